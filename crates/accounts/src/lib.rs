@@ -19,7 +19,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use domain::{Clock, Timestamp};
 use store::{KeyRow, Store};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 pub use crate::{
     error::AccountError,
@@ -168,8 +168,20 @@ impl Accounts {
     /// Feeds and maintenance are few and read whole.
     async fn read_rest(&self) -> Result<(), AccountError> {
         self.feeds.reload().await?;
-        self.maintenance.store(Arc::new(self.registry.maintenance().await?));
+        self.store_maintenance(self.registry.maintenance().await?);
         Ok(())
+    }
+
+    fn store_maintenance(&self, maintenance: Maintenance) {
+        self.maintenance.store(Arc::new(maintenance));
+        if maintenance != Maintenance::Off {
+            self.keys.endings.send_replace(());
+        }
+    }
+
+    /// Says when keys have ended or maintenance has begun: whoever holds a key checks it again.
+    pub fn endings(&self) -> watch::Receiver<()> {
+        self.keys.endings.subscribe()
     }
 
     pub fn leases(&self) -> LeaseStats {
@@ -458,7 +470,7 @@ impl Accounts {
         by: &Actor,
     ) -> Result<(), AccountError> {
         self.registry.set_maintenance(maintenance, by).await?;
-        self.maintenance.store(Arc::new(maintenance));
+        self.store_maintenance(maintenance);
         let need = match maintenance {
             Maintenance::On { .. } => Need::Everywhere,
             Maintenance::Off => Need::Soon,

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
-use domain::{EventId, Format, SportId};
+use domain::{EventId, Format, SportId, Timestamp};
 use market::analysis::AnalysisSelection;
 use market::coverage::{CoverageSelection, ExplainSelection};
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
@@ -36,11 +36,33 @@ pub enum Selector {
     Coverage(CoverageSelection),
     Explain(ExplainSelection),
     Analysis(Box<AnalysisSelection>, Format),
+    /// What changed in a selection since a position.
+    Delta(Box<Selector>, (u64, u32)),
+    /// A selection as a table.
+    Csv(Box<Selector>),
     V4(Selection),
 }
 
 impl Selector {
-    /// What its list of events takes beside it.
+    /// Whether its answer takes longer to make than a request thread may be held.
+    pub(crate) fn is_slow(&self) -> bool {
+        match self {
+            Self::Analysis(..) | Self::Csv(_) => true,
+            Self::Events(events) => events.name.is_some(),
+            Self::Sports
+            | Self::Books
+            | Self::Odds(..)
+            | Self::Bouts(..)
+            | Self::Scores(_)
+            | Self::Event(..)
+            | Self::Coverage(_)
+            | Self::Explain(_)
+            | Self::Delta(..)
+            | Self::V4(_) => false,
+        }
+    }
+
+    /// What its list of events and its name take beside it.
     fn list_bytes(&self) -> usize {
         let events = match self {
             Self::Sports | Self::Books | Self::Event(..) | Self::Coverage(_) | Self::Explain(_) => {
@@ -49,9 +71,15 @@ impl Selector {
             Self::Odds(odds, _) => odds.events.as_ref(),
             Self::Bouts(bouts, _) => bouts.events.as_ref(),
             Self::Scores(scores) => scores.events.as_ref(),
-            Self::Events(events) => events.events.as_ref(),
+            Self::Events(events) => {
+                let name = events.name.as_ref().map_or(0, |name| name.as_str().len());
+                return name + events.events.as_ref().map_or(0, |events| size_of_val(&**events));
+            }
             Self::Analysis(analysis, _) => analysis.filter().events.as_ref(),
             Self::V4(selection) => selection.events.as_ref(),
+            Self::Delta(selector, _) | Self::Csv(selector) => {
+                return size_of::<Self>() + selector.list_bytes();
+            }
         };
         events.map_or(0, |events| size_of_val(&**events))
     }
@@ -66,6 +94,9 @@ pub(crate) struct Answer {
     pub(crate) empty: bool,
     /// What it is charged by, where that depends on its content; 0 where it has no data.
     pub(crate) units: u32,
+    pub(crate) content_type: &'static str,
+    /// The header lines that say which publication it is of.
+    publication: Head,
     identity: Encoded,
     zstd: OnceLock<Encoded>,
     brotli: OnceLock<Encoded>,
@@ -77,7 +108,7 @@ pub(crate) struct Answer {
 pub(crate) struct Encoded {
     pub(crate) body: Body,
     pub(crate) etag: String,
-    /// `etag` and `vary`, which a 304 has too.
+    /// `etag`, `vary` and the lines of the publication, which a 304 has too.
     pub(crate) validators: Head,
     encoding: Encoding,
     file: OnceLock<Option<Arc<FileBody>>>,
@@ -86,7 +117,9 @@ pub(crate) struct Encoded {
 /// A tag with the name of its encoding and quotes.
 const ETAG_BYTES: usize = 32;
 /// The lines that a tag makes.
-const VALIDATORS_BYTES: usize = 80;
+const VALIDATORS_BYTES: usize = 80 + PUBLICATION_BYTES;
+/// The lines that name a publication and a cursor.
+const PUBLICATION_BYTES: usize = 80;
 
 impl Answer {
     pub(crate) fn new(mut body: Vec<u8>, next: Option<String>) -> Self {
@@ -107,11 +140,25 @@ impl Answer {
             next: next.map(String::into_boxed_str),
             empty: false,
             units: 1,
-            identity: Encoded::new(body, &tag, Encoding::Identity),
+            content_type: "application/json",
+            publication: Head::default(),
+            identity: Encoded::new(body, &tag, Encoding::Identity, &Head::default()),
             zstd: OnceLock::new(),
             brotli: OnceLock::new(),
             gzip: OnceLock::new(),
         }
+    }
+
+    /// The same with the header lines that say which publication it is of, and from where on to read the next changes.
+    #[must_use]
+    pub(crate) fn of_publication(mut self, at: Timestamp, cursor: Option<&str>) -> Self {
+        self.publication = Head::with_room(PUBLICATION_BYTES);
+        self.publication.put_bytes("x-published-at", &at.millis_text());
+        if let Some(cursor) = cursor {
+            self.publication.put("x-cursor", cursor);
+        }
+        self.identity.validators.put_lines(&self.publication);
+        self
     }
 
     pub(crate) fn noting_empty(mut self, empty: bool) -> Self {
@@ -122,6 +169,16 @@ impl Answer {
     #[must_use]
     pub(crate) fn with_units(self, units: u32) -> Self {
         Self { units, ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn of_type(self, content_type: &'static str) -> Self {
+        Self { content_type, ..self }
+    }
+
+    /// The body as it is.
+    pub(crate) fn body(&self) -> Bytes {
+        self.identity.body.whole()
     }
 
     /// The body in the best encoding the client accepts; packed when first asked for.
@@ -136,8 +193,14 @@ impl Answer {
         cell.get_or_init(|| {
             let tag = self.identity.etag.trim_matches('"');
             match encoding.encode(&self.identity.body.whole()) {
-                Some(packed) => Encoded::new(Body::Whole(Bytes::from(packed)), tag, encoding),
-                None => Encoded::new(self.identity.body.clone(), tag, Encoding::Identity),
+                Some(packed) => {
+                    let packed = Body::Whole(Bytes::from(packed));
+                    Encoded::new(packed, tag, encoding, &self.publication)
+                }
+                None => {
+                    let plain = self.identity.body.clone();
+                    Encoded::new(plain, tag, Encoding::Identity, &self.publication)
+                }
             }
         })
     }
@@ -148,7 +211,7 @@ impl Answer {
 }
 
 impl Encoded {
-    fn new(body: Body, tag: &str, encoding: Encoding) -> Self {
+    fn new(body: Body, tag: &str, encoding: Encoding, publication: &Head) -> Self {
         let mut etag = String::with_capacity(ETAG_BYTES);
         etag.extend(["\"", tag]);
         if encoding != Encoding::Identity {
@@ -158,6 +221,7 @@ impl Encoded {
         let mut validators = Head::with_room(VALIDATORS_BYTES);
         validators.put_bytes("etag", etag.as_bytes());
         validators.put_bytes("vary", b"X-API-Key, Accept-Encoding");
+        validators.put_lines(publication);
         Self { body, etag, validators, encoding, file: OnceLock::new() }
     }
 

@@ -17,6 +17,7 @@ use crate::metrics::Metrics;
 use crate::operation::Operation;
 use crate::v1::query::Lookup;
 use crate::v1::region::RegionTable;
+use crate::v1::stream::{StreamSettings, Streams};
 use crate::v4::settings::V4Settings;
 
 /// What the operator decided about the API.
@@ -28,6 +29,7 @@ pub struct ApiSettings {
     /// How much memory pushes may take.
     pub pushes: PushLimits,
     pub v4: V4Settings,
+    pub stream: StreamSettings,
 }
 
 /// What is known of the upstream adapters, wherever they run.
@@ -60,6 +62,7 @@ pub struct Api {
     /// What each feed has sent and what became of it.
     pub feed_stats: FeedStats,
     pub pushes: Arc<Budget>,
+    pub streams: Streams,
     /// Set where there are adapters.
     pub adapters: OnceLock<Arc<dyn AdapterReports>>,
     pub(crate) openapi: OnceLock<Asset>,
@@ -83,6 +86,7 @@ impl Api {
         Arc::new(Self {
             regions: RegionTable::new(&catalogue),
             pushes: Budget::new(settings.pushes),
+            streams: Streams::new(settings.stream),
             catalogue,
             clock: Arc::clone(&server.clock),
             accounts,
@@ -118,7 +122,7 @@ impl Api {
 
     /// The ready answers of a publication.
     pub(crate) fn answers<'a>(&self, world: World, published: &'a Published) -> &'a Answers {
-        published.per_publication(|| Answers::counted_in(self.figures(world)))
+        Answers::of(published, self.figures(world))
     }
 
     /// How ready answers come and go in a world.

@@ -16,35 +16,41 @@ pub enum ErrorCode {
     Forbidden,
     SportNotFound,
     EventNotFound,
+    NotInHistory,
     NotFound,
     MethodNotAllowed,
     FeedPaused,
+    CursorExpired,
     BodyTooLarge,
     TargetTooLong,
     HeadTooLarge,
     RateLimited,
     QuotaExceeded,
+    TooManyStreams,
     Internal,
     Maintenance,
     Unavailable,
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::InvalidParameter,
         Self::InvalidBody,
         Self::AuthenticationFailed,
         Self::Forbidden,
         Self::SportNotFound,
         Self::EventNotFound,
+        Self::NotInHistory,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::FeedPaused,
+        Self::CursorExpired,
         Self::BodyTooLarge,
         Self::TargetTooLong,
         Self::HeadTooLarge,
         Self::RateLimited,
         Self::QuotaExceeded,
+        Self::TooManyStreams,
         Self::Internal,
         Self::Maintenance,
         Self::Unavailable,
@@ -55,13 +61,14 @@ impl ErrorCode {
             Self::InvalidParameter | Self::InvalidBody => 400,
             Self::AuthenticationFailed => 401,
             Self::Forbidden => 403,
-            Self::SportNotFound | Self::EventNotFound | Self::NotFound => 404,
+            Self::SportNotFound | Self::EventNotFound | Self::NotInHistory | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::FeedPaused => 409,
+            Self::CursorExpired => 410,
             Self::BodyTooLarge => 413,
             Self::TargetTooLong => 414,
             Self::HeadTooLarge => 431,
-            Self::RateLimited | Self::QuotaExceeded => 429,
+            Self::RateLimited | Self::QuotaExceeded | Self::TooManyStreams => 429,
             Self::Internal => 500,
             Self::Maintenance | Self::Unavailable => 503,
         }
@@ -75,12 +82,15 @@ impl ErrorCode {
             Self::Forbidden => "forbidden",
             Self::SportNotFound => "sport_not_found",
             Self::EventNotFound => "event_not_found",
+            Self::NotInHistory => "not_in_history",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::FeedPaused => "feed_paused",
+            Self::CursorExpired => "cursor_expired",
             Self::BodyTooLarge | Self::TargetTooLong | Self::HeadTooLarge => "request_too_large",
             Self::RateLimited => "rate_limited",
             Self::QuotaExceeded => "quota_exceeded",
+            Self::TooManyStreams => "too_many_streams",
             Self::Internal => "internal",
             Self::Maintenance => "maintenance",
             Self::Unavailable => "unavailable",
@@ -107,10 +117,16 @@ impl ErrorCode {
             }
             Self::SportNotFound => "There is no such sport; `/v1/sports` lists them.",
             Self::EventNotFound => "The event is unknown, cancelled or removed.",
+            Self::NotInHistory => {
+                "There is no publication of that time: `/v1/history` says how far history reaches."
+            }
             Self::NotFound => "There is no such path.",
             Self::MethodNotAllowed => "The path takes other methods; `Allow` names them.",
             Self::FeedPaused => {
                 "An operator has paused the feed; its pushes are refused until it is resumed."
+            }
+            Self::CursorExpired => {
+                "Changes since this cursor are not known any more, or too many: read everything again."
             }
             Self::BodyTooLarge => "The body is larger than the door takes.",
             Self::TargetTooLong => "The path and query are longer than 8 KiB.",
@@ -119,6 +135,7 @@ impl ErrorCode {
             Self::QuotaExceeded => {
                 "The key's quota for the day or month is reached; `message` says which."
             }
+            Self::TooManyStreams => "The key has as many streams open as it may; close one first.",
             Self::Internal => "The service failed; the request id finds the reason in its log.",
             Self::Maintenance => {
                 "The operator has closed the service for a while; try again after `Retry-After`."

@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod openapi;
 mod operation;
 mod panics;
+mod position;
 pub mod v1;
 pub mod v4;
 

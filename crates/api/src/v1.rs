@@ -1,12 +1,15 @@
 //! The v1 API: authentication, limits, and the operations, in the order of checks of D3.
 
 mod authentication;
+mod changes;
 pub(crate) mod fault;
+mod history;
 pub(crate) mod last_request;
 pub(crate) mod param;
 pub(crate) mod query;
 pub(crate) mod refusal_log;
 pub(crate) mod region;
+pub mod stream;
 pub(crate) mod target_path;
 pub(crate) mod wire;
 
@@ -36,7 +39,7 @@ use crate::v1::region::RegionTable;
 use crate::v1::target_path::TargetPath;
 pub use crate::v1::wire::coverage::event_cells;
 use crate::v4;
-use engine::Published;
+use engine::{PastPublication, Published};
 use http::{ConnectionState, Head, Method, Reply, Request, RequestId};
 
 /// What is remembered of a connection: the key it sent last, and what its last request meant.
@@ -54,7 +57,7 @@ const UNAVAILABLE_RETRY_S: u32 = 1;
 
 /// Answers a request under `/v1`. The operation is for the metrics.
 pub async fn answer(
-    api: &Api,
+    api: &Arc<Api>,
     request: &Request<'_>,
     connection: &mut Connection,
     request_id: RequestId,
@@ -87,7 +90,7 @@ pub async fn answer(
 
 /// Answers a request that a page makes for somebody, with a key of theirs. Everything but the connection is as if they
 /// had sent it themselves.
-pub async fn answer_as(api: &Api, request: &Request<'_>, entry: &KeyEntry) -> Reply {
+pub async fn answer_as(api: &Arc<Api>, request: &Request<'_>, entry: &Arc<KeyEntry>) -> Reply {
     let request_id = api.next_request_id();
     let (now, begun) = (api.clock.now(), Instant::now());
     let answering = async {
@@ -114,10 +117,10 @@ pub(crate) fn key_status_unknown() -> ApiError {
 
 /// One authenticated request.
 struct Admitted<'a> {
-    api: &'a Api,
+    api: &'a Arc<Api>,
     request: &'a Request<'a>,
     query: Query<'a>,
-    entry: &'a KeyEntry,
+    entry: &'a Arc<KeyEntry>,
     now: Timestamp,
     begun: Instant,
     /// Whether the body may be sent from where it is spooled.
@@ -181,11 +184,12 @@ impl Admitted<'_> {
             Some(parsed) => parsed.operation,
             None => self.target_path()?.operation,
         };
-        if !self.request.method.reads() {
-            let text = "this path answers GET and HEAD only";
-            let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
-            error.allow = Some("GET, HEAD");
-            return Err(error);
+        let is_read = match operation.is_stream() {
+            true => self.request.method == Method::Get,
+            false => self.request.method.reads(),
+        };
+        if !is_read {
+            return Err(wrong_method(*operation));
         }
         if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance()
             && !operation.is_free()
@@ -194,6 +198,10 @@ impl Admitted<'_> {
         }
         if let Some(fault) = self.fault()? {
             fault.apply(&self.entry.meters.standing(self.now), self.now).await?;
+        }
+        if operation.is_stream() {
+            // Boxed, or every connection would be as large as one that begins a stream.
+            return Box::pin(self.open_stream()).await;
         }
         let read;
         let parsed = match last_request.recall(self.request) {
@@ -210,12 +218,28 @@ impl Admitted<'_> {
         if *operation == Operation::GetStatus {
             return Ok((self.status(), None));
         }
-        self.select(*operation, &parsed.selector).await
+        if *operation == Operation::GetHistory {
+            return Ok((self.history().await?, None));
+        }
+        let world = self.api.world(self.world());
+        if !world.has_begun() {
+            return Err(not_yet());
+        }
+        match (parsed.as_of, parsed.since) {
+            (None, None) => {
+                self.select(*operation, &parsed.selector, &world.published(), None).await
+            }
+            (_, Some(since)) => self.select_since(&parsed.selector, since).await,
+            (Some(at), None) => self.select_as_of(*operation, parsed, at).await,
+        }
     }
 
     fn target_path(&self) -> Result<TargetPath<'_>, ApiError> {
         let path = self.request.path;
-        TargetPath::parse(path).ok_or_else(|| {
+        let found = TargetPath::parse(path);
+        let found =
+            found.filter(|found| !found.operation.is_stream() || self.api.streams.settings.enabled);
+        found.ok_or_else(|| {
             let whole = path.trim_end_matches('/');
             no_such_path(whole != path && TargetPath::parse(whole).is_some())
         })
@@ -228,35 +252,43 @@ impl Admitted<'_> {
         let sport = target.sport.map(|key| self.open_sport(key)).transpose()?;
         let values = self.query.values(operation, self.api.settings.query_key_enabled)?;
         let selector = values.selector(target, sport, self.api.lookup())?;
-        Ok(ParsedTarget { operation, sport, selector })
+        let (as_of, since) = (values.as_of()?, values.since()?);
+        Ok(ParsedTarget { operation, sport, selector, as_of, since })
     }
 
-    /// The answer to a selection: the ready one of this epoch, or one made now.
-    async fn select(&self, operation: Operation, selector: &Selector) -> Answered {
-        let world = self.api.world(self.world());
-        if !world.has_begun() {
-            return Err(not_yet());
-        }
-        let published = world.published();
-        wire::check_found(selector, &published)?;
-        let answers = self.api.answers(self.world(), &published);
-        let make = || wire::make(selector, &published.snapshot, &answers.fragments);
-        let Ready { answer, popular } = if matches!(selector, Selector::Analysis(..)) {
-            self.find_or_analyse(selector, &published).await?
+    /// The answer to a selection of a publication: the ready one, or one made now. `past` says which publications are
+    /// next to it, where it was asked for by its time.
+    async fn select(
+        &self,
+        operation: Operation,
+        selector: &Selector,
+        published: &Arc<Published>,
+        past: Option<&PastPublication>,
+    ) -> Answered {
+        wire::check_found(selector, published)?;
+        let answers = self.api.answers(self.world(), published);
+        let (world, snapshot) = (self.world(), &published.snapshot);
+        let make = || wire::answer(world, selector, snapshot, &answers.fragments);
+        let Ready { answer, popular } = if selector.is_slow() {
+            self.find_or_compute(selector, published).await?
         } else {
             find_or_make(self.api, answers, selector, self.begun, make)?
         };
-        let sends_file = self.sends_file && popular;
+        let sends_file = self.sends_file && popular && past.is_none_or(|past| past.current);
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let (mut reply, standing) = self.deliver(operation, &published, &answer, encoded).await?;
+        let head = match past {
+            None => begin_head(published, encoded, self.now),
+            Some(past) => history::begin_head(past, encoded, self.now),
+        };
+        let (mut reply, standing) = self.deliver(operation, head, &answer, encoded).await?;
         if sends_file && reply.status == 200 {
             reply.file = encoded.file(answers);
         }
         Ok((reply, standing))
     }
 
-    /// The analysis of this epoch: the ready one, or one computed now.
-    async fn find_or_analyse(
+    /// The slow answer of this epoch: the ready one, or one computed now.
+    async fn find_or_compute(
         &self,
         selector: &Selector,
         published: &Arc<Published>,
@@ -267,7 +299,7 @@ impl Admitted<'_> {
                 Err(too_busy())
             }
             Err(missing) => {
-                let answer = self.analyse(selector, missing, published).await?;
+                let answer = self.compute(selector, missing, published).await?;
                 Ok(Ready { answer, popular: false })
             }
         }
@@ -275,15 +307,12 @@ impl Admitted<'_> {
 
     /// The answer to a question that takes longer than a request thread may be held: made on another thread, a few at a
     /// time, and kept like any other.
-    async fn analyse(
+    async fn compute(
         &self,
         selector: &Selector,
         missing: Missing,
         published: &Arc<Published>,
     ) -> Result<Arc<Answer>, ApiError> {
-        let Selector::Analysis(selection, format) = selector.clone() else {
-            return Err(ApiError::internal());
-        };
         let turn = Arc::clone(&self.api.analyses).acquire_owned().await;
         let turn = turn.map_err(|_| ApiError::internal())?;
         // Whoever had the turn before may have asked the same.
@@ -291,18 +320,23 @@ impl Admitted<'_> {
             return Ok(ready.answer);
         }
         let (published, selector) = (Arc::clone(published), selector.clone());
-        let figures = Arc::clone(self.api.figures(self.world()));
+        let (world, figures) = (self.world(), Arc::clone(self.api.figures(self.world())));
         let making = tokio::task::spawn_blocking(move || {
             // The turn ends with the work, also where nobody waits for it any more.
             let _turn = turn;
             let analysis = published.per_publication(Analysis::default);
-            let answers = published.per_publication(|| Answers::counted_in(&figures));
-            let make = || wire::analyse(&selection, format, &published.snapshot, analysis);
-            answers.make(&selector, missing, make)
+            let (answers, snapshot) = (Answers::of(&published, &figures), &published.snapshot);
+            let fragments = &answers.fragments;
+            let answer = wire::slow_answer(world, &selector, snapshot, fragments, analysis)?;
+            Ok(answers.make(&selector, missing, || answer))
         });
-        making.await.map_err(|error| match error.try_into_panic() {
+        let made = making.await.map_err(|error| match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => ApiError::internal(),
+        })?;
+        made.map_err(|error: serde_json::Error| {
+            tracing::error!(%error, path = self.request.path, "an answer cannot become a table");
+            ApiError::internal()
         })
     }
 
@@ -341,11 +375,10 @@ impl Admitted<'_> {
     async fn deliver(
         &self,
         operation: Operation,
-        published: &Published,
+        mut head: Head,
         answer: &Answer,
         encoded: &Encoded,
     ) -> Answered {
-        let mut head = begin_head(published, encoded, self.now);
         if let Some(next) = &answer.next {
             head.line("link", |line| self.query.put_next_page(line, self.request.path, next));
         }
@@ -359,7 +392,7 @@ impl Admitted<'_> {
             true => Some(charged(self.api.accounts.charge_quota(self.entry, self.now).await)?),
             false => None,
         };
-        head.put_bytes("content-type", b"application/json");
+        head.put_bytes("content-type", answer.content_type.as_bytes());
         encoded.put_encoding(&mut head);
         let reply = Reply { body: encoded.body.clone(), ..Reply::empty(200, head) };
         Ok((reply, standing))
@@ -439,6 +472,16 @@ fn too_busy() -> ApiError {
 /// This node has not read the log yet.
 pub(crate) fn not_yet() -> ApiError {
     ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
+}
+
+fn wrong_method(operation: Operation) -> ApiError {
+    let (text, allow) = match operation.is_stream() {
+        true => ("this path answers GET only", "GET"),
+        false => ("this path answers GET and HEAD only", "GET, HEAD"),
+    };
+    let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
+    error.allow = Some(allow);
+    error
 }
 
 /// A path that leads nowhere, or only without the slash at its end.

@@ -319,7 +319,7 @@ impl Admitted<'_> {
                 Refused::new(Code::EventNotFound, text)
             })?;
         }
-        let make = || source.make(selection);
+        let make = || source.make(selection).of_publication(published.snapshot.cut_at, None);
         let Ready { answer, popular } =
             v1::find_or_make(self.api, answers, &parsed.selector, self.begun, make)?;
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
@@ -365,6 +365,8 @@ fn sport_of(selector: &Selector) -> Option<&SportFilter> {
         | Selector::Events(_)
         | Selector::Event(..)
         | Selector::Analysis(..)
+        | Selector::Delta(..)
+        | Selector::Csv(_)
         | Selector::Coverage(_)
         | Selector::Explain(_) => None,
     }

@@ -168,6 +168,11 @@ impl ChangeLog {
         Ok(())
     }
 
+    /// The entry of the oldest checkpoint.
+    pub(crate) fn oldest_checkpoint(&self) -> Option<u64> {
+        self.checkpoints.first().copied()
+    }
+
     /// Reads the newest whole checkpoint. Damaged ones are set aside, which is logged as an error.
     ///
     /// # Errors

@@ -22,6 +22,15 @@ pub trait ReadLog {
     /// It cannot be read, or a newer program wrote it.
     fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError>;
 
+    /// The newest whole checkpoint that holds nothing after entry `seq`.
+    ///
+    /// # Errors
+    /// It cannot be read, or a newer program wrote it.
+    fn checkpoint_up_to(&mut self, seq: u64) -> Result<Option<Checkpoint>, LogError>;
+
+    /// The entry of the oldest checkpoint that can be read.
+    fn oldest_checkpoint(&self) -> Option<u64>;
+
     /// Reads from entry `seq` on, up to the last entry of this moment.
     ///
     /// # Errors
@@ -57,6 +66,18 @@ impl ReadLog for Log {
         self.latest_checkpoint()
     }
 
+    fn checkpoint_up_to(&mut self, seq: u64) -> Result<Option<Checkpoint>, LogError> {
+        Ok(self.latest_checkpoint()?.filter(|held| held.seq <= seq))
+    }
+
+    fn oldest_checkpoint(&self) -> Option<u64> {
+        match self {
+            Self::Folder(log) => log.oldest_checkpoint(),
+            Self::Stream(log) => log.oldest_checkpoint(),
+            Self::Nowhere { .. } => None,
+        }
+    }
+
     fn read_from(&self, seq: u64) -> Result<Entries, LogError> {
         self.read_from(seq)
     }
@@ -76,13 +97,21 @@ impl ReadLog for LogView {
     }
 
     fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError> {
-        for seq in self.checkpoints().iter().rev() {
+        self.checkpoint_up_to(u64::MAX)
+    }
+
+    fn checkpoint_up_to(&mut self, seq: u64) -> Result<Option<Checkpoint>, LogError> {
+        for seq in self.checkpoints().iter().rev().filter(|held| **held <= seq) {
             match self.checkpoint(*seq) {
                 Err(LogError::Corrupt { .. }) => {}
                 read => return read.map(Some),
             }
         }
         Ok(None)
+    }
+
+    fn oldest_checkpoint(&self) -> Option<u64> {
+        self.checkpoints().first().copied()
     }
 
     fn read_from(&self, seq: u64) -> Result<Entries, LogError> {
@@ -101,6 +130,14 @@ impl ReadLog for StreamLog {
 
     fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError> {
         self.latest_checkpoint()
+    }
+
+    fn checkpoint_up_to(&mut self, seq: u64) -> Result<Option<Checkpoint>, LogError> {
+        Ok(self.latest_checkpoint()?.filter(|held| held.seq <= seq))
+    }
+
+    fn oldest_checkpoint(&self) -> Option<u64> {
+        self.oldest_checkpoint()
     }
 
     fn read_from(&self, seq: u64) -> Result<Entries, LogError> {

@@ -404,6 +404,11 @@ impl StreamLog {
         Ok(None)
     }
 
+    /// The entry of the oldest checkpoint that can be read: of several, only the newest is looked at.
+    pub(crate) fn oldest_checkpoint(&self) -> Option<u64> {
+        Some(self.checkpoint_seq()).filter(|seq| *seq > 0)
+    }
+
     /// The entry that the newest checkpoint covers, 0 where there is none.
     pub fn checkpoint_seq(&self) -> u64 {
         self.checkpoints.newest()

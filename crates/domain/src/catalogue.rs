@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::keyed::keyed;
 use crate::market::Market;
@@ -26,6 +27,9 @@ pub const EMBEDDED: &str = include_str!("../catalogue.toml");
 const EMBEDDED_CLUBS: &str = include_str!("../clubs.toml");
 /// The names of `/v4`.
 const EMBEDDED_V4: &str = include_str!("../v4.toml");
+
+/// Stands between the files of a source; no TOML has this character.
+const SOURCE_SEPARATOR: &str = "\u{1e}";
 
 /// Sets of bookmakers are bit sets of this many bits.
 pub const BOOKMAKERS_MAX: usize = 256;
@@ -128,6 +132,7 @@ pub struct Catalogue {
     sports: Vec<Sport>,
     bookmakers: Vec<Bookmaker>,
     v4: v4::Names,
+    source: Box<str>,
 }
 
 /// What is wrong with a catalogue file; every fault, not only the first.
@@ -142,7 +147,27 @@ impl Catalogue {
     /// The file is not TOML of the expected form, or its entries contradict themselves.
     pub fn load(operators_file: Option<&str>) -> Result<Self, CatalogueError> {
         let files = [EMBEDDED, EMBEDDED_CLUBS, EMBEDDED_V4].into_iter().chain(operators_file);
-        file::merge(files)
+        let files: Vec<&str> = files.collect();
+        Self::from_source(&files.join(SOURCE_SEPARATOR))
+    }
+
+    /// A catalogue as [`Catalogue::source`] gave it, also from an earlier program.
+    ///
+    /// # Errors
+    /// As for [`Catalogue::load`].
+    pub fn from_source(source: &str) -> Result<Self, CatalogueError> {
+        let catalogue = file::merge(source.split(SOURCE_SEPARATOR))?;
+        Ok(Self { source: source.into(), ..catalogue })
+    }
+
+    /// All that it was made from, as one text.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// What tells it from other catalogues: a hash of its source.
+    pub fn version(&self) -> String {
+        format!("{:032x}", xxh3_128(self.source.as_bytes()))
     }
 
     /// What `/v4` calls sports and bookmakers.

@@ -10,8 +10,8 @@ use market::book::IMAGE_VERSION;
 
 use crate::entries::Entries;
 use crate::error::{OperateError, WorldError};
+use crate::options::WorldOptions;
 use crate::start::Start;
-use crate::world::WorldOptions;
 
 /// An operation on a world that nobody runs was not carried out.
 #[derive(Debug, thiserror::Error)]

@@ -15,10 +15,10 @@ use market::{Book, Change, Ids};
 use crate::error::WorldError;
 use crate::identities::Tracker;
 use crate::leadership::Leadership;
+use crate::options::WorldOptions;
 use crate::replay::{Base, Logged, Replay};
 use crate::worker::Waiting;
 use crate::worker::WorldWorker;
-use crate::world::WorldOptions;
 
 /// How long a reader waits for the next entry before it looks around.
 const NAP: Duration = Duration::from_millis(50);

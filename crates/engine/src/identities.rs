@@ -160,6 +160,8 @@ impl Tracker {
             | Change::Scored { .. }
             | Change::Beat { .. }
             | Change::Paced { .. }
+            | Change::Configured(_)
+            | Change::Unlogged { .. }
             | Change::Expired { .. }
             | Change::SourceForgotten { .. }
             | Change::Cut { .. }
@@ -206,6 +208,8 @@ impl Tracker {
             | Change::Withdrawn { .. }
             | Change::Beat { .. }
             | Change::Paced { .. }
+            | Change::Configured(_)
+            | Change::Unlogged { .. }
             | Change::SourceForgotten { .. }
             | Change::Cut { .. }
             | Change::Taught { .. }

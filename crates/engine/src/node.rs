@@ -18,13 +18,14 @@ use crate::error::{NotTaken, WorldError};
 use crate::follower::{Followed, Held};
 use crate::leadership::Term;
 use crate::leadership::{ANSWER_TIME_MAX, Leadership};
+use crate::options::{WorldOptions, epoch_start, new_salt};
 use crate::publication::Published;
 use crate::queue::{Intake, Queue};
-use crate::start::{epoch_start, new_ids, new_salt};
+use crate::start::new_ids;
 use crate::worker::Next;
 use crate::worker::Waiting;
 use crate::worker::WorldWorker;
-use crate::world::{Shared, WorldHandle, WorldOptions};
+use crate::world::{Shared, WorldHandle};
 use crate::writer::{Failure, Writer};
 
 /// How long a node waits before it tries again to reach the log: at first, and at the most.
@@ -297,6 +298,7 @@ impl Writer {
         let interval = worker.options.refresh_interval;
         let writer = Self {
             next_cut: held.last_cut.map_or(now, |cut| epoch_start(cut, interval).plus(interval)),
+            configured: Some(worker.options.configured()),
             worker,
             book: held.book,
             checkpoint_schedule: CheckpointSchedule::of_servers(log.checkpoint_seq(), now),
@@ -307,6 +309,7 @@ impl Writer {
             refusal: NotTaken::LogFailed,
             tracker: Some(held.tracker),
             unlogged: false,
+            unlogged_since: None,
             term: Some(Term {
                 leadership: Arc::clone(leadership),
                 looked: Instant::now(),

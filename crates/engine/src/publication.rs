@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use domain::Timestamp;
 use market::Snapshot;
@@ -10,9 +10,11 @@ use market::Snapshot;
 /// A published snapshot.
 #[derive(Debug)]
 pub struct Published {
-    pub snapshot: Snapshot,
+    pub snapshot: Arc<Snapshot>,
     /// When the next one is due.
     pub until: Timestamp,
+    /// What answers made from it may take, in bytes, where that is less than for the present.
+    pub answer_bytes_max: Option<usize>,
     kept: Slot,
 }
 
@@ -32,7 +34,14 @@ impl fmt::Debug for Kept {
 
 impl Published {
     pub(crate) fn new(snapshot: Snapshot, until: Timestamp) -> Self {
-        Self { snapshot, until, kept: Slot::new() }
+        let snapshot = Arc::new(snapshot);
+        Self { snapshot, until, answer_bytes_max: None, kept: Slot::new() }
+    }
+
+    /// The same as one of many of the past, without what is kept for it.
+    pub(crate) fn of_the_past(&self, answer_bytes_max: usize) -> Self {
+        let (snapshot, until) = (Arc::clone(&self.snapshot), self.until);
+        Self { snapshot, until, answer_bytes_max: Some(answer_bytes_max), kept: Slot::new() }
     }
 
     /// The last log entry that is in it; 0 before any.
@@ -61,7 +70,6 @@ mod tests {
     use super::*;
 
     use std::cell::Cell;
-    use std::sync::Arc;
 
     use domain::Catalogue;
     use market::{Book, Ids};

@@ -1,30 +1,22 @@
 //! How a world begins: from its checkpoint and log, or, for the sandbox, from its seed and the clock.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::time::Duration;
 
 use change_log::{Gap, Log, LogLocation, LogView, Losses};
 use domain::Timestamp;
-use domain::message::{Body, FeedMessage};
-use market::{Book, Change, Ids, Snapshot};
+use market::{Book, Change, Configured, Ids};
 
 use crate::entries::Entries;
 use crate::error::Chain;
 use crate::error::WorldError;
+use crate::options::{WorldOptions, epoch_start, new_salt};
 use crate::publication::Published;
 use crate::replay::{Base, Logged, Replay};
-use crate::world::{WorldHandle, WorldOptions};
-
-/// The feed name of the simulator; pushed feeds live in the other world.
-const SANDBOX_FEED: &str = "sandbox";
+use crate::simulator::play;
+use crate::world::WorldHandle;
 
 /// So many entries after the last snapshot are held decoded while a log is read.
 const WAITING_MAX: usize = 50_000;
-
-/// The sandbox's ids come from the refs of the seed's schedule alone, so that they are the same everywhere.
-pub const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
 
 /// A book on its way to its first snapshot.
 pub(crate) struct Start {
@@ -32,8 +24,10 @@ pub(crate) struct Start {
     pub(crate) checkpoint_seq: u64,
     /// The entry and the time of the snapshot that was published last, if the log has it.
     last_cut: Option<(u64, Timestamp)>,
-    last_published: Option<Snapshot>,
+    last_published: Option<Published>,
     pub(crate) entries: Entries,
+    /// What the writer says about itself; `None` in a simulated world.
+    pub(crate) configured: Option<Configured>,
     /// Entries after the checkpoint that are lost to damage.
     pub(crate) lost: u64,
 }
@@ -44,7 +38,7 @@ impl Start {
         entries.push(&Change::Founded { ids });
         let mut book = Book::new(Arc::clone(&options.catalogue), ids);
         book.set_limits(options.limits);
-        Self { book, checkpoint_seq: 0, last_cut: None, last_published: None, entries, lost: 0 }
+        Self::with(book, 0, entries, options)
     }
 
     /// The checkpoint and what the log holds after it, to go on from: with a salt of its own for new ids.
@@ -103,14 +97,18 @@ impl Start {
         }
         book.set_limits(options.limits);
         let entries = Entries::default();
-        let (checkpoint_seq, lost) = (seq, missing);
-        Self { book, checkpoint_seq, last_cut: None, last_published: None, entries, lost }
+        Self { lost: missing, ..Self::with(book, seq, entries, options) }
+    }
+
+    fn with(book: Book, checkpoint_seq: u64, entries: Entries, options: &WorldOptions) -> Self {
+        let configured = options.simulation.is_none().then(|| options.configured());
+        let (last_cut, last_published) = (None, None);
+        Self { book, checkpoint_seq, last_cut, last_published, entries, configured, lost: 0 }
     }
 
     fn cut_last(&mut self, options: &WorldOptions) {
         if let (Some((seq, at)), None) = (self.last_cut, &self.last_published) {
-            self.last_published =
-                Some(Snapshot::cut(&self.book, seq, at, options.stale_after, options.wires));
+            self.last_published = Some(options.publication(&self.book, seq, at));
         }
     }
 
@@ -135,11 +133,12 @@ impl Start {
     ) -> (Published, Timestamp) {
         let epoch = epoch_start(now, options.refresh_interval);
         let until = epoch.plus(options.refresh_interval);
-        if let (Some((_, cut)), Some(snapshot)) = (self.last_cut, self.last_published.take())
+        if let (Some((_, cut)), Some(published)) = (self.last_cut, self.last_published.take())
             && cut >= epoch
             && cut < until
+            && self.is_of_same_catalogue()
         {
-            return (Published::new(snapshot, until), now);
+            return (published, now);
         }
         // The simulator is a function of the epoch; real data is as of now.
         let at = if options.simulation.is_some() { epoch } else { now };
@@ -152,21 +151,27 @@ impl Start {
             self.book.absorb(&change, at);
             entries.push(&change);
         }
+        if let Some(configured) = self.configured.clone() {
+            let change = Change::Configured(configured);
+            self.book.absorb(&change, at);
+            entries.push(&change);
+        }
         entries.push(&Change::Cut { at });
         let seq = last_seq + u64::try_from(entries.ends.len()).unwrap_or(0);
-        let snapshot = Snapshot::cut(&self.book, seq, at, options.stale_after, options.wires);
-        (Published::new(snapshot, until), at)
+        (options.publication(&self.book, seq, at), at)
+    }
+
+    /// Whether the last publication would be shown with the catalogue that it was made with.
+    fn is_of_same_catalogue(&self) -> bool {
+        let logged = self.book.configured().map(|logged| &logged.catalogue);
+        let own = self.configured.as_ref().map(|own| &own.catalogue);
+        logged.is_none() || own.is_none() || logged == own
     }
 }
 
 /// Ids for a world that begins.
 pub(crate) fn new_ids(options: &WorldOptions) -> Ids {
     Ids::Minted { salt: new_salt(options) }
-}
-
-/// A salt for ids. It need not be secret, only different each time a process begins to write a world.
-pub(crate) fn new_salt(options: &WorldOptions) -> u64 {
-    RandomState::new().hash_one(options.world.key())
 }
 
 /// Says what of a log is damaged, keeps a copy of it, and gives the number of entries that are lost.
@@ -203,40 +208,4 @@ pub(crate) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
     if let Err(error) = std::thread::Builder::new().name("log-check".to_owned()).spawn(check) {
         tracing::warn!(event = "log.check_failed", %error, "old log entries could not be checked");
     }
-}
-
-/// One message of the simulator. What it refuses is a fault of ours, worth a line in the log.
-pub(crate) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entries: &mut Entries) {
-    match book.apply(SANDBOX_FEED, message, arrival(message, at)) {
-        Ok(decision) => {
-            for change in decision.change.iter().chain(&decision.follow) {
-                entries.push(change);
-            }
-        }
-        Err(reject) => {
-            tracing::warn!(event = "sandbox.message_refused", code = reject.code.slug(), %reject, "sandbox message refused");
-        }
-    }
-}
-
-/// One message of the simulator, for a book that is only looked at.
-pub fn play_back(book: &mut Book, message: &FeedMessage, at: Timestamp) {
-    play(book, message, at, &mut Entries::default());
-}
-
-/// When a simulated message arrives: a function of the message, like everything in the sandbox. Each
-/// bookmaker has a delay of its own.
-pub(crate) fn arrival(message: &FeedMessage, at: Timestamp) -> Timestamp {
-    let delay_ms = match &message.body {
-        Body::Odds(odds) => 40 + 37 * odds.bookmaker.index() % 400,
-        Body::Heartbeat { bookmaker, .. } => 40 + 37 * bookmaker.index() % 400,
-        Body::Event { .. } | Body::Score(_) | Body::Remove { .. } => 0,
-    };
-    let delay = Duration::from_millis(u64::try_from(delay_ms).unwrap_or(0));
-    message.ts.map_or(at, |ts| ts.plus(delay))
-}
-
-pub(crate) fn epoch_start(now: Timestamp, interval: Duration) -> Timestamp {
-    let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
-    Timestamp::from_millis(now.as_millis().div_euclid(interval_ms) * interval_ms)
 }

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use domain::{Clock, Timestamp};
-use market::{Book, Snapshot};
+use market::Book;
 
 use crate::error::NotTaken;
 use crate::identities::Tracker;
+use crate::options::WorldOptions;
 use crate::publication::Published;
 use crate::queue::{self, Intake};
-use crate::start::epoch_start;
-use crate::world::{WorldHandle, WorldOptions};
+use crate::world::WorldHandle;
 
 /// What a thread has that runs a world, whatever it does for it at the moment.
 #[derive(Debug)]
@@ -30,10 +30,11 @@ impl WorldWorker {
     pub(crate) fn publish(&mut self, book: &Book, seq: u64, at: Timestamp) {
         let begun = Instant::now();
         let Self { options, handle, .. } = self;
-        let snapshot = Snapshot::cut(book, seq, at, options.stale_after, options.wires);
-        let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
-        let published = Published::new(snapshot, until);
-        self.retired = Some(handle.published.swap(Arc::new(published)));
+        let published = options.publication(book, seq, at);
+        // Before it is replaced: whoever has it is to find it at any time.
+        handle.history.note_recent(&handle.published.load());
+        let retired = handle.published.swap(Arc::new(published));
+        self.retired = Some(retired);
         if let Some(shared) = &handle.shared {
             shared.begun.store(true, Ordering::Release);
         }

@@ -9,10 +9,11 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{LeaderClient, LogLocation};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Book, Health, Lifetimes, Limits, Load, Operation, Vitals, Wire};
+use market::{Book, Health, Limits, Load, Operation, Vitals};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::error::{NotTaken, OperateError};
+use crate::history::{History, HistoryError, PastPublication, Place};
 use crate::identities::Identities;
 use crate::piece::Piece;
 use crate::publication::Published;
@@ -32,28 +33,6 @@ impl Worlds {
             World::Sandbox => &self.sandbox,
         }
     }
-}
-
-/// What a world is run with.
-#[derive(Debug)]
-pub struct WorldOptions {
-    pub world: World,
-    /// Where its log is kept.
-    pub log: LogLocation,
-    pub catalogue: Arc<Catalogue>,
-    pub refresh_interval: Duration,
-    pub stale_after: Duration,
-    /// What snapshots are rendered for when they are cut.
-    pub wires: &'static [&'static dyn Wire],
-    pub lifetimes: Lifetimes,
-    /// How much it may hold.
-    pub limits: Limits,
-    /// How long log entries are kept once a checkpoint covers them.
-    pub log_retention: Duration,
-    /// What plays in it, for the sandbox.
-    pub simulation: Option<Simulation>,
-    /// A folder for what is worth keeping over a restart and is no part of the world.
-    pub notes: Option<PathBuf>,
 }
 
 /// Figures the writer keeps for `/metrics`.
@@ -94,6 +73,7 @@ pub struct WorldHandle {
     pub(crate) publications: watch::Sender<()>,
     /// Where its past can be looked up.
     pub past: Past,
+    pub history: Arc<History>,
     pub stats: WorldStats,
     /// The disk of its log is full. Only what the service needs to go on is written: pushes are refused at once.
     pub(crate) disk_full: AtomicBool,
@@ -182,6 +162,27 @@ impl WorldHandle {
         now.since(self.published.load().until)
     }
 
+    /// The last publication at or before an instant. `key`: for whom it is made again, where it has to be.
+    ///
+    /// # Errors
+    /// History does not have it, or it cannot be made again now.
+    pub async fn as_of(&self, at: Timestamp, key: u64) -> Result<PastPublication, HistoryError> {
+        self.history.as_of(self.published.load_full(), at, key).await
+    }
+
+    /// The publication at a position that clients hold, and when the one after it was made; `None`: there is none that
+    /// can be shown.
+    ///
+    /// # Errors
+    /// It cannot be made again now.
+    pub async fn publication_at(
+        &self,
+        place: Place,
+        key: u64,
+    ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
+        self.history.publication_at(self.published.load_full(), place, key).await
+    }
+
     pub fn vitals(&self) -> arc_swap::Guard<Arc<Vitals>> {
         self.vitals.load()
     }
@@ -189,6 +190,11 @@ impl WorldHandle {
     /// Which feeds list which event, and which pairs may be one. Empty for the sandbox, where nobody doubts.
     pub fn identities(&self) -> arc_swap::Guard<Arc<Identities>> {
         self.identities.load()
+    }
+
+    /// How long a publication is the present one.
+    pub fn refresh_interval(&self) -> Duration {
+        self.refresh_interval
     }
 
     pub fn stale_after(&self) -> Duration {

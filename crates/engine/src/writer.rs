@@ -12,21 +12,24 @@ use arc_swap::ArcSwap;
 use change_log::Log;
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
-use market::{Book, Change, Operation};
+use market::{Book, Change, Configured, Operation};
 use tokio::sync::watch;
 
 use crate::checkpoint_schedule::CheckpointSchedule;
 use crate::entries::Entries;
 use crate::error::Chain;
 use crate::error::{NotTaken, OperateError, WorldError};
+use crate::history::History;
 use crate::identities::{Identities, Tracker};
 use crate::leadership::ANSWER_TIME_MAX;
 use crate::leadership::Term;
+use crate::options::{WorldOptions, epoch_start};
 use crate::publication::Published;
 use crate::queue::{Intake, Queue, QueuedOperation, Waiting};
-use crate::start::{SANDBOX_IDS, Start, check_older, epoch_start, play};
+use crate::simulator::{SANDBOX_IDS, play};
+use crate::start::{Start, check_older};
 use crate::worker::{Next, WorldWorker};
-use crate::world::{Past, Shared, WorldHandle, WorldOptions, WorldStats};
+use crate::world::{Past, Shared, WorldHandle, WorldStats};
 pub(crate) use crate::writer::failure::Failure;
 
 /// A sandbox that was asleep for longer, or whose clock was set back, is made anew for the instant.
@@ -51,10 +54,14 @@ pub struct Writer {
     pub(crate) refusal: NotTaken,
     pub(crate) checkpoint_schedule: CheckpointSchedule,
     pub(crate) next_cut: Timestamp,
+    /// What the log says of this writer; `None` in a simulated world.
+    pub(crate) configured: Option<Configured>,
     /// None in the sandbox: nobody says there which events are one.
     pub(crate) tracker: Option<Tracker>,
     /// Some of a simulated world's changes were not logged: it is founded anew in the log.
     pub(crate) unlogged: bool,
+    /// Since when publications are not in the log.
+    pub(crate) unlogged_since: Option<Timestamp>,
     /// Set where other nodes may write.
     pub(crate) term: Option<Term>,
 }
@@ -105,8 +112,10 @@ impl WorldHandle {
             refusal: NotTaken::LogFailed,
             checkpoint_schedule: CheckpointSchedule::of_folder(start.checkpoint_seq, at),
             next_cut,
+            configured: start.configured,
             tracker,
             unlogged: false,
+            unlogged_since: None,
             term: None,
         };
         writer.note_log(0);
@@ -136,6 +145,7 @@ impl WorldHandle {
                 simulation: options.simulation.clone(),
                 notes: options.notes.clone(),
             },
+            history: History::new(options),
             stats: WorldStats::default(),
             disk_full: AtomicBool::new(false),
             shared,
@@ -273,6 +283,9 @@ impl Writer {
             // What other nodes do not have, this one does not show.
             return;
         }
+        if !durable && !self.ahead {
+            self.unlogged_since.get_or_insert(at);
+        }
         // Without the log a service alone still shows what it has, with honest freshness.
         self.show(at, durable);
     }
@@ -299,8 +312,19 @@ impl Writer {
         }
         let overdue = self.book.overdue(at, self.worker.options.lifetimes);
         overdue.iter().for_each(|change| entries.push(change));
+        if let Some(from) = self.unlogged_since.filter(|from| *from < at) {
+            entries.push(&Change::Unlogged { from, to: at });
+        }
+        let configured = self.unsaid_configuration();
+        configured.iter().for_each(|change| entries.push(change));
         entries.push(&Change::Cut { at });
         let durable = self.append(at, &entries);
+        if let Some(change) = configured.filter(|_| durable) {
+            self.book.absorb(&change, at);
+        }
+        if durable {
+            self.unlogged_since = None;
+        }
         if durable || self.worker.options.simulation.is_some() {
             for change in &overdue {
                 self.book.absorb(change, at);
@@ -311,6 +335,12 @@ impl Writer {
             term.furthest_cut = term.furthest_cut.max(Some(at));
         }
         durable
+    }
+
+    /// What this writer runs with, where the log does not say so yet.
+    fn unsaid_configuration(&self) -> Option<Change> {
+        let unsaid = self.configured.as_ref().filter(|own| self.book.configured() != Some(*own));
+        unsaid.cloned().map(Change::Configured)
     }
 
     /// Puts the snapshot of `at` in force.
@@ -371,3 +401,5 @@ impl Writer {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::test_options;

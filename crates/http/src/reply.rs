@@ -250,7 +250,7 @@ impl Reply {
                 headers.append(name, value);
             }
         }
-        if self.status != 304 {
+        if !matches!(self.status, 204 | 304) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
         }
         response
@@ -261,6 +261,7 @@ impl Reply {
 pub(crate) const fn status_line(status: u16) -> &'static str {
     match status {
         200 => "HTTP/1.1 200 OK\r\n",
+        204 => "HTTP/1.1 204 No Content\r\n",
         303 => "HTTP/1.1 303 See Other\r\n",
         304 => "HTTP/1.1 304 Not Modified\r\n",
         400 => "HTTP/1.1 400 Bad Request\r\n",
@@ -269,6 +270,7 @@ pub(crate) const fn status_line(status: u16) -> &'static str {
         404 => "HTTP/1.1 404 Not Found\r\n",
         405 => "HTTP/1.1 405 Method Not Allowed\r\n",
         409 => "HTTP/1.1 409 Conflict\r\n",
+        410 => "HTTP/1.1 410 Gone\r\n",
         413 => "HTTP/1.1 413 Content Too Large\r\n",
         414 => "HTTP/1.1 414 URI Too Long\r\n",
         429 => "HTTP/1.1 429 Too Many Requests\r\n",

@@ -10,6 +10,9 @@ pub const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Most header lines.
 pub const HEADERS_MAX: usize = 64;
 
+/// Where changes are sent as they come, for as long as the client listens.
+pub const STREAM_PATH: &str = "/v1/stream";
+
 /// Asks the sandbox for a fault.
 pub const FAULT_HEADER: &str = "x-sandbox-fault";
 
@@ -101,6 +104,8 @@ pub struct Request<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Api,
+    /// Beside those of the API, the last event that a client of a stream has.
+    Stream,
     /// Beside those of the API, where the page comes from that asks.
     ApiOfBrowsers,
     Page,
@@ -115,7 +120,7 @@ pub struct PageHeaders<'a> {
     pub host: Option<&'a [u8]>,
     pub origin: Option<&'a [u8]>,
     pub fetch_site: Option<&'a [u8]>,
-    /// What a browser that watches a board saw last.
+    /// What a client saw last that watches a board or follows a stream.
     pub last_event_id: Option<&'a [u8]>,
     /// Whom a proxy has the request from; believed only as far as [`crate::Proxies`] says.
     pub forwarded_for: Option<Cow<'a, [u8]>>,
@@ -167,6 +172,7 @@ impl<'a> Request<'a> {
             agent: None,
             page: PageHeaders::default(),
             kind: match path.get(..4) {
+                Some("/v1/") if path == STREAM_PATH => Kind::Stream,
                 Some("/v1/") => Kind::Api,
                 Some("/v4/") => Kind::ApiOfBrowsers,
                 _ => Kind::Page,
@@ -188,13 +194,18 @@ impl<'a> Request<'a> {
             self.agent = Some(value);
         }
         match self.kind {
-            Kind::Api | Kind::ApiOfBrowsers if name.eq_ignore_ascii_case("authorization") => {
+            Kind::Api | Kind::Stream | Kind::ApiOfBrowsers
+                if name.eq_ignore_ascii_case("authorization") =>
+            {
                 self.page.authorization.set(value);
+            }
+            Kind::Stream if name.eq_ignore_ascii_case("last-event-id") => {
+                self.page.last_event_id = Some(value);
             }
             Kind::ApiOfBrowsers if name.eq_ignore_ascii_case("origin") => {
                 self.page.origin = Some(value);
             }
-            Kind::Api | Kind::ApiOfBrowsers => {}
+            Kind::Api | Kind::Stream | Kind::ApiOfBrowsers => {}
             Kind::Page => self.page.header(name, value),
         }
     }

@@ -1,7 +1,7 @@
 //! What all listeners of a service share, and how far its end has come.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 use domain::Clock;
@@ -36,7 +36,7 @@ pub struct Server {
     pub load: LoadShedding,
     /// Connections by source.
     pub(crate) sources: Arc<Slots>,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
 }
 
 /// Figures of all connections, for `/metrics`.
@@ -67,17 +67,22 @@ impl Server {
             settings,
             counters: Counters::default(),
             sources: Arc::default(),
-            stopping: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
         })
     }
 
     /// The service is about to stop: requests should go elsewhere, and those that come are answered.
     pub fn note_stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.send_replace(true);
     }
 
     pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        *self.stopping.borrow()
+    }
+
+    /// Says when the service is about to stop: an answer without an end of its own comes to one.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
     }
 }
 

@@ -21,7 +21,7 @@ use adapters::settings::AdapterSettings;
 use crate::config::{
     adapter::read_adapters,
     schema::Reader,
-    settings::{Api, Catalogue, Dashboard, Market, Sandbox, Sections, Server, V4},
+    settings::{Api, Catalogue, Dashboard, History, Market, Sandbox, Sections, Server, Stream, V4},
     source::{Fault, Kind, Node, Origin},
 };
 
@@ -68,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) server: Server,
     pub(crate) market: Market,
     pub(crate) sandbox: Sandbox,
+    pub(crate) history: History,
+    pub(crate) stream: Stream,
     pub(crate) api: Api,
     pub(crate) v4: V4,
     pub(crate) dashboard: Dashboard,
@@ -187,7 +189,19 @@ impl Config {
     }
 
     fn new(sections: Sections, adapters: Vec<AdapterSettings>, reader: Reader) -> Self {
-        let Sections { server, market, sandbox, api, v4, dashboard, catalogue, log, .. } = sections;
+        let Sections {
+            server,
+            market,
+            sandbox,
+            history,
+            stream,
+            api,
+            v4,
+            dashboard,
+            catalogue,
+            log,
+            ..
+        } = sections;
         let Sections { mail, database, cluster, .. } = sections;
         let public_url = dashboard.public_url.clone();
         let mail = match (mail.url, mail.from, public_url) {
@@ -206,6 +220,8 @@ impl Config {
             server,
             market,
             sandbox,
+            history,
+            stream,
             api,
             v4,
             dashboard,

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 use change_log::{LogLocation, Options};
 use domain::{Catalogue, Clock, World};
-use engine::{WorldHandle, WorldOptions, Writer};
+use engine::{HistoryOptions, WorldHandle, WorldOptions, Writer};
 use feeds::sandbox::Simulation;
 use market::{Lifetimes, Limits, Operation};
 use rustix::process::setpriority_process;
@@ -102,6 +102,11 @@ impl WorldSetup<'_> {
             },
             simulation: plays.then(|| Simulation::new(config.sandbox.seed, Arc::clone(catalogue))),
             notes: Some(self.folder.path().to_owned()),
+            history: HistoryOptions {
+                enabled: config.history.enabled,
+                retention: config.history.retention,
+                memory_max: config.history.memory_mb << 20,
+            },
         }
     }
 }

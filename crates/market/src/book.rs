@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use domain::message::{Body, FeedMessage, Fixture, Reject};
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timestamp};
 
-use crate::change::{Change, Ids};
+use crate::change::{Change, Configured, Ids};
 use crate::freshness::{Source, Vitals};
 use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, NameSignature};
 use calendar::Calendar;
@@ -164,6 +164,8 @@ pub struct Book {
     quoted_by: BTreeMap<(SportId, BookmakerId), BTreeSet<FeedIx>>,
     /// For how many seconds the newest reads of sources keep them fresh, where their messages say it.
     paces: BTreeMap<(SportId, BookmakerId), u32>,
+    /// What publications were made with last.
+    configured: Option<Configured>,
     index: Index<EventId>,
     calendar: Calendar,
     lexicon: Arc<Lexicon>,
@@ -200,6 +202,7 @@ impl Book {
             sources: BTreeMap::new(),
             quoted_by: BTreeMap::new(),
             paces: BTreeMap::new(),
+            configured: None,
             index: Index::default(),
             calendar: Calendar::default(),
             lexicon,
@@ -211,6 +214,11 @@ impl Book {
 
     pub fn catalogue(&self) -> &Arc<Catalogue> {
         &self.catalogue
+    }
+
+    /// What publications are made with, where the log says it.
+    pub fn configured(&self) -> Option<&Configured> {
+        self.configured.as_ref()
     }
 
     /// Makes the ids of new events from another salt. Whoever goes on with a book that was read back does this with a

@@ -69,6 +69,24 @@ pub enum Change {
     /// The next read of a bookmaker's sport keeps it fresh for this long. It comes before that read, so that whoever
     /// follows the log can tell both as one message.
     Paced { bookmaker: Box<str>, sport: Box<str>, fresh_for_s: u32 },
+    /// What the writer of the entries that follow runs with.
+    Configured(Configured),
+    /// What was published from `from` on, up to the next publication at `to`, is not in the log: it could not be
+    /// written.
+    Unlogged { from: Timestamp, to: Timestamp },
+}
+
+/// What publications depend on besides the entries, and who writes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Configured {
+    /// A number of the writer's own: entries of two writers are never taken for each other.
+    pub writer: u64,
+    pub refresh_interval_ms: u64,
+    pub stale_after_ms: u64,
+    /// The version of the catalogue.
+    pub catalogue: Box<str>,
+    /// The version of the program.
+    pub program: Box<str>,
 }
 
 /// The listing a ref agreed with when it was taken for the same event.

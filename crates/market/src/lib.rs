@@ -18,7 +18,7 @@ pub use book::{
     Book, DOUBTS_MAX, Decision, Lifetimes, Limits, Load, NotDone, Oddity, OpenOffer, Operation,
     Profile, ProfileRef, Unsure, Verdict,
 };
-pub use change::{By, CHANGE_VERSION, Change, ChangeError, Ids};
+pub use change::{By, CHANGE_VERSION, Change, ChangeError, Configured, Ids};
 pub use coverage::{Cell, CellFilter, Exclusion};
 pub use freshness::{Health, Source, Vitals};
 pub use matching::effort;

@@ -123,7 +123,10 @@ impl Recorder {
                 self.state = State::Open;
                 Touched::Everything
             }
-            Change::Cut { .. } | Change::SourceForgotten { .. } => Touched::Nothing,
+            Change::Cut { .. }
+            | Change::SourceForgotten { .. }
+            | Change::Configured(_)
+            | Change::Unlogged { .. } => Touched::Nothing,
             Change::Paced { bookmaker, sport, fresh_for_s } => {
                 self.mirror.note_pace(sport, bookmaker, *fresh_for_s);
                 Touched::Nothing
@@ -177,6 +180,8 @@ fn source_time(change: &Change) -> Option<Timestamp> {
         | Change::Taught { .. }
         | Change::Untaught { .. }
         | Change::Paced { .. }
+        | Change::Configured(_)
+        | Change::Unlogged { .. }
         | Change::Dropped { .. } => None,
     }
 }

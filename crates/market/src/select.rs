@@ -10,6 +10,7 @@ use domain::{
     BookmakerId, BookmakerSet, Catalogue, EventId, Market, RecordId, SportId, Status, Timestamp,
 };
 
+use crate::matching::fold;
 use crate::snapshot::{EventRow, RecordRow, Snapshot, SportView};
 
 /// Event ids to scope an answer to, sorted and without repeats.
@@ -58,8 +59,34 @@ pub struct EventSelection {
     pub from: Option<Timestamp>,
     /// Exclusive.
     pub to: Option<Timestamp>,
+    pub name: Option<NamePrefix>,
     pub limit: usize,
     pub after: Option<Cursor>,
+}
+
+/// The beginning of a word in a name, or of several words in a row, folded as names are for matching (K21).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NamePrefix(Box<str>);
+
+impl NamePrefix {
+    pub fn new(text: &str) -> Self {
+        Self(format!(" {}", fold(text)).into())
+    }
+
+    /// Whether a participant, the tournament or the competition of an event has such a word.
+    fn is_in(&self, event: &EventRow) -> bool {
+        let details = &event.details;
+        let sides = [&details.home, &details.away, &details.title];
+        let names =
+            sides.into_iter().flatten().chain([&details.competition]).chain(&*event.entrants);
+        let mut names = names.map(|name| fold(name));
+        names.any(|name| format!(" {name}").contains(&*self.0))
+    }
+
+    /// The folded text.
+    pub fn as_str(&self) -> &str {
+        self.0.trim_start()
+    }
 }
 
 /// Where a page ended (D15): the sort key of its last row, so that it means the same place in every epoch.
@@ -202,6 +229,7 @@ impl EventSelection {
             self.status.is_none_or(|status| status == event.status)
                 && self.from.is_none_or(|from| event.commence_time >= from)
                 && self.to.is_none_or(|to| event.commence_time < to)
+                && self.name.as_ref().is_none_or(|name| name.is_in(event))
         });
         Page::fill(wanted, self.limit, |event| Some(event.cursor()))
     }

@@ -43,6 +43,8 @@ pub struct Snapshot {
     pub stale_after: Duration,
     /// The last log entry that is in it; 0 where there is no log.
     pub seq: u64,
+    /// The number of the writer that published it; 0 where the log does not say.
+    pub writer: u64,
     catalogue: Arc<Catalogue>,
     sports: Vec<SportView>,
     /// Names of the feeds, for operators only.
@@ -151,7 +153,8 @@ impl Snapshot {
             })
             .collect();
         let feeds = book.feed_names().map(Into::into).collect();
-        Self { cut_at, stale_after, seq, catalogue, sports, feeds }
+        let writer = book.configured().map_or(0, |configured| configured.writer);
+        Self { cut_at, stale_after, seq, writer, catalogue, sports, feeds }
     }
 
     pub fn catalogue(&self) -> &Arc<Catalogue> {
@@ -272,6 +275,13 @@ impl SportView {
 
     pub fn event(&self, id: EventId) -> Option<&EventRow> {
         self.events.get(self.event_position(id)?)
+    }
+
+    /// The next event to start that has prices, or the last one: what an example may name, because the first of the list
+    /// is over and may be gone before its reader asks.
+    pub fn upcoming_event(&self) -> Option<&EventRow> {
+        let is_next = |row: &&EventRow| row.status == Status::Scheduled && !row.records.is_empty();
+        self.events.iter().find(is_next).or_else(|| self.events.last())
     }
 
     /// The position of an event.

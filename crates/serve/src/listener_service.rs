@@ -110,7 +110,9 @@ impl http::Service for ListenerService {
     }
 
     fn is_plain(&self, request: &Request<'_>) -> bool {
-        request.method != Method::Post && !web::is_stream(request.path)
+        request.method != Method::Post
+            && request.path != http::STREAM_PATH
+            && !web::is_stream(request.path)
     }
 
     async fn answer(

@@ -22,6 +22,7 @@ pub(crate) fn render(service: &Service) -> String {
     api::metrics::render(&mut page, &api.metrics);
     connections(&mut page, &api.server.counters, &api.metrics.panics);
     load(&mut page, &api.server.load);
+    api.streams.render(&mut page);
     api.pushes.render(&mut page);
     api.feed_stats.render(&mut page);
     api.feed_stats.render_latency(&mut page);
@@ -91,7 +92,7 @@ fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
 type Reading = fn(&Api, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 30] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -204,6 +205,36 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
     ("linesman_log_checkpoints_total", "counter", "Checkpoints written.", |_, w| {
         read(&w.stats.checkpoints)
     }),
+    (
+        "linesman_history_rebuilds_total",
+        "counter",
+        "Publications of the past that were made again.",
+        |_, w| read(&w.history.stats.rebuilds),
+    ),
+    (
+        "linesman_history_rebuild_failures_total",
+        "counter",
+        "Publications of the past that could not be made again.",
+        |_, w| read(&w.history.stats.rebuild_failures),
+    ),
+    (
+        "linesman_history_rebuild_seconds_total",
+        "counter",
+        "Time spent on making publications of the past again.",
+        |_, w| seconds(w.history.stats.rebuild_us.load(Ordering::Relaxed)),
+    ),
+    (
+        "linesman_history_rebuilds_waiting",
+        "gauge",
+        "Requests that wait for a publication of the past to be made again.",
+        |_, w| read(&w.history.stats.waiting),
+    ),
+    (
+        "linesman_history_memory_bytes",
+        "gauge",
+        "What publications of the past that are kept ready take, by estimate (history.memory_mb).",
+        |_, w| read(&w.history.stats.kept_bytes),
+    ),
 ];
 
 fn worlds(page: &mut MetricsText, api: &Api) {

@@ -36,7 +36,7 @@ const fn route(path: &'static str, target: Target, roles: &'static [ListenerRole
 }
 
 /// The most used first.
-const ROUTES: [Route; 11] = [
+const ROUTES: [Route; 13] = [
     Route { path: "/v1", below: true, target: Target::V1, roles: MAIN },
     Route { path: "/v4", below: true, target: Target::V4, roles: MAIN },
     route(api::ingest::PATH, Target::Push, &[ListenerRole::Main, ListenerRole::Ingest]),
@@ -48,6 +48,8 @@ const ROUTES: [Route; 11] = [
     route("/openapi/v4.json", Target::OpenApiV4, MAIN),
     route("/", Target::Docs, MAIN),
     Route { path: "/docs", below: true, target: Target::Docs, roles: MAIN },
+    route("/llms.txt", Target::Docs, MAIN),
+    route("/llms-full.txt", Target::Docs, MAIN),
 ];
 
 impl Route {

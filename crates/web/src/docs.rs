@@ -5,6 +5,7 @@
 
 mod code;
 mod json;
+pub(crate) mod llms;
 mod markdown;
 mod reference;
 mod refusal;
@@ -83,8 +84,14 @@ pub async fn answer(web: &Arc<Web>, request: &Request<'_>) -> Reply {
 async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let site = site(visit.web)?;
     let path = visit.request.path;
-    if path == INDEX {
-        return Ok(site.index.reply(visit.request));
+    let whole = match path {
+        INDEX => Some(&site.index),
+        llms::INDEX_PATH => Some(&site.llms),
+        llms::FULL_PATH => Some(&site.llms_full),
+        _ => None,
+    };
+    if let Some(whole) = whole {
+        return Ok(whole.reply(visit.request));
     }
     let slug = path.trim_start_matches("/docs").trim_matches('/');
     let page = match slug {
@@ -143,7 +150,8 @@ fn filled(visit: &Visit<'_>, body: &str) -> String {
     for (_, sport) in visit.web.api.catalogue.sports() {
         let token = format!("{{event:{}}}", sport.key);
         if body.contains(&token) {
-            body = body.replace(&token, &event(visit, &sport.key));
+            let event = sandbox_event(visit, &sport.key);
+            body = body.replace(&token, event.as_deref().unwrap_or("EVENT_ID"));
         }
     }
     body
@@ -154,12 +162,11 @@ fn day_text(at: Timestamp) -> String {
     String::from_utf8_lossy(text.get(..10).unwrap_or_default()).into_owned()
 }
 
-/// An event that the sandbox has now.
-fn event(visit: &Visit<'_>, sport: &str) -> String {
+/// An event that the sandbox has now and for a while.
+pub(crate) fn sandbox_event(visit: &Visit<'_>, sport: &str) -> Option<String> {
+    let sport = visit.web.api.catalogue.sport_id(sport)?;
     let published = visit.web.api.world(World::Sandbox).published();
-    let sport = visit.web.api.catalogue.sport_id(sport);
-    let event = sport.and_then(|sport| published.snapshot.sport(sport).events.first());
-    event.map_or_else(|| "EVENT_ID".to_owned(), |event| event.id.to_string())
+    published.snapshot.sport(sport).upcoming_event().map(|event| event.id.to_string())
 }
 
 fn key_page(visit: &Visit<'_>) -> Option<&'static str> {

@@ -16,7 +16,7 @@ use std::{
 use arc_swap::ArcSwap;
 use domain::{Clock, Timestamp};
 use store::{Digest, KeyRow, KeyUse, Store, StoreError, Unspent, UsageRow, WindowStarts};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::{
     Grant, KeySecret,
@@ -149,6 +149,8 @@ pub struct KeyRing {
     retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
     failures: Arc<FailureCount>,
     lease: Arc<KeyLease>,
+    /// Notified after keys have ended.
+    pub(crate) endings: watch::Sender<()>,
 }
 
 impl KeyRing {
@@ -167,6 +169,7 @@ impl KeyRing {
             meters: Mutex::new(HashMap::new()),
             retired: std::sync::Mutex::default(),
             failures: Arc::default(),
+            endings: watch::Sender::new(()),
         }
     }
 
@@ -222,6 +225,28 @@ impl KeyRing {
         let entry = self.authenticate(text, now)?;
         last.0 = KeySecret::parse(text).map(|secret| (secret, Arc::clone(&entry)));
         Ok(entry)
+    }
+
+    /// Checks a key that was accepted before, for a holder that goes on: the same entry, or the one that replaced it
+    /// with other limits.
+    ///
+    /// # Errors
+    /// As [`KeyRing::authenticate`].
+    pub fn confirm(
+        &self,
+        entry: &Arc<KeyEntry>,
+        now: Timestamp,
+    ) -> Result<Arc<KeyEntry>, KeyRefusal> {
+        if !self.lease.holds() {
+            return Err(KeyRefusal::Unconfirmed);
+        }
+        if entry.is_active(now) {
+            return Ok(Arc::clone(entry));
+        }
+        let is_same = |held: &&Arc<KeyEntry>| held.grant.key_id == entry.grant.key_id;
+        let keys = self.keys.load();
+        let held = keys.values().find(is_same).filter(|held| held.is_active(now));
+        held.map(Arc::clone).ok_or(KeyRefusal::Unknown)
     }
 
     /// The number of live keys.
@@ -287,10 +312,11 @@ impl KeyRing {
             by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
         }
         let mut keys = DigestMap::clone(&self.keys.load());
-        let mut replaced = Vec::new();
+        let (mut replaced, mut ended) = (Vec::new(), false);
         for row in rows {
             if now.as_millis() >= revoked_from_ms(row) {
                 if let Some(entry) = keys.remove(&row.digest) {
+                    ended = true;
                     // The entry too: a stream may hold it.
                     entry.follow(row);
                     self.retire(entry);
@@ -302,6 +328,9 @@ impl KeyRing {
         }
         self.keys.store(Arc::new(keys));
         end_all(&replaced);
+        if ended || !replaced.is_empty() {
+            self.endings.send_replace(());
+        }
     }
 
     /// Reads one key from the store. Where that fails, nothing has changed.
@@ -324,6 +353,7 @@ impl KeyRing {
             entry.follow(row);
             self.keys.store(Arc::new(keys));
             self.retire(entry);
+            self.endings.send_replace(());
         }
     }
 
@@ -349,6 +379,7 @@ impl KeyRing {
         self.retired().extend(out.iter().map(Arc::clone));
         self.keys.store(Arc::new(keys));
         end_all(&out);
+        self.endings.send_replace(());
     }
 
     /// Removes meters that no key uses any more, and returns what is left of their leases.

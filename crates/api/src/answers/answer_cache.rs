@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Answer, Selector};
+use engine::Published;
 use http::BodyFile;
 
 use crate::v1::wire::event_fragment::Fragments;
@@ -106,9 +107,10 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// No answers yet; what becomes of them is counted where it was for the epoch before.
-    pub(crate) fn counted_in(figures: &Arc<Figures>) -> Self {
-        Self::bounded(KEPT_BYTES_MAX, Arc::clone(figures))
+    /// The answers of a publication; what becomes of them is counted where it was for the epoch before.
+    pub(crate) fn of<'a>(published: &'a Published, figures: &Arc<Figures>) -> &'a Self {
+        let bytes_max = published.answer_bytes_max.unwrap_or(KEPT_BYTES_MAX);
+        published.per_publication(|| Self::bounded(bytes_max, Arc::clone(figures)))
     }
 
     fn bounded(bytes_max: usize, figures: Arc<Figures>) -> Self {

@@ -37,6 +37,8 @@ pub(super) const REQUEST_ID: &str = "req_7hK2mQ9xL4t";
 /// A push of the scenario, and what the door answers.
 pub(super) const PUSH: &str = include_str!("examples/push.ndjson");
 const RECEIPT: &str = include_str!("examples/push_receipt.json");
+/// How a stream begins.
+const STREAM: &str = include_str!("examples/stream.txt");
 /// A refusal for each code.
 const REFUSALS: &str = include_str!("examples/refusals.json");
 
@@ -53,7 +55,7 @@ macro_rules! example {
     };
 }
 
-const EXAMPLES: [Example; 21] = [
+const EXAMPLES: [Example; 22] = [
     example!(ListSports, "sports", "All sports", "/v1/sports", Whole),
     example!(GetOdds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
     example!(
@@ -165,6 +167,7 @@ const EXAMPLES: [Example; 21] = [
         Whole
     ),
     example!(GetStatus, "status", "All is well", "/v1/status", Whole),
+    example!(GetHistory, "history", "How far back `as_of` goes", "/v1/history", Whole),
 ];
 
 /// The examples of an operation, each with the request that gets it.
@@ -180,6 +183,15 @@ pub(super) fn of(operation: Operation) -> Value {
         }
         (example.name.to_owned(), shown)
     }))
+}
+
+/// How a stream begins, with the request that gets it.
+pub(super) fn stream() -> Value {
+    json!({
+        "summary": "How a stream of finished fights begins",
+        "value": STREAM,
+        "x-request": "GET /v1/stream?sports=mma&channels=scores&status=final",
+    })
 }
 
 pub(super) fn receipt() -> Value {

@@ -13,6 +13,10 @@ pub(super) const ETAG: &str = "ETag";
 pub(super) const CACHE_CONTROL: &str = "Cache-Control";
 pub(super) const VARY: &str = "Vary";
 pub(super) const LINK: &str = "Link";
+const PUBLISHED_AT: &str = "x-published-at";
+const PREVIOUS_PUBLICATION: &str = "x-previous-publication";
+const NEXT_PUBLICATION: &str = "x-next-publication";
+pub(super) const CURSOR: &str = "x-cursor";
 const CONTENT_ENCODING: &str = "Content-Encoding";
 pub(super) const RETRY_AFTER: &str = "Retry-After";
 pub(super) const ALLOW: &str = "Allow";
@@ -26,6 +30,11 @@ pub(super) fn standing() -> impl Iterator<Item = &'static str> {
         .into_iter()
 }
 
+/// What every answer from a publication says of it.
+pub(super) fn publication() -> impl Iterator<Item = &'static str> {
+    [PUBLISHED_AT, PREVIOUS_PUBLICATION, NEXT_PUBLICATION].into_iter()
+}
+
 /// Whether an answer comes from the snapshot or tells the present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
@@ -37,11 +46,13 @@ pub(crate) enum Kept {
 }
 
 /// The headers of a 200 under `/v1`.
-pub(crate) fn headers_of(kept: Kept) -> Value {
-    let of_snapshot = [ETAG, VARY, CONTENT_ENCODING].into_iter().filter(|_| kept != Kept::Present);
+pub(crate) fn headers_of(kept: Kept, has_cursor: bool) -> Value {
+    let of_snapshot = [ETAG, VARY, CONTENT_ENCODING].into_iter().chain(publication());
+    let of_snapshot = of_snapshot.filter(|_| kept != Kept::Present);
     let of_page = [LINK].into_iter().filter(|_| kept == Kept::Paged);
+    let of_position = [CURSOR].into_iter().filter(|_| has_cursor);
     let all = [REQUEST_ID, CACHE_CONTROL].into_iter().chain(of_snapshot).chain(of_page);
-    refer_to_headers(all.chain(standing()))
+    refer_to_headers(all.chain(of_position).chain(standing()))
 }
 
 /// The headers of an answer that needs no key.
@@ -64,6 +75,7 @@ enum There {
 pub(crate) fn headers() -> Value {
     let all =
         of_request().into_iter().chain(of_keeping()).chain(of_refusal()).chain(of_query_key());
+    let all = all.chain(of_publication());
     object(all.map(|(name, header)| (name.to_owned(), header)))
 }
 
@@ -133,6 +145,33 @@ fn of_keeping() -> [Header; 5] {
         header(VARY, Always, "What else the answer depends on.", text(), vary.into()),
         header(LINK, Sometimes, link, text(), next.into()),
         header(CONTENT_ENCODING, Sometimes, packed, encoding, "zstd".into()),
+    ]
+}
+
+fn of_publication() -> [Header; 4] {
+    use There::{Always, Sometimes};
+    let previous = "When the publication before this one was made; only with `as_of`.";
+    let next = "When the publication after this one was made; only with `as_of`, and not for the present one.";
+    let cursor = "Where this answer stands in the log: its reader has seen everything up to there. Of odds without \
+                  `group_by`, scores and events.";
+    let instant = || json!({ "type": "string", "format": "date-time" });
+    [
+        header(
+            PUBLISHED_AT,
+            Always,
+            "When the publication was made that this answer is from.",
+            instant(),
+            "2026-11-14T23:38:00.000Z".into(),
+        ),
+        header(
+            PREVIOUS_PUBLICATION,
+            Sometimes,
+            previous,
+            instant(),
+            "2026-11-14T23:37:30.000Z".into(),
+        ),
+        header(NEXT_PUBLICATION, Sometimes, next, instant(), "2026-11-14T23:38:30.000Z".into()),
+        header(CURSOR, Sometimes, cursor, text(), "QQEAAAGanEUZQAAAAABKXyHD".into()),
     ]
 }
 

@@ -8,6 +8,10 @@ use crate::openapi::header::{Kept, headers_of};
 use crate::openapi::response::Responses;
 use crate::openapi::{example, object, parameter, refer};
 use crate::operation::{Operation, Schema};
+use crate::v1::param::Param;
+
+/// Without its parameters, as a reader of the document looks it up.
+const CSV_TYPE: &str = "text/csv";
 
 /// Path items of every operation.
 pub(crate) fn paths(responses: &mut Responses) -> Map<String, Value> {
@@ -22,6 +26,9 @@ pub(crate) fn paths(responses: &mut Responses) -> Map<String, Value> {
 
 fn path_item(operation: Operation, responses: &mut Responses) -> Value {
     let mut answers = vec![("200".to_owned(), success(operation))];
+    if operation.has_position() {
+        answers.push(responses.unchanged());
+    }
     if kept(operation) != Kept::Present {
         answers.push(responses.not_modified());
     }
@@ -46,13 +53,43 @@ fn path_item(operation: Operation, responses: &mut Responses) -> Value {
 }
 
 fn success(operation: Operation) -> Value {
+    if operation.is_stream() {
+        return stream(operation);
+    }
+    let json = json!({ "schema": schema(operation), "examples": example::of(operation) });
+    let table = json!({ "schema": {
+        "type": "string",
+        "description": "With `format=csv`: RFC 4180, UTF-8, with a header row.",
+    } });
+    let types =
+        [("application/json", Some(json)), (CSV_TYPE, operation.has_table().then_some(table))];
+    let content = types.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of?)));
     json!({
         "description": operation.row().answer,
-        "headers": headers_of(kept(operation)),
+        "headers": headers_of(kept(operation), operation.has_position()),
+        "content": object(content),
+    })
+}
+
+/// Text without an end. A schema can say what the data of its events is, and beside it stands which event has which.
+fn stream(operation: Operation) -> Value {
+    let events = ["Hello", "Snapshot", "Delta", "Fresh", "Cut", "Reset", "End"];
+    let events =
+        events.map(|name| (name.to_lowercase(), refer("schemas", &format!("Stream{name}"))));
+    let data: Vec<Value> = events.iter().map(|(_, schema)| schema.clone()).collect();
+    json!({
+        "description": operation.row().answer,
+        "headers": headers_of(Kept::Present, false),
         "content": {
-            "application/json": {
-                "schema": schema(operation),
-                "examples": example::of(operation),
+            "text/event-stream": {
+                "schema": {
+                    "type": "string",
+                    "description": "Server-Sent Events; the `data` of each is one line of JSON.",
+                    "contentMediaType": "application/json",
+                    "contentSchema": { "oneOf": data },
+                },
+                "x-event-schemas": object(events),
+                "examples": { "stream": example::stream() },
             },
         },
     })
@@ -76,7 +113,7 @@ impl Schema {
 }
 
 fn kept(operation: Operation) -> Kept {
-    if operation.is_free() {
+    if !operation.is_kept() {
         Kept::Present
     } else if operation.is_paged() {
         Kept::Paged
@@ -97,11 +134,18 @@ fn can_answer(operation: Operation, code: ErrorCode) -> bool {
         | ErrorCode::Internal
         | ErrorCode::Unavailable => true,
         ErrorCode::Forbidden | ErrorCode::SportNotFound | ErrorCode::NotFound => {
-            operation.is_in_sport()
+            operation.is_in_sport() || operation.is_stream()
         }
         ErrorCode::EventNotFound => {
             operation.row().path.is_some_and(|path| path.contains("{event_id}"))
         }
+        ErrorCode::NotInHistory => {
+            operation == Operation::GetHistory
+                || operation.is_stream()
+                || operation.row().params.contains(&Param::AsOf)
+        }
+        ErrorCode::TooManyStreams => operation.is_stream(),
+        ErrorCode::CursorExpired => operation.has_position(),
         ErrorCode::QuotaExceeded => operation.is_metered(),
         ErrorCode::Maintenance => !operation.is_free(),
         ErrorCode::InvalidBody | ErrorCode::BodyTooLarge | ErrorCode::FeedPaused => false,

@@ -26,7 +26,7 @@ const EVERYWHERE: [ErrorCode; 4] = [
     ErrorCode::Internal,
 ];
 
-const PAGES: [Page; 4] = [
+const PAGES: [Page; 6] = [
     Page {
         path: "/healthz",
         name: "get_health",
@@ -60,6 +60,24 @@ const PAGES: [Page; 4] = [
         title: "Documentation",
         meaning: "The reference for people, also at `/`.",
         content_type: "text/html; charset=utf-8",
+        schema: || json!({ "type": "string" }),
+        refusals: &[],
+    },
+    Page {
+        path: "/llms.txt",
+        name: "get_llms",
+        title: "Documentation for language models",
+        meaning: "The pages of the documentation as a list in Markdown.",
+        content_type: "text/plain; charset=utf-8",
+        schema: || json!({ "type": "string" }),
+        refusals: &[],
+    },
+    Page {
+        path: "/llms-full.txt",
+        name: "get_llms_full",
+        title: "Documentation in one text",
+        meaning: "What is needed to write a client, in one text of at most 100 KB.",
+        content_type: "text/plain; charset=utf-8",
         schema: || json!({ "type": "string" }),
         refusals: &[],
     },

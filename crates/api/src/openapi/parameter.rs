@@ -3,14 +3,18 @@
 use market::analysis::Method;
 
 use domain::{Catalogue, Format, Market, MarketAlias, Region, Sport, Status};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::openapi::{object, refer};
 use crate::operation::Operation;
 use crate::v1::param::{
-    BOOKMAKERS_MAX, CONSENSUS, EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX,
-    MAX_AGE_S_MAX, MIN_BOOKS_MAX, Param, REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
+    BOOKMAKERS_MAX, CONSENSUS, EVENT_IDS_MAX, FORMAT_CSV, FORMAT_JSON, FRESHNESS_SOURCES,
+    FRESHNESS_VALUES, GROUP_BY_BOUT, HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN,
+    LIMIT_DEFAULT, LIMIT_MAX, MAX_AGE_S_MAX, MIN_BOOKS_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, Param,
+    REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
 };
+use crate::v1::wire::stream::{Channel, MODE};
 
 /// A cursor is a short text of this alphabet, to be sent back as it came.
 const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
@@ -20,7 +24,7 @@ pub fn of(operation: Operation) -> Vec<Value> {
     let template = operation.row().path.unwrap_or_default();
     let in_path = ["sport_key", "event_id"].into_iter().filter(|name| template.contains(name));
     let in_query = operation.row().params.iter().filter(|param| **param != Param::ApiKey);
-    let conditional = (!operation.is_free()).then_some("If-None-Match");
+    let conditional = operation.is_kept().then_some("If-None-Match");
     in_path
         .chain(in_query.map(|param| param.name()))
         .chain(conditional)
@@ -93,11 +97,7 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
             json!({ "type": "string", "enum": keys })
         }
         Param::Regions | Param::Region => regions(),
-        Param::OddsFormat => json!({
-            "type": "string",
-            "enum": Format::ALL.map(Format::key),
-            "default": Format::American.key(),
-        }),
+        Param::OddsFormat => choice(&Format::ALL.map(Format::key), Format::American.key()),
         Param::EventIds => json!({
             "type": "string",
             "pattern": format!("^[^,]+(,[^,]+){{0,{}}}$", EVENT_IDS_MAX - 1),
@@ -105,40 +105,72 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         }),
         Param::GroupBy => json!({ "type": "string", "enum": [GROUP_BY_BOUT] }),
         Param::Status => json!({ "type": "string", "enum": Status::ALL.map(Status::key) }),
-        Param::CommenceFrom | Param::CommenceTo => {
+        Param::CommenceFrom | Param::CommenceTo | Param::AsOf => {
             json!({ "type": "string", "format": "date-time", "examples": ["2026-11-14T23:38:00Z"] })
         }
+        Param::Name => json!({
+            "type": "string",
+            "minLength": NAME_CHARS_MIN,
+            "maxLength": NAME_CHARS_MAX,
+            "examples": ["open"],
+        }),
         Param::Bookmakers => bookmakers(catalogue, BOOKMAKERS_MAX, None),
         Param::Reference => bookmakers(catalogue, REFERENCES_MAX, Some(CONSENSUS)),
-        Param::Method => json!({
-            "type": "string",
-            "enum": Method::ALL.map(Method::key),
-            "default": Method::Power.key(),
-        }),
+        Param::Method => choice(&Method::ALL.map(Method::key), Method::Power.key()),
         Param::MaxAge => json!({ "type": "integer", "minimum": 1, "maximum": MAX_AGE_S_MAX }),
         Param::MinBooks => json!({ "type": "integer", "minimum": 1, "maximum": MIN_BOOKS_MAX }),
         Param::MinEv | Param::MinProfit => share("0"),
         Param::MaxCost => share("0.05"),
-        Param::Stake => json!({
-            "type": "integer",
-            "minimum": 1,
-            "maximum": STAKE_MAX,
-            "default": STAKE_DEFAULT,
+        Param::Stake => whole(1, STAKE_MAX, STAKE_DEFAULT),
+        Param::Limit => whole(1, LIMIT_MAX, LIMIT_DEFAULT),
+        Param::Since => json!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 64,
+            "pattern": "^[A-Za-z0-9_:.+-]+$",
         }),
-        Param::Limit => json!({
-            "type": "integer",
-            "minimum": 1,
-            "maximum": LIMIT_MAX,
-            "default": LIMIT_DEFAULT,
-        }),
+        Param::Sports => sports(catalogue),
+        Param::Channels => channels(),
+        Param::Mode => choice(&[MODE], MODE),
+        Param::Freshness => choice(&FRESHNESS_VALUES, FRESHNESS_SOURCES),
+        Param::Heartbeat => whole(HEARTBEAT_S_MIN, HEARTBEAT_S_MAX, HEARTBEAT_S_DEFAULT),
         Param::Cursor => json!({
             "type": "string",
             "minLength": 1,
             "maxLength": 200,
             "pattern": CURSOR_PATTERN,
         }),
+        Param::Format => choice(&[FORMAT_JSON, FORMAT_CSV], FORMAT_JSON),
         Param::ApiKey => json!({ "type": "string" }),
     }
+}
+
+fn sports(catalogue: &Catalogue) -> Value {
+    let keys: Vec<&str> = catalogue.sports().map(|(_, sport)| &*sport.key).collect();
+    json!({
+        "type": "string",
+        "pattern": "^[a-z0-9_]+(,[a-z0-9_]+)*$",
+        "examples": [keys.iter().take(2).copied().collect::<Vec<_>>().join(",")],
+        "x-values": keys,
+    })
+}
+
+fn choice(values: &[&str], default: &str) -> Value {
+    json!({ "type": "string", "enum": values, "default": default })
+}
+
+fn whole<T: Serialize>(least: T, most: T, default: T) -> Value {
+    json!({ "type": "integer", "minimum": least, "maximum": most, "default": default })
+}
+
+fn channels() -> Value {
+    let one = Channel::KEYS.join("|");
+    json!({
+        "type": "string",
+        "pattern": format!("^({one})(,({one}))*$"),
+        "default": Channel::Odds.key(),
+        "x-values": Channel::KEYS,
+    })
 }
 
 /// A list is a string with commas: generated clients repeat the parameter for each item of an array, whatever `explode`

@@ -102,9 +102,12 @@ fn can_answer(code: ErrorCode) -> bool {
         ErrorCode::InvalidParameter
         | ErrorCode::SportNotFound
         | ErrorCode::EventNotFound
+        | ErrorCode::NotInHistory
+        | ErrorCode::CursorExpired
         | ErrorCode::NotFound
         | ErrorCode::RateLimited
         | ErrorCode::QuotaExceeded
+        | ErrorCode::TooManyStreams
         | ErrorCode::Maintenance => false,
     }
 }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::error::ErrorCode;
 use crate::openapi::caller::Caller;
 use crate::openapi::header::{
-    ALLOW, CACHE_CONTROL, ETAG, LINK, REQUEST_ID, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
-    refer_to_headers, standing,
+    ALLOW, CACHE_CONTROL, CURSOR, ETAG, LINK, REQUEST_ID, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    publication, refer_to_headers, standing,
 };
 use crate::openapi::{example, object, refer};
 
@@ -44,13 +44,26 @@ impl Responses {
 
     /// The answer to a request for what the client already holds.
     pub(crate) fn not_modified(&mut self) -> (String, Value) {
-        let headers = [REQUEST_ID, ETAG, CACHE_CONTROL, VARY, LINK].into_iter().chain(standing());
+        let headers = [REQUEST_ID, ETAG, CACHE_CONTROL, VARY, LINK].into_iter();
+        let headers = headers.chain(publication()).chain([CURSOR]).chain(standing());
         let response = json!({
             "description": "Nothing has changed since the answer named by `If-None-Match`. Costs no quota.",
             "headers": refer_to_headers(headers),
         });
         self.0.insert("NotModified".to_owned(), response);
         ("304".to_owned(), refer("responses", "NotModified"))
+    }
+
+    /// The answer to a request for changes where there are none.
+    pub(crate) fn unchanged(&mut self) -> (String, Value) {
+        let headers = [REQUEST_ID, CACHE_CONTROL].into_iter();
+        let headers = headers.chain(publication()).chain([CURSOR]).chain(standing());
+        let response = json!({
+            "description": "Nothing in the selection has changed since the cursor in `since`. Costs no quota.",
+            "headers": refer_to_headers(headers),
+        });
+        self.0.insert("Unchanged".to_owned(), response);
+        ("204".to_owned(), refer("responses", "Unchanged"))
     }
 
     pub(crate) fn into_components(self) -> Value {
@@ -88,6 +101,7 @@ fn header_of(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::RateLimited
         | ErrorCode::QuotaExceeded
+        | ErrorCode::TooManyStreams
         | ErrorCode::FeedPaused
         | ErrorCode::Maintenance
         | ErrorCode::Unavailable => Some(RETRY_AFTER),
@@ -98,6 +112,8 @@ fn header_of(code: ErrorCode) -> Option<&'static str> {
         | ErrorCode::Forbidden
         | ErrorCode::SportNotFound
         | ErrorCode::EventNotFound
+        | ErrorCode::NotInHistory
+        | ErrorCode::CursorExpired
         | ErrorCode::NotFound
         | ErrorCode::BodyTooLarge
         | ErrorCode::TargetTooLong
@@ -113,11 +129,14 @@ fn is_after_key(code: ErrorCode) -> bool {
         | ErrorCode::Forbidden
         | ErrorCode::SportNotFound
         | ErrorCode::EventNotFound
+        | ErrorCode::NotInHistory
+        | ErrorCode::CursorExpired
         | ErrorCode::NotFound
         | ErrorCode::MethodNotAllowed
         | ErrorCode::TargetTooLong
         | ErrorCode::RateLimited
         | ErrorCode::QuotaExceeded
+        | ErrorCode::TooManyStreams
         | ErrorCode::Maintenance
         | ErrorCode::Unavailable => true,
         ErrorCode::AuthenticationFailed

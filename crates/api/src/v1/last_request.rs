@@ -3,10 +3,11 @@
 
 use std::fmt;
 
-use domain::SportId;
+use domain::{SportId, Timestamp};
 
 use crate::answers::Selector;
 use crate::operation::Operation;
+use crate::position::LogPosition;
 use http::Request;
 
 /// The last target of a connection that was understood, and what it means. It may hold a key and is never shown.
@@ -30,6 +31,10 @@ pub(crate) struct ParsedTarget {
     pub(crate) operation: Operation,
     pub(crate) sport: Option<SportId>,
     pub(crate) selector: Selector,
+    /// The instant whose publication is asked for, where it is not the present one.
+    pub(crate) as_of: Option<Timestamp>,
+    /// From where on changes are asked for.
+    pub(crate) since: Option<LogPosition>,
 }
 
 /// A longer target is not worth its memory on every connection.
@@ -79,6 +84,8 @@ mod tests {
             operation: Operation::ListBooks,
             sport: None,
             selector: Selector::Books,
+            as_of: None,
+            since: None,
         };
         let mut last_request = LastRequest::default();
         assert!(last_request.recall(&ask("/v1/books")).is_none());

@@ -13,6 +13,7 @@ pub enum Param {
     Status,
     CommenceFrom,
     CommenceTo,
+    Name,
     Bookmakers,
     MaxAge,
     Method,
@@ -22,11 +23,22 @@ pub enum Param {
     MinProfit,
     MaxCost,
     Stake,
+    AsOf,
+    Since,
+    Sports,
+    Channels,
+    Mode,
+    Freshness,
+    Heartbeat,
     Limit,
     Cursor,
+    Format,
     ApiKey,
 }
 
+/// Characters of `name`.
+pub(crate) const NAME_CHARS_MIN: usize = 2;
+pub(crate) const NAME_CHARS_MAX: usize = 80;
 /// Records in a page unless asked otherwise, and at the most.
 pub(crate) const LIMIT_DEFAULT: usize = 100;
 pub(crate) const LIMIT_MAX: usize = 500;
@@ -36,6 +48,9 @@ pub(crate) const EVENT_IDS_MAX: usize = 200;
 pub(crate) const REGION_DEFAULT: domain::Region = domain::Region::Us;
 /// The one value of `group_by`.
 pub(crate) const GROUP_BY_BOUT: &str = "bout";
+/// The values of `format`.
+pub(crate) const FORMAT_JSON: &str = "json";
+pub(crate) const FORMAT_CSV: &str = "csv";
 /// Bookmakers in `bookmakers` and in `reference` at the most.
 pub(crate) const BOOKMAKERS_MAX: usize = 50;
 pub(crate) const REFERENCES_MAX: usize = 10;
@@ -54,8 +69,16 @@ pub(crate) const MAX_COST_DEFAULT: u32 = 50_000_000;
 pub(crate) const STAKE_DEFAULT: u32 = 100;
 pub(crate) const STAKE_MAX: u32 = 1_000_000;
 
+/// Seconds without an event before a comment is sent.
+pub(crate) const HEARTBEAT_S_DEFAULT: u32 = 15;
+pub(crate) const HEARTBEAT_S_MIN: u32 = 5;
+pub(crate) const HEARTBEAT_S_MAX: u32 = 60;
+/// The values of `freshness`; the first is meant when it is absent.
+pub(crate) const FRESHNESS_VALUES: [&str; 2] = [FRESHNESS_SOURCES, "none"];
+pub(crate) const FRESHNESS_SOURCES: &str = "sources";
+
 impl Param {
-    pub const COUNT: usize = 22;
+    pub const COUNT: usize = 31;
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,6 +92,7 @@ impl Param {
             Self::Status => "status",
             Self::CommenceFrom => "commence_from",
             Self::CommenceTo => "commence_to",
+            Self::Name => "name",
             Self::Bookmakers => "bookmakers",
             Self::MaxAge => "max_age",
             Self::Method => "method",
@@ -78,8 +102,16 @@ impl Param {
             Self::MinProfit => "min_profit",
             Self::MaxCost => "max_cost",
             Self::Stake => "stake",
+            Self::AsOf => "as_of",
+            Self::Since => "since",
+            Self::Sports => "sports",
+            Self::Channels => "channels",
+            Self::Mode => "mode",
+            Self::Freshness => "freshness",
+            Self::Heartbeat => "heartbeat",
             Self::Limit => "limit",
             Self::Cursor => "cursor",
+            Self::Format => "format",
             Self::ApiKey => "api_key",
         }
     }
@@ -89,6 +121,7 @@ impl Param {
     }
 
     /// What a reader of the reference needs to know of it.
+    #[expect(clippy::too_many_lines, reason = "a table with one entry for each parameter")]
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Market => {
@@ -119,6 +152,10 @@ impl Param {
             }
             Self::CommenceFrom => "Only events that start at this instant or later.",
             Self::CommenceTo => "Only events that start before this instant.",
+            Self::Name => {
+                "Only events with a participant, tournament or competition in which a word begins with this, whatever \
+                 the case and the accents: `proch` finds Jiří Procházka. Several words must follow each other."
+            }
             Self::Bookmakers => {
                 "Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered \
                  unless `regions` is sent too. The reference is not filtered."
@@ -140,9 +177,34 @@ impl Param {
                 "Only middles whose break-even probability is at most this; up to six places."
             }
             Self::Stake => "What is divided between the legs of an arbitrage, in whole units.",
+            Self::AsOf => {
+                "The answer as it was at this instant: that of the last publication at or before it, byte for byte. \
+                 Costs the same as the present."
+            }
+            Self::Since => {
+                "Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed \
+                 records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an \
+                 RFC 3339 timestamp, too: it then begins with the publication of that time."
+            }
+            Self::Sports => {
+                "Only these sports, comma-separated; all that the key covers when absent."
+            }
+            Self::Channels => {
+                "What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when \
+                 absent."
+            }
+            Self::Mode => "When changes are sent: with each publication.",
+            Self::Freshness => {
+                "`sources`: how fresh each bookmaker is, with each publication. `none`: nothing."
+            }
+            Self::Heartbeat => "Seconds without an event before a comment is sent.",
             Self::Limit => "Most records in the answer.",
             Self::Cursor => {
                 "Where the previous page ended: taken from its `Link` header, as it is."
+            }
+            Self::Format => {
+                "How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the \
+                 fields around it repeated. Not with `since` or `group_by`. Errors are JSON."
             }
             Self::ApiKey => {
                 "The key, for the transition; the header X-API-Key is preferred and wins."

@@ -1,6 +1,8 @@
 //! From a query string to a selection: strict, with words that help (D4, D16).
 
 mod analysis;
+pub(crate) mod stream;
+mod table;
 
 use std::borrow::Cow;
 
@@ -10,14 +12,16 @@ use domain::{
     SportId, Status, Timestamp,
 };
 use market::coverage::{CoverageSelection, ExplainSelection};
-use market::select::{Cursor, EventIds};
+use market::select::{Cursor, EventIds, NamePrefix};
 use market::{BoutSelection, CellFilter, EventSelection, OddsSelection, ScoreSelection};
 
 use crate::answers::Selector;
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
+use crate::position::LogPosition;
 use crate::v1::param::{
-    EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
+    EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, Param,
+    REGION_DEFAULT,
 };
 use crate::v1::region::{RegionTable, Regions};
 use crate::v1::target_path::TargetPath;
@@ -160,11 +164,24 @@ impl Values<'_> {
         sport: Option<SportId>,
         lookup: Lookup<'_>,
     ) -> Result<Selector, ApiError> {
-        if let Some(sport) = sport
-            && let Some(analysis) = self.analysis(target.operation, sport, lookup)?
-        {
-            return Ok(analysis);
-        }
+        let analysis = match sport {
+            Some(sport) => self.analysis(target.operation, sport, lookup)?,
+            None => None,
+        };
+        let selector = match analysis {
+            Some(analysis) => analysis,
+            None => self.rows(target, sport, lookup)?,
+        };
+        Ok(if self.is_table()? { Selector::Csv(Box::new(selector)) } else { selector })
+    }
+
+    /// What any operation but the analytics selects.
+    fn rows(
+        &self,
+        target: TargetPath<'_>,
+        sport: Option<SportId>,
+        lookup: Lookup<'_>,
+    ) -> Result<Selector, ApiError> {
         let selector = match (target.operation, sport) {
             (Operation::ListBooks, _) => Selector::Books,
             (Operation::GetOdds, Some(sport)) => self.odds(sport, lookup)?,
@@ -181,6 +198,7 @@ impl Values<'_> {
                 events: self.event_ids()?,
                 from: self.instant(Param::CommenceFrom)?,
                 to: self.instant(Param::CommenceTo)?,
+                name: self.name()?,
                 limit: self.limit()?,
                 after: self.cursor(Paging::Events)?,
             }),
@@ -198,7 +216,7 @@ impl Values<'_> {
                 let event = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
                 Selector::Explain(ExplainSelection { sport, event, filter })
             }
-            // The analytics are read above.
+            // The analytics are read before.
             (
                 Operation::ListSports
                 | Operation::GetBest
@@ -207,6 +225,8 @@ impl Values<'_> {
                 | Operation::ListEv
                 | Operation::ListMiddles
                 | Operation::GetStatus
+                | Operation::GetHistory
+                | Operation::GetStream
                 | Operation::V4Sports
                 | Operation::V4Events
                 | Operation::V4Odds
@@ -223,6 +243,29 @@ impl Values<'_> {
         Ok(selector)
     }
 
+    /// The instant whose publication is asked for.
+    pub(crate) fn as_of(&self) -> Result<Option<Timestamp>, ApiError> {
+        self.instant(Param::AsOf)
+    }
+
+    /// From where on changes are asked for.
+    pub(crate) fn since(&self) -> Result<Option<LogPosition>, ApiError> {
+        let Some(text) = self.get(Param::Since) else { return Ok(None) };
+        let name = Param::Since.name();
+        for other in [Param::Limit, Param::Cursor, Param::AsOf, Param::GroupBy] {
+            if self.get(other).is_some() {
+                let text = format!("`since` cannot be combined with `{}`", other.name());
+                return Err(ApiError::param(name, text));
+            }
+        }
+        self.refuse_table(Param::Since)?;
+        let position = LogPosition::decode(text).ok_or_else(|| {
+            let text = "`since` is not a cursor; take it from `x-cursor` as it is";
+            ApiError::param(name, text)
+        });
+        position.map(Some)
+    }
+
     fn odds(&self, sport: SportId, lookup: Lookup<'_>) -> Result<Selector, ApiError> {
         let rules = lookup.catalogue.sport(sport);
         let market = self.market(rules)?;
@@ -232,6 +275,7 @@ impl Values<'_> {
         let events = self.event_ids()?;
         let limit = self.limit()?;
         if self.is_grouped(rules, market)? {
+            self.refuse_table(Param::GroupBy)?;
             let after = self.cursor(Paging::Events)?;
             let bouts = BoutSelection { sport, bookmakers, events, limit, after };
             return Ok(Selector::Bouts(bouts, format));
@@ -372,6 +416,15 @@ impl Values<'_> {
         Ok(Some(ids.into()))
     }
 
+    fn name(&self) -> Result<Option<NamePrefix>, ApiError> {
+        let Some(text) = self.get(Param::Name) else { return Ok(None) };
+        if (NAME_CHARS_MIN..=NAME_CHARS_MAX).contains(&text.chars().count()) {
+            return Ok(Some(NamePrefix::new(text)));
+        }
+        let text = format!("`name` must have {NAME_CHARS_MIN} to {NAME_CHARS_MAX} characters");
+        Err(ApiError::param(Param::Name.name(), text))
+    }
+
     fn limit(&self) -> Result<usize, ApiError> {
         let Some(text) = self.get(Param::Limit) else { return Ok(LIMIT_DEFAULT) };
         // As a number is written: digits, and no zero before them.
@@ -436,6 +489,8 @@ fn repeated(param: Param) -> String {
     let list = match param {
         Param::Regions | Param::Region => "us,uk",
         Param::EventIds => "evt_1,evt_2",
+        Param::Sports => "mma,boxing",
+        Param::Channels => "odds,scores",
         Param::Bookmakers | Param::Reference => "bet365,fanduel",
         Param::Market
         | Param::Bookmaker
@@ -444,6 +499,7 @@ fn repeated(param: Param) -> String {
         | Param::Status
         | Param::CommenceFrom
         | Param::CommenceTo
+        | Param::Name
         | Param::MaxAge
         | Param::Method
         | Param::MinBooks
@@ -451,8 +507,14 @@ fn repeated(param: Param) -> String {
         | Param::MinProfit
         | Param::MaxCost
         | Param::Stake
+        | Param::AsOf
+        | Param::Since
+        | Param::Mode
+        | Param::Freshness
+        | Param::Heartbeat
         | Param::Limit
         | Param::Cursor
+        | Param::Format
         | Param::ApiKey => "",
     };
     if !list.is_empty() {

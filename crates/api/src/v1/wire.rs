@@ -5,7 +5,9 @@
 mod analysis;
 mod bout;
 pub(crate) mod coverage;
+mod csv;
 pub(crate) mod cursor;
+mod delta;
 mod event;
 pub(crate) mod event_fragment;
 pub(crate) mod object;
@@ -13,11 +15,12 @@ mod page;
 mod record;
 mod score;
 mod service;
+pub(crate) mod stream;
 
 #[cfg(test)]
 mod tests;
 
-use domain::Catalogue;
+use domain::{Catalogue, World};
 use market::analysis::Analysis;
 use market::coverage::ExplainSelection;
 use market::rendered::{Rendered, WireSlot};
@@ -26,25 +29,31 @@ use market::{Snapshot, Wire};
 
 use crate::answers::{Answer, Selector};
 use crate::error::ApiError;
+use crate::position::LogPosition;
 use crate::v1::query::event_not_found;
 use crate::v1::wire::event_fragment::Fragments;
 use crate::v1::wire::page::OddsPage;
 use engine::Published;
 use http::Body;
 
+use analysis::analyse;
 pub(crate) use analysis::{
     Arbitrage, ArbitrageLeg, Arbitrages, BestLine, BestLines, BestOutcome, FairLine, FairLines,
     FairOutcome, FairSource, Middle, MiddleLeg, Middles, RefusedLines, RefusedOffers, Value,
-    Values, analyse,
+    Values,
 };
 pub(crate) use bout::{Bout, BoutBook, BoutOutcome, BoutSource, GroupedBouts};
 pub(crate) use coverage::{
     CellState, Coverage, CoveredBook, CoveredMarket, ExplainedBook, Explanation,
 };
+pub(crate) use delta::{Delta, EventsDelta, OddsDelta, Removed, ScoresDelta};
 pub(crate) use event::Event;
 pub(crate) use record::{OddsRecord, Outcome};
 pub(crate) use score::{Period, ScoreRecord};
-pub(crate) use service::{Bookmaker, RateLimit, ServiceStatus, Sport, SportList, status};
+pub(crate) use service::{
+    Bookmaker, HistoryGap, HistoryReach, RateLimit, ServiceStatus, Sport, SportList, history,
+    status,
+};
 
 /// Renders rows for v1.
 #[derive(Clone, Copy, Debug)]
@@ -86,12 +95,49 @@ pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<
         | Selector::Scores(_)
         | Selector::Events(_)
         | Selector::Analysis(..)
+        | Selector::Delta(..)
         | Selector::V4(_) => Ok(()),
+        Selector::Csv(selector) => check_found(selector, published),
     }
 }
 
-/// Makes the answer to a selection.
-pub(crate) fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answer {
+/// The answer to a selection of a world, with the lines that say which publication it is of.
+pub(crate) fn answer(
+    world: World,
+    selector: &Selector,
+    snapshot: &Snapshot,
+    fragments: &Fragments,
+) -> Answer {
+    let cursor = LogPosition::of(world, snapshot, selector).map(|position| position.encode());
+    let answer = make(selector, snapshot, fragments);
+    answer.of_publication(snapshot.cut_at, cursor.as_deref())
+}
+
+/// The answer to a selection that takes longer to make: an analysis, a table of any answer, or a search.
+///
+/// # Errors
+/// An answer is not JSON of the shape that its table says, which no input can bring about.
+pub(crate) fn slow_answer(
+    world: World,
+    selector: &Selector,
+    snapshot: &Snapshot,
+    fragments: &Fragments,
+    lines: &Analysis,
+) -> serde_json::Result<Answer> {
+    if let Selector::Analysis(selection, format) = selector {
+        let answer = analyse(selection, *format, snapshot, lines);
+        return Ok(answer.of_publication(snapshot.cut_at, None));
+    }
+    if let Selector::Csv(selector) = selector {
+        let answer = slow_answer(world, selector, snapshot, fragments, lines)?;
+        let cursor = LogPosition::of(world, snapshot, selector).map(|position| position.encode());
+        let table = csv::tabulate(selector, &answer)?;
+        return Ok(table.of_publication(snapshot.cut_at, cursor.as_deref()));
+    }
+    Ok(answer(world, selector, snapshot, fragments))
+}
+
+fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answer {
     let texts = |event| event::texts(snapshot.rendered_event(&V1, event));
     let (body, next) = match selector {
         Selector::Sports => (service::sports(snapshot).into_bytes(), None),
@@ -123,16 +169,14 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragmen
             let page = events.select(snapshot);
             (page::array(page.items.into_iter().map(|event| texts(event).0)), page.next)
         }
-        // Requests keep the lines of a publication and go by `analyse` themselves.
-        Selector::Analysis(selection, format) => {
-            return analyse(selection, *format, snapshot, &Analysis::default());
-        }
         Selector::Event(sport, id) => {
             let event = snapshot.sport(*sport).event(*id);
             (event.map(|event| texts(event).0.to_vec()).unwrap_or_default(), None)
         }
-        // Made by its own wire.
-        Selector::V4(_) => (Vec::new(), None),
+        // Made by `slow_answer`, from two publications, and by its own wire.
+        Selector::Analysis(..) | Selector::Csv(_) | Selector::Delta(..) | Selector::V4(_) => {
+            (Vec::new(), None)
+        }
     };
     Answer::new(body, next.as_ref().map(cursor::encode))
 }

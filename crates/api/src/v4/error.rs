@@ -183,12 +183,14 @@ impl From<ApiError> for Refused {
             ErrorCode::AuthenticationFailed => Code::InvalidKey,
             ErrorCode::Forbidden | ErrorCode::FeedPaused => Code::Forbidden,
             ErrorCode::SportNotFound => Code::UnknownSport,
-            ErrorCode::EventNotFound => Code::EventNotFound,
+            ErrorCode::EventNotFound | ErrorCode::NotInHistory | ErrorCode::CursorExpired => {
+                Code::EventNotFound
+            }
             ErrorCode::NotFound => Code::NotFound,
             ErrorCode::MethodNotAllowed => Code::MethodNotAllowed,
             ErrorCode::TargetTooLong => Code::TargetTooLong,
             ErrorCode::HeadTooLarge | ErrorCode::BodyTooLarge => Code::HeadTooLarge,
-            ErrorCode::RateLimited => Code::ExceededFreqLimit,
+            ErrorCode::RateLimited | ErrorCode::TooManyStreams => Code::ExceededFreqLimit,
             ErrorCode::QuotaExceeded => Code::OutOfUsageCredits,
             ErrorCode::Internal => Code::InternalError,
             ErrorCode::Maintenance => Code::Maintenance,

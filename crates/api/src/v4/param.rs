@@ -165,6 +165,8 @@ pub const fn params(operation: Operation) -> &'static [Param] {
         | Operation::GetEvent
         | Operation::ListBooks
         | Operation::GetStatus
+        | Operation::GetHistory
+        | Operation::GetStream
         | Operation::GetBest
         | Operation::GetFair
         | Operation::ListArbitrages

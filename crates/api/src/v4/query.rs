@@ -132,6 +132,8 @@ impl<'a> Values<'a> {
             | Operation::GetEvent
             | Operation::ListBooks
             | Operation::GetStatus
+            | Operation::GetHistory
+            | Operation::GetStream
             | Operation::GetBest
             | Operation::GetFair
             | Operation::ListArbitrages

@@ -44,7 +44,8 @@ pub(super) fn merge<'a>(files: impl Iterator<Item = &'a str>) -> Result<Catalogu
         }
     }
     let bookmakers = bookmakers.into_values().collect();
-    let mut catalogue = Catalogue { sports, bookmakers, v4: v4::Names::default() };
+    let mut catalogue =
+        Catalogue { sports, bookmakers, v4: v4::Names::default(), source: Box::default() };
     match names.checked(&catalogue) {
         Ok(names) => catalogue.v4 = names,
         Err(more) => faults.extend(more),

@@ -103,12 +103,13 @@ mod hostile {
     use super::*;
     use crate::batch::{Outcome, Terms};
     use crate::error::NotTaken;
+    use crate::options::WorldOptions;
     use crate::worker::Next;
-    use crate::world::WorldOptions;
 
     const INTERVAL: Duration = Duration::from_secs(30);
     /// Far more than one round is enough for, in any build.
     const MANY: usize = 400_000;
+    const MANY_MS: Duration = Duration::from_millis(400_000);
 
     /// A writer that works when the test says so.
     struct Stage {
@@ -142,6 +143,7 @@ mod hostile {
                 log_retention: INTERVAL,
                 simulation: None,
                 notes: None,
+                history: crate::HistoryOptions::default(),
             };
             let (handle, writer) = WorldHandle::open(options, Arc::clone(&clock) as _).unwrap();
             Self { writer, handle, clock, catalogue, _dir: dir }
@@ -151,7 +153,14 @@ mod hostile {
         fn put(&self, feed: &str, lines: usize, stands: &Arc<AtomicBool>) -> Receiver<Outcome> {
             let line = br#"{"type":"heartbeat","bookmaker":"caesars","sport":"mma"}"#;
             let message = push::parse_line(line, &self.catalogue, None).unwrap();
-            let lines = (1..=lines).map(|number| (number, Ok(message.clone()))).collect();
+            // Each newer than the one before: every one is a change to be logged, which takes its time.
+            let first = domain::Clock::now(&*self.clock).minus(MANY_MS);
+            let newer = |number: usize| {
+                let ms = u64::try_from(number).unwrap();
+                let ts = Some(first.plus(Duration::from_millis(ms)));
+                (number, Ok(domain::message::FeedMessage { ts, ..message.clone() }))
+            };
+            let lines = (1..=lines).map(newer).collect();
             let stands = Arc::clone(stands);
             let stands = move || stands.load(Ordering::Relaxed);
             let terms = Terms { before: None, stands: Some(Arc::new(stands)) };

@@ -5,14 +5,15 @@ use domain::{Catalogue, ManualClock, World};
 use market::{Alias, Lifetimes, Limits, Meaning};
 
 use super::*;
+use crate::options::HistoryOptions;
 use crate::replay::{Logged, Replay};
 
 const EPOCH: Duration = Duration::from_secs(5);
 
-fn open(dir: &Path, clock: &Arc<ManualClock>) -> (Arc<WorldHandle>, Writer) {
-    let options = WorldOptions {
+pub(crate) fn test_options(log: LogLocation) -> WorldOptions {
+    WorldOptions {
         world: World::Live,
-        log: LogLocation::Folder { dir: dir.to_owned(), options: change_log::Options::default() },
+        log,
         catalogue: Arc::new(Catalogue::load(None).unwrap()),
         refresh_interval: EPOCH,
         stale_after: Duration::from_secs(90),
@@ -22,7 +23,13 @@ fn open(dir: &Path, clock: &Arc<ManualClock>) -> (Arc<WorldHandle>, Writer) {
         log_retention: Duration::from_secs(3600),
         simulation: None,
         notes: None,
-    };
+        history: HistoryOptions::default(),
+    }
+}
+
+fn open(dir: &Path, clock: &Arc<ManualClock>) -> (Arc<WorldHandle>, Writer) {
+    let log = LogLocation::Folder { dir: dir.to_owned(), options: change_log::Options::default() };
+    let options = test_options(log);
     WorldHandle::open(options, Arc::<ManualClock>::clone(clock)).unwrap()
 }
 

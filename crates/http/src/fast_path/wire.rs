@@ -110,7 +110,7 @@ impl<S: Socket> Wire<S> {
     /// Sends an answer, in one write where the socket takes it. False when the client did not take it.
     pub(super) async fn send(&mut self, answer: Outgoing, counters: &Counters) -> bool {
         let Outgoing { mut reply, method, close, at } = answer;
-        if reply.status != 304 {
+        if !matches!(reply.status, 204 | 304) {
             reply.head.put_number("content-length", reply.body.len());
         }
         put_end(&mut reply, at, close);
@@ -152,6 +152,7 @@ impl<S: Socket> Wire<S> {
         let lines = [status_line(head.status).as_bytes(), head.head.as_bytes()].concat();
         let mut phase = self.phase.clone();
         let mut stop = Box::pin(server::reached(&mut phase, Phase::Draining));
+        let mut stops = false;
         let mut next = Some(Bytes::from(lines));
         while let Some(mut part) = next {
             self.timeout.allow(counters.unread.write_time());
@@ -175,10 +176,15 @@ impl<S: Socket> Wire<S> {
                     }
                     Poll::Pending => false,
                 };
-                if gone || stop.as_mut().poll(context).is_ready() {
+                if gone {
                     return Poll::Ready(None);
                 }
-                stream.poll_next(context)
+                // What the stream has to say at its end is still sent.
+                stops = stops || stop.as_mut().poll(context).is_ready();
+                match stream.poll_next(context) {
+                    Poll::Pending if stops => Poll::Ready(None),
+                    next @ (Poll::Ready(_) | Poll::Pending) => next,
+                }
             })
             .await;
         }

@@ -37,6 +37,15 @@ pub(crate) fn print_error(text: &str) {
     }
 }
 
+/// What to do next, for somebody who sees it. What is piped on or written to a log stays without it.
+pub(crate) fn print_hint(text: &str) {
+    let mut stderr = io::stderr().lock();
+    if stderr.is_terminal() && io::stdout().is_terminal() {
+        // A closed stderr is no reason to fail.
+        writeln!(stderr, "{text}").unwrap_or_default();
+    }
+}
+
 /// Rewrites the current line of a terminal; prints nothing elsewhere.
 pub(crate) fn draw_progress(text: &str) {
     let mut stderr = io::stderr().lock();

@@ -12,6 +12,7 @@ use std::time::Duration;
 use accounts::{Accounts, LeaseWorker, Outbox, People, PeopleRules};
 use anyhow::{Context, bail};
 use api::ingest::PushLimits;
+use api::v1::stream::StreamSettings;
 use api::v4::{self, Origins, V4Settings};
 use api::{Api, ApiSettings};
 use domain::{Clock, World};
@@ -278,6 +279,15 @@ fn api_settings(config: &Config) -> ApiSettings {
             credits: config.v4.credits,
             allow_origins: Origins(config.v4.allow_origins.clone()),
             docs_url: config.dashboard.public_url.clone().unwrap_or_default() + v4::DOCS_PATH,
+        },
+        stream: StreamSettings {
+            enabled: config.stream.enabled,
+            per_key_max: config.stream.per_key_max,
+            connections_max: config
+                .stream
+                .connections_max
+                .unwrap_or((config.server.connections_max * 3 / 4).max(1)),
+            memory_max: config.stream.memory_mb << 20,
         },
     }
 }

@@ -28,6 +28,8 @@ settings! {
         server: Server;
         market: Market;
         sandbox: Sandbox;
+        history: History;
+        stream: Stream;
         api: Api;
         v4: V4;
         dashboard: Dashboard;
@@ -113,6 +115,29 @@ settings! {
         enabled: Switch = true;
         /// The same seed gives the same simulated market.
         seed: Count<u64, 0, { u64::MAX }> = 20261114;
+    }
+
+    /// Publications of the past.
+    History {
+        /// Answer requests with `as_of` from publications of the past.
+        enabled: Switch = true;
+        /// How long publications stay answerable.
+        retention: Span<1000, LONGEST_MS> = "400d";
+        /// Memory for publications that were made again and what is answered from them, in MiB.
+        memory_mb: Count<usize, 16, 1_000_000> = 512;
+    }
+
+    /// Streams of changes.
+    Stream {
+        /// Serve /v1/stream, where clients follow changes without polling.
+        enabled: Switch = true;
+        /// Streams that one key may have open, on each node. Further ones are answered 429.
+        per_key_max: Count<usize, 1, 1_000_000> = 5;
+        /// Streams open at the same time on a node; each holds a connection. Further ones are answered 503. Unset:
+        /// three quarters of `server.connections_max`.
+        connections_max: Option<Count<usize, 1, 1_000_000>>, such as 7500;
+        /// Memory for the events of streams that are shared or not yet read by clients, in MiB.
+        memory_mb: Count<usize, 1, 1_000_000> = 64;
     }
 
     /// What the API accepts.

@@ -501,6 +501,8 @@ fn sections(config: &Config) -> impl fmt::Debug {
         server,
         market,
         sandbox,
+        history,
+        stream,
         api,
         v4,
         dashboard,
@@ -514,7 +516,7 @@ fn sections(config: &Config) -> impl fmt::Debug {
     // `ops_listen` becomes a chosen address by being written down.
     let server = (server.listen, server.ops_listen, server.workers);
     format!(
-        "{server:?} {market:?} {sandbox:?} {api:?} {v4:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
+        "{server:?} {market:?} {sandbox:?} {history:?} {stream:?} {api:?} {v4:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
     )
 }
 

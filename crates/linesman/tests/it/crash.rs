@@ -52,6 +52,8 @@ async fn nothing_acknowledged_is_lost_and_no_limit_passed_through_32_kills() {
         }
         keys.check(&service).await;
         if round == ROUNDS {
+            // Dropped, it would be killed too, but nobody would wait for it to be gone.
+            service.kill().await;
             break;
         }
         let pushing: Vec<_> = pushers

@@ -34,7 +34,7 @@ fn pane(language: &str) -> String {
 async fn run(program: &str, arguments: &[&str], [key, token]: [&str; 2]) -> Done {
     let mut command = Command::new(program);
     command.args(arguments).env("LINESMAN_KEY", key).env("FEED_TOKEN", token);
-    command.env("no_proxy", "*").env("NO_PROXY", "*");
+    command.env("POLL_SECONDS", "0.1").env("no_proxy", "*").env("NO_PROXY", "*");
     Done::of(command).await
 }
 
@@ -82,14 +82,20 @@ async fn the_programs_of_the_guides_run() {
     let service = program.start().await;
     let key = service.first_key().expect("a sandbox key");
     let token = program.feed("guide").await;
-    for (path, expected) in [("/docs/start", " at "), ("/docs/polling", " records")] {
+    for (path, expected) in [
+        ("/docs/start", &[" at "][..]),
+        ("/docs/polling", &[" known", " records"]),
+        ("/docs/history", &[" records"]),
+    ] {
         let page = page(&service, path).await;
         let plain = codes(&page, "<div class=\"code\">");
         let own = plain.iter().filter(|code| code.starts_with("import json, os, "));
         let own: Vec<_> = own.filter(|code| !code.contains("print(answer.status")).collect();
-        assert_eq!(own.len(), 1, "{path}");
-        let done = run("python3", &["-c", own[0]], [key, &token]).await;
-        assert!(done.stdout.contains(expected), "{path}: {}{}", done.stdout, done.stderr);
+        assert_eq!(own.len(), expected.len(), "{path}");
+        for (program, expected) in own.into_iter().zip(expected) {
+            let done = run("python3", &["-c", program], [key, &token]).await;
+            assert!(done.stdout.contains(expected), "{path}: {}{}", done.stdout, done.stderr);
+        }
     }
     let pushed = run("python3", &[PUSH, &service.base], [key, &token]).await;
     assert!(pushed.stdout.starts_with("{'accepted': 2"), "{}{}", pushed.stdout, pushed.stderr);

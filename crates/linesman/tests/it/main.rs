@@ -32,4 +32,5 @@ mod record;
 mod recordings;
 mod restart;
 mod sandbox_docs;
+mod spreadsheets_docs;
 mod tls;

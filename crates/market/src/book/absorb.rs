@@ -43,7 +43,8 @@ impl Book {
                     self.paces.remove(&key);
                 }
             }
-            Change::Cut { .. } => {}
+            Change::Cut { .. } | Change::Unlogged { .. } => {}
+            Change::Configured(configured) => self.configured = Some(configured.clone()),
             Change::Paced { bookmaker, sport, fresh_for_s } => {
                 match (self.source_key(sport, bookmaker), *fresh_for_s) {
                     (Some(key), 0) => drop(self.paces.remove(&key)),

@@ -15,12 +15,12 @@ use domain::{Catalogue, EventId, Market, Score, Timestamp};
 use crate::book::event::{Counted, Event, Outcome, Record, Slot};
 use crate::book::field::Field;
 use crate::book::{Book, Feed, FeedIx, Offer, Placed, slot_key_of};
-use crate::change::Ids;
+use crate::change::{Configured, Ids};
 use crate::freshness::Source;
 use crate::matching::{Alias, Contest, Doubt, Evidence, NameSignature};
 
 /// Version of the images written now.
-pub const IMAGE_VERSION: u8 = 5;
+pub const IMAGE_VERSION: u8 = 6;
 
 /// A checkpoint this program cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +97,9 @@ type PaceImage<'a> = (Cow<'a, str>, Cow<'a, str>, u32);
 /// What version 5 added, at the end: the feeds that have quoted a bookmaker, by sport and bookmaker.
 type QuotedByImage<'a> = (Cow<'a, str>, Cow<'a, str>, Vec<u32>);
 
+/// What version 6 added, at the end: what publications were made with last.
+type ConfiguredImage<'a> = Option<Cow<'a, Configured>>;
+
 #[derive(Serialize, Deserialize)]
 struct SlotImage<'a> {
     bookmaker: Cow<'a, str>,
@@ -164,6 +167,8 @@ impl Book {
             (sport, bookmaker, feeds.iter().map(|feed| feed.0).collect())
         });
         push(&mut out, &quoted_by.collect::<Vec<QuotedByImage<'_>>>());
+        let configured: ConfiguredImage<'_> = self.configured.as_ref().map(Cow::Borrowed);
+        push(&mut out, &configured);
         out
     }
 
@@ -243,6 +248,9 @@ impl Book {
                     book.quoted_by.insert(key, feeds.into_iter().map(FeedIx).collect());
                 }
             }
+        }
+        if version >= 6 {
+            book.configured = take::<ConfiguredImage<'_>>(&mut bytes)?.map(Cow::into_owned);
         }
         book.count_everything();
         let ids: Vec<EventId> = book.events.keys().copied().collect();

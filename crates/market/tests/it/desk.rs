@@ -287,8 +287,8 @@ pub(crate) fn all_scores(sport: SportId) -> ScoreSelection {
 }
 
 pub(crate) fn all_events(sport: SportId) -> EventSelection {
-    let (from, to) = (None, None);
-    EventSelection { sport, status: None, events: None, from, to, limit: LIMIT, after: None }
+    let (from, to, name) = (None, None, None);
+    EventSelection { sport, status: None, events: None, from, to, name, limit: LIMIT, after: None }
 }
 
 pub(crate) fn cut(book: &Book, now: Timestamp) -> Snapshot {
@@ -348,7 +348,7 @@ pub(crate) fn walk<T>(mut page: impl FnMut(Option<Cursor>) -> (Vec<T>, Option<Cu
     }
 }
 
-/// So many cases of a property, other ones in every run; `PROPTEST_CASES=2560` tries ten times as many.
+/// How a property is tried: on this many cases, and with `PROPTEST_CASES=2560` on ten times as many.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let chosen = ProptestConfig::default();
     let cases = usual * chosen.cases / 256;

@@ -35,6 +35,30 @@ impl Desk {
 }
 
 #[test]
+fn the_next_event_is_the_first_with_prices_that_has_not_begun() {
+    let mut desk = with_bout();
+    for (reference, home, hours) in [("n-2", "Ilya Brandt", 25), ("n-3", "Luca Ferro", 26)] {
+        let bout = desk.bout(reference, home, "Marko Sund", hours);
+        assert_eq!(desk.say("north", bout), ACCEPTED);
+    }
+    let next = |desk: &Desk| {
+        let snapshot = desk.snapshot();
+        let next = snapshot.sport(desk.sport("mma")).upcoming_event().unwrap();
+        next.details.home.as_deref().unwrap().to_owned()
+    };
+    assert_eq!(next(&desk), "Luca Ferro", "without prices the last to leave");
+    assert_eq!(desk.price("fanduel", 140, -165), ACCEPTED);
+    assert_eq!(next(&desk), "Tomas Veldt");
+    let outcomes = [("Ilya Brandt", 140), ("Marko Sund", -165)];
+    let body = desk.quote("n-2", "fanduel", Market::Moneyline, &outcomes);
+    assert_eq!(desk.say("north", body), ACCEPTED);
+    assert_eq!(next(&desk), "Tomas Veldt");
+    let begun = Body::Score(score("n-1", Status::Live, 0, 0));
+    assert_eq!(desk.say("north", begun), ACCEPTED);
+    assert_eq!(next(&desk), "Ilya Brandt");
+}
+
+#[test]
 fn the_whole_market_is_replaced() {
     let mut desk = with_bout();
     let mut three = vec![outcome("Tomas Veldt", 140, None), outcome("Oren Castellane", -165, None)];

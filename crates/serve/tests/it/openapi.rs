@@ -6,6 +6,7 @@
 
 pub(crate) mod conform;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,6 +27,8 @@ const START: &str = "2027-03-12T19:00:05.250Z";
 const SALT: u64 = 2027;
 /// Stands in examples for the id that differs from one request to the next.
 const REQUEST_ID: &str = "req_7hK2mQ9xL4t";
+/// Stands in examples for the cursor of a log that is another one in every run.
+const CURSOR: &str = "QQEAAAGanEUZQAAAAABKXyHD";
 /// How much of a long list is shown.
 const SHORTENED: usize = 4;
 
@@ -96,6 +99,7 @@ fn operations(document: &Value) -> Vec<(&String, &Value)> {
         .iter()
         .filter(|(path, _)| path.starts_with("/v1/"))
         .map(|(path, item)| (path, &item["get"]["responses"]["200"]))
+        .filter(|(_, response)| response["content"].get("application/json").is_some())
         .collect()
 }
 
@@ -128,6 +132,37 @@ async fn every_example_is_what_the_service_answers() {
         &document["paths"][INGEST_PATH]["post"]["responses"]["200"]["content"]["application/json"];
     differences.compare("push_receipt.json", &door["examples"]["receipt"]["value"], &receipt);
     conform::check(&document, &door["schema"], &receipt).unwrap();
+    differences.assert_none();
+}
+
+#[tokio::test]
+async fn the_example_of_a_stream_is_what_the_service_sends() {
+    let (document, (app, _)) = (document(), start().await);
+    let key = app.key(NewKey::of_kind(KeyKind::Production)).await;
+    let stream = &document["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"];
+    let stream = &stream["text/event-stream"];
+    let example = &stream["examples"]["stream"];
+    let target = example["x-request"].as_str().unwrap().strip_prefix("GET ").unwrap();
+    let request = app.request(Method::GET, target).header("X-API-Key", &key);
+    let mut response = request.send().await.unwrap();
+    let mut text = String::new();
+    while !text.contains("event: cut") || !text.ends_with("\n\n") {
+        let chunk = response.chunk().await.unwrap().expect("a cut");
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    let id = text.split("\"stream\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let text = text.replace(&id, &REQUEST_ID.replace("req_", "str_"));
+    let cursor = text.split("\nid: ").nth(1).unwrap().split('\n').next().unwrap().to_owned();
+    let text = text.replace(&cursor, CURSOR);
+    for block in text.split_terminator("\n\n") {
+        let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let data: Value = serde_json::from_str(field("data: ")).unwrap();
+        conform::check(&document, &stream["x-event-schemas"][field("event: ")], &data).unwrap();
+    }
+    let mut differences = Differences::default();
+    if example["value"] != *text {
+        differences.note("stream.txt", &text);
+    }
     differences.assert_none();
 }
 
@@ -175,11 +210,18 @@ async fn refuse_clients(app: &TestApp, document: &Value, refusals: &mut Refusals
     let golfer = app.key_for_groups(&["golf"]).await;
     keep("Forbidden", "Forbidden", &app.get("/v1/sports/mma/odds", &golfer).await);
     let answer = app.get("/v1/sports/chess/odds", &key).await;
-    keep("SportNotFoundOrNotFound", "SportNotFound", &answer);
+    keep("SportNotFoundOrNotInHistoryOrNotFound", "SportNotFound", &answer);
     let answer = app.get("/v1/sports/mma/events/evt_unknown", &key).await;
-    keep("SportNotFoundOrEventNotFoundOrNotFound", "EventNotFound", &answer);
+    keep("SportNotFoundOrEventNotFoundOrNotInHistoryOrNotFound", "EventNotFound", &answer);
+    let answer = app.get("/v1/sports/mma/odds?as_of=2020-01-01T00:00:00Z", &key).await;
+    keep("SportNotFoundOrNotInHistoryOrNotFound", "NotInHistory", &answer);
+    let elsewhere = TestApp::start().await;
+    let cursor = elsewhere.get("/v1/sports/mma/odds", &elsewhere.live_key().await).await;
+    let cursor = cursor.header("x-cursor").unwrap();
+    let answer = app.get(&format!("/v1/sports/mma/odds?since={cursor}"), &key).await;
+    keep("CursorExpired", "CursorExpired", &answer);
     let answer = app.get("/v1/sports//odds", &key).await;
-    keep("SportNotFoundOrNotFound", "NotFound", &answer);
+    keep("SportNotFoundOrNotInHistoryOrNotFound", "NotFound", &answer);
     let request = app.request(Method::DELETE, "/v1/books").header("X-API-Key", &key);
     keep("MethodNotAllowed", "MethodNotAllowed", &Answer::of(request).await);
     let answer = Answer::of(app.request(Method::DELETE, "/healthz")).await;
@@ -190,6 +232,14 @@ async fn refuse_clients(app: &TestApp, document: &Value, refusals: &mut Refusals
     let busy = app.limited_key(60, 50, None).await;
     let answer = ask_until_refused(app, "/v1/books", &busy).await;
     keep("RateLimitedOrQuotaExceeded", "QuotaExceeded", &answer);
+    let mut streams = Vec::new();
+    while streams.len() < 5 {
+        let request = app.request(Method::GET, "/v1/stream").header("X-API-Key", &key);
+        streams.push(request.send().await.unwrap());
+    }
+    let answer = app.get("/v1/stream", &key).await;
+    keep("RateLimitedOrQuotaExceededOrTooManyStreams", "TooManyStreams", &answer);
+    drop(streams);
     app.service
         .api
         .accounts
@@ -293,6 +343,54 @@ async fn the_document_and_the_docs_are_served_to_anybody() {
         assert!(!page.text().contains("<script>") && !page.text().contains(" style="));
     }
     assert_eq!(app.get_without_key("/docs/nothing").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_documentation_for_language_models_is_whole_small_and_served_to_anybody() {
+    let app = TestApp::start().await;
+    let mut links = BTreeSet::new();
+    for path in ["/llms.txt", "/llms-full.txt"] {
+        let answer = app.get_without_key(path).await;
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (200, Some("text/plain; charset=utf-8"))
+        );
+        assert!(answer.body.len() <= 100_000, "{path} has {} bytes", answer.body.len());
+        assert_eq!(answer.header("set-cookie"), None, "who only reads is not marked");
+        let held =
+            app.request(Method::GET, path).header("If-None-Match", answer.header("etag").unwrap());
+        assert_eq!(Answer::of(held).await.status, 304, "{path}");
+        let post = Answer::of(app.request(Method::POST, path)).await;
+        assert_eq!(post.refusal(), (405, "method_not_allowed".to_owned()), "{path}");
+        assert!(answer.text().starts_with("# Linesman\n\n"), "{path}");
+        let targets = answer
+            .text()
+            .split("](/")
+            .skip(1)
+            .map(|rest| rest.split([')', '#']).next().unwrap().to_owned());
+        links.extend(targets);
+    }
+    assert!(links.len() > 40, "{links:?}");
+    for link in links {
+        assert_eq!(app.get_without_key(&format!("/{link}")).await.status, 200, "/{link}");
+    }
+    let full = app.get_without_key("/llms-full.txt").await;
+    let document = document();
+    for (path, _) in
+        document["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/v1/"))
+    {
+        assert!(full.text().contains(&format!("`GET {path}`")), "{path}");
+    }
+    for part in [
+        "## Error codes",
+        "### OddsRecord",
+        "- `odds_format`",
+        "## Getting started",
+        "## Polling and paging",
+        "## The sandbox",
+    ] {
+        assert!(full.text().contains(&format!("\n{part}")), "{part}");
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn parse(page: &str) -> HashMap<String, f64> {
             assert!(helped.insert(name) && !text.is_empty(), "{name} is explained twice");
         } else if let Some(kind) = line.strip_prefix("# TYPE ") {
             let (name, kind) = kind.split_once(' ').unwrap();
-            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert!(["counter", "gauge", "histogram", "summary"].contains(&kind), "{line}");
             assert!(helped.contains(name) && kinds.insert(name, kind).is_none(), "{line}");
         } else {
             let (id, value) = line.rsplit_once(' ').unwrap();
@@ -59,7 +59,7 @@ fn parse(page: &str) -> HashMap<String, f64> {
             let family = ["_bucket", "_sum", "_count"]
                 .iter()
                 .filter_map(|suffix| name.strip_suffix(suffix))
-                .find(|family| kinds.get(family) == Some(&"histogram"))
+                .find(|family| matches!(kinds.get(family), Some(&("histogram" | "summary"))))
                 .unwrap_or(name);
             assert!(kinds.contains_key(family), "{line} has no TYPE");
             if let Some(labels) = id.strip_prefix(name).filter(|labels| !labels.is_empty()) {

@@ -2,10 +2,14 @@
 
 mod analytics;
 mod books;
+mod changes;
 mod coverage;
+mod csv;
 mod event;
 mod events;
+mod history;
 mod odds;
 mod scores;
 mod sports;
 mod status;
+mod stream;

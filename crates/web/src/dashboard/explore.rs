@@ -9,7 +9,6 @@ mod line;
 
 use accounts::{Attempt, KeyEntry, KeyKind, KeyView};
 use askama::Template;
-use domain::World;
 
 use crate::dashboard::explore::field::Field;
 use crate::dashboard::form::Form;
@@ -18,6 +17,7 @@ use crate::dashboard::page::{self, Notice, Part, Shell, Trouble, parts};
 use crate::dashboard::route::ExploreAct;
 use crate::dashboard::sign;
 use crate::dashboard::visit::Visit;
+use crate::docs::sandbox_event;
 use crate::sample::Line;
 use api::ErrorCode;
 use api::Operation;
@@ -71,7 +71,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, 
     let runs = act == ExploreAct::Run && visit.form.get("act") == "run";
     let request = if act == ExploreAct::Run { &visit.form } else { &visit.query };
     let endpoint = Operation::by_name(request.get("endpoint")).unwrap_or(Operation::GetOdds);
-    let is_shown = Operation::v1().any(|shown| shown == endpoint);
+    let is_shown = shown_endpoints().any(|shown| shown == endpoint);
     let Some(template) = endpoint.row().path.filter(|_| is_shown) else {
         return Err(Trouble::NotFound);
     };
@@ -135,9 +135,14 @@ fn chosen<'k>(keys: &'k [KeyView], id: &str) -> Option<&'k KeyView> {
         .or_else(|| keys.first())
 }
 
+/// Those whose answers have an end: a stream goes on for longer than a page.
+fn shown_endpoints() -> impl Iterator<Item = Operation> {
+    let with_path = Operation::v1().filter(|endpoint| endpoint.row().path.is_some());
+    with_path.filter(|endpoint| !endpoint.is_stream())
+}
+
 fn links(current: Operation) -> Vec<EndpointLink> {
-    Operation::v1()
-        .filter(|endpoint| endpoint.row().path.is_some())
+    shown_endpoints()
         .map(|endpoint| EndpointLink {
             name: endpoint.name(),
             title: endpoint.row().title,
@@ -151,7 +156,7 @@ fn fields(visit: &Visit<'_>, endpoint: Operation, request: &Form) -> Vec<Field> 
     let untouched = request.get("touched").is_empty();
     let mut fields = field::of(endpoint, &visit.web.api.catalogue, request);
     let sport = fields.iter().find(|field| field.name == "sport_key");
-    let event = sport.and_then(|sport| first_event(visit, &sport.value));
+    let event = sport.and_then(|sport| sandbox_event(visit, &sport.value));
     for field in &mut fields {
         match field.name.as_str() {
             "event_id" if field.value.is_empty() => field.value = event.clone().unwrap_or_default(),
@@ -160,13 +165,6 @@ fn fields(visit: &Visit<'_>, endpoint: Operation, request: &Form) -> Vec<Field> 
         }
     }
     fields
-}
-
-/// An event that is on in the sandbox, so that the first try finds one.
-fn first_event(visit: &Visit<'_>, sport: &str) -> Option<String> {
-    let sport = visit.web.api.catalogue.sport_id(sport)?;
-    let published = visit.web.api.world(World::Sandbox).published();
-    published.snapshot.sport(sport).events.first().map(|event| event.id.to_string())
 }
 
 type Run = Result<Reply, (u16, Notice)>;

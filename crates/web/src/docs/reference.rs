@@ -139,11 +139,24 @@ fn endpoints(document: &Value) -> Vec<Operation<'_>> {
             });
             Operation {
                 parameters: Table::new("Name", parameters.map(parameter_row).collect()),
-                examples: examples.collect(),
+                examples: examples.chain(streamed(operation)).collect(),
                 ..Operation::new(document, path, method, operation)
             }
         })
         .collect()
+}
+
+/// An answer without an end. It is asked for by curl alone: what programs do with its events is in the guide.
+fn streamed(operation: &Value) -> Option<Example<'_>> {
+    let examples = at(operation, "/responses/200/content/text~1event-stream/examples");
+    let (_, shown) = examples.as_object()?.iter().next()?;
+    let target = text(shown, "x-request").trim_start_matches("GET ");
+    let curl = format!("curl -N -H \"X-API-Key: $LINESMAN_KEY\" '{BASE_URL}{target}'");
+    Some(Example {
+        title: text(shown, "summary"),
+        request: Safe(code::block(&curl)),
+        answer: vec![("s", text(shown, "value").trim_end().to_owned())],
+    })
 }
 
 /// The operation by which feeds send.

@@ -7,8 +7,10 @@ use askama::filters::Safe;
 use serde_json::{Value, json};
 
 use crate::docs::code;
+use crate::docs::llms;
 use crate::docs::markdown;
 use crate::docs::reference::{self, Reference};
+use crate::docs::refusal;
 use crate::docs::shape::{at, text};
 
 /// A page that is written by hand. The title is the page's own, the file's first heading is left out.
@@ -33,6 +35,8 @@ macro_rules! guide {
     };
 }
 
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+
 const START: &str = "Start";
 const GUIDES_GROUP: &str = "Guides";
 const API: &str = "The API";
@@ -50,6 +54,10 @@ const GUIDES: &[Guide] = &[
     guide!(START, "migration", "Migrate from The Odds API v4", "docs/api/migration.md"),
     guide!(START, "v4", "The Odds API v4, unchanged", "docs/v4.md"),
     guide!(GUIDES_GROUP, "polling", "Polling and paging", "docs/guides/polling.md"),
+    guide!(GUIDES_GROUP, "streaming", "Streaming", "docs/guides/streaming.md"),
+    guide!(GUIDES_GROUP, "python", "Python client", "docs/clients/python.md"),
+    guide!(GUIDES_GROUP, "typescript", "TypeScript client", "docs/clients/typescript.md"),
+    guide!(GUIDES_GROUP, "spreadsheets", "Spreadsheets", "docs/guides/spreadsheets.md"),
     guide!(GUIDES_GROUP, "push-python", "Push a feed from Python", "docs/guides/push-python.md"),
     guide!(GUIDES_GROUP, "catalogue", "Add a bookmaker or a sport", "docs/guides/catalogue.md"),
     guide!(GUIDES_GROUP, "proxy", "Behind Caddy or nginx", "docs/guides/proxy.md"),
@@ -57,6 +65,7 @@ const GUIDES: &[Guide] = &[
     guide!(GUIDES_GROUP, "analytics", "Best, fair, arbitrage, value", "docs/analytics.md"),
     guide!(GUIDES_GROUP, "first-alert", "Your first alert", "docs/guides/first-alert.md"),
     guide!(GUIDES_GROUP, "upgrade", "Upgrade", "docs/guides/upgrade.md"),
+    guide!(GUIDES_GROUP, "history", "Looking back", "docs/history.md"),
     guide!(GUIDES_GROUP, "coverage", "Why is a price missing?", "docs/coverage.md"),
     guide!(FEEDS, "ingest", "The push protocol", "docs/ingest.md"),
     guide!(FEEDS, "adapters", "Upstream adapters", "docs/adapters/index.md"),
@@ -76,6 +85,19 @@ const GUIDES: &[Guide] = &[
     guide!(OPERATE, "keys", "Revocation in a cluster", "docs/operations/keys.md"),
     guide!(MORE, "glossary", "Glossary", "docs/concepts.md"),
     guide!(MORE, "changelog", "Changelog", "CHANGELOG.md"),
+];
+
+/// What those who write clients read in one text, the most needed first.
+const FOR_CLIENTS: [&str; 9] = [
+    "start",
+    "polling",
+    "analytics",
+    "coverage",
+    "history",
+    "spreadsheets",
+    "python",
+    "typescript",
+    "sandbox",
 ];
 
 /// Files that are shown in a page of the reference.
@@ -127,6 +149,9 @@ pub(crate) struct Site {
     pub(crate) lead: String,
     pub(crate) pages: Vec<Page>,
     pub(crate) index: Asset,
+    /// For language models: the list of pages, and what is needed to write a client.
+    pub(crate) llms: Asset,
+    pub(crate) llms_full: Asset,
 }
 
 impl Site {
@@ -156,7 +181,18 @@ impl Site {
         let place = |page: &Page| GROUPS.iter().position(|group| *group == page.group);
         pages.sort_by_key(place);
         let index = Asset::new("application/json", index(&pages).to_string());
-        Ok(Self { lead, pages, index })
+        let texts: Vec<llms::Text> =
+            FOR_CLIENTS.iter().filter_map(|slug| Guide::text(slug)).collect();
+        let groups: Vec<llms::Group<'_>> = groups(&pages)
+            .into_iter()
+            .map(|(group, pages)| {
+                (group, pages.iter().map(|page| (&*page.title, &*page.slug)).collect())
+            })
+            .collect();
+        let list = llms::index(document, &groups);
+        let full = llms::full(document, refusal::ADVICE, &texts);
+        let [llms, llms_full] = [list, full].map(|text| Asset::new(PLAIN_TEXT, text));
+        Ok(Self { lead, pages, index, llms, llms_full })
     }
 
     /// The page at an address below `/docs/`.
@@ -168,16 +204,32 @@ impl Site {
 
     /// The navigation: each group with its pages.
     pub(crate) fn groups(&self) -> Vec<(&'static str, Vec<&Page>)> {
-        let of = |group: &'static str| self.pages.iter().filter(move |page| page.group == group);
-        GROUPS.into_iter().map(|group| (group, of(group).collect())).collect()
+        groups(&self.pages)
     }
 }
 
+/// Each group with its pages.
+fn groups(pages: &[Page]) -> Vec<(&'static str, Vec<&Page>)> {
+    let of = |group: &'static str| pages.iter().filter(move |page| page.group == group);
+    GROUPS.into_iter().map(|group| (group, of(group).collect())).collect()
+}
+
 impl Guide {
-    fn page(&self) -> Page {
+    /// The Markdown of a guide.
+    fn text(slug: &str) -> Option<llms::Text> {
+        let guide = GUIDES.iter().find(|guide| guide.slug == slug)?;
+        let markdown = llms::relinked(guide.body(), |to| resolve(guide.file, to));
+        Some(llms::Text { title: guide.title, markdown })
+    }
+
+    /// What is below the first heading.
+    fn body(&self) -> &'static str {
         let text = self.text.strip_prefix("# ").and_then(|text| text.split_once('\n'));
-        let text = text.map_or(self.text, |(_, rest)| rest);
-        let Safe(body) = markdown::page(text, &|to| resolve(self.file, to));
+        text.map_or(self.text, |(_, rest)| rest)
+    }
+
+    fn page(&self) -> Page {
+        let Safe(body) = markdown::page(self.body(), &|to| resolve(self.file, to));
         Page::new(self.group, self.slug, self.title, &body)
     }
 }

@@ -68,6 +68,8 @@ impl Values<'_> {
             | Operation::GetEvent
             | Operation::ListBooks
             | Operation::GetStatus
+            | Operation::GetHistory
+            | Operation::GetStream
             | Operation::GetCoverage
             | Operation::ExplainEvent
             | Operation::V4Sports

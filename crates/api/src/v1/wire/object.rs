@@ -29,12 +29,15 @@ macro_rules! object {
                 first: concat!("{\"", $name, "\":"),
                 next: concat!(",\"", $name, "\":"),
             };)+
+            /// All of them, in their order.
+            pub(super) const FIELDS: &'static [$crate::v1::wire::object::Key] = &[$(Self::$KEY),+];
 
             pub(crate) fn schema() -> serde_json::Value {
                 let optional: &[&str] = &[$($(object!(@name $optional $name),)?)+];
+                let names = Self::FIELDS.iter().map(|key| key.name);
                 $crate::v1::wire::object::closed(
                     $meaning,
-                    vec![$((Self::$KEY.name, $schema)),+],
+                    names.zip([$($schema),+]).collect(),
                     optional,
                 )
             }

@@ -2,6 +2,7 @@
 
 use accounts::Limits;
 use domain::{Catalogue, Region, Timestamp};
+use engine::Reach;
 use market::{Health, Snapshot};
 use serde_json::{Value, json};
 
@@ -55,6 +56,24 @@ object!(RateLimit: "The limits of the calling key." {
     REQUESTS_PER_DAY: "requests_per_day" = count("Requests in one UTC day."),
 });
 
+object!(HistoryReach: "How far history reaches." {
+    FROM: "from" = schema("TimestampMs", "The first publication that `as_of` finds."),
+    TO: "to" = schema("TimestampMs", "The last one."),
+    PUBLICATIONS: "publications" = count("Publications in between, both included."),
+    RETENTION_S: "retention_s" = count("For how many seconds publications are kept."),
+    EXPORTED_TO: "exported_to" = json!({
+        "type": ["string", "null"],
+        "format": "date",
+        "description": "The last day whose files are final.",
+    }),
+    GAPS: "gaps" = list("HistoryGap", "Times whose publications are missing."),
+});
+
+object!(HistoryGap: "A time whose publications are missing." {
+    FROM: "from" = schema("TimestampMs", "The first publication that is missing."),
+    TO: "to" = schema("TimestampMs", "The next one that is there."),
+});
+
 const VERSION: &str = "v1";
 const STATUSES: [&str; 3] = ["ok", "degraded", "maintenance"];
 
@@ -83,6 +102,23 @@ pub(super) fn books(catalogue: &Catalogue) -> String {
         })
     });
     books.collect::<Value>().to_string()
+}
+
+/// How far history reaches.
+pub(crate) fn history(reach: &Reach) -> String {
+    let text = |at: Timestamp| String::from_utf8_lossy(&at.millis_text()).into_owned();
+    let gaps = reach.gaps.iter().map(|(from, to)| {
+        json!({ (HistoryGap::FROM.name): text(*from), (HistoryGap::TO.name): text(*to) })
+    });
+    json!({
+        (HistoryReach::FROM.name): text(reach.from),
+        (HistoryReach::TO.name): text(reach.to),
+        (HistoryReach::PUBLICATIONS.name): reach.publications,
+        (HistoryReach::RETENTION_S.name): reach.retention.as_secs(),
+        (HistoryReach::EXPORTED_TO.name): null,
+        (HistoryReach::GAPS.name): gaps.collect::<Value>(),
+    })
+    .to_string()
 }
 
 /// The service's status as a key sees it.

@@ -43,7 +43,7 @@ impl TestBook {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot::cut(&self.book, 0, self.now, STALE_AFTER, crate::wires(domain::World::Live))
+        Snapshot::cut(&self.book, 0, self.now, STALE_AFTER, crate::wires(World::Live))
     }
 
     fn sport(&self, key: &str) -> SportId {
@@ -61,9 +61,9 @@ impl TestBook {
     }
 
     fn events(&self, sport: &str) -> String {
-        let (sport, from, to, limit) = (self.sport(sport), None, None, 500);
-        let all =
-            EventSelection { sport, status: None, events: None, from, to, limit, after: None };
+        let (sport, limit) = (self.sport(sport), 500);
+        let (status, events, from, to, name, after) = Default::default();
+        let all = EventSelection { sport, status, events, from, to, name, limit, after };
         self.body(&Selector::Events(all))
     }
 

@@ -99,7 +99,7 @@ async fn other_methods_are_refused_with_allow_with_and_without_a_body() {
             }
         }
     }
-    for path in ["/healthz", "/readyz", "/openapi.json", "/docs"] {
+    for path in ["/healthz", "/readyz", "/openapi.json", "/docs", "/llms.txt"] {
         let answer = Answer::of(board.app.request(Method::POST, path).body("x")).await;
         assert_eq!(answer.refusal(), (405, "method_not_allowed".to_owned()), "{path}");
         assert_eq!(answer.header("allow"), Some("GET, HEAD"));

@@ -89,6 +89,9 @@ async fn bad_parameters_of_odds_are_refused_by_name_with_help() {
             ("region=xx", "region", "use one of"),
             ("odds_format=hongkong", "odds_format", "american, decimal, fractional"),
             ("group_by=event", "group_by", "bout"),
+            ("format=CSV", "format", "use one of json, csv; did you mean `csv`?"),
+            ("format=csv&group_by=bout", "format", "cannot be combined with `group_by`"),
+            ("format=csv&since=x", "format", "cannot be combined with `since`"),
             ("group_by=bout&market=total_rounds", "market", "moneyline"),
             ("status=live", "status", "unknown parameter"),
             ("commence_from=2026-11-14T00:00:00Z", "commence_from", "unknown parameter"),
@@ -140,18 +143,21 @@ async fn bad_parameters_of_scores_and_events_are_refused_by_name_with_help() {
 }
 
 #[tokio::test]
-async fn endpoints_without_parameters_take_none() {
+async fn endpoints_without_filters_take_none() {
     let board = TestMarket::start().await;
     let event = format!("/v1/sports/mma/events/{}", board.bout_id().await);
-    for path in ["/v1/sports", "/v1/books", "/v1/status", &event] {
+    let (none, time) = ("this endpoint takes no parameters", "this endpoint takes as_of");
+    for (path, takes) in [
+        ("/v1/sports", time),
+        ("/v1/books", time),
+        ("/v1/status", none),
+        ("/v1/history", none),
+        (&*event, time),
+    ] {
         check_refused(
             &board,
             path,
-            &[
-                ("limit=1", "limit", "this endpoint takes no parameters"),
-                ("x", "x", "this endpoint takes no parameters"),
-                ("api_key=", "api_key", "empty"),
-            ],
+            &[("limit=1", "limit", takes), ("x", "x", takes), ("api_key=", "api_key", "empty")],
         )
         .await;
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use accounts::{Cluster, People, PeopleRules};
 use api::ingest::PushLimits;
+use api::v1::stream::StreamSettings;
 use api::v4::V4Settings;
 use api::{Api, ApiSettings};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
-use engine::{WorldHandle, WorldOptions, Worlds};
+use engine::{HistoryOptions, WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
 use http::{Proxies, Server, ServerSettings};
 use market::{Lifetimes, Limits};
@@ -61,6 +62,7 @@ impl Builder {
                 query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
                 pushes: PushLimits { bytes_max: 128 << 20, feed_bytes_max: 32 << 20 },
                 v4: V4Settings::default(),
+                stream: StreamSettings::default(),
             },
             web: WebSettings::default(),
             ingest_on_main: true,
@@ -175,6 +177,12 @@ impl Builder {
         self
     }
 
+    /// What the operator decided about streams.
+    pub(crate) fn streams(mut self, settings: StreamSettings) -> Self {
+        self.api.stream = settings;
+        self
+    }
+
     pub(crate) fn connections_max(mut self, max: usize) -> Self {
         self.server.connections_max = max;
         self
@@ -235,6 +243,7 @@ impl Builder {
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
+            history: HistoryOptions::default(),
         };
         let open = |options: WorldOptions| {
             let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();

@@ -1,0 +1,243 @@
+//! The cursor of a position in a world's log: its holder has seen everything up to there (H2).
+//!
+//! Opaque to clients, the same on every node and after restarts and upgrades. It knows which entry it is about, so that
+//! a log that was rolled back, or that of another installation, is not taken for its own; and which selection it was
+//! given for, so that it is not used for another. The sandbox has no log that counts: its positions are times.
+
+use std::fmt::Write;
+
+use data_encoding::BASE64URL_NOPAD;
+use domain::{BookmakerSet, Catalogue, EventId, SportId, Status, Timestamp, World};
+use market::Snapshot;
+use market::select::{EventIds, NamePrefix};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::answers::Selector;
+
+/// First byte of every cursor of this kind, so that its form can change.
+const VERSION: u8 = 0x41;
+const BYTES: usize = 18;
+
+/// What a cursor says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogPosition {
+    pub(crate) world: World,
+    /// The entry of the publication; in the sandbox its time in milliseconds.
+    pub(crate) at: u64,
+    /// What tells the publication's entry from others with the same number.
+    pub(crate) check: u32,
+    /// What tells the selection from others.
+    pub(crate) selection: u32,
+}
+
+impl LogPosition {
+    /// The position of a publication, for a selection.
+    pub(crate) fn of(world: World, snapshot: &Snapshot, selector: &Selector) -> Option<Self> {
+        let selection = selection_check(selector, snapshot.catalogue())?;
+        let (at, check) = place_of(world, snapshot);
+        Some(Self { world, at, check, selection })
+    }
+
+    pub(crate) fn encode(&self) -> String {
+        let mut bytes = Vec::with_capacity(BYTES);
+        let world = match self.world {
+            World::Live => 0,
+            World::Sandbox => 1,
+        };
+        bytes.extend([VERSION, world]);
+        bytes.extend(self.at.to_be_bytes());
+        bytes.extend(self.check.to_be_bytes());
+        bytes.extend(self.selection.to_be_bytes());
+        BASE64URL_NOPAD.encode(&bytes)
+    }
+
+    /// Reads what [`LogPosition::encode`] wrote.
+    pub(crate) fn decode(text: &str) -> Option<Self> {
+        if text.len() != BASE64URL_NOPAD.encode_len(BYTES) {
+            return None;
+        }
+        let bytes: [u8; BYTES] = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?.try_into().ok()?;
+        let [VERSION, world, rest @ ..] = bytes else { return None };
+        let world = match world {
+            0 => World::Live,
+            1 => World::Sandbox,
+            _ => return None,
+        };
+        let (at, rest) = rest.split_first_chunk::<8>()?;
+        let (check, rest) = rest.split_first_chunk::<4>()?;
+        let (selection, []) = rest.split_first_chunk::<4>()? else { return None };
+        Some(Self {
+            world,
+            at: u64::from_be_bytes(*at),
+            check: u32::from_be_bytes(*check),
+            selection: u32::from_be_bytes(*selection),
+        })
+    }
+}
+
+/// Where a publication is in its world's log, and what tells it from others there.
+pub(crate) type LogPlace = (u64, u32);
+
+/// The place of a publication.
+pub(crate) fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
+    match world {
+        World::Sandbox => (u64::try_from(snapshot.cut_at.as_millis()).unwrap_or(0), 0),
+        World::Live => (snapshot.seq, publication_check(snapshot)),
+    }
+}
+
+/// Tells a publication from others whose entry has the same number.
+fn publication_check(snapshot: &Snapshot) -> u32 {
+    let mut bytes = [0; 24];
+    let parts = [
+        snapshot.seq.to_be_bytes(),
+        snapshot.writer.to_be_bytes(),
+        snapshot.cut_at.as_millis().to_be_bytes(),
+    ];
+    for (place, part) in bytes.chunks_exact_mut(8).zip(parts) {
+        place.copy_from_slice(&part);
+    }
+    low_half(xxh3_64(&bytes))
+}
+
+/// Tells selections of several lists apart. Of one list it is the list's own, so that its cursors are good for both.
+pub(crate) fn lists_check<'a>(
+    selectors: impl Iterator<Item = &'a Selector>,
+    catalogue: &Catalogue,
+) -> Option<u32> {
+    let texts: Option<Vec<String>> =
+        selectors.map(|selector| selection_text(selector, catalogue)).collect();
+    texts.map(|texts| low_half(xxh3_64(texts.join("\n").as_bytes())))
+}
+
+/// Tells selections apart, whatever page of them is asked for; `None` where positions mean nothing.
+fn selection_check(selector: &Selector, catalogue: &Catalogue) -> Option<u32> {
+    selection_text(selector, catalogue).map(|text| low_half(xxh3_64(text.as_bytes())))
+}
+
+/// A selection in keys, which are the same in every program: which rows, not how many of them.
+fn selection_text(selector: &Selector, catalogue: &Catalogue) -> Option<String> {
+    let mut text = SelectionText(String::new(), catalogue);
+    match selector {
+        Selector::Odds(odds, format) => {
+            text.begin("odds", odds.sport);
+            text.bookmakers(&odds.bookmakers);
+            text.field("market", odds.market.map(domain::Market::key));
+            text.events(&odds.events);
+            text.field("format", Some(format.key()));
+        }
+        Selector::Scores(scores) => {
+            text.begin("scores", scores.sport);
+            text.field("status", scores.status.map(Status::key));
+            text.events(&scores.events);
+        }
+        Selector::Events(events) => {
+            text.begin("events", events.sport);
+            text.field("status", events.status.map(Status::key));
+            text.events(&events.events);
+            text.field("from", events.from.map(Timestamp::as_millis));
+            text.field("to", events.to.map(Timestamp::as_millis));
+            text.field("name", events.name.as_ref().map(NamePrefix::as_str));
+        }
+        Selector::Sports
+        | Selector::Books
+        | Selector::Bouts(..)
+        | Selector::Event(..)
+        | Selector::Coverage(_)
+        | Selector::Explain(_)
+        | Selector::Analysis(..)
+        | Selector::Delta(..)
+        | Selector::Csv(_)
+        | Selector::V4(_) => return None,
+    }
+    Some(text.0)
+}
+
+struct SelectionText<'a>(String, &'a Catalogue);
+
+impl SelectionText<'_> {
+    fn begin(&mut self, what: &str, sport: SportId) {
+        self.0.push_str(what);
+        self.field("sport", Some(&self.1.sport(sport).key));
+    }
+
+    fn field(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
+        if let Some(value) = value {
+            // Writing to a string has no way to fail.
+            let _written = write!(self.0, " {name}={value}");
+        }
+    }
+
+    fn bookmakers(&mut self, set: &BookmakerSet) {
+        let held = self.1.bookmakers().filter(|(id, _)| set.contains(*id));
+        let keys: Vec<&str> = held.map(|(_, bookmaker)| &*bookmaker.key).collect();
+        self.field("bookmakers", Some(keys.join(",")));
+    }
+
+    fn events(&mut self, events: &EventIds) {
+        let ids = events.as_ref().map(|ids| {
+            let ids: Vec<String> = ids.iter().map(EventId::to_string).collect();
+            ids.join(",")
+        });
+        self.field("events", ids);
+    }
+}
+
+fn low_half(hash: u64) -> u32 {
+    u32::try_from(hash & u64::from(u32::MAX)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use domain::Format;
+    use market::OddsSelection;
+
+    #[test]
+    fn a_cursor_is_read_back_and_nothing_else_is_one() {
+        for world in World::ALL {
+            let position = LogPosition { world, at: u64::MAX - 1, check: 7, selection: u32::MAX };
+            let text = position.encode();
+            assert!(text.len() <= 64, "{text}");
+            assert_eq!(LogPosition::decode(&text), Some(position));
+            for (end, _) in text.char_indices() {
+                assert_eq!(text.get(..end).and_then(LogPosition::decode), None);
+            }
+            assert_eq!(LogPosition::decode(&format!("{text}A")), None);
+            assert_eq!(LogPosition::decode(&text.replacen('Q', "R", 1)), None);
+        }
+        assert_eq!(LogPosition::decode("AAAAAAAAAAAAAAAAAAAAAAAA"), None);
+    }
+
+    /// Cursors are kept by clients over upgrades: what a selection is hashed from must not change.
+    #[test]
+    fn the_text_of_a_selection_is_a_persisted_format() {
+        let catalogue = Catalogue::load(None).unwrap();
+        let sport = catalogue.sport_id("mma").unwrap();
+        let bookmaker = catalogue.bookmaker_id("fanduel").unwrap();
+        let odds = OddsSelection {
+            sport,
+            bookmakers: BookmakerSet::just(bookmaker),
+            bookmaker: Some(bookmaker),
+            market: Some(domain::Market::Moneyline),
+            events: Some([EventId::from_number(5)].into()),
+            limit: 7,
+            after: None,
+        };
+        let text = |odds: &OddsSelection, format| {
+            selection_text(&Selector::Odds(odds.clone(), format), &catalogue).unwrap()
+        };
+        let id = EventId::from_number(5);
+        let expected = format!(
+            "odds sport=mma bookmakers=fanduel market=moneyline events={id} format=american"
+        );
+        assert_eq!(text(&odds, Format::American), expected);
+        assert_eq!(low_half(xxh3_64(b"odds sport=mma bookmakers=fanduel")), 0x66cd_bfdc);
+        let more = OddsSelection { limit: 500, ..odds.clone() };
+        assert_eq!(text(&more, Format::American), expected, "a page is not a selection");
+        assert_ne!(text(&odds, Format::Decimal), expected);
+        let all = OddsSelection { events: None, market: None, ..odds };
+        assert_ne!(text(&all, Format::American), expected);
+    }
+}

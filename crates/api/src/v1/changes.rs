@@ -1,0 +1,146 @@
+//! What changed since a cursor, for those who poll (S9).
+
+use std::sync::Arc;
+
+use domain::{Timestamp, World};
+use engine::{HistoryError, Place, Published, WorldHandle};
+use http::Reply;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::history::refused;
+use super::{Admitted, Answered, begin_head, charged};
+use crate::answers::{Answer, Selector};
+use crate::error::{ApiError, ErrorCode};
+use crate::position::{LogPlace, LogPosition, place_of};
+use crate::v1::param::Param;
+use crate::v1::wire::Delta;
+
+/// How far ahead the clock of the node may be that gave out a cursor of the sandbox.
+const AHEAD_MAX_MS: u64 = 60_000;
+
+impl Admitted<'_> {
+    /// What changed in a selection since a position.
+    pub(super) async fn select_since(&self, selector: &Selector, since: LogPosition) -> Answered {
+        let world = self.world();
+        let published = Arc::clone(&self.api.world(world).published());
+        let position = LogPosition::of(world, &published.snapshot, selector);
+        let position = position.ok_or_else(ApiError::internal)?;
+        if since.world != world {
+            return Err(expired());
+        }
+        if since.selection != position.selection {
+            let text = "`since` is the cursor of another selection; read this one in whole first";
+            return Err(ApiError::param(Param::Since.name(), text));
+        }
+        let answer = self.delta(selector, since, position, &published).await?;
+        let encoded = answer.encoded(self.request.accept_encoding.as_deref());
+        let mut head = begin_head(&published, encoded, self.now);
+        if answer.units == 0 {
+            return Ok((Reply::empty(204, head), None));
+        }
+        if self.request.holds(&encoded.etag) {
+            return Ok((Reply::empty(304, head), None));
+        }
+        let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
+        head.put_bytes("content-type", b"application/json");
+        encoded.put_encoding(&mut head);
+        let reply = Reply { body: encoded.body.clone(), ..Reply::empty(200, head) };
+        Ok((reply, Some(standing)))
+    }
+
+    /// The answer, made once for all who were as far.
+    async fn delta(
+        &self,
+        selector: &Selector,
+        since: LogPosition,
+        position: LogPosition,
+        published: &Arc<Published>,
+    ) -> Result<Arc<Answer>, ApiError> {
+        let answers = self.api.answers(self.world(), published);
+        let key = Selector::Delta(Box::new(selector.clone()), (since.at, since.check));
+        let missing = match answers.find(&key) {
+            Ok(ready) => return Ok(ready.answer),
+            Err(missing) => missing,
+        };
+        let from = self.base(since).await?;
+        let (from, to) = (Arc::clone(&from.snapshot), Arc::clone(&published.snapshot));
+        let selector = selector.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            let delta =
+                Delta::between(&selector, Some(&from), &to).ok_or_else(ApiError::internal)?;
+            if delta.is_too_large() {
+                return Err(expired());
+            }
+            let (empty, cursor) = (delta.is_empty(), position.encode());
+            let body = if empty { Vec::new() } else { delta.into_body(&cursor, &to) };
+            let answer = Answer::new(body, None).with_units(u32::from(!empty));
+            Ok(answer.of_publication(to.cut_at, Some(&cursor)))
+        });
+        let answer = made.await.map_err(|_| ApiError::internal())??;
+        Ok(answers.make(&key, missing, || answer))
+    }
+
+    /// The publication that a client holds.
+    async fn base(&self, since: LogPosition) -> Result<Arc<Published>, ApiError> {
+        let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
+        let world = self.world();
+        let place = (since.at, since.check);
+        match Base::find(self.api.world(world), place, key)
+            .await
+            .map_err(|error| refused(&error))?
+        {
+            Base::Held(held, _) => Ok(held),
+            Base::Ahead => Err(ApiError::unavailable(
+                "this node is behind the one that gave the cursor; try again",
+            )),
+            Base::Expired | Base::Unknown => Err(expired()),
+        }
+    }
+}
+
+/// What is known of a position that a client holds.
+pub(super) enum Base {
+    /// Its publication, and when the one after that was made.
+    Held(Arc<Published>, Option<Timestamp>),
+    /// This node may come to it.
+    Ahead,
+    /// It is not kept any more.
+    Expired,
+    /// It is of another log.
+    Unknown,
+}
+
+impl Base {
+    /// Looks up a position of a world. `key`: for whom its publication is made again, where it has to be.
+    pub(super) async fn find(
+        handle: &WorldHandle,
+        place: LogPlace,
+        key: u64,
+    ) -> Result<Self, HistoryError> {
+        let (at, _) = place;
+        let (now, _) = place_of(handle.world, &handle.published().snapshot);
+        if at > now {
+            let near = handle.world == World::Sandbox && at - now <= AHEAD_MAX_MS;
+            return Ok(if near || handle.shared.is_some() { Self::Ahead } else { Self::Unknown });
+        }
+        let sought = match handle.world {
+            World::Live => Place::Entry(at),
+            World::Sandbox => {
+                Place::Time(Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)))
+            }
+        };
+        Ok(match handle.publication_at(sought, key).await? {
+            None => Self::Expired,
+            Some((held, next)) if place_of(handle.world, &held.snapshot) == place => {
+                Self::Held(held, next)
+            }
+            Some(_) => Self::Unknown,
+        })
+    }
+}
+
+fn expired() -> ApiError {
+    let text = "changes since this cursor are not known any more, or are too many; \
+                read everything again without `since`";
+    ApiError::new(ErrorCode::CursorExpired, text)
+}

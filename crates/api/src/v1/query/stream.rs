@@ -1,0 +1,188 @@
+//! The parameters of a stream (S2): as in the lists that its channels follow, and its own.
+
+use domain::{MarketAlias, SportId, Timestamp};
+use market::{EventSelection, ScoreSelection};
+
+use super::{Lookup, Values, unknown_value};
+use crate::answers::Selector;
+use crate::error::ApiError;
+use crate::position::LogPosition;
+use crate::v1::param::{
+    FRESHNESS_SOURCES, FRESHNESS_VALUES, HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN,
+    Param,
+};
+use crate::v1::wire::stream::{Channel, MODE};
+
+/// What a client wants to follow, and from where on.
+#[derive(Debug)]
+pub(crate) struct StreamParams {
+    /// In the order in which they are sent.
+    pub(crate) channels: Vec<Channel>,
+    /// The lists that are followed, by sport and then by channel.
+    pub(crate) lists: Vec<(Channel, Selector)>,
+    /// Whether the freshness of sources is sent.
+    pub(crate) sources: bool,
+    pub(crate) heartbeat_s: u32,
+    pub(crate) since: Option<Since>,
+}
+
+/// From where on a stream is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Since {
+    Cursor(LogPosition),
+    Time(Timestamp),
+}
+
+impl Values<'_> {
+    pub(crate) fn stream(
+        &self,
+        sports: &[SportId],
+        lookup: Lookup<'_>,
+    ) -> Result<StreamParams, ApiError> {
+        self.check_choice(Param::Mode, "mode", &[MODE])?;
+        let freshness = self.check_choice(Param::Freshness, "freshness", &FRESHNESS_VALUES)?;
+        let channels = self.channels()?;
+        self.check_filters(&channels)?;
+        Ok(StreamParams {
+            lists: self.lists(sports, &channels, lookup)?,
+            sources: freshness.is_none_or(|value| value == FRESHNESS_SOURCES),
+            heartbeat_s: self.heartbeat_s()?,
+            since: self.stream_since()?,
+            channels,
+        })
+    }
+
+    /// A parameter with few values.
+    fn check_choice(
+        &self,
+        param: Param,
+        what: &str,
+        values: &[&'static str],
+    ) -> Result<Option<&str>, ApiError> {
+        let Some(given) = self.get(param) else { return Ok(None) };
+        if !values.contains(&given) {
+            let text = unknown_value(what, given, values.iter().copied());
+            return Err(ApiError::param(param.name(), text));
+        }
+        Ok(Some(given))
+    }
+
+    fn channels(&self) -> Result<Vec<Channel>, ApiError> {
+        let Some(keys) = self.get(Param::Channels) else { return Ok(vec![Channel::Odds]) };
+        let mut channels = Vec::new();
+        for key in keys.split(',') {
+            channels.push(Channel::parse(key).ok_or_else(|| {
+                let text = unknown_value("channel", key, Channel::KEYS.into_iter());
+                ApiError::param(Param::Channels.name(), text)
+            })?);
+        }
+        channels.sort_unstable();
+        channels.dedup();
+        Ok(channels)
+    }
+
+    /// Refuses a filter that none of the channels has.
+    fn check_filters(&self, channels: &[Channel]) -> Result<(), ApiError> {
+        let of_odds =
+            [Param::Market, Param::Bookmaker, Param::Regions, Param::Region, Param::OddsFormat];
+        let filters = of_odds.map(|param| (param, "odds", channels.contains(&Channel::Odds)));
+        let has_status = channels.iter().any(|channel| *channel != Channel::Odds);
+        for (param, of, has) in
+            filters.into_iter().chain([(Param::Status, "scores and events", has_status)])
+        {
+            if !has && self.get(param).is_some() {
+                let name = param.name();
+                let text = format!("`{name}` is a filter of {of}, which `channels` does not have");
+                return Err(ApiError::param(name, text));
+            }
+        }
+        Ok(())
+    }
+
+    fn lists(
+        &self,
+        sports: &[SportId],
+        channels: &[Channel],
+        lookup: Lookup<'_>,
+    ) -> Result<Vec<(Channel, Selector)>, ApiError> {
+        let mut lists = Vec::new();
+        let mut lacking = None;
+        let is_alias =
+            self.get(Param::Market).is_some_and(|name| MarketAlias::parse(name).is_some());
+        for sport in sports.iter().copied() {
+            for channel in channels.iter().copied() {
+                match self.followed(channel, sport, lookup) {
+                    Ok(selector) => lists.push((channel, selector)),
+                    // A sport without the market that is meant has none of it.
+                    Err(error)
+                        if is_alias && error.param.as_deref() == Some(Param::Market.name()) =>
+                    {
+                        lacking = Some(error);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let has_odds = lists.iter().any(|(channel, _)| *channel == Channel::Odds);
+        match lacking {
+            Some(error) if !has_odds => Err(error),
+            _ => Ok(lists),
+        }
+    }
+
+    /// The list that a channel follows.
+    fn followed(
+        &self,
+        channel: Channel,
+        sport: SportId,
+        lookup: Lookup<'_>,
+    ) -> Result<Selector, ApiError> {
+        let (limit, after) = (self.limit()?, None);
+        Ok(match channel {
+            Channel::Odds => self.odds(sport, lookup)?,
+            Channel::Scores => Selector::Scores(ScoreSelection {
+                sport,
+                status: self.status()?,
+                events: self.event_ids()?,
+                limit,
+                after,
+            }),
+            Channel::Events => Selector::Events(EventSelection {
+                sport,
+                status: self.status()?,
+                events: self.event_ids()?,
+                from: None,
+                to: None,
+                name: None,
+                limit,
+                after,
+            }),
+        })
+    }
+
+    fn heartbeat_s(&self) -> Result<u32, ApiError> {
+        let Some(text) = self.get(Param::Heartbeat) else { return Ok(HEARTBEAT_S_DEFAULT) };
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+        let bounds = HEARTBEAT_S_MIN..=HEARTBEAT_S_MAX;
+        let seconds = text.parse().ok().filter(|seconds| digits && bounds.contains(seconds));
+        seconds.ok_or_else(|| {
+            let text = format!(
+                "`heartbeat` must be a whole number of seconds from {HEARTBEAT_S_MIN} to \
+                 {HEARTBEAT_S_MAX}"
+            );
+            ApiError::param(Param::Heartbeat.name(), text)
+        })
+    }
+
+    fn stream_since(&self) -> Result<Option<Since>, ApiError> {
+        let Some(text) = self.get(Param::Since) else { return Ok(None) };
+        if let Some(position) = LogPosition::decode(text) {
+            return Ok(Some(Since::Cursor(position)));
+        }
+        Timestamp::parse(text).map(|at| Some(Since::Time(at))).map_err(|_| {
+            let text = "`since` is neither a cursor, as `cut` events and `x-cursor` have it, nor an RFC 3339 \
+                        timestamp such as 2026-11-14T23:38:00Z";
+            ApiError::param(Param::Since.name(), text)
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! `GET /v1/stream`: changes as they are published, over Server-Sent Events (S1 to S15).
+//!
+//! The flow, from a publication to a client:
+//!
+//! 1. A connection has a `Subscription`: its position in the log and no more. It waits for the next publication, for
+//!    the end of a key or of the service, or for its heartbeat.
+//! 2. It asks for the events from its position to the present publication. They are rendered once for all that follow
+//!    the same `Selection` from the same position, off the request threads, and shared within a bound of memory
+//!    (`shared`). The publication at its position comes from those that were kept, or from history.
+//! 3. It hands them over one after the other, each at the pace of its client, and checks the key before each. Whoever
+//!    is slow is at an older position afterwards, and gets the sum of what was missed.
+//! 4. Where its position is not known, it says so (`reset`) and begins with a snapshot: there is no silent gap.
+
+mod metrics;
+mod render;
+mod selection;
+mod shared;
+mod slots;
+mod subscription;
+
+use std::sync::Arc;
+
+use domain::SportId;
+use http::Reply;
+use xxhash_rust::xxh3::xxh3_64;
+
+use self::metrics::StreamMetrics;
+use self::selection::Selection;
+use self::shared::Renders;
+use self::slots::{Refused, StreamSlots};
+use self::subscription::{Begin, Subscription};
+use super::changes::Base;
+use super::history::refused;
+use super::{Admitted, Answered, charged, check_permission, not_yet};
+use crate::error::{ApiError, ErrorCode};
+use crate::operation::Operation;
+use crate::position::{LogPosition, place_of};
+use crate::v1::param::Param;
+use crate::v1::query::stream::{Since, StreamParams};
+use crate::v1::wire::stream::{Hello, Reset, hello};
+
+/// What the operator decided about streams.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamSettings {
+    pub enabled: bool,
+    /// Streams that one key may have open on this node.
+    pub per_key_max: usize,
+    /// Streams open on this node at the same time.
+    pub connections_max: usize,
+    /// What rendered events may take.
+    pub memory_max: usize,
+}
+
+impl Default for StreamSettings {
+    fn default() -> Self {
+        Self { enabled: true, per_key_max: 5, connections_max: 7500, memory_max: 64 << 20 }
+    }
+}
+
+/// When a key with too many streams should try again.
+const TOO_MANY_RETRY_S: u32 = 5;
+
+/// All streams of a node.
+#[derive(Debug)]
+pub struct Streams {
+    pub(super) settings: StreamSettings,
+    slots: Arc<StreamSlots>,
+    renders: Renders,
+    pub metrics: StreamMetrics,
+}
+
+impl Streams {
+    pub(crate) fn new(settings: StreamSettings) -> Self {
+        let (slots, metrics) = (Arc::default(), StreamMetrics::default());
+        Self { settings, slots, renders: Renders::new(settings.memory_max), metrics }
+    }
+
+    /// Streams open now.
+    pub(crate) fn open(&self) -> usize {
+        self.slots.taken()
+    }
+}
+
+impl Admitted<'_> {
+    /// Begins a stream: everything that can be refused is, before the first event.
+    pub(super) async fn open_stream(&self) -> Answered {
+        let world = self.world();
+        let sports = self.stream_sports()?;
+        let values =
+            self.query.values(Operation::GetStream, self.api.settings.query_key_enabled)?;
+        let params = values.stream(&sports, self.api.lookup())?;
+        let handle = self.api.world(world);
+        if !handle.has_begun() {
+            return Err(not_yet());
+        }
+        let selection = Selection::new(world, params.lists.clone(), params.sources, self.api);
+        let selection = Arc::new(selection.ok_or_else(ApiError::internal)?);
+        let (begin, reset) = self.begin(&params, &selection).await?;
+        let slot = self.take_stream_slot()?;
+        let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
+
+        let catalogue = &self.api.catalogue;
+        let id = self.api.next_request_id().to_string();
+        let first = hello(&Hello {
+            id: id.replacen("req_", "str_", 1),
+            sports: sports.iter().map(|sport| &*catalogue.sport(*sport).key).collect(),
+            channels: &params.channels,
+            resumed: matches!(begin, Begin::At(_)),
+            heartbeat_s: params.heartbeat_s,
+            interval_ms: handle.refresh_interval().as_millis(),
+        });
+        let entry = Arc::clone(self.entry);
+        let subscription = Subscription::new(self.api, entry, selection, begin, slot);
+        let subscription = subscription.saying(first, reset, params.heartbeat_s);
+        let mut reply = Reply::new(200, "text/event-stream", "");
+        reply.head.put("cache-control", "no-store");
+        // nginx would hold events back.
+        reply.head.put("x-accel-buffering", "no");
+        reply.stream = Some(Box::new(subscription.into_stream()));
+        Ok((reply, Some(standing)))
+    }
+
+    /// The sports that are followed, in the catalogue's order: those named, or all that the key covers.
+    fn stream_sports(&self) -> Result<Vec<SportId>, ApiError> {
+        let named = self.query.first(Param::Sports.name()).filter(|keys| !keys.is_empty());
+        let mut sports = Vec::new();
+        match named {
+            Some(keys) => {
+                for key in keys.split(',') {
+                    sports.push(self.open_sport(key)?);
+                }
+            }
+            None => {
+                check_permission(&self.entry.grant)?;
+                let all = self.api.catalogue.sports();
+                let covered = all.filter(|(_, sport)| self.entry.grant.covers_group(&sport.group));
+                sports.extend(covered.map(|(sport, _)| sport));
+            }
+        }
+        if sports.is_empty() {
+            let text = "this key is restricted to sport groups that have no sports";
+            return Err(ApiError::new(ErrorCode::Forbidden, text));
+        }
+        sports.sort_unstable_by_key(|sport| sport.index());
+        sports.dedup();
+        Ok(sports)
+    }
+
+    /// Where a stream begins, and why not where its client wanted.
+    async fn begin(
+        &self,
+        params: &StreamParams,
+        selection: &Selection,
+    ) -> Result<(Begin, Option<Reset>), ApiError> {
+        let name = Param::Since.name();
+        if let Some(id) = self.request.page.last_event_id {
+            let position = std::str::from_utf8(id).ok().and_then(LogPosition::decode);
+            return match position {
+                Some(position) if position.selection == selection.check => {
+                    self.resume(position).await
+                }
+                Some(_) => Ok((Begin::Now, Some(Reset::Selection))),
+                None => Ok((Begin::Now, Some(Reset::Unknown))),
+            };
+        }
+        match params.since {
+            None => Ok((Begin::Now, None)),
+            Some(Since::Cursor(position)) if position.selection == selection.check => {
+                self.resume(position).await
+            }
+            Some(Since::Cursor(_)) => {
+                let text = "`since` is the cursor of another selection; leave it out to begin with a snapshot";
+                Err(ApiError::param(name, text))
+            }
+            Some(Since::Time(at)) if at > self.now => {
+                let text = "`since` is later than now; leave it out for the present";
+                Err(ApiError::param(name, text))
+            }
+            Some(Since::Time(at)) => {
+                let handle = self.api.world(self.world());
+                let past = handle.as_of(at, self.key_number()).await;
+                let past = past.map_err(|error| refused(&error))?;
+                Ok((Begin::Past(place_of(handle.world, &past.published.snapshot)), None))
+            }
+        }
+    }
+
+    async fn resume(&self, position: LogPosition) -> Result<(Begin, Option<Reset>), ApiError> {
+        if position.world != self.world() {
+            return Ok((Begin::Now, Some(Reset::Unknown)));
+        }
+        let place = (position.at, position.check);
+        let handle = self.api.world(position.world);
+        let base = Base::find(handle, place, self.key_number()).await;
+        Ok(match base.map_err(|error| refused(&error))? {
+            // A node that is behind waits for the position in the stream.
+            Base::Held(..) | Base::Ahead => (Begin::At(place), None),
+            Base::Expired => (Begin::Now, Some(Reset::Expired)),
+            Base::Unknown => (Begin::Now, Some(Reset::Unknown)),
+        })
+    }
+
+    fn key_number(&self) -> u64 {
+        xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
+    }
+
+    fn take_stream_slot(&self) -> Result<slots::StreamSlot, ApiError> {
+        let Streams { settings, slots, .. } = &self.api.streams;
+        slots.take(&self.entry.grant.key_id, settings).map_err(|refused| match refused {
+            Refused::Key => {
+                let text = format!(
+                    "this key has {} streams open, which is its limit; close one first",
+                    settings.per_key_max
+                );
+                ApiError::new(ErrorCode::TooManyStreams, text).retry_after(TOO_MANY_RETRY_S)
+            }
+            Refused::All => {
+                ApiError::unavailable("this node has as many streams as it takes; try again")
+            }
+        })
+    }
+}

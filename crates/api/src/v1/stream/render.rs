@@ -1,0 +1,106 @@
+//! The events from one publication to another, as bytes for everybody who follows the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use domain::Timestamp;
+use market::Snapshot;
+
+use super::selection::{Selection, sport_of};
+use crate::position::LogPlace;
+use crate::v1::wire::Delta;
+use crate::v1::wire::stream::{cut, deltas, fresh, snapshots, sport_key};
+
+/// Small events go out together: a write for each would cost more than its bytes.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The events up to a cut.
+#[derive(Debug)]
+pub(super) struct Rendered {
+    pub(super) chunks: Vec<Chunk>,
+    /// Where they lead to.
+    pub(super) to: LogPlace,
+    pub(super) cut_at: Timestamp,
+    /// Whether there is anything but freshness.
+    pub(super) has_changes: bool,
+    /// Whether they are the sum of several publications.
+    pub(super) conflated: bool,
+    bytes: usize,
+    /// The bytes of all that are held by anybody.
+    held: Arc<AtomicUsize>,
+}
+
+/// Some whole events.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) bytes: Bytes,
+    pub(super) events: u32,
+}
+
+impl Rendered {
+    /// From `from`, whose successor was made at that time, or from nothing.
+    pub(super) fn new(
+        selection: &Selection,
+        from: Option<(&Snapshot, Option<Timestamp>)>,
+        to: &Snapshot,
+        held: &Arc<AtomicUsize>,
+    ) -> Option<Self> {
+        let conflated = from.is_some_and(|(_, next)| next != Some(to.cut_at));
+        let mut events: Vec<Vec<u8>> = Vec::new();
+        for (channel, selector) in &selection.lists {
+            let delta = Delta::between(selector, from.map(|(from, _)| from), to)?;
+            let sport = sport_key(sport_of(selector)?, to);
+            events.extend(match from {
+                Some(_) => deltas(*channel, sport, &delta, conflated),
+                None => snapshots(*channel, sport, &delta),
+            });
+        }
+        let has_changes = !events.is_empty();
+        if selection.sources && from.is_some() {
+            events.extend(selection.odds().filter_map(|odds| fresh(odds, to)));
+        }
+        events.push(cut(&selection.cursor(to), to));
+        let chunks = together(events);
+        let bytes = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+        held.fetch_add(bytes, Ordering::Relaxed);
+        Some(Self {
+            chunks,
+            to: selection.place_of(to),
+            cut_at: to.cut_at,
+            has_changes,
+            conflated: conflated && has_changes,
+            bytes,
+            held: Arc::clone(held),
+        })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Rendered {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+fn together(events: Vec<Vec<u8>>) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    let (mut bytes, mut count) = (Vec::new(), 0);
+    for event in events {
+        if count > 0 && bytes.len() + event.len() > CHUNK_BYTES {
+            chunks.push(Chunk { bytes: std::mem::take(&mut bytes).into(), events: count });
+            count = 0;
+        }
+        if count == 0 {
+            bytes = event;
+        } else {
+            bytes.extend(event);
+        }
+        count += 1;
+    }
+    chunks.push(Chunk { bytes: bytes.into(), events: count });
+    chunks
+}

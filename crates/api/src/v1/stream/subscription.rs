@@ -1,0 +1,374 @@
+//! One stream: where it is, what it waits for, and what it sends next.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use accounts::{KeyEntry, KeyRefusal, Maintenance};
+use bytes::Bytes;
+use domain::Timestamp;
+use engine::WorldHandle;
+use http::StreamBody;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::metrics::CLOSED;
+use super::render::{Chunk, Rendered};
+use super::selection::Selection;
+use super::shared::NotRendered;
+use super::slots::StreamSlot;
+use crate::context::Api;
+use crate::error::{ApiError, ErrorCode};
+use crate::position::LogPlace;
+use crate::v1::changes::Base;
+use crate::v1::wire::stream::{self as wire, Reset};
+use crate::v1::{admit, charged, closed, key_status_unknown};
+
+/// How long a node may take to come to a position, or to make again what was there.
+const LATER_MAX: Duration = Duration::from_secs(10);
+/// How often that is tried, beside each publication.
+const LATER_EVERY: Duration = Duration::from_millis(500);
+/// When clients should connect again where nothing else is known.
+const RETRY_AFTER_S: u32 = 30;
+/// Over which time the clients of a node that stops come back.
+const STOP_RETRY_MS_MAX: u64 = 5000;
+/// What spreads them over it: prime to it, and far from a part of it.
+const STOP_RETRY_MS_STEP: u64 = 1237;
+
+/// Where a stream begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// With a snapshot of the present.
+    Now,
+    /// With a snapshot of a publication of the past.
+    Past(LogPlace),
+    /// With what changed since a position.
+    At(LogPlace),
+}
+
+/// Why a stream ends.
+#[derive(Debug)]
+struct End {
+    error: ApiError,
+    retry_ms: Option<u32>,
+}
+
+impl From<ApiError> for End {
+    fn from(error: ApiError) -> Self {
+        Self { error, retry_ms: None }
+    }
+}
+
+/// What woke a stream that waited.
+enum Woken {
+    Changed,
+    Heartbeat,
+}
+
+/// What is on its way: events that others send, too, and how many of their chunks are gone.
+#[derive(Debug)]
+struct Outgoing {
+    rendered: Arc<Rendered>,
+    sent: usize,
+}
+
+/// One stream.
+pub(super) struct Subscription {
+    api: Arc<Api>,
+    entry: Arc<KeyEntry>,
+    selection: Arc<Selection>,
+    begin: Begin,
+    /// The publication up to which the quota is paid.
+    paid: Timestamp,
+    /// Whether a snapshot or a cut was sent: what comes before is paid with the request.
+    begun: bool,
+    heartbeat_s: u32,
+    /// How many there were before it.
+    number: u64,
+    /// Events of its own.
+    first: VecDeque<Bytes>,
+    outgoing: Option<Outgoing>,
+    /// Since when it waits for what may come in a moment.
+    later_since: Option<Instant>,
+    sent_at: Instant,
+    publications: watch::Receiver<()>,
+    endings: watch::Receiver<()>,
+    stopping: watch::Receiver<bool>,
+    /// How it ended, where that was said.
+    ended: Option<&'static str>,
+    _slot: StreamSlot,
+}
+
+impl Subscription {
+    pub(super) fn new(
+        api: &Arc<Api>,
+        entry: Arc<KeyEntry>,
+        selection: Arc<Selection>,
+        begin: Begin,
+        slot: StreamSlot,
+    ) -> Self {
+        let handle = api.world(selection.world);
+        Self {
+            number: api.streams.metrics.opened.fetch_add(1, Ordering::Relaxed),
+            publications: handle.publications(),
+            endings: api.accounts.endings(),
+            stopping: api.server.stopping(),
+            paid: handle.published().snapshot.cut_at,
+            api: Arc::clone(api),
+            entry,
+            selection,
+            begin,
+            begun: false,
+            heartbeat_s: 0,
+            first: VecDeque::new(),
+            outgoing: None,
+            later_since: None,
+            sent_at: Instant::now(),
+            ended: None,
+            _slot: slot,
+        }
+    }
+
+    /// With its first event, and why it does not begin where its client wanted.
+    pub(super) fn saying(mut self, hello: Bytes, reset: Option<Reset>, heartbeat_s: u32) -> Self {
+        self.heartbeat_s = heartbeat_s;
+        self.first.push_back(hello);
+        if let Some(reason) = reset {
+            self.note_reset(reason);
+        }
+        self
+    }
+
+    pub(super) fn into_stream(self) -> EventStream {
+        EventStream(Some(Box::pin(self.advance())))
+    }
+
+    /// The next bytes; `None` after the last.
+    async fn advance(mut self) -> (Self, Option<Bytes>) {
+        let next = match self.ended {
+            Some(_) => None,
+            None => Some(self.next().await.unwrap_or_else(|end| self.finish(end))),
+        };
+        self.sent_at = Instant::now();
+        (self, next)
+    }
+
+    async fn next(&mut self) -> Result<Bytes, End> {
+        loop {
+            // Before every event, and whatever was waited for: nothing is sent to a key that has ended.
+            self.check()?;
+            if let Some(bytes) = self.first.pop_front() {
+                self.note(&bytes, 1);
+                return Ok(bytes);
+            }
+            if let Some(chunk) = self.next_chunk() {
+                self.note(&chunk.bytes, chunk.events);
+                return Ok(chunk.bytes);
+            }
+            let wait = match self.events().await? {
+                Some(rendered) => {
+                    self.pay(&rendered).await?;
+                    self.outgoing = Some(Outgoing { rendered, sent: 0 });
+                    continue;
+                }
+                None => self.wait().await,
+            };
+            if matches!(wait, Woken::Heartbeat) {
+                self.check()?;
+                return Ok(wire::heartbeat(self.heartbeat_s));
+            }
+        }
+    }
+
+    /// Whether anything may still be sent.
+    fn check(&mut self) -> Result<(), End> {
+        let now = self.api.clock.now();
+        if *self.stopping.borrow() {
+            let text = "this node stops; connect again and go on from the last cut";
+            // Not all at once.
+            let retry_ms = self.number.wrapping_mul(STOP_RETRY_MS_STEP) % STOP_RETRY_MS_MAX;
+            let retry_ms = u32::try_from(retry_ms).ok();
+            return Err(End { error: ApiError::unavailable(text), retry_ms });
+        }
+        if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance() {
+            return Err(closed(retry_after_s).into());
+        }
+        match self.api.accounts.keys.confirm(&self.entry, now) {
+            Ok(same) if Arc::ptr_eq(&same, &self.entry) => Ok(()),
+            Ok(entry) => {
+                self.entry = entry;
+                let grant = &self.entry.grant;
+                for sport in self.selection.sports() {
+                    admit(grant, &self.api.catalogue, sport)?;
+                }
+                Ok(())
+            }
+            Err(KeyRefusal::Unconfirmed) => Err(key_status_unknown().into()),
+            Err(KeyRefusal::Unknown) => {
+                let text = "the API key has ended";
+                Err(ApiError::new(ErrorCode::AuthenticationFailed, text).into())
+            }
+        }
+    }
+
+    /// The next chunk of what is on its way. With the last, the position moves.
+    fn next_chunk(&mut self) -> Option<Chunk> {
+        let outgoing = self.outgoing.as_mut()?;
+        let chunk = outgoing.rendered.chunks.get(outgoing.sent).cloned();
+        outgoing.sent += 1;
+        if outgoing.sent >= outgoing.rendered.chunks.len() {
+            let rendered = Arc::clone(&outgoing.rendered);
+            self.outgoing = None;
+            self.begin = Begin::At(rendered.to);
+            self.begun = true;
+            let metrics = &self.api.streams.metrics;
+            metrics.note_lag(self.api.clock.now().since(rendered.cut_at));
+            metrics.conflated.fetch_add(u64::from(rendered.conflated), Ordering::Relaxed);
+        }
+        chunk
+    }
+
+    /// The events that come next; `None`: there are none yet.
+    async fn events(&mut self) -> Result<Option<Arc<Rendered>>, End> {
+        let api = Arc::clone(&self.api);
+        let handle = api.world(self.selection.world);
+        self.publications.borrow_and_update();
+        let published = Arc::clone(&handle.published());
+        let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
+        let (from, to) = match self.begin {
+            Begin::At(place) if place == self.selection.place_of(&published.snapshot) => {
+                return Ok(None);
+            }
+            Begin::At(place) => (Some(place), Ok(published)),
+            Begin::Now => (None, Ok(published)),
+            Begin::Past(place) => (None, past(handle, place, key).await),
+        };
+        let events = match to {
+            Ok(to) => api.streams.renders.events(handle, &self.selection, from, &to, key).await,
+            Err(error) => Err(error),
+        };
+        match events {
+            Ok(rendered) => {
+                self.later_since = None;
+                Ok(Some(rendered))
+            }
+            Err(NotRendered::Reset(reason)) => {
+                self.begin = Begin::Now;
+                self.note_reset(reason);
+                Ok(None)
+            }
+            Err(NotRendered::Later) => {
+                let since = *self.later_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= LATER_MAX {
+                    let text = "this node is behind the position of the stream, or too busy to make its events";
+                    return Err(ApiError::unavailable(text).into());
+                }
+                Ok(None)
+            }
+            Err(NotRendered::Failed) => Err(ApiError::internal().into()),
+        }
+    }
+
+    /// Pays for changes, once for each publication, as polling would.
+    async fn pay(&mut self, rendered: &Rendered) -> Result<(), End> {
+        let is_first = !self.begun && self.begin == Begin::Now;
+        if !is_first && rendered.has_changes && rendered.cut_at > self.paid {
+            let charge = self.api.accounts.charge_quota(&self.entry, self.api.clock.now()).await;
+            charged(charge)?;
+        }
+        if is_first || rendered.has_changes {
+            self.paid = self.paid.max(rendered.cut_at);
+        }
+        Ok(())
+    }
+
+    /// Waits for something to do.
+    async fn wait(&mut self) -> Woken {
+        if !self.first.is_empty() {
+            return Woken::Changed;
+        }
+        let heartbeat = self.sent_at + Duration::from_secs(self.heartbeat_s.into());
+        let later = self.later_since.map(|_| Instant::now() + LATER_EVERY);
+        let until = later.map_or(heartbeat, |later| later.min(heartbeat));
+        // A sender that went away is the end of the service, which `check` finds.
+        tokio::select! {
+            _ = self.publications.changed() => Woken::Changed,
+            _ = self.endings.changed() => Woken::Changed,
+            _ = self.stopping.changed() => Woken::Changed,
+            () = tokio::time::sleep_until(until) => {
+                if until == heartbeat { Woken::Heartbeat } else { Woken::Changed }
+            }
+        }
+    }
+
+    fn note_reset(&mut self, reason: Reset) {
+        self.first.push_back(wire::reset(reason));
+        self.api.streams.metrics.resets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn note(&self, bytes: &Bytes, events: u32) {
+        let metrics = &self.api.streams.metrics;
+        metrics.events.fetch_add(events.into(), Ordering::Relaxed);
+        metrics.bytes.fetch_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// The last event.
+    fn finish(&mut self, End { error, retry_ms }: End) -> Bytes {
+        // What the service failed at is for its log; clients may connect again.
+        let failed = error.code == ErrorCode::Internal;
+        let code = if failed { ErrorCode::Unavailable } else { error.code };
+        self.ended = Some(code.slug());
+        let retry_after_s = error.retry_after_s.unwrap_or(RETRY_AFTER_S);
+        let bytes = wire::end(code, &error.message, retry_after_s, retry_ms);
+        self.note(&bytes, 1);
+        bytes
+    }
+}
+
+/// The publication at a place.
+async fn past(
+    handle: &WorldHandle,
+    place: LogPlace,
+    key: u64,
+) -> Result<Arc<engine::Published>, NotRendered> {
+    match Base::find(handle, place, key).await {
+        Ok(Base::Held(held, _)) => Ok(held),
+        Ok(Base::Expired | Base::Unknown) => Err(NotRendered::Reset(Reset::Expired)),
+        Ok(Base::Ahead) | Err(_) => Err(NotRendered::Later),
+    }
+}
+
+type Next = Pin<Box<dyn Future<Output = (Subscription, Option<Bytes>)> + Send>>;
+
+/// A stream as a connection sends it; nothing after its end.
+pub(super) struct EventStream(Option<Next>);
+
+impl StreamBody for EventStream {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let Some(next) = &mut self.0 else { return Poll::Ready(None) };
+        let (subscription, bytes) = ready!(next.as_mut().poll(context));
+        self.0 = match bytes {
+            Some(_) => Some(Box::pin(subscription.advance())),
+            None => None,
+        };
+        Poll::Ready(bytes)
+    }
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EventStream")
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.api.streams.metrics.note_end(self.ended.unwrap_or(CLOSED));
+    }
+}

@@ -1,0 +1,257 @@
+//! What changed in a selection between two publications (S9).
+
+use std::collections::HashMap;
+
+use domain::{EventId, Format, SportId, Status};
+use market::rendered::Rendered;
+use market::snapshot::{EventRow, RecordRow};
+use market::{EventSelection, OddsSelection, ScoreSelection, Snapshot};
+
+use crate::answers::Selector;
+use crate::v1::wire::object::{event_id, list, object, one_of, push_plain, schema, text};
+use crate::v1::wire::record::RecordText;
+use crate::v1::wire::{V1, event};
+
+object!(OddsDelta: "What changed in odds since a cursor. Put `upserts` by id and delete `removed`." {
+    CURSOR: "cursor" = text("Where this answer stands: the next `since`."),
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When the publication was made."),
+    UPSERTS: "upserts" = list("OddsRecord", "New and changed records, as odds show them."),
+    REMOVED: "removed" = list("Removed", "Records that the selection no longer has."),
+});
+
+object!(ScoresDelta: "What changed in scores since a cursor." {
+    CURSOR: "cursor" = text("Where this answer stands: the next `since`."),
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When the publication was made."),
+    UPSERTS: "upserts" = list("ScoreRecord", "New and changed scores."),
+    REMOVED: "removed" = list("Removed", "Scores that the selection no longer has."),
+});
+
+object!(EventsDelta: "What changed in events since a cursor." {
+    CURSOR: "cursor" = text("Where this answer stands: the next `since`."),
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When the publication was made."),
+    UPSERTS: "upserts" = list("Event", "New and changed events."),
+    REMOVED: "removed" = list("Removed", "Events that the selection no longer has."),
+});
+
+object!(Removed: "Something that a selection no longer has." {
+    ID: "id" = text("The record's id; of scores and events, the event's."),
+    EVENT_ID: "event_id" = event_id(),
+    REASON: "reason" = one_of(
+        REASONS,
+        "`no_prices`: suspended or emptied. `removed`: taken back. `final`: the event is over. `merged`: it is the same \
+         as another. `expired`: it was over long ago. `filter`: it is there, and not in the selection any more.",
+    ),
+});
+
+const REASONS: [&str; 6] = ["no_prices", "removed", "final", "merged", "expired", "filter"];
+
+/// More changes than this are not worth an answer: everything is read again.
+pub(crate) const CHANGES_MAX: usize = 10_000;
+
+/// Items of a list in one part of it, where it goes out in parts.
+const PART_ITEMS_MAX: usize = 500;
+
+/// The changes of a selection.
+#[derive(Default)]
+pub(crate) struct Delta {
+    pub(super) upserts: Items,
+    pub(super) removed: Items,
+}
+
+/// The items of a JSON list, as they are written.
+#[derive(Default)]
+pub(super) struct Items {
+    bytes: Vec<u8>,
+    count: usize,
+    /// Where parts end; the comma after each is in no part.
+    ends: Vec<usize>,
+}
+
+impl Items {
+    /// Begins another item.
+    fn begin(&mut self) -> &mut Vec<u8> {
+        if self.count > 0 {
+            if self.count.is_multiple_of(PART_ITEMS_MAX) {
+                self.ends.push(self.bytes.len());
+            }
+            self.bytes.push(b',');
+        }
+        self.count += 1;
+        &mut self.bytes
+    }
+
+    /// The parts in which it goes out; none where it is empty.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end + 1));
+        let ends = self.ends.iter().copied().chain([self.bytes.len()]);
+        let parts = starts.zip(ends).filter_map(|(start, end)| self.bytes.get(start..end));
+        parts.filter(|_| self.count > 0)
+    }
+}
+
+impl Delta {
+    /// What changed from one publication to a later one, or all that there is; `None` where positions mean nothing.
+    pub(crate) fn between(
+        selector: &Selector,
+        from: Option<&Snapshot>,
+        to: &Snapshot,
+    ) -> Option<Self> {
+        let mut delta = Self::default();
+        match selector {
+            Selector::Odds(odds, format) => {
+                let all = OddsSelection { limit: usize::MAX - 1, after: None, ..odds.clone() };
+                delta.records(&all, *format, from, to);
+            }
+            Selector::Scores(scores) => {
+                let all = ScoreSelection { limit: usize::MAX, after: None, ..scores.clone() };
+                let before = from.map(|from| (from, all.select(from).items));
+                delta.events(before, (to, all.select(to).items), |texts| texts.1);
+            }
+            Selector::Events(events) => {
+                let all = EventSelection { limit: usize::MAX, after: None, ..events.clone() };
+                let before = from.map(|from| (from, all.select(from).items));
+                delta.events(before, (to, all.select(to).items), |texts| texts.0);
+            }
+            Selector::Sports
+            | Selector::Books
+            | Selector::Bouts(..)
+            | Selector::Event(..)
+            | Selector::Coverage(_)
+            | Selector::Explain(_)
+            | Selector::Analysis(..)
+            | Selector::Delta(..)
+            | Selector::Csv(_)
+            | Selector::V4(_) => return None,
+        }
+        Some(delta)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.upserts.count + self.removed.count == 0
+    }
+
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.upserts.count + self.removed.count > CHANGES_MAX
+    }
+
+    /// The body of the answer.
+    pub(crate) fn into_body(self, cursor: &str, to: &Snapshot) -> Vec<u8> {
+        let bytes = self.upserts.bytes.len() + self.removed.bytes.len();
+        let mut out = String::with_capacity(bytes + 128);
+        out.push_str(OddsDelta::CURSOR.first);
+        push_plain(cursor, &mut out);
+        out.push_str(OddsDelta::PUBLISHED_AT.next);
+        push_plain(&String::from_utf8_lossy(&to.cut_at.millis_text()), &mut out);
+        out.push_str(OddsDelta::UPSERTS.next);
+        let mut out = out.into_bytes();
+        out.push(b'[');
+        out.extend(self.upserts.bytes);
+        out.push(b']');
+        out.extend(OddsDelta::REMOVED.next.as_bytes());
+        out.push(b'[');
+        out.extend(self.removed.bytes);
+        out.extend(b"]}");
+        out
+    }
+
+    fn records(
+        &mut self,
+        all: &OddsSelection,
+        format: Format,
+        from: Option<&Snapshot>,
+        to: &Snapshot,
+    ) {
+        let before = from.map(|from| all.select(from).items).unwrap_or_default();
+        let mut before: HashMap<_, _> = before.into_iter().map(|row| (row.id, row)).collect();
+        let view = to.sport(all.sport);
+        for row in all.select(to).items {
+            let held = from.zip(before.remove(&row.id));
+            let rendered = rendered_of(to, all.sport, row);
+            let same = held.is_some_and(|(from, held)| {
+                let then = rendered_of(from, all.sport, held);
+                then.map(|text| &text.bytes) == rendered.map(|text| &text.bytes)
+            });
+            if let Some(rendered) = rendered.filter(|_| !same) {
+                let upserts = self.upserts.begin();
+                RecordText(rendered).write(format, &row.last_update.seconds_text(), upserts);
+            }
+        }
+        let Some(from) = from else { return };
+        // In the order in which they were shown.
+        let mut gone: Vec<&RecordRow> = before.into_values().collect();
+        gone.sort_unstable_by_key(|row| (row.event, row.id));
+        let events = &from.sport(all.sport).events;
+        for row in gone {
+            let Some(event) = usize::try_from(row.event).ok().and_then(|at| events.get(at)) else {
+                continue;
+            };
+            let there = view.event(event.id).is_some_and(|now| {
+                now.id == event.id
+                    && now.records.clone().filter_map(|at| view.record(at)).any(|r| r.id == row.id)
+            });
+            let mut id = String::new();
+            row.id.push_to(&mut id);
+            self.remove(&id, event.id, if there { "filter" } else { reason(event, to) });
+        }
+    }
+
+    fn events<'a>(
+        &mut self,
+        before: Option<(&Snapshot, Vec<&'a EventRow>)>,
+        (to, now): (&Snapshot, Vec<&'a EventRow>),
+        part: impl Fn((&'a [u8], &'a [u8])) -> &'a [u8],
+    ) {
+        let (from, before) = before.unzip();
+        let before = before.unwrap_or_default();
+        let mut before: HashMap<_, _> = before.into_iter().map(|row| (row.id, row)).collect();
+        for row in now {
+            let text = part(event::texts(to.rendered_event(&V1, row)));
+            let held = from.zip(before.remove(&row.id));
+            let held = held.map(|(from, held)| part(event::texts(from.rendered_event(&V1, held))));
+            if held != Some(text) {
+                self.upserts.begin().extend_from_slice(text);
+            }
+        }
+        let mut gone: Vec<&EventRow> = before.into_values().collect();
+        gone.sort_unstable_by_key(|row| (row.commence_time, row.id));
+        for row in gone {
+            let there = to.sport(row.details.sport).event(row.id);
+            let there = there.is_some_and(|now| now.id == row.id);
+            let why = if there { "filter" } else { reason(row, to) };
+            self.remove(&row.id.to_string(), row.id, why);
+        }
+    }
+
+    fn remove(&mut self, id: &str, event: EventId, reason: &str) {
+        let mut text = String::with_capacity(96);
+        text.push_str(Removed::ID.first);
+        push_plain(id, &mut text);
+        text.push_str(Removed::EVENT_ID.next);
+        push_plain(&event.to_string(), &mut text);
+        text.push_str(Removed::REASON.next);
+        push_plain(reason, &mut text);
+        text.push('}');
+        self.removed.begin().extend_from_slice(text.as_bytes());
+    }
+}
+
+/// What is rendered of a record, in all formats.
+fn rendered_of<'a>(
+    snapshot: &'a Snapshot,
+    sport: SportId,
+    row: &'a RecordRow,
+) -> Option<&'a Rendered> {
+    let event = snapshot.sport(sport).events.get(usize::try_from(row.event).ok()?)?;
+    Some(snapshot.rendered_record(&V1, event, row))
+}
+
+/// Why something of an event is no longer there.
+fn reason(before: &EventRow, to: &Snapshot) -> &'static str {
+    match to.sport(before.details.sport).event(before.id) {
+        Some(now) if now.id != before.id => "merged",
+        Some(now) if now.status == Status::Final => "final",
+        Some(_) => "no_prices",
+        None if before.status == Status::Final => "expired",
+        None => "removed",
+    }
+}

@@ -1,0 +1,370 @@
+//! The past of a world: publications made again from what they were made of, byte for byte.
+//!
+//! A simulated world follows from its seed and the time. A live one follows from its log: a book as of some entry, and
+//! the entries from there up to the publication. Books are made again off the request threads, a few at a time, and are
+//! kept within a bound.
+
+mod kept;
+mod logged;
+mod simulated;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use domain::Timestamp;
+use market::Snapshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::error::{Chain, WorldError};
+use crate::options::{HistoryOptions, WorldOptions};
+use crate::publication::Published;
+use kept::{Kept, RECENT_SHARE, Recent};
+use logged::LoggedPast;
+use simulated::SimulatedPast;
+
+/// Books made again at a time, for everybody together and for one key.
+const REBUILDS_MAX: usize = 2;
+const REBUILDS_PER_KEY_MAX: usize = 2;
+/// How long a request waits for its turn.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long everything that a request of the past needs may take.
+const REBUILD_TIME_MAX: Duration = Duration::from_secs(20);
+/// What a unit of a book's weight takes, with its snapshot (docs/operations/sizing.md).
+const WEIGHT_BYTES: usize = 2200;
+/// What the answers made from a past publication may take.
+const ANSWER_BYTES_MAX: usize = 2 << 20;
+
+/// A publication of the past or the present, and those next to it.
+#[derive(Clone, Debug)]
+pub struct PastPublication {
+    pub published: Arc<Published>,
+    pub previous: Option<Timestamp>,
+    pub next: Option<Timestamp>,
+    /// No other has followed it yet.
+    pub current: bool,
+}
+
+/// How far history reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The first publication that is answerable, and the last.
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub publications: u64,
+    pub retention: Duration,
+    /// Publications of these times are lost; the end is not part of it.
+    pub gaps: Vec<(Timestamp, Timestamp)>,
+}
+
+/// Why a publication of the past cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    #[error("history is off")]
+    Off,
+    /// There is none of that time.
+    #[error("history reaches from {} to {}", .0.from, .0.to)]
+    NotKept(Box<Reach>),
+    #[error("publications of the past are made again for others at the moment")]
+    Busy,
+    #[error("the past cannot be read at the moment")]
+    Unreadable(#[source] Option<Arc<WorldError>>),
+}
+
+/// Figures for `/metrics`.
+#[derive(Debug, Default)]
+pub struct HistoryStats {
+    pub rebuilds: AtomicU64,
+    pub rebuild_failures: AtomicU64,
+    pub rebuild_us: AtomicU64,
+    pub waiting: AtomicU64,
+    pub kept_bytes: AtomicU64,
+}
+
+/// Where a publication is found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) previous: Option<Timestamp>,
+    pub(crate) next: Option<Timestamp>,
+}
+
+/// What a world's past is made again from.
+enum Source {
+    Simulated(SimulatedPast),
+    Logged(LoggedPast),
+    Nothing,
+}
+
+/// The past of one world.
+pub struct History {
+    source: Source,
+    options: HistoryOptions,
+    kept: Mutex<Kept>,
+    recent: Mutex<Recent>,
+    turns: Arc<Semaphore>,
+    /// Turns of each key that has some.
+    keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
+    pub stats: HistoryStats,
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("History").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl History {
+    pub(crate) fn new(options: &WorldOptions) -> Arc<Self> {
+        let source = match (&options.simulation, &options.log) {
+            _ if !options.history.enabled => Source::Nothing,
+            (Some(simulation), _) => {
+                Source::Simulated(SimulatedPast::new(simulation.clone(), options.clone()))
+            }
+            (None, change_log::LogLocation::Nowhere) => Source::Nothing,
+            (None, _) => Source::Logged(LoggedPast::new(options.clone())),
+        };
+        Arc::new(Self {
+            source,
+            options: options.history,
+            kept: Mutex::default(),
+            recent: Mutex::default(),
+            turns: Arc::new(Semaphore::new(REBUILDS_MAX)),
+            keys: Mutex::default(),
+            stats: HistoryStats::default(),
+        })
+    }
+
+    /// The last publication at or before an instant, where `published` is the present one. `key`: for whom it is made
+    /// again, where it has to be.
+    pub(crate) async fn as_of(
+        self: &Arc<Self>,
+        published: Arc<Published>,
+        at: Timestamp,
+        key: u64,
+    ) -> Result<PastPublication, HistoryError> {
+        if matches!(self.source, Source::Nothing) {
+            return Err(HistoryError::Off);
+        }
+        let current = published.snapshot.cut_at;
+        if at < current {
+            return self.publication(at, current, key).await;
+        }
+        let previous = self.before(current).await;
+        Ok(PastPublication { published, previous, next: None, current: true })
+    }
+
+    /// The publication at or before an instant that is past, and not the one of the present.
+    async fn publication(
+        self: &Arc<Self>,
+        at: Timestamp,
+        current: Timestamp,
+        key: u64,
+    ) -> Result<PastPublication, HistoryError> {
+        let found = self.find(at, current).await?;
+        self.remake(found, key).await
+    }
+
+    /// A publication that was found, from what is kept or made again.
+    async fn remake(
+        self: &Arc<Self>,
+        found: Found,
+        key: u64,
+    ) -> Result<PastPublication, HistoryError> {
+        if let Some((recent, _)) = self.recent().find(|held| held.cut_at == found.at) {
+            return Ok(found.with(recent));
+        }
+        let cell = self.kept().cell(found.seq, found.at);
+        if let Some(published) = cell.get() {
+            let published = Arc::clone(published);
+            return Ok(found.with(published));
+        }
+        let _turn = self.turn_of(key).await?;
+        let made = cell.get_or_try_init(|| self.rebuild(found));
+        let made = timeout(REBUILD_TIME_MAX, made).await.map_err(|_| HistoryError::Busy)?;
+        Ok(found.with(Arc::clone(made?)))
+    }
+
+    async fn find(
+        self: &Arc<Self>,
+        at: Timestamp,
+        current: Timestamp,
+    ) -> Result<Found, HistoryError> {
+        match &self.source {
+            Source::Nothing => Err(HistoryError::Off),
+            Source::Simulated(past) => past.find(at, current),
+            Source::Logged(past) => match past.find_known(at) {
+                Some(found) => found,
+                None => self.blocking(move |past| past.find(at)).await,
+            },
+        }
+    }
+
+    /// How far history reaches, where `current` is the publication of the present.
+    ///
+    /// # Errors
+    /// It is off, or cannot be read.
+    pub async fn reach(self: &Arc<Self>, current: Timestamp) -> Result<Reach, HistoryError> {
+        match &self.source {
+            Source::Nothing => Err(HistoryError::Off),
+            Source::Simulated(past) => Ok(past.reach(current)),
+            Source::Logged(_) => self.blocking(LoggedPast::reach).await,
+        }
+    }
+
+    /// The publication before the one of the present.
+    async fn before(self: &Arc<Self>, current: Timestamp) -> Option<Timestamp> {
+        match &self.source {
+            Source::Nothing => None,
+            Source::Simulated(past) => past.before(current),
+            Source::Logged(_) => {
+                let before = move |past: &LoggedPast| past.before(current);
+                self.blocking(before).await.ok().flatten()
+            }
+        }
+    }
+
+    /// The publication at a position that clients hold, where `current` is the present one, and when the one after it
+    /// was made; `None`: there is none that can be shown.
+    pub(crate) async fn publication_at(
+        self: &Arc<Self>,
+        current: Arc<Published>,
+        place: Place,
+        key: u64,
+    ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
+        if place.is_of(&current.snapshot) {
+            return Ok(Some((current, None)));
+        }
+        if let Some((recent, next)) = self.recent().find(|held| place.is_of(held)) {
+            return Ok(Some((recent, next.or(Some(current.snapshot.cut_at)))));
+        }
+        let found = match (&self.source, place) {
+            (Source::Simulated(past), Place::Time(at)) => {
+                past.find(at, current.snapshot.cut_at).map(Some)
+            }
+            (Source::Logged(_), Place::Entry(seq)) => {
+                self.blocking(move |past| past.find_entry(seq)).await
+            }
+            (Source::Simulated(_) | Source::Logged(_) | Source::Nothing, _) => Ok(None),
+        };
+        let found = match found {
+            Ok(found) => found.filter(|found| place.is(found.seq, found.at)),
+            Err(HistoryError::NotKept(_) | HistoryError::Off) => None,
+            Err(error) => return Err(error),
+        };
+        match found {
+            Some(found) => {
+                self.remake(found, key).await.map(|past| Some((past.published, past.next)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    async fn rebuild(self: &Arc<Self>, found: Found) -> Result<Arc<Published>, HistoryError> {
+        let _turn = self.turn(&self.turns).await?;
+        let begun = Instant::now();
+        let history = Arc::clone(self);
+        let made = tokio::task::spawn_blocking(move || match &history.source {
+            Source::Simulated(past) => Ok(past.rebuild(found.at)),
+            Source::Logged(past) => past.rebuild(found),
+            Source::Nothing => Err(HistoryError::Off),
+        });
+        let made = made.await.unwrap_or(Err(HistoryError::Unreadable(None)));
+        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.stats.rebuild_us.fetch_add(took, Ordering::Relaxed);
+        let (published, weight) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                self.stats.rebuild_failures.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(event = "history.rebuild_failed", at = %found.at, error = %Chain(&error), "a past publication could not be made again");
+                return Err(error);
+            }
+        };
+        self.stats.rebuilds.fetch_add(1, Ordering::Relaxed);
+        let weight = usize::try_from(weight).unwrap_or(usize::MAX);
+        let bytes = weight.saturating_mul(WEIGHT_BYTES).saturating_add(ANSWER_BYTES_MAX);
+        let published = Arc::new(published.of_the_past(ANSWER_BYTES_MAX));
+        let kept_bytes = self.kept().note(found.seq, found.at, bytes, self.options.memory_max);
+        self.stats
+            .kept_bytes
+            .store(u64::try_from(kept_bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+        Ok(published)
+    }
+
+    /// A turn to have a book made again for a key.
+    async fn turn_of(&self, key: u64) -> Result<OwnedSemaphorePermit, HistoryError> {
+        let turns = {
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.retain(|_, turns| Arc::strong_count(turns) > 1);
+            let new = || Arc::new(Semaphore::new(REBUILDS_PER_KEY_MAX));
+            Arc::clone(keys.entry(key).or_insert_with(new))
+        };
+        self.turn(&turns).await
+    }
+
+    async fn turn(&self, turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, HistoryError> {
+        self.stats.waiting.fetch_add(1, Ordering::Relaxed);
+        let turn = timeout(TURN_WAIT_MAX, Arc::clone(turns).acquire_owned()).await;
+        self.stats.waiting.fetch_sub(1, Ordering::Relaxed);
+        turn.ok().and_then(Result::ok).ok_or(HistoryError::Busy)
+    }
+
+    /// Reads the log on another thread.
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&LoggedPast) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let _turn = self.turn(&self.turns).await?;
+        let history = Arc::clone(self);
+        let reading = tokio::task::spawn_blocking(move || match &history.source {
+            Source::Logged(past) => read(past),
+            Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),
+        });
+        reading.await.unwrap_or(Err(HistoryError::Unreadable(None)))
+    }
+
+    /// Keeps a publication that another has followed, for those who ask what changed since.
+    pub(crate) fn note_recent(&self, published: &Published) {
+        let published = published.of_the_past(ANSWER_BYTES_MAX);
+        self.recent().push(published, self.options.memory_max / RECENT_SHARE);
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Found {
+    fn with(self, published: Arc<Published>) -> PastPublication {
+        let Self { previous, next, .. } = self;
+        PastPublication { published, previous, next, current: false }
+    }
+}
+
+/// Where a publication is: its entry in the log or, in a simulated world, its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Entry(u64),
+    Time(Timestamp),
+}
+
+impl Place {
+    fn is(self, seq: u64, at: Timestamp) -> bool {
+        match self {
+            Self::Entry(own) => own == seq,
+            Self::Time(own) => own == at,
+        }
+    }
+
+    fn is_of(self, snapshot: &Snapshot) -> bool {
+        self.is(snapshot.seq, snapshot.cut_at)
+    }
+}

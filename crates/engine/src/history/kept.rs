@@ -1,0 +1,143 @@
+//! Publications of the past that are kept ready: the last ones, and those that were made again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use domain::Timestamp;
+use market::Snapshot;
+use tokio::sync::OnceCell;
+
+use crate::publication::Published;
+
+/// The last publications. They share what did not change, so each takes little more than its rows.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    publications: VecDeque<Arc<Published>>,
+    bytes: usize,
+}
+
+/// The part of the memory of history that they may take.
+pub(super) const RECENT_SHARE: usize = 4;
+/// What the row of a record takes with its places in the indexes, and that of an event.
+const RECORD_ROW_BYTES: usize = 100;
+const EVENT_ROW_BYTES: usize = 300;
+
+impl Recent {
+    pub(super) fn push(&mut self, published: Published, max: usize) {
+        self.bytes += row_bytes(&published);
+        self.publications.push_back(Arc::new(published));
+        while self.bytes > max
+            && let Some(oldest) = self.publications.pop_front()
+        {
+            self.bytes -= row_bytes(&oldest);
+        }
+    }
+
+    /// The last such publication, and when the one after it was made, as far as it is kept too.
+    pub(super) fn find(
+        &self,
+        is: impl Fn(&Snapshot) -> bool,
+    ) -> Option<(Arc<Published>, Option<Timestamp>)> {
+        let mut next = None;
+        for held in self.publications.iter().rev() {
+            if is(&held.snapshot) {
+                return Some((Arc::clone(held), next));
+            }
+            next = Some(held.snapshot.cut_at);
+        }
+        None
+    }
+}
+
+fn row_bytes(published: &Published) -> usize {
+    let snapshot = &published.snapshot;
+    snapshot.records() * RECORD_ROW_BYTES + snapshot.events() * EVENT_ROW_BYTES
+}
+
+/// One publication, made once for all who wait for it.
+type Cell = Arc<OnceCell<Arc<Published>>>;
+
+/// Publications that were made again, within a bound.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    entries: Vec<KeptEntry>,
+    /// Counts requests, so that the longest unused is known.
+    now: u64,
+}
+
+#[derive(Debug)]
+struct KeptEntry {
+    seq: u64,
+    at: Timestamp,
+    cell: Cell,
+    bytes: usize,
+    used: u64,
+}
+
+/// Publications that somebody waits for, and those that are ready, at most.
+const ENTRIES_MAX: usize = 1024;
+
+impl Kept {
+    pub(super) fn cell(&mut self, seq: u64, at: Timestamp) -> Cell {
+        self.now += 1;
+        let used = self.now;
+        if let Some(kept) = self.entries.iter_mut().find(|kept| (kept.seq, kept.at) == (seq, at)) {
+            kept.used = used;
+            return Arc::clone(&kept.cell);
+        }
+        if self.entries.len() >= ENTRIES_MAX {
+            self.drop_oldest(None);
+        }
+        let cell = Cell::default();
+        self.entries.push(KeptEntry { seq, at, cell: Arc::clone(&cell), bytes: 0, used });
+        cell
+    }
+
+    /// Notes what a publication takes; those unused for longest go until all is within the bound.
+    pub(super) fn note(&mut self, seq: u64, at: Timestamp, bytes: usize, max: usize) -> usize {
+        let noted = self.entries.iter_mut().find(|kept| (kept.seq, kept.at) == (seq, at));
+        let noted = noted.map(|kept| {
+            kept.bytes = bytes;
+            kept.used
+        });
+        while self.bytes() > max && self.drop_oldest(noted) {}
+        self.bytes()
+    }
+
+    fn bytes(&self) -> usize {
+        self.entries.iter().map(|kept| kept.bytes).sum()
+    }
+
+    /// `spared`: the use of an entry that stays whatever it takes, for somebody waits for it.
+    fn drop_oldest(&mut self, spared: Option<u64>) -> bool {
+        let old = self.entries.iter().enumerate().filter(|(_, kept)| Some(kept.used) != spared);
+        let oldest = old.min_by_key(|(_, kept)| kept.used).map(|(at, _)| at);
+        oldest.map(|at| self.entries.swap_remove(at)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unused_for_longest_goes_first_and_the_bound_holds() {
+        let mut kept = Kept::default();
+        let at = Timestamp::from_secs;
+        for n in 0..10_u32 {
+            let cell = kept.cell(u64::from(n), at(n.into()));
+            assert_eq!(Arc::strong_count(&cell), 2);
+            // The first is asked for again each time.
+            kept.cell(0, at(0));
+            let bytes = kept.note(n.into(), at(n.into()), 100, 350);
+            assert!(bytes <= 350, "{bytes}");
+        }
+        let mut left: Vec<u64> = kept.entries.iter().map(|kept| kept.seq).collect();
+        left.sort_unstable();
+        assert_eq!(left, [0, 8, 9]);
+        // One that is larger than the bound is kept alone for those who wait for it.
+        kept.cell(77, at(77));
+        assert_eq!(kept.note(77, at(77), 1000, 350), 1000);
+        assert_eq!(kept.entries.len(), 1);
+    }
+}

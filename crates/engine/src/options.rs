@@ -1,0 +1,89 @@
+//! What a world is run with, and what is published of its book under that.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use change_log::LogLocation;
+use domain::{Catalogue, Timestamp, World};
+use feeds::sandbox::Simulation;
+use market::{Book, Configured, Lifetimes, Limits, Snapshot, Wire};
+
+use crate::publication::Published;
+
+/// What a world is run with.
+#[derive(Clone, Debug)]
+pub struct WorldOptions {
+    pub world: World,
+    /// Where its log is kept.
+    pub log: LogLocation,
+    pub catalogue: Arc<Catalogue>,
+    pub refresh_interval: Duration,
+    pub stale_after: Duration,
+    /// What snapshots are rendered for when they are cut.
+    pub wires: &'static [&'static dyn Wire],
+    pub lifetimes: Lifetimes,
+    /// How much it may hold.
+    pub limits: Limits,
+    /// How long log entries are kept once a checkpoint covers them.
+    pub log_retention: Duration,
+    /// What plays in it, for the sandbox.
+    pub simulation: Option<Simulation>,
+    /// A folder for what is worth keeping over a restart and is no part of the world.
+    pub notes: Option<PathBuf>,
+    pub history: HistoryOptions,
+}
+
+impl WorldOptions {
+    /// What a writer says about itself before its first publication.
+    pub(crate) fn configured(&self) -> Configured {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Configured {
+            writer: new_salt(self),
+            refresh_interval_ms: millis(self.refresh_interval),
+            stale_after_ms: millis(self.stale_after),
+            catalogue: self.catalogue.version().into(),
+            program: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+
+    /// What is published of a book as it is after log entry `seq`. What it depends on is what the log says, so that
+    /// every node publishes the same, then and later.
+    pub(crate) fn publication(&self, book: &Book, seq: u64, at: Timestamp) -> Published {
+        let logged = book.configured();
+        let stale_after =
+            logged.map_or(self.stale_after, |logged| Duration::from_millis(logged.stale_after_ms));
+        let snapshot = Snapshot::cut(book, seq, at, stale_after, self.wires);
+        let until = epoch_start(at, self.refresh_interval).plus(self.refresh_interval);
+        Published::new(snapshot, until)
+    }
+}
+
+/// What history is kept with.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryOptions {
+    pub enabled: bool,
+    /// For how long publications stay answerable.
+    pub retention: Duration,
+    /// What books made again and their answers may take, in bytes.
+    pub memory_max: usize,
+}
+
+impl Default for HistoryOptions {
+    fn default() -> Self {
+        let retention = Duration::from_secs(400 * 24 * 3600);
+        Self { enabled: true, retention, memory_max: 512 << 20 }
+    }
+}
+
+/// A salt for ids. It need not be secret, only different each time a process begins to write a world.
+pub(crate) fn new_salt(options: &WorldOptions) -> u64 {
+    RandomState::new().hash_one(options.world.key())
+}
+
+pub(crate) fn epoch_start(now: Timestamp, interval: Duration) -> Timestamp {
+    let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
+    Timestamp::from_millis(now.as_millis().div_euclid(interval_ms) * interval_ms)
+}

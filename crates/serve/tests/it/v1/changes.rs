@@ -1,0 +1,235 @@
+//! `since`: what changed, for those who poll (S9).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp, line, ndjson};
+use crate::test_market::{ANN, BEA};
+
+/// The paths that can be followed, with the field by which their rows are known.
+const PATHS: [&str; 6] = [
+    "/v1/sports/mma/odds",
+    "/v1/sports/mma/odds?odds_format=decimal",
+    "/v1/sports/mma/odds?bookmaker=fanduel&market=moneyline",
+    "/v1/sports/mma/scores",
+    "/v1/sports/mma/events",
+    "/v1/sports/mma/events?status=scheduled",
+];
+
+/// What a client knows of a selection.
+struct Follower {
+    path: &'static str,
+    cursor: String,
+    rows: BTreeMap<String, Value>,
+}
+
+fn id(path: &str, row: &Value) -> String {
+    let field = if path.contains("/scores") { "event_id" } else { "id" };
+    row[field].as_str().unwrap().to_owned()
+}
+
+fn mark(path: &str) -> char {
+    if path.contains('?') { '&' } else { '?' }
+}
+
+/// All pages of a selection, without freshness.
+async fn whole(app: &TestApp, key: &str, path: &str) -> (String, BTreeMap<String, Value>) {
+    let answer = app.get(&format!("{path}{}limit=500", mark(path)), key).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(!answer.header("link").unwrap_or_default().contains("next"), "{path}");
+    let mut rows = BTreeMap::new();
+    for row in answer.json().as_array().unwrap() {
+        rows.insert(id(path, row), plain(row));
+    }
+    (answer.header("x-cursor").unwrap().to_owned(), rows)
+}
+
+fn plain(row: &Value) -> Value {
+    let mut row = row.clone();
+    row.as_object_mut().unwrap().remove("last_update");
+    row
+}
+
+impl Follower {
+    async fn start(app: &TestApp, key: &str, path: &'static str) -> Self {
+        let (cursor, rows) = whole(app, key, path).await;
+        Self { path, cursor, rows }
+    }
+
+    async fn ask(&self, app: &TestApp, key: &str) -> Answer {
+        app.get(&format!("{}{}since={}", self.path, mark(self.path), self.cursor), key).await
+    }
+
+    /// Takes in what changed and compares with everything read again.
+    async fn follow(&mut self, app: &TestApp, key: &str) -> u16 {
+        let answer = self.ask(app, key).await;
+        if answer.status == 200 {
+            let delta = answer.json();
+            assert_eq!(Some(delta["cursor"].as_str().unwrap()), answer.header("x-cursor"));
+            assert_eq!(
+                Some(delta["published_at"].as_str().unwrap()),
+                answer.header("x-published-at")
+            );
+            for row in delta["upserts"].as_array().unwrap() {
+                self.rows.insert(id(self.path, row), plain(row));
+            }
+            for gone in delta["removed"].as_array().unwrap() {
+                let known = self.rows.remove(gone["id"].as_str().unwrap());
+                assert!(known.is_some(), "{gone}");
+            }
+        } else {
+            assert_eq!((answer.status, answer.body.len()), (204, 0), "{}", answer.text());
+        }
+        self.cursor = answer.header("x-cursor").unwrap().to_owned();
+        let (cursor, rows) = whole(app, key, self.path).await;
+        assert_eq!(self.rows, rows, "{}", self.path);
+        assert_eq!(self.cursor, cursor, "{}", self.path);
+        answer.status
+    }
+}
+
+/// What happens, publication by publication.
+fn happenings() -> Vec<Vec<Value>> {
+    vec![
+        vec![line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160))],
+        // Only confirmed.
+        vec![line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160))],
+        vec![line::event("b", "mma", "Cara Cole", "Dora Dunn")],
+        vec![line::moneyline("b", "draftkings", ("Cara Cole", 120), ("Dora Dunn", -130))],
+        vec![line::score("a", "live", 1, 0)],
+        vec![
+            json!({"type": "odds", "ref": "a", "bookmaker": "fanduel", "market": "moneyline", "outcomes": []}),
+        ],
+        vec![line::moneyline("a", "fanduel", (ANN, 150), (BEA, -170))],
+        vec![json!({"type": "remove", "ref": "b"})],
+        vec![line::score("a", "final", 2, 0)],
+        vec![],
+    ]
+}
+
+async fn opened(app: &TestApp, feed: &str) {
+    app.push_all(
+        feed,
+        &[
+            line::event("a", "mma", ANN, BEA),
+            line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+        ],
+    )
+    .await;
+    app.publish().await;
+}
+
+#[tokio::test]
+async fn whoever_takes_in_every_change_has_what_is_there() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    opened(&app, &feed).await;
+    let mut followers = Vec::new();
+    let mut late = Vec::new();
+    for path in PATHS {
+        followers.push(Follower::start(&app, &key, path).await);
+        late.push(Follower::start(&app, &key, path).await);
+    }
+    let mut changed = [0; PATHS.len()];
+    for lines in happenings() {
+        let taken = app.push(&feed, ndjson(&lines)).await;
+        assert_eq!(taken["rejected_total"], 0, "{taken}");
+        app.publish().await;
+        for (follower, changed) in followers.iter_mut().zip(&mut changed) {
+            *changed += u32::from(follower.follow(&app, &key).await == 200);
+        }
+    }
+    // A price that is only confirmed is no change.
+    assert_eq!(changed[..3], [6, 6, 4], "{changed:?}");
+    // Whoever comes late has it all in one step, also from a process of its own.
+    let disk = app.copy_of_disk();
+    let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
+    for mut follower in late {
+        assert_eq!(follower.follow(&again, &key).await, 200);
+    }
+}
+
+#[tokio::test]
+async fn what_is_gone_is_named_with_its_reason_and_nothing_changed_is_free() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    opened(&app, &feed).await;
+    let odds = Follower::start(&app, &key, "/v1/sports/mma/odds").await;
+    let scheduled = Follower::start(&app, &key, "/v1/sports/mma/events?status=scheduled").await;
+    let used = app.get("/v1/books", &key).await.requests_used();
+    let unchanged = odds.ask(&app, &key).await;
+    assert_eq!((unchanged.status, unchanged.requests_used()), (204, used));
+    assert_eq!(unchanged.header("x-cursor"), Some(&*odds.cursor));
+    app.push_all(&feed, &[line::score("a", "live", 1, 0)]).await;
+    app.push_all(
+        &feed,
+        &[json!({"type": "odds", "ref": "a", "bookmaker": "fanduel", "market": "moneyline", "outcomes": []})],
+    )
+    .await;
+    app.publish().await;
+    let delta = odds.ask(&app, &key).await;
+    assert_eq!((delta.status, delta.requests_used()), (200, used + 1));
+    assert_eq!(delta.json()["removed"][0]["reason"], "no_prices");
+    let tag = delta.header("etag").unwrap();
+    let path = format!("/v1/sports/mma/odds?since={}", odds.cursor);
+    assert_eq!(app.get_with(&path, &key, &[("if-none-match", tag)]).await.status, 304);
+    assert_eq!(scheduled.ask(&app, &key).await.json()["removed"][0]["reason"], "filter");
+    app.push_all(&feed, &[json!({"type": "remove", "ref": "a"})]).await;
+    app.publish().await;
+    let gone = scheduled.ask(&app, &key).await.json();
+    assert_eq!(gone["removed"][0]["reason"], "removed");
+    assert_eq!(gone["removed"][0]["id"], gone["removed"][0]["event_id"]);
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_selection_or_log_is_refused() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    opened(&app, &feed).await;
+    let cursor = app.get("/v1/sports/mma/odds", &key).await;
+    let cursor = cursor.header("x-cursor").unwrap().to_owned();
+    let ask = |target: String, key: String| {
+        let app = &app;
+        async move { app.get(&target, &key).await }
+    };
+    for (wrong, param) in [
+        (format!("/v1/sports/mma/odds?since={cursor}&market=moneyline"), "since"),
+        (format!("/v1/sports/mma/scores?since={cursor}"), "since"),
+        (format!("/v1/sports/mma/odds?since={cursor}&limit=5"), "since"),
+        (format!("/v1/sports/mma/odds?since={cursor}&group_by=bout"), "since"),
+        (format!("/v1/sports/mma/odds?since={cursor}&as_of=2026-11-14T12:00:00Z"), "since"),
+        ("/v1/sports/mma/odds?since=nonsense".to_owned(), "since"),
+        (format!("/v1/sports/mma/best?since={cursor}"), "since"),
+    ] {
+        let refused = ask(wrong.clone(), key.clone()).await;
+        assert_eq!(refused.refusal(), (400, "invalid_parameter".to_owned()), "{wrong}");
+        assert_eq!(refused.param().as_deref(), Some(param), "{wrong}");
+    }
+    // The same selection of another installation, and of the other world.
+    let other = TestApp::start().await;
+    let other_feed = other.any_feed().await;
+    opened(&other, &other_feed).await;
+    let foreign = other.get("/v1/sports/mma/odds", &other.live_key().await).await;
+    let foreign = foreign.header("x-cursor").unwrap().to_owned();
+    let sandbox = app.sandbox_key().await;
+    let simulated = ask("/v1/sports/mma/odds".to_owned(), sandbox).await;
+    let simulated = simulated.header("x-cursor").unwrap().to_owned();
+    for cursor in [foreign, simulated] {
+        let refused = ask(format!("/v1/sports/mma/odds?since={cursor}"), key.clone()).await;
+        assert_eq!(refused.refusal(), (410, "cursor_expired".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_default_key_follows_the_sandbox_on_another_node() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let key = app.sandbox_key().await;
+    let path = "/v1/sports/mma/events?status=live";
+    let mut follower = Follower::start(&app, &key, path).await;
+    app.publish_both().await;
+    let later = app.now().plus(10 * app.refresh_interval);
+    let other = TestApp::builder().sandbox(7).starting_at(later).start().await;
+    let other_key = other.sandbox_key().await;
+    follower.follow(&other, &other_key).await;
+}

@@ -1,0 +1,245 @@
+//! `as_of` and `/v1/history`: every publication stays answerable, byte for byte (H1 to H9).
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use serde_json::json;
+
+use crate::harness::{Answer, TestApp, at, line};
+use crate::test_market::{ANN, BEA};
+
+const PATHS: [&str; 11] = [
+    "/v1/sports",
+    "/v1/books",
+    "/v1/sports/mma/odds",
+    "/v1/sports/mma/odds?limit=1",
+    "/v1/sports/mma/odds?group_by=bout",
+    "/v1/sports/mma/odds?odds_format=decimal&bookmaker=fanduel",
+    "/v1/sports/mma/scores",
+    "/v1/sports/mma/events",
+    "/v1/sports/mma/best",
+    "/v1/sports/mma/odds?format=csv",
+    "/v1/sports/mma/best?format=csv",
+];
+
+/// What an answer was at its time.
+struct Seen {
+    path: String,
+    published_at: String,
+    etag: String,
+    cursor: Option<String>,
+    body: String,
+}
+
+impl Seen {
+    fn new(path: &str, answer: &Answer) -> Self {
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        let header = |name: &str| answer.header(name).map(str::to_owned);
+        Self {
+            path: path.to_owned(),
+            published_at: header("x-published-at").unwrap(),
+            etag: header("etag").unwrap(),
+            cursor: header("x-cursor"),
+            body: answer.text().to_owned(),
+        }
+    }
+
+    async fn all(app: &TestApp, key: &str) -> Vec<Self> {
+        let mut all = Vec::new();
+        for path in PATHS {
+            all.push(Self::new(path, &app.get(path, key).await));
+        }
+        all
+    }
+
+    fn target(&self, as_of: &str) -> String {
+        let mark = if self.path.contains('?') { '&' } else { '?' };
+        format!("{}{mark}as_of={as_of}", self.path)
+    }
+
+    /// The same is answered as of every instant until the next publication.
+    async fn check(&self, app: &TestApp, key: &str, instants: &[String]) {
+        for as_of in instants {
+            let answer = app.get(&self.target(as_of), key).await;
+            let again = Self::new(&self.path, &answer);
+            assert_eq!(again.body, self.body, "{} as of {as_of}", self.path);
+            assert_eq!(again.etag, self.etag, "{} as of {as_of}", self.path);
+            assert_eq!(again.cursor, self.cursor, "{} as of {as_of}", self.path);
+            assert_eq!(again.published_at, self.published_at, "{} as of {as_of}", self.path);
+        }
+    }
+}
+
+fn text(at: Timestamp) -> String {
+    String::from_utf8(at.millis_text().to_vec()).unwrap()
+}
+
+/// What three publications of a live market showed.
+async fn published(app: &TestApp, feed: &str, key: &str) -> Vec<Vec<Seen>> {
+    let mut seen = Vec::new();
+    app.push_all(
+        feed,
+        &[
+            line::event("a", "mma", ANN, BEA),
+            line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+            line::moneyline("a", "draftkings", (ANN, 150), (BEA, -170)),
+        ],
+    )
+    .await;
+    app.publish().await;
+    seen.push(Seen::all(app, key).await);
+    app.push_all(
+        feed,
+        &[
+            // Replaced before anybody has seen it.
+            line::moneyline("a", "fanduel", (ANN, 100), (BEA, -110)),
+            line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160)),
+            line::score("a", "live", 1, 0),
+        ],
+    )
+    .await;
+    app.publish().await;
+    seen.push(Seen::all(app, key).await);
+    app.push_all(feed, &[json!({"type": "remove", "ref": "a"})]).await;
+    app.publish().await;
+    seen.push(Seen::all(app, key).await);
+    seen
+}
+
+#[tokio::test]
+async fn every_publication_is_answered_again_with_its_bytes_and_tags() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    let now = text(app.now());
+    let disk = app.copy_of_disk();
+    let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
+    // A process of its own has the same past, and goes on from it.
+    again.publish().await;
+    for app in [&app, &again] {
+        for (round, of_round) in seen.iter().enumerate() {
+            for one in of_round {
+                let begins = at(&one.published_at);
+                let ends = begins.plus(app.refresh_interval - Duration::from_millis(1));
+                let ends = if round + 1 == seen.len() { now.clone() } else { text(ends) };
+                one.check(app, &key, &[one.published_at.clone(), ends]).await;
+            }
+        }
+    }
+    let bodies = |at: usize| seen.iter().map(|round| &*round[at].body).collect::<Vec<_>>();
+    let odds = bodies(2);
+    assert!(odds[0].contains("135") && odds[1].contains("140") && odds[2] == "[]", "{odds:?}");
+}
+
+#[tokio::test]
+async fn an_answer_of_the_past_says_what_is_next_to_it_and_may_be_kept() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    let times: Vec<&str> = seen.iter().map(|round| &*round[2].published_at).collect();
+    let used = app.get("/v1/sports/mma/odds", &key).await.requests_used();
+    let middle = app.get(&seen[1][2].target(times[1]), &key).await;
+    assert_eq!(middle.requests_used(), used + 1, "as much as the present");
+    assert_eq!(middle.header("x-previous-publication"), Some(times[0]));
+    assert_eq!(middle.header("x-next-publication"), Some(times[2]));
+    assert_eq!(middle.header("cache-control"), Some("private, max-age=86400, immutable"));
+    let held = [("if-none-match", &*seen[1][2].etag)];
+    let unchanged = app.get_with(&seen[1][2].target(times[1]), &key, &held).await;
+    assert_eq!((unchanged.status, unchanged.requests_used()), (304, used + 1));
+    assert_eq!(unchanged.header("x-published-at"), Some(times[1]));
+    let last = app.get(&seen[2][2].target(times[2]), &key).await;
+    assert_eq!(last.header("x-previous-publication"), Some(times[1]));
+    assert_eq!(last.header("x-next-publication"), None);
+    assert!(!last.header("cache-control").unwrap().contains("immutable"));
+}
+
+#[tokio::test]
+async fn pages_of_the_past_come_from_one_publication() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    let first = &seen[0];
+    let all = serde_json::from_str::<Vec<serde_json::Value>>(&first[2].body).unwrap();
+    assert_eq!(all.len(), 2);
+    let page = app.get(&first[3].target(&first[3].published_at), &key).await;
+    let next = app.get(&page.next_page().unwrap(), &key).await;
+    assert_eq!(page.json()[0], all[0]);
+    assert_eq!(next.json()[0], all[1]);
+    assert_eq!(next.header("x-published-at"), Some(&*first[2].published_at));
+}
+
+#[tokio::test]
+async fn what_is_not_in_history_is_refused_and_never_guessed() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let first = app.get("/v1/sports", &key).await.header("x-published-at").unwrap().to_owned();
+    published(&app, &feed, &key).await;
+    let ask = |as_of: String| {
+        let target = format!("/v1/sports/mma/odds?as_of={as_of}");
+        let (app, key) = (&app, &key);
+        async move { app.get(&target, key).await }
+    };
+    let before = ask(text(at(&first).minus(Duration::from_millis(1)))).await;
+    assert_eq!(before.refusal(), (404, "not_in_history".to_owned()));
+    assert!(before.message().contains(&first), "{}", before.message());
+    let nobody = domain::EventId::from_number(5);
+    let event = format!("/v1/sports/mma/events/{nobody}?as_of=2020-01-01T00:00:00Z");
+    let event = app.get(&event, &key).await;
+    assert_eq!(event.code(), "not_in_history", "before the event is looked for");
+    for wrong in ["yesterday", "2026-11-14", ""] {
+        let refused = ask(wrong.to_owned()).await;
+        assert_eq!(refused.refusal(), (400, "invalid_parameter".to_owned()), "{wrong}");
+        assert_eq!(refused.param().as_deref(), Some("as_of"));
+    }
+    let later = ask(text(app.now().plus(Duration::from_millis(1)))).await;
+    assert_eq!(later.refusal(), (400, "invalid_parameter".to_owned()));
+    let status = app.get(&format!("/v1/status?as_of={first}"), &key).await;
+    assert_eq!(status.refusal(), (400, "invalid_parameter".to_owned()));
+}
+
+#[tokio::test]
+async fn the_reach_of_history_is_public_to_keys_and_free() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let first = app.get("/v1/sports", &key).await;
+    let first = first.header("x-published-at").unwrap().to_owned();
+    let seen = published(&app, &feed, &key).await;
+    let used = app.get("/v1/sports", &key).await.requests_used();
+    let reach = app.get("/v1/history", &key).await;
+    assert_eq!((reach.status, reach.requests_used()), (200, used));
+    assert_eq!(reach.header("cache-control"), Some("no-store"));
+    let last = &seen[2][2].published_at;
+    let expected = json!({
+        "from": first, "to": last, "publications": 4, "retention_s": 34_560_000,
+        "exported_to": null, "gaps": [],
+    });
+    assert_eq!(reach.json(), expected);
+}
+
+#[tokio::test]
+async fn the_past_of_the_sandbox_is_the_same_on_every_node_whenever_it_was_started() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let key = app.sandbox_key().await;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        app.publish_both().await;
+        seen.extend(Seen::all(&app, &key).await);
+        app.publish_after(17 * app.refresh_interval).await;
+    }
+    let later = app.now().plus(Duration::from_secs(20 * 24 * 3600));
+    let other = TestApp::builder().sandbox(7).starting_at(later).start().await;
+    let other_key = other.sandbox_key().await;
+    for one in &seen {
+        let ends = at(&one.published_at).plus(app.refresh_interval - Duration::from_millis(1));
+        one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
+        one.check(&other, &other_key, &[one.published_at.clone(), text(ends)]).await;
+    }
+    let reach = other.get("/v1/history", &other_key).await.json();
+    assert_eq!(reach["retention_s"], 30 * 24 * 3600);
+    let from = at(reach["from"].as_str().unwrap());
+    let oldest = format!("/v1/sports/mma/odds?as_of={}", text(from));
+    assert_eq!(other.get(&oldest, &other_key).await.status, 200);
+    let before = from.minus(Duration::from_millis(1));
+    let before = format!("/v1/sports/mma/odds?as_of={}", text(before));
+    assert_eq!(other.get(&before, &other_key).await.code(), "not_in_history");
+}

@@ -1,0 +1,532 @@
+//! `/v1/stream`: changes as they are published (S1 to S15).
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use accounts::{Actor, KeyKind, Maintenance, NewKey};
+use api::v1::stream::StreamSettings;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp, line, ndjson, unlimited};
+use crate::test_market::{ANN, BEA};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One event.
+#[derive(Debug)]
+struct Event {
+    name: String,
+    id: Option<String>,
+    data: Value,
+}
+
+/// The records that a client knows, by channel, sport and id.
+type State = BTreeMap<(String, String, String), Value>;
+
+/// A client that folds what it is sent.
+struct Client {
+    response: Response,
+    held: Vec<u8>,
+    state: State,
+    cursor: String,
+}
+
+async fn ask(app: &TestApp, key: &str, query: &str, last: Option<&str>) -> Response {
+    let request = app.request(Method::GET, &format!("/v1/stream{query}"));
+    let request = request.header("X-API-Key", key);
+    let request = match last {
+        Some(last) => request.header("Last-Event-ID", last),
+        None => request,
+    };
+    request.send().await.unwrap()
+}
+
+impl Client {
+    /// Opens a stream, and reads its first event.
+    async fn open(app: &TestApp, key: &str, query: &str, last: Option<&str>) -> (Self, Value) {
+        let response = ask(app, key, query, last).await;
+        assert_eq!(response.status(), 200, "{:?}", response.text().await);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        assert_eq!(response.headers()["x-accel-buffering"], "no");
+        let (held, state, cursor) = (Vec::new(), State::new(), String::new());
+        let mut client = Self { response, held, state, cursor };
+        let hello = client.event().await.expect("hello");
+        assert_eq!(hello.name, "hello");
+        assert!(hello.data["stream"].as_str().unwrap().starts_with("str_"), "{hello:?}");
+        (client, hello.data)
+    }
+
+    /// The next block of text; `None` at the end.
+    async fn block(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.held.windows(2).position(|two| two == b"\n\n") {
+                let block: Vec<u8> = self.held.drain(..end + 2).take(end).collect();
+                return Some(String::from_utf8(block).unwrap());
+            }
+            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
+            self.held.extend_from_slice(&chunk.expect("an event").ok()??);
+        }
+    }
+
+    /// The next event, comments left out; `None` at the end.
+    async fn event(&mut self) -> Option<Event> {
+        loop {
+            let block = self.block().await?;
+            if block.starts_with(':') {
+                continue;
+            }
+            let field = |name: &str| {
+                let mut lines = block.lines().filter_map(|line| line.strip_prefix(name));
+                let value = lines.next().map(str::to_owned);
+                assert_eq!(lines.next(), None, "{block}");
+                value
+            };
+            let name = field("event: ").unwrap_or_else(|| panic!("no event in {block}"));
+            let id = field("id: ");
+            assert_eq!(id.is_some(), name == "cut", "{block}");
+            let data = serde_json::from_str(&field("data: ").unwrap()).unwrap();
+            return Some(Event { name, id, data });
+        }
+    }
+
+    /// Folds everything up to the next cut; gives what came.
+    async fn cut(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            let event = self.event().await.expect("a cut");
+            let is_cut = event.name == "cut";
+            self.fold(&event);
+            events.push(event);
+            if is_cut {
+                return events;
+            }
+        }
+    }
+
+    fn fold(&mut self, event: &Event) {
+        let data = &event.data;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (channel, sport) = (text(&data["channel"]), text(&data["sport"]));
+        let key = |id: &Value| (channel.clone(), sport.clone(), text(id));
+        match event.name.as_str() {
+            "reset" => self.state.clear(),
+            "snapshot" | "delta" => {
+                let list = if event.name == "delta" { "upserts" } else { "records" };
+                let rows = data[list].as_array().unwrap();
+                assert!(rows.len() <= 500);
+                for row in rows {
+                    let id = if channel == "scores" { &row["event_id"] } else { &row["id"] };
+                    self.state.insert(key(id), plain(row));
+                }
+                for gone in data["removed"].as_array().into_iter().flatten() {
+                    assert!(self.state.remove(&key(&gone["id"])).is_some(), "{gone}");
+                }
+            }
+            "cut" => {
+                self.cursor = text(&data["cursor"]);
+                assert_eq!(event.id.as_deref(), Some(&*self.cursor));
+                assert_eq!(data["published"], true);
+            }
+            other => assert_eq!(other, "fresh", "{event:?}"),
+        }
+    }
+
+    /// The last event, and that nothing follows.
+    async fn end(&mut self) -> Value {
+        loop {
+            let event = self.event().await.expect("an end");
+            if event.name == "end" {
+                assert_eq!(self.block().await, None);
+                return event.data;
+            }
+        }
+    }
+}
+
+fn plain(row: &Value) -> Value {
+    let mut row = row.clone();
+    row.as_object_mut().unwrap().remove("last_update");
+    row
+}
+
+/// All pages of a list, as of an instant.
+async fn pages(app: &TestApp, key: &str, channel: &str, sport: &str, at: &str) -> State {
+    let mut state = State::new();
+    let mut next = Some(format!("/v1/sports/{sport}/{channel}?limit=500&as_of={at}"));
+    while let Some(page) = next {
+        let answer = app.get(&page, key).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        for row in answer.json().as_array().unwrap() {
+            let id = if channel == "scores" { &row["event_id"] } else { &row["id"] };
+            let id = id.as_str().unwrap().to_owned();
+            state.insert((channel.to_owned(), sport.to_owned(), id), plain(row));
+        }
+        next = answer.next_page();
+    }
+    state
+}
+
+/// What a client has is what the lists have.
+async fn check(app: &TestApp, key: &str, client: &Client, lists: &[(&str, &str)], at: &str) {
+    let mut all = State::new();
+    for (channel, sport) in lists {
+        all.extend(pages(app, key, channel, sport, at).await);
+    }
+    assert_eq!(client.state.len(), all.len());
+    assert!(client.state == all, "the state differs at {at}");
+}
+
+fn at_of(events: &[Event]) -> String {
+    events.last().unwrap().data["at"].as_str().unwrap().to_owned()
+}
+
+async fn opened() -> (TestApp, String, String) {
+    opened_on(TestApp::start().await).await
+}
+
+async fn opened_on(app: TestApp) -> (TestApp, String, String) {
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let lines = [
+        line::event("a", "mma", ANN, BEA),
+        line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+    ];
+    app.push_all(&feed, &lines).await;
+    app.publish().await;
+    (app, feed, key)
+}
+
+async fn move_to(app: &TestApp, feed: &str, price: i32) {
+    // The same price again is a read without a change.
+    app.push(feed, ndjson(&[line::moneyline("a", "fanduel", (ANN, price), (BEA, -155))])).await;
+    app.publish().await;
+}
+
+fn names(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| event.name.as_str()).collect()
+}
+
+#[tokio::test]
+async fn after_every_cut_the_folded_state_is_what_all_pages_have() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    app.publish_both().await;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let query = "?sports=tennis,mma&channels=odds,scores,events&freshness=none";
+    let lists = [
+        ("odds", "mma"),
+        ("scores", "mma"),
+        ("events", "mma"),
+        ("odds", "tennis"),
+        ("scores", "tennis"),
+        ("events", "tennis"),
+    ];
+    let (mut client, hello) = Client::open(&app, &key, query, None).await;
+    assert_eq!(hello["sports"], json!(["mma", "tennis"]));
+    assert_eq!(hello["channels"], json!(["odds", "scores", "events"]));
+    assert_eq!((&hello["resumed"], &hello["mode"]), (&json!(false), &json!("publication")));
+    assert_eq!((&hello["heartbeat_s"], &hello["interval_ms"]), (&json!(15), &json!(30_000)));
+    let first = client.cut().await;
+    assert!(first.iter().any(|event| event.name == "snapshot" && event.data["parts"] != 1));
+    check(&app, &key, &client, &lists, &at_of(&first)).await;
+    let (cursor, state) = (client.cursor.clone(), client.state.clone());
+    let mut deltas = 0;
+    for _ in 0..12 {
+        app.publish_both().await;
+        let events = client.cut().await;
+        deltas += events.iter().filter(|event| event.name == "delta").count();
+        assert!(events.iter().all(|event| event.data.get("conflated").is_none()));
+        check(&app, &key, &client, &lists, &at_of(&events)).await;
+    }
+    assert!(deltas > 12, "{deltas}");
+    // Whoever was away has it all in one step.
+    let (mut back, hello) = Client::open(&app, &key, query, Some(&cursor)).await;
+    assert_eq!(hello["resumed"], true);
+    back.state = state;
+    let events = back.cut().await;
+    assert!(events.iter().all(|event| event.name == "cut" || event.data["conflated"] == true));
+    assert_eq!(back.cursor, client.cursor);
+    assert!(back.state == client.state);
+}
+
+#[tokio::test]
+async fn events_are_as_the_contract_has_them() {
+    let (app, feed, key) = opened().await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    let events = client.cut().await;
+    assert_eq!(names(&events), ["snapshot", "cut"]);
+    assert_eq!((&events[0].data["part"], &events[0].data["parts"]), (&json!(1), &json!(1)));
+    let odds = app.get("/v1/sports/mma/odds", &key).await;
+    assert_eq!(events[0].data["records"], odds.json(), "byte for byte, with freshness");
+    // A cursor of the list is good for the stream, and the other way round.
+    assert_eq!(odds.header("x-cursor"), Some(&*client.cursor));
+    move_to(&app, &feed, 140).await;
+    let events = client.cut().await;
+    assert_eq!(names(&events), ["delta", "fresh", "cut"]);
+    assert_eq!(events[0].data["removed"], json!([]));
+    let price = &events[0].data["upserts"][0]["outcomes"][0]["price"];
+    assert_eq!((price, events[0].data.get("conflated")), (&json!(140), None));
+    let source = &events[1].data["sources"][0];
+    assert_eq!((&source["book"], &source["stale"]), (&json!("fanduel"), &json!(false)));
+    // A price that is only confirmed is no change.
+    move_to(&app, &feed, 140).await;
+    assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
+    app.push_all(&feed, &[json!({"type": "remove", "ref": "a"})]).await;
+    app.publish().await;
+    let events = client.cut().await;
+    assert_eq!(events[0].data["removed"][0]["reason"], "removed");
+    assert!(client.state.is_empty());
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_after_a_restart_and_says_where_it_cannot() {
+    let (app, feed, key) = opened().await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let (cursor, state) = (client.cursor.clone(), client.state.clone());
+    move_to(&app, &feed, 140).await;
+    move_to(&app, &feed, 150).await;
+    client.cut().await;
+    client.cut().await;
+    let disk = app.copy_of_disk();
+    let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
+    for last in [true, false] {
+        let query = format!("?sports=mma{}", if last { "" } else { "&since=" });
+        let query = if last { query } else { query + &cursor };
+        let (mut back, hello) = Client::open(&again, &key, &query, last.then_some(&*cursor)).await;
+        assert_eq!(hello["resumed"], true);
+        back.state = state.clone();
+        let events = back.cut().await;
+        assert_eq!(names(&events), ["delta", "fresh", "cut"]);
+        assert_eq!(events[0].data["conflated"], true);
+        assert_eq!((&back.state, &back.cursor), (&client.state, &client.cursor));
+    }
+    // A time begins with the publication of that time, and goes on from there.
+    let at = app.now().minus(app.refresh_interval).minus(app.refresh_interval);
+    let at = String::from_utf8(at.millis_text().to_vec()).unwrap();
+    let (mut past, hello) =
+        Client::open(&again, &key, &format!("?sports=mma&since={at}"), None).await;
+    assert_eq!(hello["resumed"], false);
+    assert_eq!((at_of(&past.cut().await), &past.state), (at, &state));
+    past.cut().await;
+    assert_eq!((&past.state, &past.cursor), (&client.state, &client.cursor));
+    // What cannot be gone on from begins anew, and says why.
+    let other = TestApp::start().await;
+    let foreign = other.get("/v1/sports/mma/odds", &other.live_key().await).await;
+    let foreign = foreign.header("x-cursor").unwrap().to_owned();
+    let scores = again.get("/v1/sports/mma/scores", &key).await;
+    let scores = scores.header("x-cursor").unwrap();
+    for (last, reason) in [(&*foreign, "unknown"), (scores, "selection"), ("nonsense", "unknown")] {
+        let (mut fresh, hello) = Client::open(&again, &key, "?sports=mma", Some(last)).await;
+        assert_eq!(hello["resumed"], false);
+        let events = fresh.cut().await;
+        assert_eq!(names(&events), ["reset", "snapshot", "cut"], "{last}");
+        assert_eq!(events[0].data["reason"], reason);
+        assert_eq!(fresh.state, client.state);
+    }
+    let (mut fresh, _) =
+        Client::open(&again, &key, &format!("?sports=mma&since={foreign}"), None).await;
+    assert_eq!(names(&fresh.cut().await), ["reset", "snapshot", "cut"]);
+    assert_eq!(fresh.state, client.state);
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_refused_before_the_first_event() {
+    let (app, _feed, key) = opened().await;
+    let golfer = app.key_for_groups(&["golf"]).await;
+    let no_read = app.key(NewKey { odds_read: false, ..unlimited(KeyKind::Production) }).await;
+    let scores = app.get("/v1/sports/mma/scores", &key).await;
+    let scores = format!("?sports=mma&since={}", scores.header("x-cursor").unwrap());
+    for (query, key, status, param) in [
+        ("?sports=chess", &key, 404, None),
+        ("?sports=mma,chess&nonsense=1", &key, 404, None),
+        ("?sports=mma", &golfer, 403, None),
+        ("", &no_read, 403, None),
+        ("?nonsense=1", &key, 400, Some("nonsense")),
+        ("?sports=mma&sports=golf", &key, 400, Some("sports")),
+        ("?sports=", &key, 400, Some("sports")),
+        ("?channels=prices", &key, 400, Some("channels")),
+        ("?mode=live", &key, 400, Some("mode")),
+        ("?freshness=records", &key, 400, Some("freshness")),
+        ("?heartbeat=4", &key, 400, Some("heartbeat")),
+        ("?heartbeat=61", &key, 400, Some("heartbeat")),
+        ("?replay=all", &key, 400, Some("replay")),
+        ("?status=live", &key, 400, Some("status")),
+        ("?channels=scores&market=moneyline", &key, 400, Some("market")),
+        ("?sports=golf&market=totals", &key, 400, Some("market")),
+        ("?since=nonsense", &key, 400, Some("since")),
+        ("?since=2099-01-01T00:00:00Z", &key, 400, Some("since")),
+        (&scores, &key, 400, Some("since")),
+        ("?since=2020-01-01T00:00:00Z", &key, 404, None),
+    ] {
+        let request = app.request(Method::GET, &format!("/v1/stream{query}"));
+        let answer = Answer::of(request.header("X-API-Key", key)).await;
+        assert_eq!(answer.status, status, "{query}: {}", answer.text());
+        assert_eq!(answer.param().as_deref(), param, "{query}: {}", answer.text());
+    }
+    for method in [Method::HEAD, Method::POST] {
+        let request = app.request(method, "/v1/stream").header("X-API-Key", &key);
+        let answer = Answer::of(request).await;
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET")));
+    }
+    // A sport without the market that is meant has none of it; the others have.
+    let (mut client, _) = Client::open(&app, &key, "?sports=golf,mma&market=totals", None).await;
+    assert_eq!(names(&client.cut().await), ["snapshot", "cut"]);
+    let off = StreamSettings { enabled: false, ..StreamSettings::default() };
+    let closed = TestApp::builder().streams(off).start().await;
+    assert_eq!(closed.get("/v1/stream", &closed.live_key().await).await.status, 404);
+}
+
+#[tokio::test]
+async fn streams_are_bounded_for_a_key_and_for_all_and_come_free_again() {
+    let settings =
+        StreamSettings { per_key_max: 2, connections_max: 3, ..StreamSettings::default() };
+    let (app, _, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
+    let other = app.live_key().await;
+    let open = async |key: &str| Client::open(&app, key, "?sports=mma", None).await.0;
+    let (first, _second) = (open(&key).await, open(&key).await);
+    let used = app.get("/v1/books", &key).await.requests_used();
+    let refused = app.get("/v1/stream?sports=mma", &key).await;
+    assert_eq!(refused.refusal(), (429, "too_many_streams".to_owned()));
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(refused.requests_used(), used, "what is refused costs nothing");
+    let _third = open(&other).await;
+    let refused = app.get("/v1/stream?sports=mma", &other).await;
+    assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
+    let metrics = app.get_operator("/metrics").await;
+    let open_now = "\nlinesman_stream_open{mode=\"publication\",transport=\"sse\"} 3\n";
+    assert!(metrics.text().contains(open_now), "{}", metrics.text());
+    drop(first);
+    let begun = Instant::now();
+    while ask(&app, &other, "?sports=mma", None).await.status() != 200 {
+        assert!(begun.elapsed() < PATIENCE, "no place came free");
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_and_maintenance_end_streams_at_once() {
+    let (app, feed, key) = opened().await;
+    let other = app.live_key().await;
+    let (mut ended, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    let (mut stays, _) = Client::open(&app, &other, "?sports=mma", None).await;
+    ended.cut().await;
+    stays.cut().await;
+    let accounts = &app.service.api.accounts;
+    accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
+    // Nothing has to be published for it to end, and nothing that is published later is sent.
+    move_to(&app, &feed, 140).await;
+    let end = ended.event().await.expect("the end");
+    assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("authentication_failed")));
+    assert_eq!(ended.block().await, None);
+    assert_eq!(names(&stays.cut().await), ["delta", "fresh", "cut"]);
+    let closed = Maintenance::On { retry_after_s: 77 };
+    accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
+    let end = stays.end().await;
+    assert_eq!((&end["code"], &end["retry_after_s"]), (&json!("maintenance"), &json!(77)));
+    let metrics = app.get_operator("/metrics").await;
+    for code in ["authentication_failed", "maintenance"] {
+        let line = format!(
+            "\nlinesman_stream_ended_total{{mode=\"publication\",transport=\"sse\",code=\"{code}\"}} 1\n"
+        );
+        assert!(metrics.text().contains(&line), "{}", metrics.text());
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_key_ends_with_its_overlap() {
+    let (app, _, key) = opened().await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let accounts = &app.service.api.accounts;
+    let overlap = Some(Duration::from_secs(60));
+    accounts.rotate_key(&key, overlap, &Actor::command_line()).await.unwrap();
+    app.publish().await;
+    assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
+    app.advance(Duration::from_secs(120));
+    app.publish().await;
+    assert_eq!(client.end().await["code"], "authentication_failed");
+}
+
+#[tokio::test]
+async fn a_stream_costs_what_polling_would_and_ends_with_the_quota() {
+    let (app, feed, _) = opened().await;
+    let key = app.limited_key(100, 3, None).await;
+    let used = async || app.get("/v1/status", &key).await.requests_used();
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    assert_eq!(used().await, 1, "to begin");
+    move_to(&app, &feed, 140).await;
+    client.cut().await;
+    assert_eq!(used().await, 2, "a change");
+    move_to(&app, &feed, 140).await;
+    client.cut().await;
+    assert_eq!(used().await, 2, "nothing changed");
+    move_to(&app, &feed, 150).await;
+    client.cut().await;
+    assert_eq!(used().await, 3);
+    let cursor = client.cursor.clone();
+    move_to(&app, &feed, 160).await;
+    assert_eq!(client.end().await["code"], "quota_exceeded");
+    let refused = app.get(&format!("/v1/stream?sports=mma&since={cursor}"), &key).await;
+    assert_eq!(refused.refusal(), (429, "quota_exceeded".to_owned()));
+}
+
+#[tokio::test]
+async fn who_is_slow_gets_the_sum_of_what_was_missed_and_nobody_waits() {
+    let (app, feed, key) = opened().await;
+    let crowd: Vec<String> = (0..90).map(|n| format!("Crowd{n} {}", "x".repeat(90))).collect();
+    let lines = |round: i32| -> Vec<Value> {
+        let mut lines = Vec::new();
+        for (n, name) in crowd.iter().enumerate() {
+            let (reference, other) = (format!("c-{n}"), format!("Other{n} Side{n}"));
+            if round == 0 {
+                lines.push(line::event(&reference, "mma", name, &other));
+            }
+            lines.push(line::moneyline(&reference, "fanduel", (name, 150 + round), (&other, -180)));
+        }
+        lines
+    };
+    app.push(&feed, ndjson(&lines(0))).await;
+    app.publish().await;
+    let (mut slow, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    slow.cut().await;
+    let (mut quick, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    quick.cut().await;
+    let conflated = async || {
+        let metrics = app.get_operator("/metrics").await;
+        let name = "\nlinesman_stream_conflated_total{mode=\"publication\",transport=\"sse\"} ";
+        let count =
+            metrics.text().split(name).nth(1).unwrap().split('\n').next().unwrap().to_owned();
+        count.parse::<u32>().unwrap()
+    };
+    // Nothing is read of the slow one: its socket fills, and its position stays behind.
+    for round in 1..=120 {
+        app.push(&feed, ndjson(&lines(round))).await;
+        app.publish().await;
+        quick.cut().await;
+    }
+    assert_eq!(conflated().await, 0, "who keeps up gets every publication");
+    let mut cuts = 0;
+    while slow.cursor != quick.cursor {
+        slow.cut().await;
+        cuts += 1;
+    }
+    assert!(cuts < 120, "{cuts}");
+    assert!(conflated().await >= 1);
+    assert_eq!(slow.state, quick.state);
+}
+
+#[tokio::test]
+async fn a_comment_comes_where_nothing_else_does_and_a_stop_is_said() {
+    let (app, _, key) = opened().await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma&heartbeat=5", None).await;
+    client.cut().await;
+    assert_eq!(client.block().await.as_deref(), Some(": 5"));
+    let stopping = tokio::spawn(async move { app.stop().await });
+    let block = client.block().await.expect("the end");
+    let retry = block.lines().next().unwrap().strip_prefix("retry: ").unwrap();
+    assert!(retry.parse::<u32>().unwrap() < 5000, "{block}");
+    assert!(block.contains("\nevent: end\n") && block.contains("\"unavailable\""), "{block}");
+    assert_eq!(client.block().await, None);
+    stopping.await.unwrap();
+}
