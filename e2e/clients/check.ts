@@ -15,8 +15,8 @@ const client = createClient<paths>({ baseUrl, headers: { "X-API-Key": key } });
 const events = await client.GET("/v1/sports/{sport_key}/events", {
   params: { path: { sport_key: "mma" }, query: { limit: 2, status: "scheduled" } },
 });
-assert(events.data?.length === 2, JSON.stringify(events.error));
-const ids = events.data.map((event) => event.id);
+assert(Array.isArray(events.data) && events.data.length === 2, JSON.stringify(events.error));
+const ids = events.data.map((event: components["schemas"]["Event"]) => event.id);
 
 const odds = await client.GET("/v1/sports/{sport_key}/odds", {
   params: {

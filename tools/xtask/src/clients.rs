@@ -2,23 +2,23 @@
 //! nothing to say about the document. The programs are in `e2e/clients`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
-use shell::{repository::Repository, servers};
+use shell::repository::Repository;
 
-use crate::schemathesis::{Server, VENV, make_key, with_data};
+use crate::packages;
+use crate::schemathesis::{Server, make_key, with_data};
 
-/// Other versions write other code, and a change that nobody made must not break the tests. Those of TypeScript are in
-/// `e2e/clients/package.json`.
+/// Those of TypeScript are in `e2e/clients/package.json`.
 const PACKAGE: &str = "openapi-python-client==0.29.1";
-const NODE: &str = "the TypeScript client needs Node.js 20 or later with npm (on Debian: apt-get install nodejs npm)";
 
 pub(crate) fn clients(repository: &Repository) -> Result<()> {
     let document = repository.root.join("openapi.json");
     let typescript = install_typescript(repository)?;
-    let generator = install_python(repository)?;
+    let generator = packages::python(repository, "openapi-python-client", &[PACKAGE])?
+        .join("openapi-python-client");
     let tool =
         |name: &str| shell::command(typescript.join("node_modules/.bin").join(name), &typescript);
     let mut lint = tool("redocly");
@@ -55,41 +55,11 @@ pub(crate) fn clients(repository: &Repository) -> Result<()> {
 fn install_typescript(repository: &Repository) -> Result<PathBuf> {
     let (source, folder) =
         (repository.root.join("e2e/clients"), repository.target()?.join("clients"));
-    ensure!(shell::succeeds(shell::command("npm", &source).arg("--version")), NODE);
     fs::create_dir_all(&folder).context("cannot make a folder")?;
-    let is_new = |name: &str| {
-        let read = |folder: &Path| fs::read(folder.join(name)).unwrap_or_default();
-        read(&source) != read(&folder)
-    };
-    let changed = is_new("package-lock.json");
     for name in ["package.json", "package-lock.json", "check.ts"] {
         fs::copy(source.join(name), folder.join(name))
             .with_context(|| format!("cannot copy {name}"))?;
     }
-    if changed || !folder.join("node_modules").is_dir() {
-        let mut npm = shell::command("npm", &folder);
-        shell::run(npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"]))
-            .context("the packages of e2e/clients cannot be installed")?;
-    }
+    packages::npm(&folder)?;
     Ok(folder)
-}
-
-/// The generator in a Python environment of its own under the build folder.
-fn install_python(repository: &Repository) -> Result<PathBuf> {
-    let folder = repository.target()?.join("openapi-python-client");
-    let generator = folder.join("bin/openapi-python-client");
-    let wanted = PACKAGE.replace("==", " version: ");
-    let present = shell::output(shell::command(&generator, &repository.root).arg("--version"));
-    if present.is_ok_and(|version| version.trim() == wanted) {
-        return Ok(generator);
-    }
-    let mut venv = shell::command("python3", &repository.root);
-    venv.args(["-m", "venv", "--clear"]).arg(&folder);
-    if !shell::succeeds(&mut venv) {
-        servers::install_missing(repository, &["python3-venv"], VENV)?;
-        shell::run(&mut venv)?;
-    }
-    let mut pip = shell::command(folder.join("bin/pip"), &repository.root);
-    shell::run(pip.args(["install", "-q", "--disable-pip-version-check", PACKAGE]))?;
-    Ok(generator)
 }

@@ -16,11 +16,13 @@ mod dist;
 mod fuzz;
 mod layering;
 mod openapi;
+mod packages;
 mod prior_clients;
 mod promises;
 mod prose;
 mod sandbox;
 mod schemathesis;
+mod sdk;
 mod steps;
 mod supply;
 mod tidy;
@@ -57,6 +59,15 @@ enum Verb {
     Clients,
     /// Use public clients of The Odds API v4, unmodified, against a running server
     PriorClients,
+    /// Write the types of the clients in sdk/ from openapi.json
+    Sdk {
+        /// Only compare the types with the committed ones
+        #[arg(long)]
+        check: bool,
+        /// Test the clients against the running program
+        #[arg(long, conflicts_with = "check")]
+        test: bool,
+    },
     /// Measure the service against nginx and its bars
     #[command(disable_help_flag = true)]
     Bench(Arguments),
@@ -108,6 +119,9 @@ fn run(repository: &Repository, verb: &Verb) -> Result<()> {
         Verb::Schemathesis => schemathesis::schemathesis(repository),
         Verb::Clients => clients::clients(repository),
         Verb::PriorClients => prior_clients::prior_clients(repository),
+        Verb::Sdk { check: true, .. } => sdk::check(repository),
+        Verb::Sdk { test: true, .. } => sdk::test(repository),
+        Verb::Sdk { .. } => sdk::write(repository),
         Verb::Bench(arguments) => {
             tool(repository, &["linesman-bench", "--release", "--"], arguments)
         }

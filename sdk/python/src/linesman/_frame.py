@@ -1,0 +1,100 @@
+"""Answers as rows of a table: a row is an outcome or a leg, with the fields around it repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+Row: TypeAlias = dict[str, Any]
+
+# Every field of the API that is an instant.
+TIMES = (
+    "last_update",
+    "commence_time",
+    "updated_at",
+    "generated_at",
+    "server_time",
+    "last_read",
+    "since",
+    "published_at",
+    "at",
+    "from",
+    "to",
+)
+# Lists of objects, which are rows or left out; other lists become one text.
+OBJECTS = ("arbitrages", "books", "bouts", "cells", "legs", "lines", "middles", "outcomes", "sources", "sports", "values")
+# Odds have the columns of `format=csv` in their order; other rows have that of the JSON.
+ODDS: tuple[str, ...] = ("event_id", "sport_key", "bookmaker", "market", "format", "last_update", "id", "name", "point", "price")
+
+
+def page_rows(data: Any, items: list[Any], path: tuple[str, ...]) -> Iterator[Row]:
+    """The rows of a page: its own fields, then those of its items."""
+    # The body of some lists is the list itself.
+    around = _fields(data) if isinstance(data, dict) else {}
+    for item in items:
+        yield from rows(item, path, around)
+
+
+def rows(record: Any, path: tuple[str, ...], around: Row | None = None) -> Iterator[Row]:
+    """The rows of a record; `path` names the lists that lead to them."""
+    fields = _fields({name: value for name, value in record.items() if name not in path})
+    # `point` of a line is the home side's, `point` of its outcome is the outcome's own.
+    both = {f"line.{name}" if name in fields else name: value for name, value in (around or {}).items()} | fields
+    if not path:
+        yield both
+        return
+    for inner in record[path[0]]:
+        yield from rows(inner, path[1:], both)
+
+
+def _fields(record: Row, prefix: str = "") -> Row:
+    """The fields with one value; those of an object inside have its name and a dot before theirs."""
+    fields: Row = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            fields |= _fields(value, f"{prefix}{name}.")
+        elif not isinstance(value, list):
+            fields[prefix + name] = value
+        elif name not in OBJECTS:
+            fields[prefix + name] = ",".join(map(_text, value))
+    return fields
+
+
+def _text(item: Any) -> str:
+    """An item of a list that becomes one text; a period as `6-4`."""
+    return f"{item.get('home_score')}-{item.get('away_score')}" if isinstance(item, dict) else str(item)
+
+
+def _table(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
+    """The rows and the columns of all of them."""
+    kept = list(rows)
+    columns = list(dict.fromkeys(name for row in kept for name in row))
+    if set(ODDS) <= set(columns):
+        columns = list(dict.fromkeys((*ODDS, *columns)))
+    return kept, columns
+
+
+def to_pandas(rows: Iterable[Row]) -> pandas.DataFrame:
+    import pandas
+
+    kept, columns = _table(rows)
+    frame = pandas.DataFrame(kept, columns=columns)
+    for name in columns:
+        if name in TIMES:
+            frame[name] = pandas.to_datetime(frame[name], utc=True, format="ISO8601")
+    return frame
+
+
+def to_polars(rows: Iterable[Row]) -> polars.DataFrame:
+    import polars
+
+    kept, columns = _table(rows)
+    values = {name: polars.Series(name, [row.get(name) for row in kept], strict=False) for name in columns}
+    for name in columns:
+        if name in TIMES:
+            values[name] = values[name].cast(polars.String).str.to_datetime(time_unit="us", time_zone="UTC")
+    return polars.DataFrame(values)

@@ -1,0 +1,151 @@
+"""What methods return: lists that are read page by page, and single answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from . import _frame
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+Item = TypeVar("Item")
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What a response says about itself and the key."""
+
+    request_id: str | None
+    etag: str | None
+    from_cache: bool
+    """The response was in the cache: no request was made, or the server confirmed it with 304."""
+    requests_remaining: int | None
+    """Of the tightest quota."""
+    requests_used: int | None
+
+
+@dataclass(frozen=True)
+class Result(Generic[Data]):
+    """A single answer."""
+
+    data: Data
+    meta: Meta
+    _path: tuple[str, ...] = ()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The answer as rows; needs the extra `pandas`."""
+        return _frame.to_pandas(_frame.rows(self.data, self._path))
+
+    def to_polars(self) -> polars.DataFrame:
+        """The answer as rows; needs the extra `polars`."""
+        return _frame.to_polars(_frame.rows(self.data, self._path))
+
+
+@dataclass(frozen=True)
+class Page(Generic[Item, Data]):
+    """One page of a list."""
+
+    items: list[Item]
+    data: Data
+    """The whole body."""
+    meta: Meta
+    next: str | None = None
+    """The query of the page after this one; None for the last."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """The first page's query, and what is wanted of the list."""
+
+    first: str
+    max_items: int | None
+    path: tuple[str, ...]
+    """Where the rows of a table are."""
+
+
+class List(Generic[Item, Data]):
+    """All items of a list. Pages are requested when the iteration reaches them; each iteration starts anew."""
+
+    def __init__(self, fetch: Callable[[str], Page[Item, Data]], query: Query) -> None:
+        self._fetch = fetch
+        self._query = query
+
+    def pages(self) -> Iterator[Page[Item, Data]]:
+        """Page by page; the last one is whole, also where `max_items` ends within it."""
+        left, query = self._query.max_items, self._query.first
+        while left is None or left > 0:
+            page = self._fetch(query)
+            yield page
+            if page.next is None:
+                return
+            query = page.next
+            left = None if left is None else left - len(page.items)
+
+    def __iter__(self) -> Iterator[Item]:
+        left = self._query.max_items
+        for page in self.pages():
+            items = page.items if left is None else page.items[:left]
+            yield from items
+            left = None if left is None else left - len(items)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        left = self._query.max_items
+        for page in self.pages():
+            yield from _frame.page_rows(page.data, page.items[:left], self._query.path)
+            left = None if left is None else left - len(page.items[:left])
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All items as rows; needs the extra `pandas`."""
+        return _frame.to_pandas(self._rows())
+
+    def to_polars(self) -> polars.DataFrame:
+        """All items as rows; needs the extra `polars`."""
+        return _frame.to_polars(self._rows())
+
+
+class AsyncList(Generic[Item, Data]):
+    """All items of a list, for tasks. Pages are requested when the iteration reaches them."""
+
+    def __init__(self, fetch: Callable[[str], Awaitable[Page[Item, Data]]], query: Query) -> None:
+        self._fetch = fetch
+        self._query = query
+
+    async def pages(self) -> AsyncIterator[Page[Item, Data]]:
+        """Page by page; the last one is whole, also where `max_items` ends within it."""
+        left, query = self._query.max_items, self._query.first
+        while left is None or left > 0:
+            page = await self._fetch(query)
+            yield page
+            if page.next is None:
+                return
+            query = page.next
+            left = None if left is None else left - len(page.items)
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        left = self._query.max_items
+        async for page in self.pages():
+            items = page.items if left is None else page.items[:left]
+            for item in items:
+                yield item
+            left = None if left is None else left - len(items)
+
+    async def _rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        left = self._query.max_items
+        async for page in self.pages():
+            rows += _frame.page_rows(page.data, page.items[:left], self._query.path)
+            left = None if left is None else left - len(page.items[:left])
+        return rows
+
+    async def to_pandas(self) -> pandas.DataFrame:
+        """All items as rows; needs the extra `pandas`."""
+        return _frame.to_pandas(await self._rows())
+
+    async def to_polars(self) -> polars.DataFrame:
+        """All items as rows; needs the extra `polars`."""
+        return _frame.to_polars(await self._rows())

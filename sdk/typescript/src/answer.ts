@@ -1,0 +1,101 @@
+/** Answers: reading the body, and the error that an answer describes. */
+
+import * as errors from "./error.js";
+import { LinesmanError } from "./error.js";
+
+/** Larger than the largest page by far; a server that sends more is not Linesman. */
+const BYTES_MAX = 64 * 1024 * 1024;
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  bytes: number;
+}
+
+const TYPES: Readonly<Record<string, typeof LinesmanError>> = {
+  invalid_parameter: errors.InvalidParameter,
+  invalid_body: errors.InvalidBody,
+  authentication_failed: errors.AuthenticationFailed,
+  forbidden: errors.Forbidden,
+  sport_not_found: errors.SportNotFound,
+  event_not_found: errors.EventNotFound,
+  not_in_history: errors.NotInHistory,
+  not_found: errors.NotFound,
+  method_not_allowed: errors.MethodNotAllowed,
+  feed_paused: errors.FeedPaused,
+  cursor_expired: errors.CursorExpired,
+  too_many_streams: errors.TooManyStreams,
+  request_too_large: errors.RequestTooLarge,
+  rate_limited: errors.RateLimited,
+  quota_exceeded: errors.QuotaExceeded,
+  internal: errors.Internal,
+  maintenance: errors.Maintenance,
+  unavailable: errors.Unavailable,
+};
+
+export async function readAnswer(response: Response): Promise<Answer> {
+  const { status, headers } = response;
+  const decoder = new TextDecoder();
+  const reader = response.body?.getReader();
+  let [text, bytes] = ["", 0];
+  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+    bytes += part.value.byteLength;
+    if (bytes > BYTES_MAX) {
+      await reader?.cancel();
+      throw unexpected({ status, headers }, `is larger than ${BYTES_MAX} bytes`);
+    }
+    text += decoder.decode(part.value, { stream: true });
+  }
+  return { status, headers, text: text + decoder.decode(), bytes };
+}
+
+/** The body as JSON. */
+export function parse<Body>(answer: Answer): Body {
+  try {
+    return JSON.parse(answer.text) as Body;
+  } catch {
+    throw unexpected(answer, "is not JSON");
+  }
+}
+
+/** The error of an answer that is not a success. */
+export function errorOf(answer: Answer): LinesmanError {
+  const { status, headers } = answer;
+  if (status < 400) return unexpected(answer, "is a redirect: use its target as the url");
+  const retry_after = retryAfter(headers);
+  const { code, message, param } = described(answer.text);
+  if (!code) return unexpected(answer, "has no error body", retry_after);
+  const Type = Object.hasOwn(TYPES, code) ? TYPES[code] ?? LinesmanError : LinesmanError;
+  const request_id = headers.get("x-request-id");
+  return new Type({ code, message: message ?? code, status, param: param ?? null, request_id, retry_after });
+}
+
+/** An answer that the API does not give. It is not quoted, since nothing is known about its content. */
+export function unexpected(
+  { status, headers }: { status: number; headers: Headers }, what: string, retry_after: number | null = null,
+): LinesmanError {
+  const message = `the answer with status ${status} ${what}`;
+  const request_id = headers.get("x-request-id");
+  return new LinesmanError({ code: "unexpected_response", message, status, request_id, retry_after });
+}
+
+function described(text: string): { code?: string; message?: string; param?: string } {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return {}; // A proxy's page, reported as `unexpected_response`.
+  }
+  const fields = (body as { error?: Record<string, unknown> } | null)?.error;
+  const read = (name: string) => (typeof fields?.[name] === "string" ? { [name]: fields[name] } : {});
+  return { ...read("code"), ...read("message"), ...read("param") };
+}
+
+/** Seconds, or a date as proxies send it, which counts from the answer's own. */
+function retryAfter(headers: Headers): number | null {
+  const value = headers.get("retry-after")?.trim() ?? "";
+  if (/^\d+$/.test(value)) return Number(value);
+  const seconds = (Date.parse(value) - Date.parse(headers.get("date") ?? "")) / 1000;
+  return Number.isNaN(seconds) ? null : Math.max(0, seconds);
+}

@@ -1,0 +1,79 @@
+/** Responses by URL. One cache belongs to one client, and so to one key. */
+
+import type { Answer } from "./answer.js";
+import type { Meta } from "./list.js";
+
+const RESPONSES_MAX = 128;
+const BYTES_MAX = 32 * 1024 * 1024;
+
+export interface CachedResponse {
+  /** Its body is parsed for each result, so that callers may change what they get. */
+  answer: Answer;
+  meta: Meta;
+  /** In milliseconds of the clock. */
+  received: number;
+  /** Until then, no request is needed. */
+  expires: number;
+}
+
+/** The least recently used response leaves first. */
+export class ResponseCache {
+  readonly #responses = new Map<string, CachedResponse>();
+  #bytes = 0;
+
+  get(url: string): CachedResponse | undefined {
+    const found = this.#take(url);
+    if (found) this.put(url, found);
+    return found;
+  }
+
+  put(url: string, response: CachedResponse): void {
+    this.#take(url);
+    if (response.answer.bytes > BYTES_MAX) return;
+    this.#responses.set(url, response);
+    this.#bytes += response.answer.bytes;
+    for (const oldest of this.#responses.keys()) {
+      if (this.#responses.size <= RESPONSES_MAX && this.#bytes <= BYTES_MAX) break;
+      this.#take(oldest);
+    }
+  }
+
+  #take(url: string): CachedResponse | undefined {
+    const found = this.#responses.get(url);
+    if (found && this.#responses.delete(url)) this.#bytes -= found.answer.bytes;
+    return found;
+  }
+}
+
+export function responseOf(answer: Answer, now: number): CachedResponse {
+  const { headers } = answer;
+  const number = (name: string) => (headers.has(name) ? Number(headers.get(name)) : null);
+  const meta = {
+    request_id: headers.get("x-request-id"),
+    etag: headers.get("etag"),
+    from_cache: false,
+    requests_remaining: number("x-requests-remaining"),
+    requests_used: number("x-requests-used"),
+  };
+  const maxAge = Number(/\bmax-age=(\d+)/i.exec(cacheControl(answer))?.[1] ?? 0);
+  return { answer, meta, received: now, expires: now + (maxAge - (number("age") ?? 0)) * 1000 };
+}
+
+/** The same body as `held`, with what a 304 says about it. */
+export function renewed(held: CachedResponse, answer: Answer, now: number): CachedResponse {
+  const { meta, ...times } = responseOf(answer, now);
+  return { ...times, answer: held.answer, meta: { ...meta, etag: meta.etag ?? held.meta.etag } };
+}
+
+export function isFresh({ received, expires }: CachedResponse, now: number): boolean {
+  // A clock that was set back makes nothing fresh.
+  return received <= now && now < expires;
+}
+
+export function mayCache(answer: Answer): boolean {
+  return !/\bno-store\b/i.test(cacheControl(answer));
+}
+
+function cacheControl({ headers }: Answer): string {
+  return headers.get("cache-control") ?? "";
+}

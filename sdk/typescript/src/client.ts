@@ -1,0 +1,201 @@
+/** The client of the API: one method for each operation. */
+
+import { parse, unexpected } from "./answer.js";
+import type { Answer } from "./answer.js";
+import { ResponseCache, isFresh, mayCache, renewed, responseOf } from "./cache.js";
+import { ConnectionFailed } from "./error.js";
+import type { LinesmanError } from "./error.js";
+import { Http, environment } from "./http.js";
+import type { CallOptions, HttpOptions } from "./http.js";
+import { List } from "./list.js";
+import type { Result } from "./list.js";
+import type * as api from "./types.js";
+
+/** The query parameters of an operation by the API's names; lists as arrays or with commas. */
+export type Query<Params> = {
+  [Name in keyof Params]: Params[Name] | (string[] extends Params[Name] ? readonly string[] : never) | undefined;
+};
+
+/** The same for a list; `limit` is the size of a page, `max_items` the most items of all pages. */
+export type ListQuery<Params> = Query<Params> & { max_items?: number | undefined };
+
+export interface LinesmanOptions extends HttpOptions {
+  /** The server; otherwise `LINESMAN_URL`, otherwise `http://127.0.0.1:8080`. */
+  url?: string | undefined;
+  /** The API key; otherwise `LINESMAN_KEY`. Without one, no key is sent: a proxy of yours may add it. */
+  key?: string | undefined;
+  /** `false`: every call is a request. */
+  cache?: boolean | undefined;
+}
+
+type Values = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
+
+const STATUS = "/v1/status";
+
+export class Linesman {
+  readonly #http: Http;
+  readonly #cache: ResponseCache | undefined;
+
+  constructor(options: LinesmanOptions = {}) {
+    const url = options.url ?? environment("LINESMAN_URL") ?? "http://127.0.0.1:8080";
+    const key = options.key ?? environment("LINESMAN_KEY") ?? "";
+    this.#http = new Http(url, "X-API-Key", key, options);
+    this.#cache = options.cache === false ? undefined : new ResponseCache();
+  }
+
+  sports(parameters: Query<api.ListSportsParams> = {}, options?: CallOptions): List<api.Sport, api.SportList> {
+    return this.#list("/v1/sports", "sports", parameters, options);
+  }
+
+  books(parameters: Query<api.ListBooksParams> = {}, options?: CallOptions): List<api.Bookmaker, api.Bookmaker[]> {
+    return this.#list("/v1/books", "", parameters, options);
+  }
+
+  /** How far back `as_of` finds publications. */
+  history(options?: CallOptions): Promise<Result<api.HistoryReach>> {
+    return this.#one("/v1/history", {}, options);
+  }
+
+  /** The state of the service and the limits of the key; never cached. */
+  status(options?: CallOptions): Promise<Result<api.ServiceStatus>> {
+    return this.#one(STATUS, {}, options);
+  }
+
+  odds(
+    sport: string, parameters: ListQuery<api.GetOddsParams> & { group_by: "bout" }, options?: CallOptions,
+  ): List<api.Bout, api.GroupedBouts>;
+  odds(
+    sport: string, parameters?: ListQuery<api.GetOddsParams> & { group_by?: undefined }, options?: CallOptions,
+  ): List<api.OddsRecord, api.OddsRecord[]>;
+  odds(sport: string, parameters: Values = {}, options?: CallOptions): unknown {
+    return this.#list(`/v1/sports/${part(sport)}/odds`, "bouts", parameters, options);
+  }
+
+  scores(
+    sport: string, parameters: ListQuery<api.GetScoresParams> = {}, options?: CallOptions,
+  ): List<api.ScoreRecord, api.ScoreRecord[]> {
+    return this.#list(`/v1/sports/${part(sport)}/scores`, "", parameters, options);
+  }
+
+  events(
+    sport: string, parameters: ListQuery<api.ListEventsParams> = {}, options?: CallOptions,
+  ): List<api.Event, api.Event[]> {
+    return this.#list(`/v1/sports/${part(sport)}/events`, "", parameters, options);
+  }
+
+  event(
+    sport: string, event_id: string, parameters: Query<api.GetEventParams> = {}, options?: CallOptions,
+  ): Promise<Result<api.Event>> {
+    return this.#one(`/v1/sports/${part(sport)}/events/${part(event_id)}`, parameters, options);
+  }
+
+  /** The best price of every outcome, line by line. */
+  best(
+    sport: string, parameters: ListQuery<api.GetBestParams> = {}, options?: CallOptions,
+  ): List<api.BestLine, api.BestLines> {
+    return this.#list(`/v1/sports/${part(sport)}/best`, "lines", parameters, options);
+  }
+
+  /** Prices without the bookmakers' margins, line by line. */
+  fair(
+    sport: string, parameters: ListQuery<api.GetFairParams> = {}, options?: CallOptions,
+  ): List<api.FairLine, api.FairLines> {
+    return this.#list(`/v1/sports/${part(sport)}/fair`, "lines", parameters, options);
+  }
+
+  arbitrage(
+    sport: string, parameters: ListQuery<api.ListArbitragesParams> = {}, options?: CallOptions,
+  ): List<api.Arbitrage, api.Arbitrages> {
+    return this.#list(`/v1/sports/${part(sport)}/arbitrage`, "arbitrages", parameters, options);
+  }
+
+  /** Prices above the fair ones. */
+  ev(
+    sport: string, parameters: ListQuery<api.ListEvParams> = {}, options?: CallOptions,
+  ): List<api.Value, api.Values> {
+    return this.#list(`/v1/sports/${part(sport)}/ev`, "values", parameters, options);
+  }
+
+  middles(
+    sport: string, parameters: ListQuery<api.ListMiddlesParams> = {}, options?: CallOptions,
+  ): List<api.Middle, api.Middles> {
+    return this.#list(`/v1/sports/${part(sport)}/middles`, "middles", parameters, options);
+  }
+
+  /** How many prices of a sport are there, and why the others are not. */
+  coverage(
+    sport: string, parameters: Query<api.GetCoverageParams> = {}, options?: CallOptions,
+  ): Promise<Result<api.Coverage>> {
+    return this.#one(`/v1/sports/${part(sport)}/coverage`, parameters, options);
+  }
+
+  /** Why each price of an event is there or missing. */
+  explain(
+    sport: string, event_id: string, parameters: Query<api.ExplainEventParams> = {}, options?: CallOptions,
+  ): Promise<Result<api.Explanation>> {
+    return this.#one(`/v1/sports/${part(sport)}/events/${part(event_id)}/explain`, parameters, options);
+  }
+
+  #list<Item, Body>(path: string, field: string, parameters: Values, options?: CallOptions): List<Item, Body> {
+    const { max_items = Infinity, ...filters } = parameters;
+    const fetch = async (query: string) => {
+      const { answer, data, meta } = await this.#get<Body>(path, query, options);
+      const items: unknown = Array.isArray(data) ? data : (data as Record<string, unknown> | null)?.[field];
+      if (!Array.isArray(items)) throw unexpected(answer, "is not a list");
+      return { items: items as Item[], data, meta, next: nextQuery(answer, query) };
+    };
+    return new List(fetch, queryOf(filters), Number(max_items));
+  }
+
+  async #one<Body>(path: string, parameters: Values, options?: CallOptions): Promise<Result<Body>> {
+    const { data, meta } = await this.#get<Body>(path, queryOf(parameters), options);
+    return { data, meta };
+  }
+
+  async #get<Body>(path: string, query: string, options: CallOptions = {}): Promise<Result<Body> & { answer: Answer }> {
+    const url = this.#http.url(path + query);
+    const { clock } = this.#http;
+    const cache = path === STATUS ? undefined : this.#cache;
+    const held = cache?.get(url);
+    if (held && isFresh(held, clock.now())) {
+      return { answer: held.answer, data: parse(held.answer), meta: { ...held.meta, from_cache: true } };
+    }
+    const etag = held?.meta.etag;
+    const init = etag ? { headers: { "If-None-Match": etag } } : {};
+    const answer = await this.#http.send(url, init, isTemporary, options);
+    if (answer.status === 304 && !held) throw unexpected(answer, "answers a request without If-None-Match");
+    const is304 = answer.status === 304 && held !== undefined;
+    const response = is304 ? renewed(held, answer, clock.now()) : responseOf(answer, clock.now());
+    const data = parse<Body>(response.answer);
+    if (mayCache(answer)) cache?.put(url, response);
+    return { answer: response.answer, data, meta: { ...response.meta, from_cache: is304 } };
+  }
+}
+
+function isTemporary(error: LinesmanError): boolean {
+  // A used-up quota is not there again within a wait, whatever status a proxy makes of it.
+  if (error.status === 429 || error.code === "quota_exceeded") return error.code === "rate_limited";
+  return error instanceof ConnectionFailed || [500, 502, 503, 504].includes(error.status ?? 0);
+}
+
+/** The query of the next page. Only the query: the key goes to no other address, whatever `Link` says. */
+function nextQuery(answer: Answer, query: string): string | null {
+  const target = /<([^<>]*)>[^<,]*;\s*rel="?next\b/i.exec(answer.headers.get("link") ?? "")?.[1];
+  if (target === undefined) return null;
+  const next = /\?[^#]*/.exec(target)?.[0] ?? "";
+  if (next === query) throw unexpected(answer, "names itself as the next page");
+  return next;
+}
+
+function part(text: string): string {
+  return encodeURIComponent(text);
+}
+
+function queryOf(parameters: Values): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null) query.set(name, Array.isArray(value) ? value.join(",") : String(value));
+  }
+  const text = String(query);
+  return text && `?${text}`;
+}

@@ -1,0 +1,79 @@
+/** Pushes messages of a feed. */
+
+import { parse, unexpected } from "./answer.js";
+import { LinesmanError } from "./error.js";
+import { Http } from "./http.js";
+import type { CallOptions, HttpOptions } from "./http.js";
+import type { FeedMessage, PushReceipt } from "./types.js";
+
+const LINES_MAX = 5_000;
+const BYTES_MAX = 4 * 1024 * 1024;
+/** As many as one receipt of the API lists. */
+const REJECTED_MAX = 1_000;
+
+export class Feed {
+  readonly #http: Http;
+
+  constructor(url: string, token: string, options: HttpOptions = {}) {
+    this.#http = new Http(url, "Authorization", `Bearer ${token}`, options);
+  }
+
+  /**
+   * Sends messages in as many bodies as they need, one after the other, and returns once all of them are stored. Line
+   * numbers in the receipt count the messages from 1. A rejected message does not stop the others: read
+   * `rejected_total`. An error has the receipt of the bodies before it; sending everything again is safe.
+   */
+  async push(
+    messages: Iterable<FeedMessage> | AsyncIterable<FeedMessage>, options: CallOptions = {},
+  ): Promise<PushReceipt> {
+    const total: PushReceipt = { accepted: 0, unchanged: 0, superseded: 0, rejected_total: 0, rejected: [] };
+    const encoder = new TextEncoder();
+    let [body, bytes, sent]: [BlobPart[], number, number] = [[], 0, 0];
+    const flush = async () => {
+      if (body.length > 0) add(total, await this.#send(body, total, options), sent);
+      [body, bytes, sent] = [[], 0, sent + body.length];
+    };
+    for await (const message of messages) {
+      const line = encoder.encode(`${JSON.stringify(message)}\n`);
+      if (body.length === LINES_MAX || bytes + line.length > BYTES_MAX) await flush();
+      if (line.length > BYTES_MAX) {
+        const text = `the message has ${line.length} bytes, at most ${BYTES_MAX} can be sent`;
+        const rejected = [{ line: 1, code: "too_large", message: text }];
+        add(total, { accepted: 0, unchanged: 0, superseded: 0, rejected_total: 1, rejected }, sent);
+        sent += 1;
+      } else {
+        body.push(line);
+        bytes += line.length;
+      }
+    }
+    await flush();
+    return total;
+  }
+
+  async #send(lines: BlobPart[], confirmed: PushReceipt, options: CallOptions): Promise<PushReceipt> {
+    const packed = new Blob(lines).stream().pipeThrough(new CompressionStream("gzip"));
+    const body = await new Response(packed).arrayBuffer();
+    const headers = { "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip" };
+    try {
+      const url = this.#http.url("/ingest/v1/messages");
+      // Sending again what was stored in part is safe.
+      const isTemporary = (error: LinesmanError) => error.status === 503;
+      const answer = await this.#http.send(url, { method: "POST", headers, body }, isTemporary, options);
+      const receipt = parse<PushReceipt>(answer);
+      if (!Array.isArray(receipt?.rejected)) throw unexpected(answer, "is not a receipt");
+      return receipt;
+    } catch (error) {
+      if (error instanceof LinesmanError) error.receipt = confirmed;
+      throw error;
+    }
+  }
+}
+
+function add(total: PushReceipt, receipt: PushReceipt, offset: number): void {
+  total.accepted += receipt.accepted;
+  total.unchanged += receipt.unchanged;
+  total.superseded += receipt.superseded;
+  total.rejected_total += receipt.rejected_total;
+  const listed = receipt.rejected.slice(0, REJECTED_MAX - total.rejected.length);
+  total.rejected.push(...listed.map((rejected) => ({ ...rejected, line: rejected.line + offset })));
+}

@@ -1,0 +1,11 @@
+/** Client of the Linesman sports odds API. */
+
+export { Linesman } from "./client.js";
+export type { LinesmanOptions, ListQuery, Query } from "./client.js";
+export * from "./error.js";
+export { Feed } from "./feed.js";
+export type { CallOptions, Clock, HttpOptions } from "./http.js";
+export { VERSION } from "./http.js";
+export { List } from "./list.js";
+export type { Meta, Page, Result } from "./list.js";
+export type * from "./types.js";

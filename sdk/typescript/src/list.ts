@@ -1,0 +1,65 @@
+/** Results and lists that fetch their pages when they are needed. */
+
+/** What a response says about itself. */
+export interface Meta {
+  request_id: string | null;
+  etag: string | null;
+  /** Whether the body is one that this client had received before. */
+  from_cache: boolean;
+  /** Requests left and used, of the smallest quota of the key. */
+  requests_remaining: number | null;
+  requests_used: number | null;
+}
+
+export interface Result<Body> {
+  /** The body of the response. */
+  data: Body;
+  meta: Meta;
+}
+
+export interface Page<Item, Body> extends Result<Body> {
+  items: Item[];
+}
+
+/** All items of an operation, over all pages. Each iteration starts again at the first page. */
+export class List<Item, Body> implements AsyncIterable<Item> {
+  readonly #fetch: (query: string) => Promise<Page<Item, Body> & { next: string | null }>;
+  readonly #query: string;
+  readonly #max: number;
+
+  /** @internal */
+  constructor(
+    /** Fetches the page of a query; `next` is the query of the page after it. */
+    fetch: (query: string) => Promise<Page<Item, Body> & { next: string | null }>, query: string, max: number,
+  ) {
+    if (!(max >= 0)) throw new RangeError("max_items must be a number, at least 0");
+    [this.#fetch, this.#query, this.#max] = [fetch, query, max];
+  }
+
+  /** Page by page. The last one is whole, also where `max_items` ends within it. */
+  async *pages(): AsyncGenerator<Page<Item, Body>, void, undefined> {
+    let left = this.#max;
+    let query: string | null = this.#query;
+    while (query !== null && left > 0) {
+      const { next, ...page }: Page<Item, Body> & { next: string | null } = await this.#fetch(query);
+      yield page;
+      left -= page.items.length;
+      query = next;
+    }
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
+    let left = this.#max;
+    for await (const { items } of this.pages()) {
+      yield* items.slice(0, left);
+      left -= items.length;
+    }
+  }
+
+  /** All items at once. */
+  async toArray(): Promise<Item[]> {
+    const items: Item[] = [];
+    for await (const item of this) items.push(item);
+    return items;
+  }
+}

@@ -1,0 +1,88 @@
+//! The tests of the clients, against the program with sandbox data and a proxy; `sdk/testing/README.md` describes what
+//! they get.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result};
+
+use shell::repository::Repository;
+
+use crate::packages;
+use crate::schemathesis::{Server, make_key, with_data};
+
+/// What the Python client and its tests need.
+const PACKAGES: [&str; 10] = [
+    "httpx2==2.16.0",
+    "pandas==3.1.1",
+    "polars==2.1.0",
+    "pytest==9.2.0",
+    "mypy==2.4.1",
+    "pandas-stubs==3.1.0.261029",
+    "pyright==1.1.414",
+    "build==1.6.1",
+    "hatchling==1.33.0",
+    "twine==7.0.0",
+];
+
+/// The data stays the same while a test reads its pages.
+const SETTINGS: [(&str, &str); 2] =
+    [("LINESMAN_MARKET__REFRESH_INTERVAL", "1h"), ("LINESMAN_MARKET__STALE_AFTER", "3h")];
+
+/// Runs the tests of every language.
+pub(crate) fn test(repository: &Repository) -> Result<()> {
+    let programs = packages::python(repository, "sdk-python", &PACKAGES)?;
+    let typescript = repository.root.join("sdk/typescript");
+    packages::npm(&typescript)?;
+    let program = repository.build_program()?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let server = Server::start_with(&program, folder.path(), &SETTINGS)?;
+    let proxy = Server::spawn(
+        shell::command("python3", &repository.root)
+            .arg("sdk/testing/proxy.py")
+            .arg(&server.address),
+    )?;
+    let mut feed = with_data(&program, folder.path());
+    let token = shell::output(feed.args(["feeds", "create", "sdk"]))?;
+    let variables = [
+        ("LINESMAN_URL", server.address.clone()),
+        ("LINESMAN_KEY", make_key(&program, folder.path())?),
+        ("LINESMAN_TEST_QUOTA_KEY", make_key(&program, folder.path())?),
+        ("LINESMAN_TEST_FEED_TOKEN", token.trim().to_owned()),
+        ("LINESMAN_TEST_PROXY", proxy.address.clone()),
+    ];
+    let with_variables = |mut command: Command| {
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        command
+    };
+    python(repository, &programs, folder.path(), with_variables)
+        .context("the Python client in sdk/python")?;
+    let mut npm = with_variables(shell::command("npm", &typescript));
+    shell::run(npm.args(["test", "--silent", "--if-present"]))
+        .context("the TypeScript client in sdk/typescript")
+}
+
+/// The tests, both type checkers, and the archives that are published.
+fn python(
+    repository: &Repository,
+    programs: &Path,
+    folder: &Path,
+    with_variables: impl Fn(Command) -> Command,
+) -> Result<()> {
+    let source = repository.root.join("sdk/python");
+    let tool = |name: &str| {
+        let mut command = shell::command(programs.join(name), &source);
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    };
+    let mut tests = with_variables(tool("pytest"));
+    shell::run(tests.args(["-q", "-p", "no:cacheprovider"]))?;
+    shell::run(tool("mypy").arg("--cache-dir").arg(repository.target()?.join("sdk/mypy")))?;
+    shell::run(tool("pyright").arg("--pythonpath").arg(programs.join("python")))?;
+    let archives = folder.join("archives");
+    let mut build = tool("python");
+    build.args(["-m", "build", "--no-isolation", "--outdir"]).arg(&archives);
+    shell::output(&mut build)?;
+    let listed = fs::read_dir(&archives).context("nothing was built")?;
+    let archives: Vec<_> = listed.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    shell::run(tool("twine").args(["check", "--strict"]).args(archives))
+}
