@@ -85,6 +85,7 @@ impl Service {
             .env("LINESMAN_SANDBOX__ENABLED", "false")
             .env("LINESMAN_MARKET__REFRESH_INTERVAL", setup.refresh_interval)
             .env("LINESMAN_MARKET__STALE_AFTER", "2h")
+            .env("LINESMAN_MARKET__RECORDS_PER_FEED_MAX", "500000")
             .env("LINESMAN_LOG__FILTER", "warn")
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());
@@ -200,7 +201,8 @@ impl Market {
         let receipt: Value = serde_json::from_slice(&answer.body)?;
         match receipt.get("rejected").and_then(Value::as_array).map(Vec::as_slice) {
             Some([]) => Ok(took),
-            refused => bail!("a push was not taken: {} {refused:?}", answer.status),
+            Some([first, ..]) => bail!("a message was rejected: {first}"),
+            None => bail!("a push was not taken: {} {receipt}", answer.status),
         }
     }
 
