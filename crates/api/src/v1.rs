@@ -30,6 +30,9 @@ use crate::operation::Operation;
 use crate::panics::catch_panics;
 use crate::v1::authentication::{KeySource, authenticate};
 use crate::v1::fault::Fault;
+pub(crate) use crate::v1::history::{
+    begin_head as begin_head_of_past, refused as refused_by_history,
+};
 use crate::v1::last_request::{LastRequest, ParsedTarget};
 pub use crate::v1::param::Param;
 use crate::v1::query::Lookup;

@@ -2,6 +2,7 @@
 //! the operations, in the order of checks of V4.
 
 pub(crate) mod error;
+mod history;
 pub mod param;
 mod query;
 pub(crate) mod selection;
@@ -15,8 +16,8 @@ use accounts::{
     Call, Charge, KeyEntry, KeyRefusal, Maintenance, Outcome, Owner, Refusal, Standing, Window,
 };
 use domain::{SportId, Timestamp};
-use engine::Published;
-use http::{Method, Reply, Request, RequestId, SingleHeader};
+use engine::{PastPublication, Published};
+use http::{Answering, Method, Reply, Request, RequestId, SingleHeader};
 use tokio::time::Instant;
 
 use crate::answers::{Answers, Ready, Selector};
@@ -46,7 +47,16 @@ pub fn covers(path: &str) -> bool {
 }
 
 /// Answers a request under `/v4`. The operation is for the metrics.
-pub async fn answer(
+pub fn answer<'a>(
+    api: &'a Api,
+    request: &'a Request<'a>,
+    connection: &'a mut Connection,
+    request_id: RequestId,
+) -> Answering<'a, (Operation, Reply)> {
+    Box::pin(respond(api, request, connection, request_id))
+}
+
+async fn respond(
     api: &Api,
     request: &Request<'_>,
     connection: &mut Connection,
@@ -102,8 +112,8 @@ fn authenticate(
         SingleHeader::Repeated => return Err(invalid()),
         SingleHeader::Once(_) | SingleHeader::Absent => {
             let by_query = api.settings.query_key_enabled;
-            let mut named = KEY_PARAMS.iter().filter_map(|name| query.first(name));
-            sent = named.find(|key| !key.is_empty()).filter(|_| by_query).ok_or_else(|| {
+            let mut named = KEY_PARAMS.iter().filter_map(|name| query.first_filled(name));
+            sent = named.next().filter(|_| by_query).ok_or_else(|| {
                 let text = if by_query {
                     "; send it as query parameter apiKey or in the request header X-API-Key"
                 } else {
@@ -215,6 +225,10 @@ impl Admitted<'_> {
         let answers = self.api.answers(world, &published);
         let (snapshot, publication) = (&published.snapshot, &answers.v4);
         let source = Source { snapshot, wire: V4(world), publication };
+        if let Some(target) = target.filter(|target| target.operation == Operation::V4Historical) {
+            let answering: Answering<'_, Answered> = Box::pin(self.past(target, handle, &source));
+            return answering.await;
+        }
         let read;
         let parsed = match (target, last.recall(self.request)) {
             (Some(target), _) => {
@@ -231,7 +245,7 @@ impl Admitted<'_> {
             }
             (None, None) => return Err(ApiError::internal().into()),
         };
-        self.select(parsed, &published, answers, &source).await
+        self.select(parsed, &published, answers, &source, None).await
     }
 
     /// What the path and the query mean, for a key that may know.
@@ -242,11 +256,7 @@ impl Admitted<'_> {
         } else {
             self.open_sport(target, source)?
         };
-        if operation == Operation::V4Historical {
-            let text = ": this service keeps no history; current data is under /v4/sports";
-            return Err(Refused::new(Code::HistoricalUnavailable, text));
-        }
-        let values = Values::new(self.query, operation)?;
+        let values = Values::new(self.query, target)?;
         let (selection, price) = values.selection(target, sport, &self.api.catalogue)?;
         Ok(Parsed { operation, lasting, selector: Selector::V4(selection), price })
     }
@@ -308,6 +318,7 @@ impl Admitted<'_> {
         published: &Published,
         answers: &Answers,
         source: &Source<'_>,
+        past: Option<&PastPublication>,
     ) -> Answered {
         let Selector::V4(selection) = &parsed.selector else {
             return Err(ApiError::internal().into());
@@ -315,7 +326,8 @@ impl Admitted<'_> {
         if let What::EventOdds(id) | What::EventMarkets(id) = selection.what {
             let found = id.and_then(|id| source.find_event(&selection.sport, id));
             found.ok_or_else(|| {
-                let text = ": it may be final, cancelled, of another sport or never listed";
+                let text = ": it may be final, cancelled, of another sport or never listed; \
+                            /v4/sports/{sport}/events lists those that there are";
                 Refused::new(Code::EventNotFound, text)
             })?;
         }
@@ -323,7 +335,10 @@ impl Admitted<'_> {
         let Ready { answer, popular } =
             v1::find_or_make(self.api, answers, &parsed.selector, self.begun, make)?;
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let mut head = v1::begin_head(published, encoded, self.now);
+        let mut head = match past {
+            Some(past) => v1::begin_head_of_past(past, encoded, self.now),
+            None => v1::begin_head(published, encoded, self.now),
+        };
         if self.request.holds(&encoded.etag) {
             return Ok((Reply::empty(304, head), 0, None));
         }
@@ -389,7 +404,7 @@ fn out_of_credits(refusal: &Refusal, credits: u32) -> Refused {
     };
     let text = format!(
         ": this response costs {credits}, and {remaining} are left of the {whose} usage limit of {limit} credits per \
-         {span}"
+         {span}; ask for fewer markets and regions, or wait as Retry-After says"
     );
     Refused::new(Code::OutOfUsageCredits, &text).retry_after(retry_after_s)
 }

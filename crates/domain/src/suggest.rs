@@ -11,15 +11,23 @@ pub fn did_you_mean<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> Str
 /// The key fewest edits away, if that is few for its length. Case and punctuation do not count: a source
 /// that says `Draft Kings` means `draftkings`.
 pub fn nearest<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let edits_max = (fold(given).chars().count() / 3).min(2);
+    let (edits, key) = closest_by(given, keys)?;
+    (edits <= edits_max).then_some(key)
+}
+
+/// The key fewest edits away, however far that is.
+pub fn closest<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    closest_by(given, keys).map(|(_, key)| key)
+}
+
+fn closest_by<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> Option<(usize, &'a str)> {
     if given.len() > KEY_BYTES_MAX {
         return None;
     }
     let given = fold(given);
-    let edits_max = (given.chars().count() / 3).min(2);
-    keys.map(|key| (strsim::osa_distance(&given, &fold(key)), key))
-        .filter(|(edits, _)| *edits <= edits_max && !given.is_empty())
-        .min()
-        .map(|(_, key)| key)
+    let edits = keys.map(|key| (strsim::osa_distance(&given, &fold(key)), key));
+    edits.min().filter(|_| !given.is_empty())
 }
 
 /// A key without case and punctuation.
@@ -48,5 +56,7 @@ mod tests {
             assert_eq!(nearest(given, keys.into_iter()), expected, "{given}");
         }
         assert_eq!(nearest(&"fanduel".repeat(9), keys.into_iter()), None);
+        assert_eq!(closest("tabcorp", keys.into_iter()), Some("tab"));
+        assert_eq!(closest(&"fanduel".repeat(9), keys.into_iter()), None);
     }
 }

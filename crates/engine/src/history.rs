@@ -216,6 +216,20 @@ impl History {
         }
     }
 
+    /// Whether there is any.
+    pub fn is_on(&self) -> bool {
+        !matches!(self.source, Source::Nothing)
+    }
+
+    /// When the last publication at or before an instant was made, if history has it.
+    pub(crate) async fn time_of(
+        self: &Arc<Self>,
+        at: Timestamp,
+        current: Timestamp,
+    ) -> Option<Timestamp> {
+        self.find(at, current).await.ok().map(|found| found.at)
+    }
+
     /// The publication before the one of the present.
     async fn before(self: &Arc<Self>, current: Timestamp) -> Option<Timestamp> {
         match &self.source {

@@ -170,6 +170,11 @@ impl WorldHandle {
         self.history.as_of(self.published.load_full(), at, key).await
     }
 
+    /// When the last publication at or before an instant was made, if history has it.
+    pub async fn published_before(&self, at: Timestamp) -> Option<Timestamp> {
+        self.history.time_of(at, self.published.load().snapshot.cut_at).await
+    }
+
     /// The publication at a position that clients hold, and when the one after it was made; `None`: there is none that
     /// can be shown.
     ///

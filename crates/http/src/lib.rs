@@ -38,5 +38,5 @@ pub use request::{
 pub use request_id::{RequestId, RequestIds};
 pub use sendfile::{BodyFile, FILE_BODY_BYTES_MIN, FileBody};
 pub use server::{Counters, Server, ServerSettings};
-pub use service::{ConnectionState, Refusal, RequestBody, Service};
+pub use service::{Answering, ConnectionState, Refusal, RequestBody, Service};
 pub use slots::{Slot, SlotLimits, Slots};

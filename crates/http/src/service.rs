@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,6 +13,10 @@ use crate::peer::Peer;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::server::Server;
+
+/// An answer in the making, of another part. A future is compiled in the crate that boxes it, and a connection that
+/// waits for a boxed one is not as large as the largest of them.
+pub type Answering<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers requests. Connections are generic over it, so a call costs what a plain function costs.
 pub trait Service: Send + Sync + 'static {

@@ -277,8 +277,8 @@ impl SportView {
         self.events.get(self.event_position(id)?)
     }
 
-    /// The next event to start that has prices, or the last one: what an example may name, because the first of the list
-    /// is over and may be gone before its reader asks.
+    /// The next event to start that has prices, or the last one: what an example may name. The first of the list is
+    /// over, and may be gone before its reader asks.
     pub fn upcoming_event(&self) -> Option<&EventRow> {
         let is_next = |row: &&EventRow| row.status == Status::Scheduled && !row.records.is_empty();
         self.events.iter().find(is_next).or_else(|| self.events.last())

@@ -7,6 +7,6 @@ mod ops;
 mod route;
 mod service;
 
-pub use listener_service::ListenerService;
+pub use listener_service::{ListenerService, run};
 pub use not_ready::answer_until;
 pub use service::{ListenerRole, Service};

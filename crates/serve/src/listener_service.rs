@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use api::{ApiError, ErrorCode, catch_panics, v1, v4};
-use http::{ConnectionState, Method, Refusal, Reply, Request, RequestBody, RequestId, Server};
+use http::{
+    Answering, ConnectionState, Listener, Method, Refusal, Reply, Request, RequestBody, RequestId,
+    Server,
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::ops;
 use crate::route::{self, Target};
@@ -14,6 +18,18 @@ use crate::service::{ListenerRole, Service};
 pub struct ListenerService {
     pub service: Arc<Service>,
     pub role: ListenerRole,
+}
+
+/// Answers at a listener until `stopping`.
+///
+/// The way of a request is compiled where this is boxed: here, with the settings of this crate (`Cargo.toml`), and not
+/// again in every program.
+pub fn run(
+    service: Arc<ListenerService>,
+    listener: Listener,
+    stopping: CancellationToken,
+) -> Answering<'static, ()> {
+    Box::pin(http::run(service, listener, stopping))
 }
 
 impl ListenerService {
@@ -54,9 +70,8 @@ impl ListenerService {
             return Ok(reply);
         }
         if target == Some(Target::V4) {
-            // Boxed, or every connection would be as large as one that is asked for it.
-            let answering = Box::pin(v4::answer(&service.api, request, connection, request_id));
-            let (operation, reply) = answering.await;
+            let (operation, reply) =
+                v4::answer(&service.api, request, connection, request_id).await;
             service.api.metrics.note_answer(operation, &reply, connection.begun.elapsed());
             return Ok(reply);
         }
@@ -69,11 +84,10 @@ impl ListenerService {
                 Err(error)
             }
             Some(Target::Page) => {
-                // Boxed, or every connection would be as large as a page in the making.
-                Ok(Box::pin(connection.peer.serve(web::answer(&service.web, request))).await)
+                Ok(connection.peer.serve(web::answer(&service.web, request)).await)
             }
             Some(Target::Docs) if request.method.reads() => {
-                Ok(Box::pin(connection.peer.serve(web::docs_answer(&service.web, request))).await)
+                Ok(connection.peer.serve(web::docs_answer(&service.web, request)).await)
             }
             Some(target) => ops::answer(service, request, target),
             None => Err(self.not_found(request.path)),

@@ -37,7 +37,7 @@ use crate::dashboard::page::Trouble;
 use crate::dashboard::route::{Page, Route};
 use crate::dashboard::visit::Visit;
 use api::{ApiError, ErrorCode};
-use http::{Method, Peer, Reply, Request, RequestBody, RequestId, SlotLimits};
+use http::{Answering, Method, Peer, Reply, Request, RequestBody, RequestId, SlotLimits};
 
 pub(crate) use crate::dashboard::board::Board;
 pub use crate::dashboard::board::keep_pages;
@@ -88,8 +88,8 @@ pub async fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId)
 }
 
 /// Answers a request without a body.
-pub async fn answer(web: &Arc<Web>, request: &Request<'_>) -> Reply {
-    respond(web, request, Form::default()).await
+pub fn answer<'a>(web: &'a Arc<Web>, request: &'a Request<'a>) -> Answering<'a, Reply> {
+    Box::pin(respond(web, request, Form::default()))
 }
 
 /// Reads a form and answers it.
@@ -116,7 +116,8 @@ pub async fn take_form(
         let text = "this is not a form: application/x-www-form-urlencoded in UTF-8";
         return Err(ApiError::new(ErrorCode::InvalidBody, text));
     };
-    Ok(respond(web, request, form).await)
+    let answering: Answering<'_, Reply> = Box::pin(respond(web, request, form));
+    Ok(answering.await)
 }
 
 async fn respond(web: &Arc<Web>, request: &Request<'_>, form: Form) -> Reply {

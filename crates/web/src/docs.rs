@@ -23,7 +23,7 @@ use api::openapi;
 use askama::Template;
 use askama::filters::Safe;
 use domain::{Timestamp, World};
-use http::{Reply, Request};
+use http::{Answering, Reply, Request};
 
 use crate::context::Web;
 use crate::dashboard::asset;
@@ -70,7 +70,11 @@ enum KeyNote {
 }
 
 /// Answers a request for a path under `/docs`.
-pub async fn answer(web: &Arc<Web>, request: &Request<'_>) -> Reply {
+pub fn answer<'a>(web: &'a Arc<Web>, request: &'a Request<'a>) -> Answering<'a, Reply> {
+    Box::pin(show_page(web, request))
+}
+
+async fn show_page(web: &Arc<Web>, request: &Request<'_>) -> Reply {
     let visit = match Visit::begin(web, request, Form::default()).await {
         Ok(visit) => visit,
         Err(trouble) => return page::trouble_reply(trouble),

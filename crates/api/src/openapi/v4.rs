@@ -9,15 +9,19 @@ use crate::context::Api;
 use crate::openapi::{object, refer};
 use crate::operation::{Operation, Schema};
 use crate::v4::Code;
-use crate::v4::param::{EVENT_IDS_MAX, Param, params};
+use crate::v4::param::{EVENT_IDS_MAX, Param, all_params, params};
 use crate::v4::wire;
 use http::{Reply, Request};
 
-/// Other paths of an operation, beside the one in its row.
-const MORE_PATHS: [(&str, &str); 3] = [
-    ("/v4/sports/{sport}/odds-history", "v4_historical_alias"),
-    ("/v4/historical/sports/{sport}/events", "v4_historical_events"),
-    ("/v4/historical/sports/{sport}/events/{eventId}/odds", "v4_historical_event_odds"),
+/// Other paths of the past, beside the one in its row, and the operations on current data that they are the past of.
+const MORE_PATHS: [(&str, &str, Operation); 3] = [
+    ("/v4/sports/{sport}/odds-history", "v4_historical_alias", Operation::V4Odds),
+    ("/v4/historical/sports/{sport}/events", "v4_historical_events", Operation::V4Events),
+    (
+        "/v4/historical/sports/{sport}/events/{eventId}/odds",
+        "v4_historical_event_odds",
+        Operation::V4EventOdds,
+    ),
 ];
 
 /// The document for the embedded catalogue, as JSON text.
@@ -69,29 +73,33 @@ pub fn value(catalogue: &Catalogue) -> Value {
 fn paths() -> Value {
     let named = Operation::v4().map(|operation| {
         let row = operation.row();
-        (row.path.unwrap_or_default(), row.name, operation)
+        let of = if operation == Operation::V4Historical { Operation::V4Odds } else { operation };
+        (row.path.unwrap_or_default(), row.name, operation, of)
     });
-    let more = MORE_PATHS.map(|(path, name)| (path, name, Operation::V4Historical));
+    let more = MORE_PATHS.map(|(path, name, of)| (path, name, Operation::V4Historical, of));
     let mut paths = Map::new();
-    for (path, name, operation) in named.chain(more) {
-        paths.insert(path.to_owned(), path_item(path, name, operation));
+    for (path, name, operation, of) in named.chain(more) {
+        paths.insert(path.to_owned(), path_item(path, name, operation, of));
     }
     Value::Object(paths)
 }
 
-fn path_item(path: &str, name: &str, operation: Operation) -> Value {
+/// `of`: the operation on current data.
+fn path_item(path: &str, name: &str, operation: Operation, of: Operation) -> Value {
     let row = operation.row();
     let in_path = [("{sport}", "sport"), ("{eventId}", "eventId")];
     let in_path = in_path.into_iter().filter(|(part, _)| path.contains(part));
     let names = in_path.map(|(_, name)| name);
-    let names = names.chain(params(operation).iter().map(|param| param.name()));
+    let names = names.chain(all_params(operation, of).map(Param::name));
     let parameters: Vec<Value> = names.map(|name| refer("parameters", name)).collect();
     let responses = |body: bool| {
         let mut responses = Map::new();
-        if let Some(schema) = row.schemas.first() {
+        if let Some(schema) = of.row().schemas.first() {
+            let schema = schema_of(*schema);
+            let schema = if operation == of { schema } else { historical(&schema) };
             let mut ok = json!({ "description": row.answer, "headers": header_refs(&OK_HEADERS) });
             if let (true, Some(fields)) = (body, ok.as_object_mut()) {
-                let content = json!({ "application/json": { "schema": schema_of(*schema) } });
+                let content = json!({ "application/json": { "schema": schema } });
                 fields.insert("content".to_owned(), content);
             }
             responses.insert("200".to_owned(), ok);
@@ -126,6 +134,18 @@ fn schema_of(schema: Schema) -> Value {
         Schema::One(name) => refer("schemas", name),
         Schema::ListOf(name) => json!({ "type": "array", "items": refer("schemas", name) }),
     }
+}
+
+/// Data of the past.
+fn historical(data: &Value) -> Value {
+    let time = refer("schemas", "Time");
+    let time_or_null = json!({ "anyOf": [time, { "type": "null" }] });
+    let [own, previous, next] = wire::HISTORICAL_TIMES;
+    json!({
+        "type": "object",
+        "required": [own, previous, next, "data"],
+        "properties": { own: time, previous: time_or_null, next: time_or_null, "data": data },
+    })
 }
 
 fn schemas(catalogue: &Catalogue) -> Value {
@@ -209,6 +229,9 @@ fn parameters() -> Value {
             "description": param.meaning(),
             "schema": param_schema(param),
         });
+        if let (Param::Date, Some(fields)) = (param, value.as_object_mut()) {
+            fields.insert("required".to_owned(), true.into());
+        }
         if let (true, Some(fields)) = (param.is_list(), value.as_object_mut()) {
             fields.insert("style".to_owned(), "form".into());
             fields.insert("explode".to_owned(), false.into());

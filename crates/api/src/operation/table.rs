@@ -470,10 +470,10 @@ pub(super) const ROWS: [Row; 25] = [
         name: "v4_historical",
         path: Some("/v4/historical/sports/{sport}/odds"),
         title: "Historical data (v4)",
-        meaning: "This service keeps no history: the answer is always 401 \
-                  `HISTORICAL_UNAVAILABLE_ON_FREE_USAGE_PLAN`.",
+        meaning: "The answer of current data as of the last publication at or before `date`, and when the ones \
+                  next to it were made. Costs what current data costs; events cost one credit.",
         tag: V4_HISTORY,
-        answer: "Never given.",
+        answer: "Data of the past.",
         schemas: &[],
         params: &[],
         cost: Cost::Request,

@@ -45,7 +45,7 @@ impl Admitted<'_> {
 }
 
 /// The header lines of an answer that was asked for by the time of its publication.
-pub(super) fn begin_head(past: &PastPublication, encoded: &Encoded, now: Timestamp) -> Head {
+pub(crate) fn begin_head(past: &PastPublication, encoded: &Encoded, now: Timestamp) -> Head {
     let mut head = if past.current {
         begin_current(&past.published, encoded, now)
     } else {
@@ -64,7 +64,7 @@ pub(super) fn begin_head(past: &PastPublication, encoded: &Encoded, now: Timesta
     head
 }
 
-pub(super) fn refused(error: &HistoryError) -> ApiError {
+pub(crate) fn refused(error: &HistoryError) -> ApiError {
     match error {
         HistoryError::Off => {
             ApiError::new(ErrorCode::NotInHistory, "this service keeps no history of this data")

@@ -50,7 +50,7 @@ codes! {
     OutOfUsageCredits = "OUT_OF_USAGE_CREDITS", 401, "Usage quota has been reached",
         "The key's quota has fewer credits left than the response costs. Nothing was charged.";
     HistoricalUnavailable = "HISTORICAL_UNAVAILABLE_ON_FREE_USAGE_PLAN", 401, "Historical data is not available",
-        "This service keeps no history.";
+        "This service keeps no history (`history.enabled = false`).";
     Forbidden = "FORBIDDEN", 403, "Forbidden",
         "The key is valid but may not read this sport, or has no permission `odds:read`.";
     UnknownSport = "UNKNOWN_SPORT", 404, "Unknown sport",
@@ -196,10 +196,12 @@ impl From<ApiError> for Refused {
             ErrorCode::Maintenance => Code::Maintenance,
             ErrorCode::Unavailable => Code::Unavailable,
         };
-        let rest = if code == Code::OutOfUsageCredits {
-            format!(": the usage limit is reached, {}", error.message)
-        } else {
-            format!(": {}", error.message)
+        let message = &error.message;
+        let rest = match code {
+            Code::OutOfUsageCredits => format!(": the usage limit is reached, {message}"),
+            Code::ExceededFreqLimit => format!(": {message}; wait as Retry-After says"),
+            Code::Forbidden => format!(": {message}; ask the operator for a key that may read it"),
+            _ => format!(": {message}"),
         };
         let ApiError { retry_after_s, allow, .. } = error;
         Self { retry_after_s, allow, ..Self::new(code, &rest) }

@@ -147,7 +147,13 @@ const EVENT_ODDS: &[Param] = &[
     IncludeMultipliers,
 ];
 
-/// The parameters of an operation of `/v4`.
+/// All that a path takes: what its operation on current data does, and for the past the time.
+pub(crate) fn all_params(operation: Operation, of: Operation) -> impl Iterator<Item = Param> {
+    let own: &[Param] = if operation == of { &[] } else { params(operation) };
+    params(of).iter().chain(own).copied()
+}
+
+/// The parameters of an operation of `/v4`; of a historical one, those beside the ones of current data.
 pub const fn params(operation: Operation) -> &'static [Param] {
     match operation {
         Operation::V4Sports => &[All],

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use domain::suggest::did_you_mean;
+use domain::suggest::{closest, did_you_mean};
 use domain::v4::{BookmakerSet, Region, RegionSet};
 use domain::{Catalogue, EventId, Market, Shape, Sport, Timestamp};
 use market::select::EventIds;
@@ -10,14 +10,16 @@ use market::select::EventIds;
 use crate::operation::Operation;
 use crate::v1::query::{Query, short};
 use crate::v4::error::{Code, Refused};
-use crate::v4::param::{EVENT_IDS_MAX, Param, params};
+use crate::v4::param::{EVENT_IDS_MAX, Param, all_params};
 use crate::v4::selection::{Markets, Price, Selection, SportFilter, Style, What};
 use crate::v4::target_path::TargetPath;
 
 /// The parameters of an operation that were sent and are not empty.
 #[derive(Debug)]
 pub(crate) struct Values<'a> {
+    /// The operation on current data.
     operation: Operation,
+    historical: bool,
     values: [Option<Cow<'a, str>>; Param::COUNT],
 }
 
@@ -35,15 +37,17 @@ const EMPTY_MARKET_STARTS: [&str; 8] =
 
 impl<'a> Values<'a> {
     /// Takes the known parameters out of a query. Others are ignored.
-    pub(crate) fn new(query: Query<'a>, operation: Operation) -> Result<Self, Refused> {
-        let mut values = Self { operation, values: Default::default() };
+    pub(crate) fn new(query: Query<'a>, target: TargetPath<'_>) -> Result<Self, Refused> {
+        let historical = target.operation != target.of;
+        let mut values = Self { operation: target.of, historical, values: Default::default() };
         for (name, value) in query.pairs() {
             let name = query.decode(name);
-            let known =
-                params(operation).iter().find(|param| name.as_deref() == Some(param.name()));
-            let Some(&param) = known else { continue };
+            let mut known = all_params(target.operation, target.of);
+            let known = known.find(|param| name.as_deref() == Some(param.name()));
+            let Some(param) = known else { continue };
             let Some(value) = query.decode(value) else {
-                return Err(Refused::new(param.code(), ": it is not UTF-8 text"));
+                let text = format!(": {} is not UTF-8 text", param.name());
+                return Err(Refused::new(param.code(), &text));
             };
             let Some(slot) = values.values.get_mut(param.index()) else { continue };
             match slot {
@@ -123,6 +127,7 @@ impl<'a> Values<'a> {
                 selection.what = What::Sports { all: self.flag(Param::All)? };
                 Price::Free
             }
+            Operation::V4Events if self.historical => Price::Credits(1),
             Operation::V4Events
             | Operation::V4Historical
             | Operation::ListSports
@@ -211,8 +216,10 @@ impl<'a> Values<'a> {
         let mut bookmakers = BookmakerSet::default();
         for key in &keys {
             let found = names.find_bookmakers(catalogue, key).ok_or_else(|| {
-                let near = did_you_mean(key, names.bookmaker_keys(catalogue));
-                let text = format!(": there is no bookmaker `{}`{near}", short(key));
+                let near = closest(key, names.bookmaker_keys(catalogue));
+                let near = near.map(|near| format!("; the nearest key is `{near}`"));
+                let (near, key) = (near.unwrap_or_default(), short(key));
+                let text = format!(": there is no bookmaker `{key}`{near}");
                 Refused::new(Code::InvalidBookmakers, &text)
             })?;
             bookmakers = bookmakers.union(found);
@@ -240,12 +247,13 @@ impl<'a> Values<'a> {
             keys.push(if field { "outrights" } else { "h2h" });
         }
         let (mut counted, mut unknown, mut of_others) = (0, Vec::new(), Vec::new());
-        for key in keys {
-            let base = key.strip_suffix("_lay").filter(|base| matches!(*base, "h2h" | "outrights"));
-            let (is_lay, key) = (base.is_some(), base.unwrap_or(key));
+        for sent in keys {
+            let base =
+                sent.strip_suffix("_lay").filter(|base| matches!(*base, "h2h" | "outrights"));
+            let (is_lay, key) = (base.is_some(), base.unwrap_or(sent));
             match key {
-                "h2h" | "spreads" | "totals" if field => of_others.push(key),
-                "outrights" if !field => of_others.push(key),
+                "h2h" | "spreads" | "totals" if field => of_others.push(sent),
+                "outrights" if !field => of_others.push(sent),
                 "h2h" | "spreads" | "totals" | "outrights" if is_lay => {}
                 "h2h" => selection.markets.insert(Market::Moneyline),
                 "spreads" => selection.markets.insert(Market::Spread),
@@ -267,9 +275,16 @@ impl<'a> Values<'a> {
             return Err(Refused::new(Code::InvalidMarket, &text));
         }
         if !of_others.is_empty() {
-            let has = if field { "outrights" } else { "h2h, spreads and totals" };
+            let has = match (field, self.operation) {
+                (false, _) => "h2h, spreads and totals",
+                (true, Operation::V4EventOdds) => {
+                    "outrights, and golf's own such as top5 and matchup"
+                }
+                (true, _) => "outrights",
+            };
+            let are = if of_others.len() == 1 { "is" } else { "are" };
             let text =
-                format!(": {} is not offered here; this sport has {has}", of_others.join(", "));
+                format!(": {} {are} not offered here; this sport has {has}", of_others.join(", "));
             return Err(Refused::new(Code::InvalidMarketCombo, &text));
         }
         if let Some(sport) = sport {
@@ -333,13 +348,37 @@ impl<'a> Values<'a> {
 
     fn instant(&self, param: Param) -> Result<Option<Timestamp>, Refused> {
         let Some(text) = self.get(param) else { return Ok(None) };
-        // Exactly this form: what is written back is what came.
-        let parsed = Timestamp::parse(text).ok().filter(|parsed| parsed.to_string() == text);
-        parsed.map(Some).ok_or_else(|| {
+        parse_time(text).map(Some).ok_or_else(|| {
             let text = ": use the form YYYY-MM-DDTHH:MM:SSZ, such as 2026-11-14T23:38:00Z";
             Refused::new(param.code(), text)
         })
     }
+
+    /// The second whose publication is asked for.
+    pub(crate) fn date(&self) -> Result<Timestamp, Refused> {
+        let Some(text) = self.get(Param::Date) else {
+            let text = ": send date, such as date=2026-11-14T23:38:00Z";
+            return Err(Refused::new(Code::MissingHistoricalTimestamp, text));
+        };
+        let seconds = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+        seconds.map(Timestamp::from_secs).or_else(|| parse_time(text)).ok_or_else(|| {
+            let text = ": use the form YYYY-MM-DDTHH:MM:SSZ, or seconds since 1970";
+            Refused::new(Code::InvalidHistoricalTimestamp, text)
+        })
+    }
+}
+
+/// Exactly `YYYY-MM-DDTHH:MM:SSZ`, of any year; those that no event has are as good as the first or the last.
+fn parse_time(text: &str) -> Option<Timestamp> {
+    const CYCLE_SECS: i64 = 146_097 * 86_400;
+    let (year, rest) = text.split_at_checked(4)?;
+    let year: i64 = year.parse().ok().filter(|_| year.bytes().all(|byte| byte.is_ascii_digit()))?;
+    // Every 400 years have the same days.
+    let same = format!("{:04}{rest}", 2000 + year % 400);
+    // What is written back is what came.
+    let parsed = Timestamp::parse(&same).ok().filter(|parsed| parsed.to_string() == same)?;
+    let cycles = (year - year % 400 - 2000) / 400;
+    Some(Timestamp::from_secs(parsed.as_secs() + cycles * CYCLE_SECS))
 }
 
 enum More {

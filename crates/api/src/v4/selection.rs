@@ -18,6 +18,15 @@ pub struct Selection {
     /// Both inclusive.
     pub(crate) from: Option<Timestamp>,
     pub(crate) to: Option<Timestamp>,
+    /// Of a publication that was asked for by its time: those next to it.
+    pub(crate) neighbours: Option<Neighbours>,
+}
+
+/// The publications next to one, of other seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Neighbours {
+    pub(crate) previous: Option<Timestamp>,
+    pub(crate) next: Option<Timestamp>,
 }
 
 impl Selection {
@@ -32,6 +41,7 @@ impl Selection {
             events: None,
             from: None,
             to: None,
+            neighbours: None,
         }
     }
 }

@@ -6,6 +6,8 @@ use crate::operation::Operation;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetPath<'a> {
     pub(crate) operation: Operation,
+    /// The operation on current data that a historical one is the past of; of any other, itself.
+    pub(crate) of: Operation,
     /// Empty where the operation is of no sport.
     pub(crate) sport: &'a str,
     pub(crate) event: Option<&'a str>,
@@ -22,10 +24,10 @@ impl<'a> TargetPath<'a> {
             return None;
         }
         let [sports, sport, what, event, more, end] = parts;
-        let of = |operation| Some(Self { operation, sport, event: None });
+        let of = |operation| Some(Self { operation, of: operation, sport, event: None });
         let of_event = |operation| {
             let event = Some(event).filter(|event| !event.is_empty())?;
-            Some(Self { operation, sport, event: Some(event) })
+            Some(Self { operation, of: operation, sport, event: Some(event) })
         };
         let found = match (sports, sport, what, event, more, end) {
             ("sports", "", "", "", "", "") => of(Operation::V4Sports),
@@ -33,7 +35,9 @@ impl<'a> TargetPath<'a> {
             ("sports", _, "odds", "", "", "") => of(Operation::V4Odds),
             ("sports", _, "scores", "", "", "") => of(Operation::V4Scores),
             ("sports", _, "participants", "", "", "") => of(Operation::V4Participants),
-            ("sports", _, "odds-history", "", "", "") => of(Operation::V4Historical),
+            ("sports", _, "odds-history", "", "", "") => {
+                Self::historical([sports, "", sport, "odds", "", ""])
+            }
             ("sports", _, "events", _, "odds", "") => of_event(Operation::V4EventOdds),
             ("sports", _, "events", _, "markets", "") => of_event(Operation::V4EventMarkets),
             ("historical", "sports", ..) => Self::historical(parts),
@@ -47,14 +51,13 @@ impl<'a> TargetPath<'a> {
     }
 
     fn historical([_, _, sport, what, event, end]: [&'a str; 6]) -> Option<Self> {
-        let operation = Operation::V4Historical;
-        match (what, event, end) {
-            ("odds" | "events", "", "") => Some(Self { operation, sport, event: None }),
-            ("events", event, "odds") if !event.is_empty() => {
-                Some(Self { operation, sport, event: Some(event) })
-            }
-            _ => None,
-        }
+        let (of, event) = match (what, event, end) {
+            ("odds", "", "") => (Operation::V4Odds, None),
+            ("events", "", "") => (Operation::V4Events, None),
+            ("events", event, "odds") if !event.is_empty() => (Operation::V4EventOdds, Some(event)),
+            _ => return None,
+        };
+        Some(Self { operation: Operation::V4Historical, of, sport, event })
     }
 }
 
@@ -77,7 +80,13 @@ mod tests {
             ("/v4/historical/sports/x/events", Operation::V4Historical, "x", None),
             ("/v4/historical/sports/x/events/e/odds", Operation::V4Historical, "x", Some("e")),
         ] {
-            let expected = Some(TargetPath { operation, sport, event });
+            let of = match operation {
+                Operation::V4Historical if event.is_some() => Operation::V4EventOdds,
+                Operation::V4Historical if path.ends_with("events") => Operation::V4Events,
+                Operation::V4Historical => Operation::V4Odds,
+                other => other,
+            };
+            let expected = Some(TargetPath { operation, of, sport, event });
             assert_eq!(TargetPath::parse(path), expected, "{path}");
             let slashed = format!("{path}/");
             assert_eq!(TargetPath::parse(&slashed), expected, "{slashed}");

@@ -13,7 +13,7 @@ use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, Wire};
 
 use crate::answers::Answer;
-use crate::v4::selection::{Selection, SportFilter, What};
+use crate::v4::selection::{Neighbours, Selection, SportFilter, Style, What};
 use crate::v4::wire::index::Index;
 use http::Body;
 
@@ -54,6 +54,10 @@ impl Wire for V4 {
     }
 }
 
+/// The times of an answer of the past, before its `data`.
+pub(crate) const HISTORICAL_TIMES: [&str; 3] =
+    ["timestamp", "previous_timestamp", "next_timestamp"];
+
 /// What answers are made from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
@@ -86,6 +90,32 @@ impl<'a> Source<'a> {
 
     /// Makes the answer to a selection.
     pub(crate) fn make(&self, selection: &Selection) -> Answer {
+        let answer = self.make_current(selection);
+        match selection.neighbours {
+            Some(neighbours) => self.of_the_past(&answer, neighbours, selection.style),
+            None => answer,
+        }
+    }
+
+    /// An answer as data of the past, with its time and those of the publications next to it.
+    fn of_the_past(&self, answer: &Answer, neighbours: Neighbours, style: Style) -> Answer {
+        let mut body = Vec::with_capacity(answer.body().len() + 160);
+        let times = [Some(self.snapshot.cut_at), neighbours.previous, neighbours.next];
+        for (name, time) in HISTORICAL_TIMES.into_iter().zip(times) {
+            body.push(if body.is_empty() { b'{' } else { b',' });
+            body.extend_from_slice(format!("\"{name}\":").as_bytes());
+            match time {
+                None => body.extend_from_slice(b"null"),
+                Some(time) => event::put_time(time, style, &mut body),
+            }
+        }
+        body.extend_from_slice(b",\"data\":");
+        body.extend_from_slice(&answer.body());
+        body.push(b'}');
+        Answer::new(body, None).with_units(answer.units)
+    }
+
+    fn make_current(&self, selection: &Selection) -> Answer {
         match selection.what {
             What::Sports { all } => list::sports(self, all),
             What::Participants => list::participants(self, &selection.sport),

@@ -146,7 +146,7 @@ fn listen(listeners: Listeners, service: &Arc<Service>, stop: &CancellationToken
     let mut serving = JoinSet::new();
     for (listener, role) in listeners.sockets.into_iter().zip(listeners.roles) {
         let entrance = Arc::new(ListenerService { service: Arc::clone(service), role });
-        serving.spawn(http::run(entrance, listener, stop.clone()));
+        serving.spawn(serve::run(entrance, listener, stop.clone()));
     }
     serving.spawn(web::keep_pages(Arc::clone(&service.web), stop.clone()));
     serving

@@ -5,6 +5,7 @@ mod caching;
 mod credits;
 mod errors;
 mod event_odds;
+mod history;
 mod lists;
 mod names;
 mod odds;

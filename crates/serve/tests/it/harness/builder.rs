@@ -33,6 +33,7 @@ pub(crate) struct Builder {
     start: Timestamp,
     refresh_interval: Duration,
     stale_after: Duration,
+    history: HistoryOptions,
     limits: Limits,
     api: ApiSettings,
     server: ServerSettings,
@@ -55,6 +56,7 @@ impl Builder {
             start: at(START),
             refresh_interval: Duration::from_secs(30),
             stale_after: Duration::from_secs(90),
+            history: HistoryOptions::default(),
             // Most tests report of events without waiting for their start.
             limits: Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT },
             api: ApiSettings {
@@ -133,6 +135,11 @@ impl Builder {
 
     pub(crate) fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    pub(crate) fn without_history(mut self) -> Self {
+        self.history.enabled = false;
         self
     }
 
@@ -243,7 +250,7 @@ impl Builder {
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
-            history: HistoryOptions::default(),
+            history: self.history,
         };
         let open = |options: WorldOptions| {
             let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();

@@ -25,6 +25,7 @@ async fn a_key_comes_as_either_parameter_or_in_the_header() {
     assert_eq!(status(format!("apiKey={key}&api_key={wrong}"), None).await, 200);
     assert_eq!(status(format!("apiKey={wrong}&api_key={key}"), None).await, 401);
     assert_eq!(status(format!("apiKey=&api_key={key}"), None).await, 200, "empty is not sent");
+    assert_eq!(status(format!("apiKey=&apiKey={key}"), None).await, 200, "empty is not sent");
     assert_eq!(status(format!("apiKey={wrong}"), Some(key)).await, 200, "the header wins");
     assert_eq!(status(format!("apiKey={key}"), Some(&wrong)).await, 401);
     let answer = app.get_without_key(&format!("/v4/sports?apiKey={key}")).await;
@@ -64,7 +65,8 @@ async fn the_order_of_checks_is_that_of_the_contract() {
     assert_eq!(code("/v4/sports/upcoming/events", &blind).await, "FORBIDDEN");
     let history = "/v4/historical/sports/mma_mixed_martial_arts/odds";
     assert_eq!(code(history, &golfer).await, "FORBIDDEN");
-    assert_eq!(code(&format!("{history}{wrong}"), &board.key).await, HISTORICAL);
+    let missing = "MISSING_HISTORICAL_TIMESTAMP";
+    assert_eq!(code(&format!("{history}{wrong}"), &board.key).await, missing);
     let zeros = "0".repeat(32);
     let event = format!("{MMA}/events/{zeros}/odds");
     assert_eq!(code(&format!("{event}{wrong}"), &board.key).await, "MISSING_REGION");
@@ -87,19 +89,20 @@ async fn the_order_of_checks_is_that_of_the_contract() {
 const HISTORICAL: &str = "HISTORICAL_UNAVAILABLE_ON_FREE_USAGE_PLAN";
 
 #[tokio::test]
-async fn there_is_no_history() {
-    let board = TestMarket::start().await;
+async fn without_history_there_is_no_past() {
+    let app = TestApp::builder().without_history().start().await;
+    let key = app.live_key().await;
     for path in [
         "/v4/historical/sports/mma/odds?date=2026-11-14T00:00:00Z&regions=us",
         "/v4/sports/mma_mixed_martial_arts/odds-history/?date=x",
         "/v4/historical/sports/boxing_boxing/events",
         "/v4/historical/sports/boxing_boxing/events/abc/odds",
     ] {
-        let answer = board.app.get(path, &board.key).await;
+        let answer = app.get(path, &key).await;
         assert_eq!(refusal(&answer), (401, HISTORICAL.to_owned()), "{path}");
         assert!(message(&answer).starts_with("Historical data is not available"));
     }
-    let unknown = board.app.get("/v4/historical/sports/upcoming/odds", &board.key).await;
+    let unknown = app.get("/v4/historical/sports/upcoming/odds", &key).await;
     assert_eq!(refusal(&unknown).1, "UNKNOWN_SPORT");
 }
 

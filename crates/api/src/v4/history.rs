@@ -1,0 +1,94 @@
+//! Answers of current data as of a second of the past (V17).
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use engine::{HistoryError, PastPublication, WorldHandle};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Admitted, Answered, Parsed};
+use crate::answers::Selector;
+use crate::v1::{refused_by_history, world_of};
+use crate::v4::error::{Code, Refused};
+use crate::v4::query::Values;
+use crate::v4::selection::Neighbours;
+use crate::v4::target_path::TargetPath;
+use crate::v4::wire::{Source, V4};
+
+/// Times are whole seconds here, so that a time from an answer leads back to its publication.
+const WITHIN_SECOND: Duration = Duration::from_millis(999);
+
+impl Admitted<'_> {
+    /// The answer as of the publication that `date` asks for; `current` is what there is now.
+    pub(super) async fn past(
+        &self,
+        target: TargetPath<'_>,
+        handle: &WorldHandle,
+        current: &Source<'_>,
+    ) -> Answered {
+        // A sport of the past may be gone by now; whether it was there is seen once its time is known.
+        let known = self.open_sport(target, current);
+        if !handle.history.is_on() {
+            known?;
+            let text = ": this service keeps no history; current data is under /v4/sports";
+            return Err(Refused::new(Code::HistoricalUnavailable, text));
+        }
+        let read = Values::new(self.query, target);
+        let date = match (&known, read.as_ref().map(Values::date)) {
+            (_, Ok(Ok(date))) => date,
+            // Of the faults of a request that of its sport comes first.
+            (Err(_), _) => return Err(known.err().unwrap_or_else(super::unknown_sport)),
+            (Ok(_), Ok(Err(refused))) => return Err(refused),
+            (Ok(_), Err(_)) => return Err(read.err().unwrap_or_else(super::unknown_sport)),
+        };
+        let past = self.publication_of(date, handle).await;
+        let past = match (past, known.is_ok()) {
+            (Ok(past), _) => past,
+            (Err(refused), true) => return Err(refused),
+            (Err(_), false) => return Err(super::unknown_sport()),
+        };
+        let world = world_of(&self.entry.grant);
+        let answers = self.api.answers(world, &past.published);
+        let (snapshot, publication) = (&past.published.snapshot, &answers.v4);
+        let source = Source { snapshot, wire: V4(world), publication };
+        let (sport, lasting) = self.open_sport(target, &source).or(known)?;
+        let (mut selection, price) = read?.selection(target, sport, &self.api.catalogue)?;
+        selection.neighbours = Some(self.neighbours(&past, handle).await);
+        let selector = Selector::V4(selection);
+        let parsed = Parsed { operation: target.operation, lasting, selector, price };
+        self.select(&parsed, &past.published, answers, &source, Some(&past)).await
+    }
+
+    /// The last publication of a second or before it.
+    async fn publication_of(
+        &self,
+        date: Timestamp,
+        handle: &WorldHandle,
+    ) -> Result<PastPublication, Refused> {
+        let at = date.plus(WITHIN_SECOND).min(self.now);
+        let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
+        handle.as_of(at, key).await.map_err(|error| match error {
+            HistoryError::NotKept(reach) => {
+                let text = format!(
+                    ": there is no publication of that time; history reaches from {} to {}",
+                    reach.from, reach.to
+                );
+                Refused::new(Code::InvalidHistoricalTimestamp, &text)
+            }
+            HistoryError::Off | HistoryError::Busy | HistoryError::Unreadable(_) => {
+                refused_by_history(&error).into()
+            }
+        })
+    }
+
+    /// The publications next to one. It is the last of its second; others of it may come before.
+    async fn neighbours(&self, past: &PastPublication, handle: &WorldHandle) -> Neighbours {
+        let second = past.published.snapshot.cut_at.as_secs();
+        let mut previous = past.previous;
+        if previous.is_some_and(|previous| previous.as_secs() == second) {
+            let before = Timestamp::from_secs(second).minus(Duration::from_millis(1));
+            previous = handle.published_before(before).await;
+        }
+        Neighbours { previous, next: past.next }
+    }
+}
