@@ -31,6 +31,8 @@ accounts     → store domain
 store        →
 change-log   →
 domain       →
+client       →
+arbitrage-watch → client
 test-servers →
 shell        → test-servers
 bench        → shell

@@ -86,6 +86,7 @@ fn there_is_a_page_for_all_that_a_newcomer_looks_for() {
         "polling",
         "python",
         "typescript",
+        "rust",
         "spreadsheets",
         "push-python",
         "catalogue",
