@@ -87,6 +87,7 @@ fn there_is_a_page_for_all_that_a_newcomer_looks_for() {
         "python",
         "typescript",
         "rust",
+        "command-line",
         "spreadsheets",
         "push-python",
         "catalogue",
