@@ -61,6 +61,13 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         let explained = config::explain(path).map_err(anyhow::Error::msg)?;
         return output::print_line(&explained);
     }
+    // They are about some server, not about this machine's.
+    if let Verb::Get(args) = &cli.verb {
+        return commands::get::run(args);
+    }
+    if let Verb::Why(args) = &cli.verb {
+        return commands::get::why(args);
+    }
     let config = Config::load(cli.config.as_deref(), &flags)?;
     match &cli.verb {
         Verb::Config(args) if args.check => {
@@ -101,7 +108,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             output::print_line(&document)?;
         }
         Verb::Init => commands::init::run(&config, &cli.data)?,
-        Verb::Completions(_) | Verb::Man => {}
+        Verb::Completions(_) | Verb::Man | Verb::Get(_) | Verb::Why(_) => {}
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ pub(super) fn parse_speed(text: &str) -> Result<Speed, String> {
 }
 
 /// The address without its last slash, so that paths can be appended.
-fn parse_service_url(text: &str) -> Result<String, String> {
+pub(super) fn parse_service_url(text: &str) -> Result<String, String> {
     let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     match host.map(|host| host.trim_end_matches('/')) {
         Some(host) if !host.is_empty() && !host.contains(['/', '?', '#', ' ']) => {

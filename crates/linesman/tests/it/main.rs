@@ -20,6 +20,7 @@ mod config;
 mod crash;
 mod examples;
 mod formats;
+mod get;
 mod greeting;
 mod harness;
 mod hostile;

@@ -192,7 +192,8 @@ async fn every_series_that_is_named_anywhere_is_there() {
     };
     let mut named_in = HashSet::new();
     for (path, text) in operators_texts() {
-        for name in series_names(&text) {
+        // The crate of the Rust client begins like a series.
+        for name in series_names(&text).filter(|name| *name != "linesman_client") {
             assert!(is_there(name), "{name} in {path} is not a series");
             named_in.insert(path.rsplit('/').next().unwrap().to_owned());
         }

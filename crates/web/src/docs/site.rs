@@ -57,6 +57,8 @@ const GUIDES: &[Guide] = &[
     guide!(GUIDES_GROUP, "streaming", "Streaming", "docs/guides/streaming.md"),
     guide!(GUIDES_GROUP, "python", "Python client", "docs/clients/python.md"),
     guide!(GUIDES_GROUP, "typescript", "TypeScript client", "docs/clients/typescript.md"),
+    guide!(GUIDES_GROUP, "rust", "Rust client", "docs/clients/rust.md"),
+    guide!(GUIDES_GROUP, "command-line", "Command line", "docs/clients/command-line.md"),
     guide!(GUIDES_GROUP, "spreadsheets", "Spreadsheets", "docs/guides/spreadsheets.md"),
     guide!(GUIDES_GROUP, "push-python", "Push a feed from Python", "docs/guides/push-python.md"),
     guide!(GUIDES_GROUP, "catalogue", "Add a bookmaker or a sport", "docs/guides/catalogue.md"),
@@ -88,7 +90,7 @@ const GUIDES: &[Guide] = &[
 ];
 
 /// What those who write clients read in one text, the most needed first.
-const FOR_CLIENTS: [&str; 9] = [
+const FOR_CLIENTS: [&str; 11] = [
     "start",
     "polling",
     "analytics",
@@ -98,6 +100,8 @@ const FOR_CLIENTS: [&str; 9] = [
     "python",
     "typescript",
     "sandbox",
+    "rust",
+    "command-line",
 ];
 
 /// Files that are shown in a page of the reference.

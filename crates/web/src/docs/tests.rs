@@ -86,6 +86,8 @@ fn there_is_a_page_for_all_that_a_newcomer_looks_for() {
         "polling",
         "python",
         "typescript",
+        "rust",
+        "command-line",
         "spreadsheets",
         "push-python",
         "catalogue",

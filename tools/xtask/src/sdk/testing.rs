@@ -48,6 +48,10 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
         ("LINESMAN_KEY", make_key(&program, folder.path())?),
         ("LINESMAN_TEST_QUOTA_KEY", make_key(&program, folder.path())?),
         ("LINESMAN_TEST_FEED_TOKEN", token.trim().to_owned()),
+        // The examples' name for it.
+        ("FEED_TOKEN", token.trim().to_owned()),
+        // So that `examples/arbitrage-watch` ends.
+        ("ROUNDS", "1".to_owned()),
         ("LINESMAN_TEST_PROXY", proxy.address.clone()),
     ];
     let with_variables = |mut command: Command| {
@@ -58,7 +62,18 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
         .context("the Python client in sdk/python")?;
     let mut npm = with_variables(shell::command("npm", &typescript));
     shell::run(npm.args(["test", "--silent", "--if-present"]))
-        .context("the TypeScript client in sdk/typescript")
+        .context("the TypeScript client in sdk/typescript")?;
+    rust(repository, with_variables).context("the Rust client in sdk/rust")
+}
+
+/// The tests that need the server, and what `cargo publish` would send. The others run with those of the workspace.
+fn rust(repository: &Repository, with_variables: impl Fn(Command) -> Command) -> Result<()> {
+    let mut tests = with_variables(shell::cargo(repository));
+    // With the features of the whole workspace, which are built already.
+    shell::run(tests.args(["test", "-q", "--workspace", "--test", "scenarios"]))?;
+    let mut publish = shell::cargo(repository);
+    publish.args(["publish", "-q", "-p", "linesman-client", "--dry-run", "--allow-dirty"]);
+    shell::run(publish.arg("--no-verify"))
 }
 
 /// The tests, both type checkers, and the archives that are published.

@@ -1,0 +1,325 @@
+//! Changes as they are published, and the state they add up to; a connection that breaks goes on where it was.
+
+mod sse;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::http::{RETRIED, Request, backoff};
+use crate::macros::parameters;
+use crate::query::add;
+use crate::reader::Reader;
+use crate::types::{
+    Channel, Event, OddsRecord, ResetReason, ScoreRecord, StreamCut, StreamDelta, StreamEnd,
+    StreamFresh, StreamHello, StreamRecord, StreamReset, StreamSnapshot,
+};
+
+use self::sse::{Block, Connection};
+
+/// The server's own, where the request does not say.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Connections lost in a row, without a cut between them, before that is reported.
+const LOST_MAX: u32 = 3;
+/// What the events between two cuts may have: far more than a whole sport.
+const PENDING_BYTES_MAX: usize = 256 << 20;
+
+/// A stream that is opened when it is read.
+#[must_use = "nothing is requested before it is opened and read"]
+pub struct StreamRequest {
+    reader: Arc<Reader>,
+    query: String,
+    heartbeat: Duration,
+}
+
+impl fmt::Debug for StreamRequest {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(text, "StreamRequest({}/v1/stream{})", self.reader.http.url, self.query)
+    }
+}
+
+impl StreamRequest {
+    pub(crate) fn new(reader: &Arc<Reader>) -> Self {
+        Self { reader: Arc::clone(reader), query: String::new(), heartbeat: HEARTBEAT }
+    }
+
+    parameters! {
+        [sports] [channels] market bookmaker [regions] odds_format [event_ids] status since freshness
+    }
+
+    /// Seconds without an event before the server says that it is still there.
+    pub fn heartbeat(mut self, seconds: u16) -> Self {
+        self.heartbeat = Duration::from_secs(u64::from(seconds));
+        self.param("heartbeat", seconds)
+    }
+
+    /// Any parameter, by its name in the API.
+    pub fn param(mut self, name: &str, value: impl Display) -> Self {
+        add(&mut self.query, name, &value);
+        self
+    }
+
+    /// The stream; it connects when it is read.
+    pub fn open(self) -> Changes {
+        Changes {
+            target: format!("/v1/stream{}", self.query),
+            // A heartbeat may be late.
+            silence_max: self.heartbeat * 2 + self.reader.http.settings.timeout,
+            reader: self.reader,
+            connection: None,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            cursor: None,
+            state: State::default(),
+            lost: 0,
+            wait: None,
+            ended: false,
+        }
+    }
+}
+
+/// What a stream adds up to: after each update what the lists of the same selection would give, but for `last_update`.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct State {
+    /// By the record's id.
+    pub odds: BTreeMap<String, OddsRecord>,
+    /// By the event's id.
+    pub scores: BTreeMap<String, ScoreRecord>,
+    /// By the event's id.
+    pub events: BTreeMap<String, Event>,
+}
+
+impl State {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn apply(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Hello(hello) if !hello.resumed => self.clear(),
+            StreamEvent::Reset(_) => self.clear(),
+            StreamEvent::Snapshot(snapshot) => self.put(&snapshot.records),
+            StreamEvent::Delta(delta) => {
+                self.put(&delta.upserts);
+                for removed in &delta.removed {
+                    self.remove(&delta.channel, &removed.id);
+                }
+            }
+            StreamEvent::Hello(_) | StreamEvent::Fresh(_) | StreamEvent::Other(..) => {}
+        }
+    }
+
+    fn put(&mut self, records: &[StreamRecord]) {
+        for record in records {
+            let id = record.id().to_owned();
+            match record {
+                StreamRecord::Odds(record) => drop(self.odds.insert(id, record.clone())),
+                StreamRecord::Score(record) => drop(self.scores.insert(id, record.clone())),
+                StreamRecord::Event(event) => drop(self.events.insert(id, event.clone())),
+                StreamRecord::Other(_) => {}
+            }
+        }
+    }
+
+    fn remove(&mut self, channel: &Channel, id: &str) {
+        match channel {
+            Channel::Odds => drop(self.odds.remove(id)),
+            Channel::Scores => drop(self.scores.remove(id)),
+            Channel::Events => drop(self.events.remove(id)),
+            Channel::Other(_) => {}
+        }
+    }
+}
+
+/// An event of a stream.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum StreamEvent {
+    Hello(StreamHello),
+    Snapshot(StreamSnapshot),
+    Delta(StreamDelta),
+    Fresh(StreamFresh),
+    Reset(StreamReset),
+    /// An event that this version of the client does not know, with its data.
+    Other(String, String),
+}
+
+/// What belongs together: the events up to a cut.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Update {
+    /// The events since the cut before this one.
+    pub events: Vec<StreamEvent>,
+    /// Where the stream stands now.
+    pub cut: StreamCut,
+    /// The server could not go on from the last cursor: what was known is forgotten, and this is all there is.
+    pub reset: Option<ResetReason>,
+}
+
+/// The updates of a stream. It reconnects by itself and goes on from the last cut.
+pub struct Changes {
+    reader: Arc<Reader>,
+    target: String,
+    silence_max: Duration,
+    connection: Option<Connection>,
+    /// Events after the last cut. They come again where the connection is lost.
+    pending: Vec<StreamEvent>,
+    pending_bytes: usize,
+    cursor: Option<String>,
+    state: State,
+    lost: u32,
+    /// Before the next connection.
+    wait: Option<Duration>,
+    ended: bool,
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = format!("{}{}", self.reader.http.url, self.target);
+        text.debug_struct("Changes").field("url", &url).finish_non_exhaustive()
+    }
+}
+
+impl Changes {
+    /// What the stream adds up to, as of the last update.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The cursor of the last update: `since` of a later stream goes on from here.
+    pub fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+
+    /// Waits for the next update; `None` where the stream has ended. After an error it may be called again: a stream
+    /// that can go on does so from the last update.
+    pub async fn next(&mut self) -> Option<Result<Update>> {
+        while !self.ended {
+            match self.step().await {
+                Ok(None) => {}
+                Ok(Some(update)) => return Some(Ok(update)),
+                Err(error) => {
+                    self.disconnect();
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+
+    /// One event, or one connection.
+    async fn step(&mut self) -> Result<Option<Update>> {
+        let http = &self.reader.http;
+        let Some(connection) = &mut self.connection else {
+            if let Some(wait) = self.wait {
+                http.settings.clock.sleep(wait).await;
+                self.wait = None;
+            }
+            self.connection = Some(self.connect().await?);
+            return Ok(None);
+        };
+        let error = match connection.next(http, self.silence_max).await {
+            Ok(Some(block)) => return self.take(block),
+            Ok(None) => {
+                Error::new(ErrorCode::ConnectionFailed, "the stream ended without an event `end`")
+            }
+            Err(error) if *error.code() == ErrorCode::ConnectionFailed => error,
+            Err(error) => return Err(error),
+        };
+        let spread = 0.75 + http.settings.clock.random() / 2.0;
+        self.wait = Some(connection.retry.unwrap_or(backoff(self.lost)).mul_f64(spread));
+        self.lost += 1;
+        self.disconnect();
+        if self.lost < LOST_MAX {
+            return Ok(None);
+        }
+        self.lost = 0;
+        Err(error)
+    }
+
+    async fn connect(&self) -> Result<Connection> {
+        let mut headers =
+            HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
+        let cursor = self.cursor.as_deref().and_then(|cursor| HeaderValue::from_str(cursor).ok());
+        headers.extend(cursor.map(|cursor| (HeaderName::from_static("last-event-id"), cursor)));
+        let request = Request {
+            method: &Method::GET,
+            target: &self.target,
+            headers: &headers,
+            body: &[],
+            retried: &RETRIED,
+        };
+        Ok(Connection::new(self.reader.http.open(request).await?))
+    }
+
+    fn disconnect(&mut self) {
+        self.connection = None;
+        self.pending.clear();
+        self.pending_bytes = 0;
+    }
+
+    fn take(&mut self, block: Block) -> Result<Option<Update>> {
+        self.pending_bytes += block.data.len();
+        if self.pending_bytes > PENDING_BYTES_MAX {
+            let message = format!("a stream has more than {PENDING_BYTES_MAX} bytes without a cut");
+            return Err(Error::new(ErrorCode::UnexpectedResponse, message));
+        }
+        self.pending.push(match block.event.as_str() {
+            "hello" => StreamEvent::Hello(block.parse()?),
+            "snapshot" => StreamEvent::Snapshot(block.parse()?),
+            "delta" => StreamEvent::Delta(block.parse()?),
+            "fresh" => StreamEvent::Fresh(block.parse()?),
+            "reset" => StreamEvent::Reset(block.parse()?),
+            "cut" => return Ok(Some(self.cut(block.parse()?))),
+            "end" => return self.end(&block.parse()?),
+            _ => StreamEvent::Other(block.event, block.data),
+        });
+        Ok(None)
+    }
+
+    fn cut(&mut self, cut: StreamCut) -> Update {
+        let events = std::mem::take(&mut self.pending);
+        self.pending_bytes = 0;
+        self.lost = 0;
+        events.iter().for_each(|event| self.state.apply(event));
+        self.cursor = Some(cut.cursor.clone());
+        let reset = events.iter().rev().find_map(|event| match event {
+            StreamEvent::Reset(reset) => Some(reset.reason.clone()),
+            StreamEvent::Hello(_)
+            | StreamEvent::Snapshot(_)
+            | StreamEvent::Delta(_)
+            | StreamEvent::Fresh(_)
+            | StreamEvent::Other(..) => None,
+        });
+        Update { events, cut, reset }
+    }
+
+    fn end(&mut self, end: &StreamEnd) -> Result<Option<Update>> {
+        let wait = Duration::from_secs(end.retry_after_s);
+        self.disconnect();
+        self.wait = Some(wait);
+        match end.code.as_str() {
+            "done" => {
+                self.ended = true;
+                Ok(None)
+            }
+            "unavailable" | "maintenance" | "slow"
+                if wait <= self.reader.http.settings.max_wait =>
+            {
+                Ok(None)
+            }
+            code => {
+                self.ended = !matches!(code, "unavailable" | "maintenance" | "slow");
+                let retry_after = Some(wait.as_secs_f64());
+                let error = Error::new(ErrorCode::from(code), end.message.clone());
+                Err(error.with_retry_after(retry_after))
+            }
+        }
+    }
+}
