@@ -221,6 +221,9 @@ pub struct Reply {
 /// A body without an end of its own.
 pub trait StreamBody: std::fmt::Debug + Send {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+
+    /// The client is given up: it has not read for too long.
+    fn note_slow(&mut self) {}
 }
 
 pub type BodyStream = Box<dyn StreamBody>;

@@ -592,7 +592,9 @@ export interface paths {
                 mode?: components["parameters"]["mode"];
                 /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description `sources`: how fresh each bookmaker is, with each publication. `none`: nothing. */
+                /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+                until?: components["parameters"]["until"];
+                /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
                 /** @description Seconds without an event before a comment is sent. */
                 heartbeat?: components["parameters"]["heartbeat"];
@@ -1465,6 +1467,10 @@ export interface components {
             sport: string;
             /** @description The bookmakers of the selection. */
             sources: components["schemas"]["StreamSource"][];
+            /** @description With `freshness=records`: by the new `last_update`, the ids of the records that are the same otherwise. Records in a delta have theirs. */
+            touched?: {
+                [key: string]: string[];
+            };
         };
         /** @description How fresh a bookmaker's prices of a sport are. */
         StreamSource: {
@@ -1491,8 +1497,8 @@ export interface components {
         };
         /** @description The stream ends; the connection closes. */
         StreamEnd: {
-            /** @description Why, as an error code. */
-            code: string;
+            /** @description Why. `done`: `until` is reached. `slow`: the client does not read. Others are error codes. */
+            code: ("done" | "authentication_failed" | "forbidden" | "quota_exceeded" | "maintenance" | "unavailable" | "slow") | string;
             /** @description Why, for people. It may change. */
             message: string;
             /** @description When it makes sense to connect again. */
@@ -2123,8 +2129,13 @@ export interface components {
             status?: ("scheduled" | "live" | "final") | string;
             /** @description When changes are sent: with each publication. */
             mode?: "publication" | string;
-            /** @description `sources`: how fresh each bookmaker is, with each publication. `none`: nothing. */
-            freshness?: ("sources" | "none") | string;
+            /**
+             * Format: date-time
+             * @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier.
+             */
+            until?: string;
+            /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
+            freshness?: ("sources" | "records" | "none") | string;
             /** @description Seconds without an event before a comment is sent. */
             heartbeat?: number;
         };
@@ -2712,14 +2723,16 @@ export interface components {
         as_of: string;
         /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
         since: string;
+        /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+        until: string;
         /** @description Only these sports, comma-separated; all that the key covers when absent. */
         sports: string;
         /** @description What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when absent. */
         channels: string;
         /** @description When changes are sent: with each publication. */
         mode: "publication" | string;
-        /** @description `sources`: how fresh each bookmaker is, with each publication. `none`: nothing. */
-        freshness: ("sources" | "none") | string;
+        /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
+        freshness: ("sources" | "records" | "none") | string;
         /** @description Seconds without an event before a comment is sent. */
         heartbeat: number;
         /** @description Most records in the answer. */
@@ -2911,6 +2924,7 @@ export type ParameterMaxCost = components['parameters']['max_cost'];
 export type ParameterStake = components['parameters']['stake'];
 export type ParameterAsOf = components['parameters']['as_of'];
 export type ParameterSince = components['parameters']['since'];
+export type ParameterUntil = components['parameters']['until'];
 export type ParameterSports = components['parameters']['sports'];
 export type ParameterChannels = components['parameters']['channels'];
 export type ParameterMode = components['parameters']['mode'];
@@ -3849,7 +3863,9 @@ export interface operations {
                 mode?: components["parameters"]["mode"];
                 /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description `sources`: how fresh each bookmaker is, with each publication. `none`: nothing. */
+                /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+                until?: components["parameters"]["until"];
+                /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
                 /** @description Seconds without an event before a comment is sent. */
                 heartbeat?: components["parameters"]["heartbeat"];

@@ -327,6 +327,7 @@ pub(super) const ROWS: [Row; 25] = [
             Param::Status,
             Param::Mode,
             Param::Since,
+            Param::Until,
             Param::Freshness,
             Param::Heartbeat,
             Param::ApiKey,

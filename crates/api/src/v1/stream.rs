@@ -93,8 +93,9 @@ impl Admitted<'_> {
         if !handle.has_begun() {
             return Err(not_yet());
         }
-        let selection = Selection::new(world, params.lists.clone(), params.sources, self.api);
-        let selection = Arc::new(selection.ok_or_else(ApiError::internal)?);
+        let selection =
+            Arc::new(Selection::new(world, params.lists.clone(), params.freshness, self.api));
+        self.check_until(&params).await?;
         let (begin, reset) = self.begin(&params, &selection).await?;
         let slot = self.take_stream_slot()?;
         let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
@@ -111,7 +112,8 @@ impl Admitted<'_> {
         });
         let entry = Arc::clone(self.entry);
         let subscription = Subscription::new(self.api, entry, selection, begin, slot);
-        let subscription = subscription.saying(first, reset, params.heartbeat_s);
+        let subscription = subscription.saying(&first, reset, params.heartbeat_s);
+        let subscription = subscription.ending_at(params.until);
         let mut reply = Reply::new(200, "text/event-stream", "");
         reply.head.put("cache-control", "no-store");
         // nginx would hold events back.
@@ -144,6 +146,28 @@ impl Admitted<'_> {
         sports.sort_unstable_by_key(|sport| sport.index());
         sports.dedup();
         Ok(sports)
+    }
+
+    /// Refuses an end before the beginning, and one that history does not have.
+    async fn check_until(&self, params: &StreamParams) -> Result<(), ApiError> {
+        let Some(until) = params.until else { return Ok(()) };
+        let name = Param::Until.name();
+        match params.since {
+            Some(Since::Time(at)) if until < at => {
+                return Err(ApiError::param(name, "`until` is earlier than `since`"));
+            }
+            None if until < self.now && self.request.page.last_event_id.is_none() => {
+                let text = "`until` is in the past; say with `since` from when on";
+                return Err(ApiError::param(name, text));
+            }
+            Some(_) | None => {}
+        }
+        let handle = self.api.world(self.world());
+        if until < handle.published().snapshot.cut_at {
+            let past = handle.as_of(until, self.key_number()).await;
+            past.map_err(|error| refused(&error))?;
+        }
+        Ok(())
     }
 
     /// Where a stream begins, and why not where its client wanted.

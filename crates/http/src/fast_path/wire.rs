@@ -160,7 +160,10 @@ impl<S: Socket> Wire<S> {
                 let sent = poll_write_all(&mut self.stream, &mut part, context);
                 if sent.is_ready() { sent } else { self.poll_lost(counters, context) }
             });
-            if sent.await.is_err() {
+            if let Err(error) = sent.await {
+                if error.kind() == io::ErrorKind::TimedOut {
+                    stream.note_slow();
+                }
                 return;
             }
             let mut scrap = Vec::new();

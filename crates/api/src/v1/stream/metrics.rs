@@ -7,19 +7,20 @@ use domain::MetricsText;
 
 use super::Streams;
 use crate::metrics::seconds;
+use crate::v1::wire::stream::EndCode;
 
 /// Mode and transport: there is one of each.
 const LABELS: &str = "mode=\"publication\",transport=\"sse\"";
 
-/// How a stream ended: by a code that was sent, or by its client.
-const ENDS: [&str; 6] =
-    ["authentication_failed", "forbidden", "quota_exceeded", "maintenance", "unavailable", CLOSED];
-pub(super) const CLOSED: &str = "closed";
+/// How a stream ends that its client closes.
+const CLOSED: &str = "closed";
 
 #[derive(Debug, Default)]
 pub struct StreamMetrics {
     pub(super) opened: AtomicU64,
-    ended: [AtomicU64; ENDS.len()],
+    /// By the code that was sent.
+    ended: [AtomicU64; EndCode::ALL.len()],
+    closed: AtomicU64,
     pub(super) events: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) conflated: AtomicU64,
@@ -29,11 +30,11 @@ pub struct StreamMetrics {
 }
 
 impl StreamMetrics {
-    pub(super) fn note_end(&self, code: &str) {
-        let at = ENDS.iter().position(|own| *own == code);
-        if let Some(counter) = at.and_then(|at| self.ended.get(at)) {
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
+    /// Notes an end, by its code or by the client.
+    pub(super) fn note_end(&self, code: Option<EndCode>) {
+        let codes = EndCode::ALL.iter().zip(&self.ended);
+        let own = codes.filter(|(own, _)| Some(**own) == code).map(|(_, counter)| counter);
+        own.last().unwrap_or(&self.closed).fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes how long after a publication its last event was handed over.
@@ -74,9 +75,10 @@ impl Streams {
         page.family(
             name,
             "counter",
-            "Streams ended, by the code that was sent; `closed`: by the client.",
+            "Streams ended, by the code that was sent; `slow`: the client did not read; `closed`: by the client.",
         );
-        for (code, counter) in ENDS.iter().zip(&metrics.ended) {
+        let codes = EndCode::ALL.map(EndCode::key).into_iter().zip(&metrics.ended);
+        for (code, counter) in codes.chain([(CLOSED, &metrics.closed)]) {
             page.line(format_args!("{name}{{{LABELS},code=\"{code}\"}} {}", read(counter)));
         }
         let name = "linesman_stream_lag_seconds";
