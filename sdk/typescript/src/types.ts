@@ -605,7 +605,7 @@ export interface paths {
         };
         /**
          * Follow changes
-         * @description Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to a `cut` with a cursor to go on from. The filters are those of odds, scores and events. GET only. Needs `odds:read`.
+         * @description Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to a `cut` with a cursor to go on from. The filters are those of odds, scores and events. A request that asks for a WebSocket gets the same as text messages. GET only. Needs `odds:read`.
          */
         get: operations["get_stream"];
         put?: never;
@@ -1646,7 +1646,7 @@ export interface components {
             /** @description What went wrong. */
             error: {
                 /** @description For programs. */
-                code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
+                code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "upgrade_required" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
                 /** @description For people: what was wrong and what would be right. It may change. */
                 message: string;
                 /** @description The request's id, also in `x-request-id`. */
@@ -2475,6 +2475,24 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description `upgrade_required`: The WebSocket protocol is asked for in a version other than 13. */
+        UpgradeRequired: {
+            headers: {
+                "x-request-id": components["headers"]["x-request-id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "Sec-WebSocket-Version": components["headers"]["Sec-WebSocket-Version"];
+                "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                "x-requests-used": components["headers"]["x-requests-used"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /**
          * @description `rate_limited`: The key's rate limit is reached; retry after `Retry-After`.
          *
@@ -2772,6 +2790,8 @@ export interface components {
         Allow: string;
         /** @description How to authenticate. */
         "WWW-Authenticate": string;
+        /** @description The version that is spoken. */
+        "Sec-WebSocket-Version": string;
         /** @description Since when the query parameter `api_key` is deprecated (RFC 9745); only when the key came that way. */
         Deprecation: string;
         /** @description When the query parameter `api_key` ends (RFC 8594); only when the key came that way. */
@@ -2884,6 +2904,7 @@ export type ResponseCursorExpired = components['responses']['CursorExpired'];
 export type ResponseSportNotFoundOrEventNotFoundOrNotInHistoryOrNotFound = components['responses']['SportNotFoundOrEventNotFoundOrNotInHistoryOrNotFound'];
 export type ResponseRateLimited = components['responses']['RateLimited'];
 export type ResponseUnavailable = components['responses']['Unavailable'];
+export type ResponseUpgradeRequired = components['responses']['UpgradeRequired'];
 export type ResponseRateLimitedOrQuotaExceededOrTooManyStreams = components['responses']['RateLimitedOrQuotaExceededOrTooManyStreams'];
 export type ResponseOpenMethodNotAllowed = components['responses']['OpenMethodNotAllowed'];
 export type ResponseOpenTargetTooLong = components['responses']['OpenTargetTooLong'];
@@ -2947,6 +2968,7 @@ export type HeaderContentEncoding = components['headers']['Content-Encoding'];
 export type HeaderRetryAfter = components['headers']['Retry-After'];
 export type HeaderAllow = components['headers']['Allow'];
 export type HeaderWwwAuthenticate = components['headers']['WWW-Authenticate'];
+export type HeaderSecWebSocketVersion = components['headers']['Sec-WebSocket-Version'];
 export type HeaderDeprecation = components['headers']['Deprecation'];
 export type HeaderSunset = components['headers']['Sunset'];
 export type HeaderXPublishedAt = components['headers']['x-published-at'];
@@ -3899,6 +3921,7 @@ export interface operations {
             404: components["responses"]["SportNotFoundOrNotInHistoryOrNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             414: components["responses"]["TargetTooLong"];
+            426: components["responses"]["UpgradeRequired"];
             429: components["responses"]["RateLimitedOrQuotaExceededOrTooManyStreams"];
             431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];

@@ -11,7 +11,7 @@ use super::selection::Selection;
 use crate::answers::List;
 use crate::position::LogPlace;
 use crate::v1::wire::Delta;
-use crate::v1::wire::stream::{Event, Freshness, cut, deltas, fresh, snapshots};
+use crate::v1::wire::stream::{Event, Freshness, Transport, cut, deltas, fresh, snapshots};
 
 /// Small events go out together: a write for each would cost more than its bytes.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -66,7 +66,7 @@ impl Rendered {
         let has_changes = !events.is_empty();
         events.extend(freshness);
         events.push(cut(selection.cursor(to), to));
-        let chunks = together(events);
+        let chunks = together(events, selection.transport);
         let bytes = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         held.fetch_add(bytes, Ordering::Relaxed);
         Self {
@@ -91,11 +91,11 @@ impl Drop for Rendered {
     }
 }
 
-fn together(events: Vec<Event>) -> Vec<Chunk> {
+fn together(events: Vec<Event>, transport: Transport) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let (mut bytes, mut count) = (Vec::new(), 0);
     for event in events {
-        let event = event.encode();
+        let event = event.encode(transport);
         if count > 0 && bytes.len() + event.len() > CHUNK_BYTES {
             chunks.push(Chunk { bytes: std::mem::take(&mut bytes).into(), events: count });
             count = 0;

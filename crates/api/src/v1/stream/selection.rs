@@ -6,7 +6,7 @@ use market::Snapshot;
 use crate::answers::List;
 use crate::context::Api;
 use crate::position::{LogPlace, LogPosition, lists_check, place_of};
-use crate::v1::wire::stream::Freshness;
+use crate::v1::wire::stream::{Freshness, Transport};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Selection {
@@ -14,14 +14,22 @@ pub(super) struct Selection {
     /// By sport and then by channel, in the order in which they are sent.
     pub(super) lists: Vec<List>,
     pub(super) freshness: Freshness,
+    /// How its events are written.
+    pub(super) transport: Transport,
     /// What tells its cursors from those of others.
     pub(super) check: u32,
 }
 
 impl Selection {
-    pub(super) fn new(world: World, lists: Vec<List>, freshness: Freshness, api: &Api) -> Self {
+    pub(super) fn new(
+        world: World,
+        lists: Vec<List>,
+        freshness: Freshness,
+        transport: Transport,
+        api: &Api,
+    ) -> Self {
         let check = lists_check(lists.iter(), &api.catalogue);
-        Self { world, lists, freshness, check }
+        Self { world, lists, freshness, transport, check }
     }
 
     pub(super) fn place_of(&self, snapshot: &Snapshot) -> LogPlace {

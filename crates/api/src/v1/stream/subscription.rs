@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,10 +15,12 @@ use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WorldHandle};
 use http::StreamBody;
+use http::websocket::close_code;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::metrics::StreamMetrics;
 use super::render::{Chunk, Rendered};
 use super::selection::Selection;
 use super::shared::NotRendered;
@@ -59,12 +61,16 @@ struct End {
     message: Cow<'static, str>,
     retry_after_s: u32,
     retry_ms: Option<u32>,
+    /// How it closes a WebSocket.
+    close_code: u16,
 }
 
 impl From<ApiError> for End {
     fn from(error: ApiError) -> Self {
+        let code = EndCode::of(error.code);
         Self {
-            code: EndCode::of(error.code),
+            code,
+            close_code: code.close_code(),
             retry_after_s: error.retry_after_s.unwrap_or(RETRY_AFTER_S),
             message: error.message,
             retry_ms: None,
@@ -73,9 +79,17 @@ impl From<ApiError> for End {
 }
 
 impl End {
+    fn now(code: EndCode, message: &'static str) -> Self {
+        let (message, close_code) = (message.into(), code.close_code());
+        Self { code, message, retry_after_s: 0, retry_ms: None, close_code }
+    }
+
     fn done() -> Self {
-        let message = "the stream has come to `until`".into();
-        Self { code: EndCode::Done, message, retry_after_s: 0, retry_ms: None }
+        Self::now(EndCode::Done, "the stream has come to `until`")
+    }
+
+    fn slow() -> Self {
+        Self::now(EndCode::Slow, "no ping was answered; connect again and go on from the last cut")
     }
 }
 
@@ -118,8 +132,10 @@ pub(super) struct Subscription {
     stopping: watch::Receiver<bool>,
     /// How it ended, where that was said.
     ended: Option<EndCode>,
-    /// Set where its client was given up, because it did not read.
-    slow: Arc<AtomicBool>,
+    /// Whether its client is given up, because it does not read.
+    slow: watch::Receiver<bool>,
+    /// The other end of that, until it is with what polls the stream.
+    slow_sender: Option<watch::Sender<bool>>,
     _slot: StreamSlot,
 }
 
@@ -132,8 +148,9 @@ impl Subscription {
         slot: StreamSlot,
     ) -> Self {
         let handle = api.world(selection.world);
+        let (slow_sender, slow) = watch::channel(false);
         Self {
-            number: api.streams.metrics.opened.fetch_add(1, Ordering::Relaxed),
+            number: api.streams.metrics(selection.transport).note_begin(),
             publications: handle.publications(),
             endings: api.accounts.endings(),
             stopping: api.server.stopping(),
@@ -150,7 +167,8 @@ impl Subscription {
             later_since: None,
             sent_at: Instant::now(),
             ended: None,
-            slow: Arc::default(),
+            slow,
+            slow_sender: Some(slow_sender),
             _slot: slot,
         }
     }
@@ -158,7 +176,7 @@ impl Subscription {
     /// With its first event, and why it does not begin where its client wanted.
     pub(super) fn saying(mut self, hello: &Event, reset: Option<Reset>, heartbeat_s: u32) -> Self {
         self.heartbeat_s = heartbeat_s;
-        self.first.push_back(hello.encode().into());
+        self.first.push_back(hello.encode(self.selection.transport).into());
         if let Some(reason) = reset {
             self.note_reset(reason);
         }
@@ -170,8 +188,8 @@ impl Subscription {
         self
     }
 
-    pub(super) fn into_stream(self) -> EventStream {
-        let slow = Arc::clone(&self.slow);
+    pub(super) fn into_stream(mut self) -> EventStream {
+        let slow = self.slow_sender.take();
         EventStream { next: Some(Box::pin(self.advance())), slow }
     }
 
@@ -207,7 +225,7 @@ impl Subscription {
             };
             if matches!(wait, Woken::Heartbeat) {
                 self.check()?;
-                return Ok(wire::heartbeat(self.heartbeat_s));
+                return Ok(self.selection.transport.heartbeat(self.heartbeat_s));
             }
         }
     }
@@ -215,12 +233,16 @@ impl Subscription {
     /// Whether anything may still be sent.
     fn check(&mut self) -> Result<(), End> {
         let now = self.api.clock.now();
+        if *self.slow.borrow() {
+            return Err(End::slow());
+        }
         if *self.stopping.borrow() {
             let text = "this node stops; connect again and go on from the last cut";
             // Not all at once.
             let retry_ms = self.number.wrapping_mul(STOP_RETRY_MS_STEP) % STOP_RETRY_MS_MAX;
             let retry_ms = u32::try_from(retry_ms).ok();
-            return Err(End { retry_ms, ..ApiError::unavailable(text).into() });
+            let close_code = close_code::GOING_AWAY;
+            return Err(End { retry_ms, close_code, ..ApiError::unavailable(text).into() });
         }
         if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance() {
             return Err(closed(retry_after_s).into());
@@ -253,7 +275,7 @@ impl Subscription {
             self.outgoing = None;
             self.begin = Begin::At(rendered.to);
             self.begun = true;
-            let metrics = &self.api.streams.metrics;
+            let metrics = self.metrics();
             metrics.note_lag(self.api.clock.now().since(rendered.cut_at));
             metrics.conflated.fetch_add(u64::from(rendered.conflated), Ordering::Relaxed);
         }
@@ -368,27 +390,35 @@ impl Subscription {
             _ = self.publications.changed() => Woken::Changed,
             _ = self.endings.changed() => Woken::Changed,
             _ = self.stopping.changed() => Woken::Changed,
+            _ = self.slow.changed() => Woken::Changed,
             () = tokio::time::sleep_until(until) => {
                 if until == heartbeat { Woken::Heartbeat } else { Woken::Changed }
             }
         }
     }
 
+    fn metrics(&self) -> &StreamMetrics {
+        self.api.streams.metrics(self.selection.transport)
+    }
+
     fn note_reset(&mut self, reason: Reset) {
-        self.first.push_back(wire::reset(reason).encode().into());
-        self.api.streams.metrics.resets.fetch_add(1, Ordering::Relaxed);
+        self.first.push_back(wire::reset(reason).encode(self.selection.transport).into());
+        self.metrics().resets.fetch_add(1, Ordering::Relaxed);
     }
 
     fn note(&self, bytes: &Bytes, events: u32) {
-        let metrics = &self.api.streams.metrics;
+        let metrics = self.metrics();
         metrics.events.fetch_add(events.into(), Ordering::Relaxed);
         metrics.bytes.fetch_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// The last event.
-    fn finish(&mut self, End { code, message, retry_after_s, retry_ms }: End) -> Bytes {
+    fn finish(&mut self, End { code, message, retry_after_s, retry_ms, close_code }: End) -> Bytes {
         self.ended = Some(code);
-        let bytes = wire::end(code, &message, retry_after_s, retry_ms).encode().into();
+        let transport = self.selection.transport;
+        let mut bytes = wire::end(code, &message, retry_after_s, retry_ms).encode(transport);
+        bytes.extend(transport.closing(close_code));
+        let bytes = bytes.into();
         self.note(&bytes, 1);
         bytes
     }
@@ -412,7 +442,7 @@ type Next = Pin<Box<dyn Future<Output = (Subscription, Option<Bytes>)> + Send>>;
 /// A stream as a connection sends it; nothing after its end.
 pub(super) struct EventStream {
     next: Option<Next>,
-    slow: Arc<AtomicBool>,
+    slow: Option<watch::Sender<bool>>,
 }
 
 impl StreamBody for EventStream {
@@ -427,7 +457,9 @@ impl StreamBody for EventStream {
     }
 
     fn note_slow(&mut self) {
-        self.slow.store(true, Ordering::Relaxed);
+        if let Some(slow) = &self.slow {
+            slow.send_replace(true);
+        }
     }
 }
 
@@ -439,7 +471,7 @@ impl fmt::Debug for EventStream {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let slow = self.slow.load(Ordering::Relaxed).then_some(EndCode::Slow);
-        self.api.streams.metrics.note_end(self.ended.or(slow));
+        let slow = self.slow.borrow().then_some(EndCode::Slow);
+        self.metrics().note_end(self.ended.or(slow));
     }
 }

@@ -6,10 +6,11 @@ mod event;
 use std::collections::BTreeMap;
 
 use domain::{RecordId, SportId, Timestamp};
+use http::websocket::close_code;
 use market::{OddsSelection, Snapshot};
 use serde_json::json;
 
-pub(crate) use self::event::{Event, heartbeat};
+pub(crate) use self::event::{Event, Transport};
 use super::delta::Delta;
 use crate::answers::List;
 use crate::error::ErrorCode;
@@ -174,6 +175,18 @@ impl EndCode {
             Self::Maintenance => ErrorCode::Maintenance.slug(),
             Self::Unavailable => ErrorCode::Unavailable.slug(),
             Self::Slow => "slow",
+        }
+    }
+
+    /// How it closes a WebSocket.
+    pub(crate) const fn close_code(self) -> u16 {
+        match self {
+            Self::Done => close_code::NORMAL,
+            Self::AuthenticationFailed => 4401,
+            Self::Forbidden => 4403,
+            Self::QuotaExceeded => 4429,
+            Self::Maintenance | Self::Unavailable => 4503,
+            Self::Slow => 4408,
         }
     }
 

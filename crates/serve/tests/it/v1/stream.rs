@@ -2,6 +2,7 @@
 
 mod client;
 mod ends;
+mod websocket;
 
 use std::time::{Duration, Instant};
 
