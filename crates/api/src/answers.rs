@@ -5,21 +5,23 @@
 
 mod answer_cache;
 mod fragment_cache;
+mod list;
 
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use domain::{EventId, Format, SportId, Timestamp};
+use market::BoutSelection;
 use market::analysis::AnalysisSelection;
 use market::coverage::{CoverageSelection, ExplainSelection};
-use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use xxhash_rust::xxh3::xxh3_128;
 
 use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
 pub(crate) use answer_cache::{Answers, Figures, Missing, Ready};
 pub(crate) use fragment_cache::{Fragment, FragmentCache, SportFragments};
+pub(crate) use list::List;
 
 use crate::v4::selection::Selection;
 
@@ -28,16 +30,14 @@ use crate::v4::selection::Selection;
 pub enum Selector {
     Sports,
     Books,
-    Odds(OddsSelection, Format),
+    List(List),
     Bouts(BoutSelection, Format),
-    Scores(ScoreSelection),
-    Events(EventSelection),
     Event(SportId, EventId),
     Coverage(CoverageSelection),
     Explain(ExplainSelection),
     Analysis(Box<AnalysisSelection>, Format),
-    /// What changed in a selection since a position.
-    Delta(Box<Selector>, (u64, u32)),
+    /// What changed in a list since a position.
+    Delta(Box<List>, (u64, u32)),
     /// A selection as a table.
     Csv(Box<Selector>),
     V4(Selection),
@@ -48,12 +48,11 @@ impl Selector {
     pub(crate) fn is_slow(&self) -> bool {
         match self {
             Self::Analysis(..) | Self::Csv(_) => true,
-            Self::Events(events) => events.name.is_some(),
+            Self::List(List::Events(events)) => events.name.is_some(),
             Self::Sports
             | Self::Books
-            | Self::Odds(..)
+            | Self::List(List::Odds(..) | List::Scores(_))
             | Self::Bouts(..)
-            | Self::Scores(_)
             | Self::Event(..)
             | Self::Coverage(_)
             | Self::Explain(_)
@@ -68,18 +67,12 @@ impl Selector {
             Self::Sports | Self::Books | Self::Event(..) | Self::Coverage(_) | Self::Explain(_) => {
                 None
             }
-            Self::Odds(odds, _) => odds.events.as_ref(),
             Self::Bouts(bouts, _) => bouts.events.as_ref(),
-            Self::Scores(scores) => scores.events.as_ref(),
-            Self::Events(events) => {
-                let name = events.name.as_ref().map_or(0, |name| name.as_str().len());
-                return name + events.events.as_ref().map_or(0, |events| size_of_val(&**events));
-            }
             Self::Analysis(analysis, _) => analysis.filter().events.as_ref(),
             Self::V4(selection) => selection.events.as_ref(),
-            Self::Delta(selector, _) | Self::Csv(selector) => {
-                return size_of::<Self>() + selector.list_bytes();
-            }
+            Self::List(list) => return list.bytes(),
+            Self::Delta(list, _) => return size_of::<List>() + list.bytes(),
+            Self::Csv(selector) => return size_of::<Self>() + selector.list_bytes(),
         };
         events.map_or(0, |events| size_of_val(&**events))
     }

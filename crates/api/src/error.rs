@@ -24,6 +24,7 @@ pub enum ErrorCode {
     BodyTooLarge,
     TargetTooLong,
     HeadTooLarge,
+    UpgradeRequired,
     RateLimited,
     QuotaExceeded,
     TooManyStreams,
@@ -33,7 +34,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::InvalidParameter,
         Self::InvalidBody,
         Self::AuthenticationFailed,
@@ -48,6 +49,7 @@ impl ErrorCode {
         Self::BodyTooLarge,
         Self::TargetTooLong,
         Self::HeadTooLarge,
+        Self::UpgradeRequired,
         Self::RateLimited,
         Self::QuotaExceeded,
         Self::TooManyStreams,
@@ -67,6 +69,7 @@ impl ErrorCode {
             Self::CursorExpired => 410,
             Self::BodyTooLarge => 413,
             Self::TargetTooLong => 414,
+            Self::UpgradeRequired => 426,
             Self::HeadTooLarge => 431,
             Self::RateLimited | Self::QuotaExceeded | Self::TooManyStreams => 429,
             Self::Internal => 500,
@@ -88,6 +91,7 @@ impl ErrorCode {
             Self::FeedPaused => "feed_paused",
             Self::CursorExpired => "cursor_expired",
             Self::BodyTooLarge | Self::TargetTooLong | Self::HeadTooLarge => "request_too_large",
+            Self::UpgradeRequired => "upgrade_required",
             Self::RateLimited => "rate_limited",
             Self::QuotaExceeded => "quota_exceeded",
             Self::TooManyStreams => "too_many_streams",
@@ -131,6 +135,9 @@ impl ErrorCode {
             Self::BodyTooLarge => "The body is larger than the door takes.",
             Self::TargetTooLong => "The path and query are longer than 8 KiB.",
             Self::HeadTooLarge => "The request's headers are larger than 16 KiB or more than 64.",
+            Self::UpgradeRequired => {
+                "The WebSocket protocol is asked for in a version other than 13."
+            }
             Self::RateLimited => "The key's rate limit is reached; retry after `Retry-After`.",
             Self::QuotaExceeded => {
                 "The key's quota for the day or month is reached; `message` says which."
@@ -213,6 +220,10 @@ impl ApiError {
         }
         if let Some(allow) = self.allow {
             head.put("allow", allow);
+        }
+        if self.code == ErrorCode::UpgradeRequired {
+            head.put("upgrade", "websocket");
+            head.put("sec-websocket-version", http::websocket::VERSION);
         }
         if let Some(challenge) = self.challenge {
             head.put("www-authenticate", challenge);

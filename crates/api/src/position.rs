@@ -12,7 +12,7 @@ use market::Snapshot;
 use market::select::{EventIds, NamePrefix};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::answers::Selector;
+use crate::answers::List;
 
 /// First byte of every cursor of this kind, so that its form can change.
 const VERSION: u8 = 0x41;
@@ -31,11 +31,12 @@ pub(crate) struct LogPosition {
 }
 
 impl LogPosition {
-    /// The position of a publication, for a selection.
-    pub(crate) fn of(world: World, snapshot: &Snapshot, selector: &Selector) -> Option<Self> {
-        let selection = selection_check(selector, snapshot.catalogue())?;
+    /// The position of a publication, for a list.
+    pub(crate) fn of(world: World, snapshot: &Snapshot, list: &List) -> Self {
+        let text = list_text(list, snapshot.catalogue());
+        let selection = low_half(xxh3_64(text.as_bytes()));
         let (at, check) = place_of(world, snapshot);
-        Some(Self { world, at, check, selection })
+        Self { world, at, check, selection }
     }
 
     pub(crate) fn encode(&self) -> String {
@@ -101,37 +102,28 @@ fn publication_check(snapshot: &Snapshot) -> u32 {
 }
 
 /// Tells selections of several lists apart. Of one list it is the list's own, so that its cursors are good for both.
-pub(crate) fn lists_check<'a>(
-    selectors: impl Iterator<Item = &'a Selector>,
-    catalogue: &Catalogue,
-) -> Option<u32> {
-    let texts: Option<Vec<String>> =
-        selectors.map(|selector| selection_text(selector, catalogue)).collect();
-    texts.map(|texts| low_half(xxh3_64(texts.join("\n").as_bytes())))
+pub(crate) fn lists_check<'a>(lists: impl Iterator<Item = &'a List>, catalogue: &Catalogue) -> u32 {
+    let texts: Vec<String> = lists.map(|list| list_text(list, catalogue)).collect();
+    low_half(xxh3_64(texts.join("\n").as_bytes()))
 }
 
-/// Tells selections apart, whatever page of them is asked for; `None` where positions mean nothing.
-fn selection_check(selector: &Selector, catalogue: &Catalogue) -> Option<u32> {
-    selection_text(selector, catalogue).map(|text| low_half(xxh3_64(text.as_bytes())))
-}
-
-/// A selection in keys, which are the same in every program: which rows, not how many of them.
-fn selection_text(selector: &Selector, catalogue: &Catalogue) -> Option<String> {
+/// A list in keys, which are the same in every program: which rows, not how many of them.
+fn list_text(list: &List, catalogue: &Catalogue) -> String {
     let mut text = SelectionText(String::new(), catalogue);
-    match selector {
-        Selector::Odds(odds, format) => {
+    match list {
+        List::Odds(odds, format) => {
             text.begin("odds", odds.sport);
             text.bookmakers(&odds.bookmakers);
             text.field("market", odds.market.map(domain::Market::key));
             text.events(&odds.events);
             text.field("format", Some(format.key()));
         }
-        Selector::Scores(scores) => {
+        List::Scores(scores) => {
             text.begin("scores", scores.sport);
             text.field("status", scores.status.map(Status::key));
             text.events(&scores.events);
         }
-        Selector::Events(events) => {
+        List::Events(events) => {
             text.begin("events", events.sport);
             text.field("status", events.status.map(Status::key));
             text.events(&events.events);
@@ -139,18 +131,8 @@ fn selection_text(selector: &Selector, catalogue: &Catalogue) -> Option<String> 
             text.field("to", events.to.map(Timestamp::as_millis));
             text.field("name", events.name.as_ref().map(NamePrefix::as_str));
         }
-        Selector::Sports
-        | Selector::Books
-        | Selector::Bouts(..)
-        | Selector::Event(..)
-        | Selector::Coverage(_)
-        | Selector::Explain(_)
-        | Selector::Analysis(..)
-        | Selector::Delta(..)
-        | Selector::Csv(_)
-        | Selector::V4(_) => return None,
     }
-    Some(text.0)
+    text.0
 }
 
 struct SelectionText<'a>(String, &'a Catalogue);
@@ -225,9 +207,8 @@ mod tests {
             limit: 7,
             after: None,
         };
-        let text = |odds: &OddsSelection, format| {
-            selection_text(&Selector::Odds(odds.clone(), format), &catalogue).unwrap()
-        };
+        let text =
+            |odds: &OddsSelection, format| list_text(&List::Odds(odds.clone(), format), &catalogue);
         let id = EventId::from_number(5);
         let expected = format!(
             "odds sport=mma bookmakers=fanduel market=moneyline events={id} format=american"

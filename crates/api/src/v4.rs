@@ -374,10 +374,8 @@ fn sport_of(selector: &Selector) -> Option<&SportFilter> {
         Selector::V4(selection) => Some(&selection.sport),
         Selector::Sports
         | Selector::Books
-        | Selector::Odds(..)
+        | Selector::List(_)
         | Selector::Bouts(..)
-        | Selector::Scores(_)
-        | Selector::Events(_)
         | Selector::Event(..)
         | Selector::Analysis(..)
         | Selector::Delta(..)

@@ -163,7 +163,8 @@ async fn answer_unusual<S: Socket, T: Service>(
     let (peer, at, counters) = (connection.peer, connection.now, &service.server().counters);
     let mut body = Incoming::new(&mut wire, rest, framing, expects);
     let mut reply = peer.serve(service.answer_with_body(&request, connection, &mut body)).await;
-    if let Some(stream) = reply.stream.take() {
+    if let Some(mut stream) = reply.stream.take() {
+        stream.receive(&body.into_rest());
         wire.send_stream(reply, at, stream, counters).await;
         return None;
     }

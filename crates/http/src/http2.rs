@@ -131,7 +131,10 @@ async fn drive<C: Future>(
             });
             match late {
                 None if leaves || !(stops && waits.was_asked()) => return Poll::Pending,
-                Some(late) if leaves || late != Late::Idle => return Poll::Ready(Err(late)),
+                Some(late) if leaves || late != Late::Idle => {
+                    waits.note_late(late);
+                    return Poll::Ready(Err(late));
+                }
                 // What is under way ends, and what comes meanwhile is answered, before hyper closes.
                 None | Some(_) => {
                     leaves = true;

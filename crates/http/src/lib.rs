@@ -22,6 +22,7 @@ mod service;
 mod slots;
 mod timeout;
 mod unread;
+pub mod websocket;
 
 pub use date::http_date;
 pub use encoding::Encoding;
@@ -33,7 +34,7 @@ pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
 pub use reply::{Body, BodyStream, Head, Line, Reply, StreamBody};
 pub use request::{
     FAULT_HEADER, HEAD_BYTES_MAX, HEADERS_MAX, Method, PageHeaders, Request, STREAM_PATH,
-    SingleHeader, TARGET_BYTES_MAX, cut, parts,
+    SingleHeader, TARGET_BYTES_MAX, WebSocketHeaders, cut, parts,
 };
 pub use request_id::{RequestId, RequestIds};
 pub use sendfile::{BodyFile, FILE_BODY_BYTES_MIN, FileBody};

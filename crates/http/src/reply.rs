@@ -221,6 +221,12 @@ pub struct Reply {
 /// A body without an end of its own.
 pub trait StreamBody: std::fmt::Debug + Send {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+
+    /// The client has sent something, which most have no use for.
+    fn receive(&mut self, _bytes: &[u8]) {}
+
+    /// The client is given up: it has not read for too long.
+    fn note_slow(&mut self) {}
 }
 
 pub type BodyStream = Box<dyn StreamBody>;
@@ -257,9 +263,13 @@ impl Reply {
     }
 }
 
+/// The status of a connection that is another protocol's from here on.
+pub(crate) const SWITCHES: u16 = 101;
+
 /// How HTTP/1.1 begins an answer.
 pub(crate) const fn status_line(status: u16) -> &'static str {
     match status {
+        SWITCHES => "HTTP/1.1 101 Switching Protocols\r\n",
         200 => "HTTP/1.1 200 OK\r\n",
         204 => "HTTP/1.1 204 No Content\r\n",
         303 => "HTTP/1.1 303 See Other\r\n",
@@ -273,6 +283,7 @@ pub(crate) const fn status_line(status: u16) -> &'static str {
         410 => "HTTP/1.1 410 Gone\r\n",
         413 => "HTTP/1.1 413 Content Too Large\r\n",
         414 => "HTTP/1.1 414 URI Too Long\r\n",
+        426 => "HTTP/1.1 426 Upgrade Required\r\n",
         429 => "HTTP/1.1 429 Too Many Requests\r\n",
         422 => "HTTP/1.1 422 Unprocessable Content\r\n",
         431 => "HTTP/1.1 431 Request Header Fields Too Large\r\n",

@@ -120,11 +120,46 @@ pub struct PageHeaders<'a> {
     pub host: Option<&'a [u8]>,
     pub origin: Option<&'a [u8]>,
     pub fetch_site: Option<&'a [u8]>,
+    /// What a client of a stream sends that wants a WebSocket.
+    pub websocket: WebSocketHeaders<'a>,
     /// What a client saw last that watches a board or follows a stream.
     pub last_event_id: Option<&'a [u8]>,
     /// Whom a proxy has the request from; believed only as far as [`crate::Proxies`] says.
     pub forwarded_for: Option<Cow<'a, [u8]>>,
     pub forwarded: Option<Cow<'a, [u8]>>,
+}
+
+/// What asks for a WebSocket (RFC 6455, 4.1), with HTTP/1.1 only.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WebSocketHeaders<'a> {
+    /// The connection is to be another protocol's.
+    pub(crate) upgrades: bool,
+    /// That protocol is this one.
+    is_named: bool,
+    pub key: SingleHeader<'a>,
+    pub version: SingleHeader<'a>,
+}
+
+impl<'a> WebSocketHeaders<'a> {
+    pub fn is_asked_for(&self) -> bool {
+        self.upgrades && self.is_named
+    }
+
+    fn header(&mut self, name: &str, value: &'a [u8]) {
+        if name.eq_ignore_ascii_case("upgrade") {
+            self.is_named |= has_word(value, "websocket");
+        } else if name.eq_ignore_ascii_case("sec-websocket-key") {
+            self.key.set(value);
+        } else if name.eq_ignore_ascii_case("sec-websocket-version") {
+            self.version.set(value);
+        }
+    }
+}
+
+/// Whether a list of words has one, whatever its case.
+pub(crate) fn has_word(list: &[u8], word: &str) -> bool {
+    let mut words = list.split(|byte| *byte == b',');
+    words.any(|one| one.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
 }
 
 impl fmt::Debug for PageHeaders<'_> {
@@ -205,7 +240,8 @@ impl<'a> Request<'a> {
             Kind::ApiOfBrowsers if name.eq_ignore_ascii_case("origin") => {
                 self.page.origin = Some(value);
             }
-            Kind::Api | Kind::Stream | Kind::ApiOfBrowsers => {}
+            Kind::Stream => self.page.websocket.header(name, value),
+            Kind::Api | Kind::ApiOfBrowsers => {}
             Kind::Page => self.page.header(name, value),
         }
     }

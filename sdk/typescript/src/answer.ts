@@ -26,6 +26,7 @@ const TYPES: Readonly<Record<string, typeof LinesmanError>> = {
   feed_paused: errors.FeedPaused,
   cursor_expired: errors.CursorExpired,
   too_many_streams: errors.TooManyStreams,
+  upgrade_required: errors.UpgradeRequired,
   request_too_large: errors.RequestTooLarge,
   rate_limited: errors.RateLimited,
   quota_exceeded: errors.QuotaExceeded,

@@ -50,6 +50,7 @@ export class CursorExpired extends LinesmanError {}
 export class RequestTooLarge extends LinesmanError {}
 export class RateLimited extends LinesmanError {}
 export class TooManyStreams extends LinesmanError {}
+export class UpgradeRequired extends LinesmanError {}
 export class QuotaExceeded extends LinesmanError {}
 export class Internal extends LinesmanError {}
 export class Maintenance extends LinesmanError {}

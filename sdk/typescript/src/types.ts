@@ -592,7 +592,9 @@ export interface paths {
                 mode?: components["parameters"]["mode"];
                 /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description `sources`: how fresh each bookmaker is, with each publication. `none`: nothing. */
+                /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+                until?: components["parameters"]["until"];
+                /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
                 /** @description Seconds without an event before a comment is sent. */
                 heartbeat?: components["parameters"]["heartbeat"];
@@ -603,7 +605,7 @@ export interface paths {
         };
         /**
          * Follow changes
-         * @description Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to a `cut` with a cursor to go on from. The filters are those of odds, scores and events. GET only. Needs `odds:read`.
+         * @description Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to a `cut` with a cursor to go on from. The filters are those of odds, scores and events. A request that asks for a WebSocket gets the same as text messages. GET only. Needs `odds:read`.
          */
         get: operations["get_stream"];
         put?: never;
@@ -1465,6 +1467,10 @@ export interface components {
             sport: string;
             /** @description The bookmakers of the selection. */
             sources: components["schemas"]["StreamSource"][];
+            /** @description With `freshness=records`: by the new `last_update`, the ids of the records that are the same otherwise. Records in a delta have theirs. */
+            touched?: {
+                [key: string]: string[];
+            };
         };
         /** @description How fresh a bookmaker's prices of a sport are. */
         StreamSource: {
@@ -1491,8 +1497,8 @@ export interface components {
         };
         /** @description The stream ends; the connection closes. */
         StreamEnd: {
-            /** @description Why, as an error code. */
-            code: string;
+            /** @description Why. `done`: `until` is reached. `slow`: the client does not read. Others are error codes. */
+            code: ("done" | "authentication_failed" | "forbidden" | "quota_exceeded" | "maintenance" | "unavailable" | "slow") | string;
             /** @description Why, for people. It may change. */
             message: string;
             /** @description When it makes sense to connect again. */
@@ -1640,7 +1646,7 @@ export interface components {
             /** @description What went wrong. */
             error: {
                 /** @description For programs. */
-                code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
+                code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "upgrade_required" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
                 /** @description For people: what was wrong and what would be right. It may change. */
                 message: string;
                 /** @description The request's id, also in `x-request-id`. */
@@ -2123,8 +2129,13 @@ export interface components {
             status?: ("scheduled" | "live" | "final") | string;
             /** @description When changes are sent: with each publication. */
             mode?: "publication" | string;
-            /** @description `sources`: how fresh each bookmaker is, with each publication. `none`: nothing. */
-            freshness?: ("sources" | "none") | string;
+            /**
+             * Format: date-time
+             * @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier.
+             */
+            until?: string;
+            /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
+            freshness?: ("sources" | "records" | "none") | string;
             /** @description Seconds without an event before a comment is sent. */
             heartbeat?: number;
         };
@@ -2464,6 +2475,24 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description `upgrade_required`: The WebSocket protocol is asked for in a version other than 13. */
+        UpgradeRequired: {
+            headers: {
+                "x-request-id": components["headers"]["x-request-id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "Sec-WebSocket-Version": components["headers"]["Sec-WebSocket-Version"];
+                "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                "x-requests-used": components["headers"]["x-requests-used"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /**
          * @description `rate_limited`: The key's rate limit is reached; retry after `Retry-After`.
          *
@@ -2712,14 +2741,16 @@ export interface components {
         as_of: string;
         /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
         since: string;
+        /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+        until: string;
         /** @description Only these sports, comma-separated; all that the key covers when absent. */
         sports: string;
         /** @description What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when absent. */
         channels: string;
         /** @description When changes are sent: with each publication. */
         mode: "publication" | string;
-        /** @description `sources`: how fresh each bookmaker is, with each publication. `none`: nothing. */
-        freshness: ("sources" | "none") | string;
+        /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
+        freshness: ("sources" | "records" | "none") | string;
         /** @description Seconds without an event before a comment is sent. */
         heartbeat: number;
         /** @description Most records in the answer. */
@@ -2759,6 +2790,8 @@ export interface components {
         Allow: string;
         /** @description How to authenticate. */
         "WWW-Authenticate": string;
+        /** @description The version that is spoken. */
+        "Sec-WebSocket-Version": string;
         /** @description Since when the query parameter `api_key` is deprecated (RFC 9745); only when the key came that way. */
         Deprecation: string;
         /** @description When the query parameter `api_key` ends (RFC 8594); only when the key came that way. */
@@ -2871,6 +2904,7 @@ export type ResponseCursorExpired = components['responses']['CursorExpired'];
 export type ResponseSportNotFoundOrEventNotFoundOrNotInHistoryOrNotFound = components['responses']['SportNotFoundOrEventNotFoundOrNotInHistoryOrNotFound'];
 export type ResponseRateLimited = components['responses']['RateLimited'];
 export type ResponseUnavailable = components['responses']['Unavailable'];
+export type ResponseUpgradeRequired = components['responses']['UpgradeRequired'];
 export type ResponseRateLimitedOrQuotaExceededOrTooManyStreams = components['responses']['RateLimitedOrQuotaExceededOrTooManyStreams'];
 export type ResponseOpenMethodNotAllowed = components['responses']['OpenMethodNotAllowed'];
 export type ResponseOpenTargetTooLong = components['responses']['OpenTargetTooLong'];
@@ -2911,6 +2945,7 @@ export type ParameterMaxCost = components['parameters']['max_cost'];
 export type ParameterStake = components['parameters']['stake'];
 export type ParameterAsOf = components['parameters']['as_of'];
 export type ParameterSince = components['parameters']['since'];
+export type ParameterUntil = components['parameters']['until'];
 export type ParameterSports = components['parameters']['sports'];
 export type ParameterChannels = components['parameters']['channels'];
 export type ParameterMode = components['parameters']['mode'];
@@ -2933,6 +2968,7 @@ export type HeaderContentEncoding = components['headers']['Content-Encoding'];
 export type HeaderRetryAfter = components['headers']['Retry-After'];
 export type HeaderAllow = components['headers']['Allow'];
 export type HeaderWwwAuthenticate = components['headers']['WWW-Authenticate'];
+export type HeaderSecWebSocketVersion = components['headers']['Sec-WebSocket-Version'];
 export type HeaderDeprecation = components['headers']['Deprecation'];
 export type HeaderSunset = components['headers']['Sunset'];
 export type HeaderXPublishedAt = components['headers']['x-published-at'];
@@ -3849,7 +3885,9 @@ export interface operations {
                 mode?: components["parameters"]["mode"];
                 /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description `sources`: how fresh each bookmaker is, with each publication. `none`: nothing. */
+                /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+                until?: components["parameters"]["until"];
+                /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
                 /** @description Seconds without an event before a comment is sent. */
                 heartbeat?: components["parameters"]["heartbeat"];
@@ -3883,6 +3921,7 @@ export interface operations {
             404: components["responses"]["SportNotFoundOrNotInHistoryOrNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             414: components["responses"]["TargetTooLong"];
+            426: components["responses"]["UpgradeRequired"];
             429: components["responses"]["RateLimitedOrQuotaExceededOrTooManyStreams"];
             431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];

@@ -1,5 +1,5 @@
 //! Clients generated from `openapi.json` with the usual tools work against the running service, and a linter has
-//! nothing to say about the document. The programs are in `e2e/clients`.
+//! nothing to say about the document; public clients of streams work, too. The programs are in `e2e/clients`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use shell::repository::Repository;
 
 use crate::packages;
 use crate::schemathesis::{Server, make_key, with_data};
+use crate::stream_clients::stream_clients;
 
 /// Those of TypeScript are in `e2e/clients/package.json`.
 const PACKAGE: &str = "openapi-python-client==0.29.1";
@@ -48,7 +49,8 @@ pub(crate) fn clients(repository: &Repository) -> Result<()> {
         .context("cannot copy check.py")?;
     let mut python = shell::command(generator.with_file_name("python"), folder.path());
     shell::run(python.arg(&check).args([&server.address, &key, token.trim()]))
-        .context("the Python client")
+        .context("the Python client")?;
+    stream_clients(repository, &program, &typescript)
 }
 
 /// The npm packages and the program, under the build folder.
@@ -56,7 +58,7 @@ fn install_typescript(repository: &Repository) -> Result<PathBuf> {
     let (source, folder) =
         (repository.root.join("e2e/clients"), repository.target()?.join("clients"));
     fs::create_dir_all(&folder).context("cannot make a folder")?;
-    for name in ["package.json", "package-lock.json", "check.ts"] {
+    for name in ["package.json", "package-lock.json", "check.ts", "stream.mjs"] {
         fs::copy(source.join(name), folder.join(name))
             .with_context(|| format!("cannot copy {name}"))?;
     }

@@ -24,6 +24,7 @@ mod sandbox;
 mod schemathesis;
 mod sdk;
 mod steps;
+mod stream_clients;
 mod supply;
 mod tidy;
 

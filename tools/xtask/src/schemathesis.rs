@@ -83,10 +83,21 @@ impl Server {
         folder: &Path,
         settings: &[(&str, &str)],
     ) -> Result<Self> {
+        Self::restart_with(program, folder, settings, "http://127.0.0.1:0")
+    }
+
+    /// At an address, which one before it had.
+    pub(crate) fn restart_with(
+        program: &Path,
+        folder: &Path,
+        settings: &[(&str, &str)],
+        address: &str,
+    ) -> Result<Self> {
+        let listen = address.strip_prefix("http://").unwrap_or(address);
         let mut command = with_data(program, folder);
         command
             .envs(settings.iter().copied())
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", listen])
             .env("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
             // A busy machine is no reason to refuse anything here.
             .env("LINESMAN_SERVER__SHED_AFTER", "1m")

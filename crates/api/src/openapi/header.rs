@@ -21,6 +21,7 @@ const CONTENT_ENCODING: &str = "Content-Encoding";
 pub(super) const RETRY_AFTER: &str = "Retry-After";
 pub(super) const ALLOW: &str = "Allow";
 pub(super) const WWW_AUTHENTICATE: &str = "WWW-Authenticate";
+pub(super) const WEBSOCKET_VERSION: &str = "Sec-WebSocket-Version";
 const DEPRECATION: &str = "Deprecation";
 const SUNSET: &str = "Sunset";
 
@@ -175,13 +176,14 @@ fn of_publication() -> [Header; 4] {
     ]
 }
 
-fn of_refusal() -> [Header; 3] {
+fn of_refusal() -> [Header; 4] {
     use There::Always;
     let challenge = "ApiKey realm=\"linesman\", header=\"X-API-Key\"";
     [
         header(RETRY_AFTER, Always, "Seconds to wait before asking again.", count(1), 22.into()),
         header(ALLOW, Always, "The methods the path takes.", text(), "GET, HEAD".into()),
         header(WWW_AUTHENTICATE, Always, "How to authenticate.", text(), challenge.into()),
+        header(WEBSOCKET_VERSION, Always, "The version that is spoken.", text(), "13".into()),
     ]
 }
 

@@ -144,7 +144,7 @@ fn can_answer(operation: Operation, code: ErrorCode) -> bool {
                 || operation.is_stream()
                 || operation.row().params.contains(&Param::AsOf)
         }
-        ErrorCode::TooManyStreams => operation.is_stream(),
+        ErrorCode::TooManyStreams | ErrorCode::UpgradeRequired => operation.is_stream(),
         ErrorCode::CursorExpired => operation.has_position(),
         ErrorCode::QuotaExceeded => operation.is_metered(),
         ErrorCode::Maintenance => !operation.is_free(),

@@ -9,12 +9,11 @@ use serde_json::{Value, json};
 use crate::openapi::{object, refer};
 use crate::operation::Operation;
 use crate::v1::param::{
-    BOOKMAKERS_MAX, CONSENSUS, EVENT_IDS_MAX, FORMAT_CSV, FORMAT_JSON, FRESHNESS_SOURCES,
-    FRESHNESS_VALUES, GROUP_BY_BOUT, HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN,
-    LIMIT_DEFAULT, LIMIT_MAX, MAX_AGE_S_MAX, MIN_BOOKS_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, Param,
-    REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
+    BOOKMAKERS_MAX, CONSENSUS, EVENT_IDS_MAX, FORMAT_CSV, FORMAT_JSON, GROUP_BY_BOUT,
+    HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN, LIMIT_DEFAULT, LIMIT_MAX, MAX_AGE_S_MAX,
+    MIN_BOOKS_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, Param, REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
 };
-use crate::v1::wire::stream::{Channel, MODE};
+use crate::v1::wire::stream::{Channel, Freshness, MODE};
 
 /// A cursor is a short text of this alphabet, to be sent back as it came.
 const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
@@ -105,7 +104,7 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         }),
         Param::GroupBy => json!({ "type": "string", "enum": [GROUP_BY_BOUT] }),
         Param::Status => json!({ "type": "string", "enum": Status::ALL.map(Status::key) }),
-        Param::CommenceFrom | Param::CommenceTo | Param::AsOf => {
+        Param::CommenceFrom | Param::CommenceTo | Param::AsOf | Param::Until => {
             json!({ "type": "string", "format": "date-time", "examples": ["2026-11-14T23:38:00Z"] })
         }
         Param::Name => json!({
@@ -132,7 +131,10 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         Param::Sports => sports(catalogue),
         Param::Channels => channels(),
         Param::Mode => choice(&[MODE], MODE),
-        Param::Freshness => choice(&FRESHNESS_VALUES, FRESHNESS_SOURCES),
+        Param::Freshness => {
+            let [default, ..] = Freshness::KEYS;
+            choice(&Freshness::KEYS, default)
+        }
         Param::Heartbeat => whole(HEARTBEAT_S_MIN, HEARTBEAT_S_MAX, HEARTBEAT_S_DEFAULT),
         Param::Cursor => json!({
             "type": "string",

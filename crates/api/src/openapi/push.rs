@@ -107,6 +107,7 @@ fn can_answer(code: ErrorCode) -> bool {
         | ErrorCode::NotFound
         | ErrorCode::RateLimited
         | ErrorCode::QuotaExceeded
+        | ErrorCode::UpgradeRequired
         | ErrorCode::TooManyStreams
         | ErrorCode::Maintenance => false,
     }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::error::ErrorCode;
 use crate::openapi::caller::Caller;
 use crate::openapi::header::{
-    ALLOW, CACHE_CONTROL, CURSOR, ETAG, LINK, REQUEST_ID, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
-    publication, refer_to_headers, standing,
+    ALLOW, CACHE_CONTROL, CURSOR, ETAG, LINK, REQUEST_ID, RETRY_AFTER, VARY, WEBSOCKET_VERSION,
+    WWW_AUTHENTICATE, publication, refer_to_headers, standing,
 };
 use crate::openapi::{example, object, refer};
 
@@ -107,6 +107,7 @@ fn header_of(code: ErrorCode) -> Option<&'static str> {
         | ErrorCode::Unavailable => Some(RETRY_AFTER),
         ErrorCode::MethodNotAllowed => Some(ALLOW),
         ErrorCode::AuthenticationFailed => Some(WWW_AUTHENTICATE),
+        ErrorCode::UpgradeRequired => Some(WEBSOCKET_VERSION),
         ErrorCode::InvalidParameter
         | ErrorCode::InvalidBody
         | ErrorCode::Forbidden
@@ -137,6 +138,7 @@ fn is_after_key(code: ErrorCode) -> bool {
         | ErrorCode::RateLimited
         | ErrorCode::QuotaExceeded
         | ErrorCode::TooManyStreams
+        | ErrorCode::UpgradeRequired
         | ErrorCode::Maintenance
         | ErrorCode::Unavailable => true,
         ErrorCode::AuthenticationFailed

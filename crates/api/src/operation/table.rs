@@ -310,8 +310,8 @@ pub(super) const ROWS: [Row; 25] = [
         path: Some(http::STREAM_PATH),
         title: "Follow changes",
         meaning: "Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to \
-                  a `cut` with a cursor to go on from. The filters are those of odds, scores and events. GET only. \
-                  Needs `odds:read`.",
+                  a `cut` with a cursor to go on from. The filters are those of odds, scores and events. A request \
+                  that asks for a WebSocket gets the same as text messages. GET only. Needs `odds:read`.",
         tag: ODDS,
         answer: "Events, for as long as the client listens.",
         schemas: &[],
@@ -327,6 +327,7 @@ pub(super) const ROWS: [Row; 25] = [
             Param::Status,
             Param::Mode,
             Param::Since,
+            Param::Until,
             Param::Freshness,
             Param::Heartbeat,
             Param::ApiKey,

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::refused;
 use super::{Admitted, Answered, begin_head, charged};
-use crate::answers::{Answer, Selector};
+use crate::answers::{Answer, List, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::position::{LogPlace, LogPosition, place_of};
 use crate::v1::param::Param;
@@ -21,10 +21,10 @@ const AHEAD_MAX_MS: u64 = 60_000;
 impl Admitted<'_> {
     /// What changed in a selection since a position.
     pub(super) async fn select_since(&self, selector: &Selector, since: LogPosition) -> Answered {
+        let Selector::List(list) = selector else { return Err(ApiError::internal()) };
         let world = self.world();
         let published = Arc::clone(&self.api.world(world).published());
-        let position = LogPosition::of(world, &published.snapshot, selector);
-        let position = position.ok_or_else(ApiError::internal)?;
+        let position = LogPosition::of(world, &published.snapshot, list);
         if since.world != world {
             return Err(expired());
         }
@@ -32,7 +32,7 @@ impl Admitted<'_> {
             let text = "`since` is the cursor of another selection; read this one in whole first";
             return Err(ApiError::param(Param::Since.name(), text));
         }
-        let answer = self.delta(selector, since, position, &published).await?;
+        let answer = self.delta(list, since, position, &published).await?;
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let mut head = begin_head(&published, encoded, self.now);
         if answer.units == 0 {
@@ -51,23 +51,22 @@ impl Admitted<'_> {
     /// The answer, made once for all who were as far.
     async fn delta(
         &self,
-        selector: &Selector,
+        list: &List,
         since: LogPosition,
         position: LogPosition,
         published: &Arc<Published>,
     ) -> Result<Arc<Answer>, ApiError> {
         let answers = self.api.answers(self.world(), published);
-        let key = Selector::Delta(Box::new(selector.clone()), (since.at, since.check));
+        let key = Selector::Delta(Box::new(list.clone()), (since.at, since.check));
         let missing = match answers.find(&key) {
             Ok(ready) => return Ok(ready.answer),
             Err(missing) => missing,
         };
         let from = self.base(since).await?;
         let (from, to) = (Arc::clone(&from.snapshot), Arc::clone(&published.snapshot));
-        let selector = selector.clone();
+        let list = list.clone();
         let made = tokio::task::spawn_blocking(move || {
-            let delta =
-                Delta::between(&selector, Some(&from), &to).ok_or_else(ApiError::internal)?;
+            let delta = Delta::between(&list, Some(&from), &to);
             if delta.is_too_large() {
                 return Err(expired());
             }

@@ -25,6 +25,7 @@ pub enum Param {
     Stake,
     AsOf,
     Since,
+    Until,
     Sports,
     Channels,
     Mode,
@@ -73,12 +74,9 @@ pub(crate) const STAKE_MAX: u32 = 1_000_000;
 pub(crate) const HEARTBEAT_S_DEFAULT: u32 = 15;
 pub(crate) const HEARTBEAT_S_MIN: u32 = 5;
 pub(crate) const HEARTBEAT_S_MAX: u32 = 60;
-/// The values of `freshness`; the first is meant when it is absent.
-pub(crate) const FRESHNESS_VALUES: [&str; 2] = [FRESHNESS_SOURCES, "none"];
-pub(crate) const FRESHNESS_SOURCES: &str = "sources";
 
 impl Param {
-    pub const COUNT: usize = 31;
+    pub const COUNT: usize = 32;
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -104,6 +102,7 @@ impl Param {
             Self::Stake => "stake",
             Self::AsOf => "as_of",
             Self::Since => "since",
+            Self::Until => "until",
             Self::Sports => "sports",
             Self::Channels => "channels",
             Self::Mode => "mode",
@@ -186,6 +185,10 @@ impl Param {
                  records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an \
                  RFC 3339 timestamp, too: it then begins with the publication of that time."
             }
+            Self::Until => {
+                "When the stream ends, with `done`: after the last publication at or before this instant. In the past \
+                 it needs `since`, which is earlier."
+            }
             Self::Sports => {
                 "Only these sports, comma-separated; all that the key covers when absent."
             }
@@ -195,7 +198,8 @@ impl Param {
             }
             Self::Mode => "When changes are sent: with each publication.",
             Self::Freshness => {
-                "`sources`: how fresh each bookmaker is, with each publication. `none`: nothing."
+                "`sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records \
+                 were confirmed, so that `last_update` of all of them is known. `none`: nothing."
             }
             Self::Heartbeat => "Seconds without an event before a comment is sent.",
             Self::Limit => "Most records in the answer.",

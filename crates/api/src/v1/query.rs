@@ -15,7 +15,7 @@ use market::coverage::{CoverageSelection, ExplainSelection};
 use market::select::{Cursor, EventIds, NamePrefix};
 use market::{BoutSelection, CellFilter, EventSelection, OddsSelection, ScoreSelection};
 
-use crate::answers::Selector;
+use crate::answers::{List, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::position::LogPosition;
@@ -192,23 +192,8 @@ impl Values<'_> {
         let selector = match (target.operation, sport) {
             (Operation::ListBooks, _) => Selector::Books,
             (Operation::GetOdds, Some(sport)) => self.odds(sport, lookup)?,
-            (Operation::GetScores, Some(sport)) => Selector::Scores(ScoreSelection {
-                sport,
-                status: self.status()?,
-                events: self.event_ids()?,
-                limit: self.limit()?,
-                after: self.cursor(Paging::Events)?,
-            }),
-            (Operation::ListEvents, Some(sport)) => Selector::Events(EventSelection {
-                sport,
-                status: self.status()?,
-                events: self.event_ids()?,
-                from: self.instant(Param::CommenceFrom)?,
-                to: self.instant(Param::CommenceTo)?,
-                name: self.name()?,
-                limit: self.limit()?,
-                after: self.cursor(Paging::Events)?,
-            }),
+            (Operation::GetScores, Some(sport)) => Selector::List(self.scores(sport)?),
+            (Operation::ListEvents, Some(sport)) => Selector::List(self.events(sport)?),
             (Operation::GetEvent, Some(sport)) => {
                 // A text that is no id is no known event either.
                 let id = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
@@ -274,22 +259,54 @@ impl Values<'_> {
     }
 
     fn odds(&self, sport: SportId, lookup: Lookup<'_>) -> Result<Selector, ApiError> {
-        let rules = lookup.catalogue.sport(sport);
-        let market = self.market(rules)?;
-        let bookmaker = self.bookmaker(lookup.catalogue)?;
-        let bookmakers = self.bookmakers(bookmaker, lookup.regions)?;
-        let format = self.format()?;
-        let events = self.event_ids()?;
-        let limit = self.limit()?;
-        if self.is_grouped(rules, market)? {
+        let (odds, format) = self.flat_odds(sport, lookup)?;
+        if self.is_grouped(lookup.catalogue.sport(sport), odds.market)? {
             self.refuse_table(Param::GroupBy)?;
             let after = self.cursor(Paging::Events)?;
+            let OddsSelection { bookmakers, events, limit, .. } = odds;
             let bouts = BoutSelection { sport, bookmakers, events, limit, after };
             return Ok(Selector::Bouts(bouts, format));
         }
-        let after = self.cursor(Paging::Records)?;
+        let odds = OddsSelection { after: self.cursor(Paging::Records)?, ..odds };
+        Ok(Selector::List(List::Odds(odds, format)))
+    }
+
+    /// The first page of odds that are not grouped.
+    fn flat_odds(
+        &self,
+        sport: SportId,
+        lookup: Lookup<'_>,
+    ) -> Result<(OddsSelection, Format), ApiError> {
+        let market = self.market(lookup.catalogue.sport(sport))?;
+        let bookmaker = self.bookmaker(lookup.catalogue)?;
+        let bookmakers = self.bookmakers(bookmaker, lookup.regions)?;
+        let format = self.format()?;
+        let (events, limit, after) = (self.event_ids()?, self.limit()?, None);
         let odds = OddsSelection { sport, bookmakers, bookmaker, market, events, limit, after };
-        Ok(Selector::Odds(odds, format))
+        Ok((odds, format))
+    }
+
+    fn scores(&self, sport: SportId) -> Result<List, ApiError> {
+        Ok(List::Scores(ScoreSelection {
+            sport,
+            status: self.status()?,
+            events: self.event_ids()?,
+            limit: self.limit()?,
+            after: self.cursor(Paging::Events)?,
+        }))
+    }
+
+    fn events(&self, sport: SportId) -> Result<List, ApiError> {
+        Ok(List::Events(EventSelection {
+            sport,
+            status: self.status()?,
+            events: self.event_ids()?,
+            from: self.instant(Param::CommenceFrom)?,
+            to: self.instant(Param::CommenceTo)?,
+            name: self.name()?,
+            limit: self.limit()?,
+            after: self.cursor(Paging::Events)?,
+        }))
     }
 
     fn market(&self, sport: &Sport) -> Result<Option<Market>, ApiError> {
@@ -516,6 +533,7 @@ fn repeated(param: Param) -> String {
         | Param::Stake
         | Param::AsOf
         | Param::Since
+        | Param::Until
         | Param::Mode
         | Param::Freshness
         | Param::Heartbeat

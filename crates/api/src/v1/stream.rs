@@ -1,4 +1,4 @@
-//! `GET /v1/stream`: changes as they are published, over Server-Sent Events (S1 to S15).
+//! `GET /v1/stream`: changes as they are published, over Server-Sent Events or a WebSocket (S1 to S16).
 //!
 //! The flow, from a publication to a client:
 //!
@@ -17,18 +17,20 @@ mod selection;
 mod shared;
 mod slots;
 mod subscription;
+mod websocket;
 
 use std::sync::Arc;
 
 use domain::SportId;
-use http::Reply;
+use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::metrics::StreamMetrics;
+use self::metrics::Metrics;
 use self::selection::Selection;
 use self::shared::Renders;
 use self::slots::{Refused, StreamSlots};
-use self::subscription::{Begin, Subscription};
+use self::subscription::{Begin, EventStream, Subscription};
+use self::websocket::WebSocket;
 use super::changes::Base;
 use super::history::refused;
 use super::{Admitted, Answered, charged, check_permission, not_yet};
@@ -37,7 +39,7 @@ use crate::operation::Operation;
 use crate::position::{LogPosition, place_of};
 use crate::v1::param::Param;
 use crate::v1::query::stream::{Since, StreamParams};
-use crate::v1::wire::stream::{Hello, Reset, hello};
+use crate::v1::wire::stream::{Hello, Reset, Transport, hello};
 
 /// What the operator decided about streams.
 #[derive(Clone, Copy, Debug)]
@@ -66,18 +68,13 @@ pub struct Streams {
     pub(super) settings: StreamSettings,
     slots: Arc<StreamSlots>,
     renders: Renders,
-    pub metrics: StreamMetrics,
+    metrics: Metrics,
 }
 
 impl Streams {
     pub(crate) fn new(settings: StreamSettings) -> Self {
-        let (slots, metrics) = (Arc::default(), StreamMetrics::default());
+        let (slots, metrics) = (Arc::default(), Metrics::default());
         Self { settings, slots, renders: Renders::new(settings.memory_max), metrics }
-    }
-
-    /// Streams open now.
-    pub(crate) fn open(&self) -> usize {
-        self.slots.taken()
     }
 }
 
@@ -93,8 +90,14 @@ impl Admitted<'_> {
         if !handle.has_begun() {
             return Err(not_yet());
         }
-        let selection = Selection::new(world, params.lists.clone(), params.sources, self.api);
-        let selection = Arc::new(selection.ok_or_else(ApiError::internal)?);
+        let accept = websocket::accept(self.request)?;
+        let transport = match accept {
+            Some(_) => Transport::WebSocket,
+            None => Transport::ServerSentEvents,
+        };
+        let (lists, freshness) = (params.lists.clone(), params.freshness);
+        let selection = Arc::new(Selection::new(world, lists, freshness, transport, self.api));
+        self.check_until(&params).await?;
         let (begin, reset) = self.begin(&params, &selection).await?;
         let slot = self.take_stream_slot()?;
         let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
@@ -111,13 +114,9 @@ impl Admitted<'_> {
         });
         let entry = Arc::clone(self.entry);
         let subscription = Subscription::new(self.api, entry, selection, begin, slot);
-        let subscription = subscription.saying(first, reset, params.heartbeat_s);
-        let mut reply = Reply::new(200, "text/event-stream", "");
-        reply.head.put("cache-control", "no-store");
-        // nginx would hold events back.
-        reply.head.put("x-accel-buffering", "no");
-        reply.stream = Some(Box::new(subscription.into_stream()));
-        Ok((reply, Some(standing)))
+        let subscription = subscription.saying(&first, reset, params.heartbeat_s);
+        let subscription = subscription.ending_at(params.until);
+        Ok((into_reply(subscription.into_stream(), accept.as_deref()), Some(standing)))
     }
 
     /// The sports that are followed, in the catalogue's order: those named, or all that the key covers.
@@ -144,6 +143,28 @@ impl Admitted<'_> {
         sports.sort_unstable_by_key(|sport| sport.index());
         sports.dedup();
         Ok(sports)
+    }
+
+    /// Refuses an end before the beginning, and one that history does not have.
+    async fn check_until(&self, params: &StreamParams) -> Result<(), ApiError> {
+        let Some(until) = params.until else { return Ok(()) };
+        let name = Param::Until.name();
+        match params.since {
+            Some(Since::Time(at)) if until < at => {
+                return Err(ApiError::param(name, "`until` is earlier than `since`"));
+            }
+            None if until < self.now && self.request.page.last_event_id.is_none() => {
+                let text = "`until` is in the past; say with `since` from when on";
+                return Err(ApiError::param(name, text));
+            }
+            Some(_) | None => {}
+        }
+        let handle = self.api.world(self.world());
+        if until < handle.published().snapshot.cut_at {
+            let past = handle.as_of(until, self.key_number()).await;
+            past.map_err(|error| refused(&error))?;
+        }
+        Ok(())
     }
 
     /// Where a stream begins, and why not where its client wanted.
@@ -219,4 +240,20 @@ impl Admitted<'_> {
             }
         })
     }
+}
+
+/// The answer that a stream follows: the answer to the key of a WebSocket, or the head of events.
+fn into_reply(events: EventStream, accept: Option<&str>) -> Reply {
+    let Some(accept) = accept else {
+        let mut reply = Reply::new(200, "text/event-stream", "");
+        reply.head.put("cache-control", "no-store");
+        // nginx would hold events back.
+        reply.head.put("x-accel-buffering", "no");
+        return Reply { stream: Some(Box::new(events)), ..reply };
+    };
+    let mut head = Head::default();
+    head.put("connection", "Upgrade");
+    head.put("upgrade", "websocket");
+    head.put("sec-websocket-accept", accept);
+    Reply { stream: Some(Box::new(WebSocket::new(events))), ..Reply::empty(101, head) }
 }

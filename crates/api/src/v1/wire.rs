@@ -27,7 +27,7 @@ use market::rendered::{Rendered, WireSlot};
 use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, Wire};
 
-use crate::answers::{Answer, Selector};
+use crate::answers::{Answer, List, Selector};
 use crate::error::ApiError;
 use crate::position::LogPosition;
 use crate::v1::query::event_not_found;
@@ -90,10 +90,8 @@ pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<
         Selector::Sports
         | Selector::Books
         | Selector::Coverage(_)
-        | Selector::Odds(..)
+        | Selector::List(_)
         | Selector::Bouts(..)
-        | Selector::Scores(_)
-        | Selector::Events(_)
         | Selector::Analysis(..)
         | Selector::Delta(..)
         | Selector::V4(_) => Ok(()),
@@ -108,7 +106,7 @@ pub(crate) fn answer(
     snapshot: &Snapshot,
     fragments: &Fragments,
 ) -> Answer {
-    let cursor = LogPosition::of(world, snapshot, selector).map(|position| position.encode());
+    let cursor = cursor_of(world, snapshot, selector);
     let answer = make(selector, snapshot, fragments);
     answer.of_publication(snapshot.cut_at, cursor.as_deref())
 }
@@ -130,11 +128,17 @@ pub(crate) fn slow_answer(
     }
     if let Selector::Csv(selector) = selector {
         let answer = slow_answer(world, selector, snapshot, fragments, lines)?;
-        let cursor = LogPosition::of(world, snapshot, selector).map(|position| position.encode());
+        let cursor = cursor_of(world, snapshot, selector);
         let table = csv::tabulate(selector, &answer)?;
         return Ok(table.of_publication(snapshot.cut_at, cursor.as_deref()));
     }
     Ok(answer(world, selector, snapshot, fragments))
+}
+
+/// Where a list stands; other answers have no position.
+fn cursor_of(world: World, snapshot: &Snapshot, selector: &Selector) -> Option<String> {
+    let Selector::List(list) = selector else { return None };
+    Some(LogPosition::of(world, snapshot, list).encode())
 }
 
 fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answer {
@@ -146,7 +150,7 @@ fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answ
             (coverage::coverage(selection, snapshot).into_bytes(), None)
         }
         Selector::Explain(selection) => (coverage::explain(selection, snapshot).into_bytes(), None),
-        Selector::Odds(odds, format) => {
+        Selector::List(List::Odds(odds, format)) => {
             let page = OddsPage::new(odds, *format, snapshot, fragments);
             let next = page.next.as_ref().map(cursor::encode);
             let body = Body::of_pieces(page.pieces);
@@ -161,11 +165,11 @@ fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answ
             let empty = page.items.is_empty();
             return Answer::new(text.into_bytes(), next).noting_empty(empty);
         }
-        Selector::Scores(scores) => {
+        Selector::List(List::Scores(scores)) => {
             let page = scores.select(snapshot);
             (page::array(page.items.into_iter().map(|event| texts(event).1)), page.next)
         }
-        Selector::Events(events) => {
+        Selector::List(List::Events(events)) => {
             let page = events.select(snapshot);
             (page::array(page.items.into_iter().map(|event| texts(event).0)), page.next)
         }

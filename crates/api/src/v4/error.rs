@@ -187,7 +187,7 @@ impl From<ApiError> for Refused {
                 Code::EventNotFound
             }
             ErrorCode::NotFound => Code::NotFound,
-            ErrorCode::MethodNotAllowed => Code::MethodNotAllowed,
+            ErrorCode::MethodNotAllowed | ErrorCode::UpgradeRequired => Code::MethodNotAllowed,
             ErrorCode::TargetTooLong => Code::TargetTooLong,
             ErrorCode::HeadTooLarge | ErrorCode::BodyTooLarge => Code::HeadTooLarge,
             ErrorCode::RateLimited | ErrorCode::TooManyStreams => Code::ExceededFreqLimit,

@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 
 use super::body::Framing;
-use crate::request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
+use crate::request::{HEAD_BYTES_MAX, HEADERS_MAX, Request, has_word};
 use crate::service::Refusal;
 
 /// How every HTTP/2 connection begins.
@@ -81,10 +81,9 @@ fn classify<'a>(parsed: &httparse::Request<'_, 'a>, head_bytes: usize) -> Readin
             hosts += 1;
             request.page.host = Some(header.value);
         } else if is("connection") {
-            let value = std::str::from_utf8(header.value).unwrap_or_default();
-            let says =
-                |word: &str| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(word));
+            let says = |word: &str| has_word(header.value, word);
             close = says("close") || (close && !says("keep-alive"));
+            request.page.websocket.upgrades |= parsed.version == Some(1) && says("upgrade");
         } else if is("content-length") {
             let digits = !header.value.is_empty() && header.value.iter().all(u8::is_ascii_digit);
             if !digits || length.is_some_and(|length| length != header.value) {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
 use crate::date::http_date_bytes;
-use crate::reply::{BodyStream, Reply, Unsent, status_line};
+use crate::reply::{BodyStream, Reply, SWITCHES, Unsent, status_line};
 use crate::request::Method;
 use crate::sendfile::Socket;
 use crate::server::{self, Counters, Phase};
@@ -148,7 +148,8 @@ impl<S: Socket> Wire<S> {
         mut stream: BodyStream,
         counters: &Counters,
     ) {
-        put_end(&mut head, at, true);
+        let close = head.status != SWITCHES;
+        put_end(&mut head, at, close);
         let lines = [status_line(head.status).as_bytes(), head.head.as_bytes()].concat();
         let mut phase = self.phase.clone();
         let mut stop = Box::pin(server::reached(&mut phase, Phase::Draining));
@@ -160,7 +161,10 @@ impl<S: Socket> Wire<S> {
                 let sent = poll_write_all(&mut self.stream, &mut part, context);
                 if sent.is_ready() { sent } else { self.poll_lost(counters, context) }
             });
-            if sent.await.is_err() {
+            if let Err(error) = sent.await {
+                if error.kind() == io::ErrorKind::TimedOut {
+                    stream.note_slow();
+                }
                 return;
             }
             let mut scrap = Vec::new();
@@ -170,6 +174,7 @@ impl<S: Socket> Wire<S> {
                     Poll::Ready(Ok(0) | Err(_)) => true,
                     Poll::Ready(Ok(_)) => {
                         // What is asked behind a request without an end is not answered.
+                        stream.receive(&scrap);
                         scrap.clear();
                         context.waker().wake_by_ref();
                         false

@@ -36,6 +36,16 @@ impl Body {
     }
 }
 
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let Self::Stream(stream, waits) = self
+            && waits.is_slow()
+        {
+            stream.note_slow();
+        }
+    }
+}
+
 impl hyper::body::Body for Body {
     type Data = Piece;
     type Error = Infallible;

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_T
 pub(crate) struct Waits {
     server: Arc<Server>,
     state: Mutex<State>,
+    /// Whether the client was given up because it did not read.
+    slow: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -68,7 +71,8 @@ impl Waits {
             bodies: BTreeMap::new(),
             bodies_ever: 0,
         };
-        Arc::new(Self { server: Arc::clone(server), state: Mutex::new(state) })
+        let (server, state) = (Arc::clone(server), Mutex::new(state));
+        Arc::new(Self { server, state, slow: AtomicBool::new(false) })
     }
 
     pub(super) fn note_read(&self, bytes: &[u8]) {
@@ -145,6 +149,16 @@ impl Waits {
             .into_iter()
             .flatten()
             .min_by_key(|(until, _)| *until)
+    }
+
+    /// Notes what the client was waited for in vain: the connection ends.
+    pub(super) fn note_late(&self, late: Late) {
+        self.slow.store(late == Late::Reader, Ordering::Relaxed);
+    }
+
+    /// Whether the client was given up because it did not read.
+    pub(super) fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -240,6 +240,10 @@ async fn refuse_clients(app: &TestApp, document: &Value, refusals: &mut Refusals
     let answer = app.get("/v1/stream", &key).await;
     keep("RateLimitedOrQuotaExceededOrTooManyStreams", "TooManyStreams", &answer);
     drop(streams);
+    let request = app.request(Method::GET, "/v1/stream").header("X-API-Key", &key);
+    let request = request.header("Connection", "upgrade").header("Upgrade", "websocket");
+    let answer = Answer::of(request.header("Sec-WebSocket-Version", "8")).await;
+    keep("UpgradeRequired", "UpgradeRequired", &answer);
     app.service
         .api
         .accounts

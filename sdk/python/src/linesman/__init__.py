@@ -23,6 +23,7 @@ from ._error import (
     RequestTooLarge,
     SportNotFound,
     TooManyStreams,
+    UpgradeRequired,
     Unavailable,
 )
 from ._feed import AsyncFeed, Feed
@@ -62,6 +63,7 @@ __all__ = [
     "Result",
     "SportNotFound",
     "TooManyStreams",
+    "UpgradeRequired",
     "Unavailable",
     "__version__",
     "types",

@@ -99,6 +99,10 @@ class TooManyStreams(LinesmanError):
     """The key has as many streams open as it may."""
 
 
+class UpgradeRequired(LinesmanError):
+    """The WebSocket protocol was asked for in a version other than 13."""
+
+
 class Internal(LinesmanError):
     """The server failed."""
 
@@ -135,6 +139,7 @@ BY_CODE: dict[str, type[LinesmanError]] = {
     "rate_limited": RateLimited,
     "quota_exceeded": QuotaExceeded,
     "too_many_streams": TooManyStreams,
+    "upgrade_required": UpgradeRequired,
     "internal": Internal,
     "maintenance": Maintenance,
     "unavailable": Unavailable,

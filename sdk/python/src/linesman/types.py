@@ -148,8 +148,8 @@ class StreamReset(TypedDict):
 class StreamEnd(TypedDict):
     """The stream ends; the connection closes."""
 
-    code: str
-    """Why, as an error code."""
+    code: Literal["done", "authentication_failed", "forbidden", "quota_exceeded", "maintenance", "unavailable", "slow"] | str
+    """Why. `done`: `until` is reached. `slow`: the client does not read. Others are error codes."""
     message: str
     """Why, for people. It may change."""
     retry_after_s: int
@@ -175,7 +175,7 @@ Status: TypeAlias = Literal["scheduled", "live", "final"] | str
 class Error1(TypedDict):
     """What went wrong."""
 
-    code: Literal["invalid_parameter", "invalid_body", "authentication_failed", "forbidden", "sport_not_found", "event_not_found", "not_in_history", "not_found", "method_not_allowed", "feed_paused", "cursor_expired", "request_too_large", "rate_limited", "quota_exceeded", "too_many_streams", "internal", "maintenance", "unavailable"] | str
+    code: Literal["invalid_parameter", "invalid_body", "authentication_failed", "forbidden", "sport_not_found", "event_not_found", "not_in_history", "not_found", "method_not_allowed", "feed_paused", "cursor_expired", "request_too_large", "upgrade_required", "rate_limited", "quota_exceeded", "too_many_streams", "internal", "maintenance", "unavailable"] | str
     """For programs."""
     message: str
     """For people: what was wrong and what would be right. It may change."""
@@ -573,8 +573,10 @@ class GetStreamParams(TypedDict):
     """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
     mode: NotRequired[Literal["publication"] | str]
     """When changes are sent: with each publication."""
-    freshness: NotRequired[Literal["sources", "none"] | str]
-    """`sources`: how fresh each bookmaker is, with each publication. `none`: nothing."""
+    until: NotRequired[str]
+    """When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier."""
+    freshness: NotRequired[Literal["sources", "records", "none"] | str]
+    """`sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing."""
     heartbeat: NotRequired[int]
     """Seconds without an event before a comment is sent."""
 
@@ -1167,6 +1169,8 @@ class StreamFresh(TypedDict):
     """Sport key."""
     sources: list[StreamSource]
     """The bookmakers of the selection."""
+    touched: NotRequired[dict[str, list[str]]]
+    """With `freshness=records`: by the new `last_update`, the ids of the records that are the same otherwise. Records in a delta have theirs."""
 
 
 HistoryReach = TypedDict(

@@ -1,17 +1,13 @@
 //! The parameters of a stream (S2): as in the lists that its channels follow, and its own.
 
 use domain::{MarketAlias, SportId, Timestamp};
-use market::{EventSelection, ScoreSelection};
 
 use super::{Lookup, Values, unknown_value};
-use crate::answers::Selector;
+use crate::answers::List;
 use crate::error::ApiError;
 use crate::position::LogPosition;
-use crate::v1::param::{
-    FRESHNESS_SOURCES, FRESHNESS_VALUES, HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN,
-    Param,
-};
-use crate::v1::wire::stream::{Channel, MODE};
+use crate::v1::param::{HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN, Param};
+use crate::v1::wire::stream::{Channel, Freshness, MODE};
 
 /// What a client wants to follow, and from where on.
 #[derive(Debug)]
@@ -19,11 +15,12 @@ pub(crate) struct StreamParams {
     /// In the order in which they are sent.
     pub(crate) channels: Vec<Channel>,
     /// The lists that are followed, by sport and then by channel.
-    pub(crate) lists: Vec<(Channel, Selector)>,
-    /// Whether the freshness of sources is sent.
-    pub(crate) sources: bool,
+    pub(crate) lists: Vec<List>,
+    pub(crate) freshness: Freshness,
     pub(crate) heartbeat_s: u32,
     pub(crate) since: Option<Since>,
+    /// When it ends.
+    pub(crate) until: Option<Timestamp>,
 }
 
 /// From where on a stream is wanted.
@@ -40,14 +37,15 @@ impl Values<'_> {
         lookup: Lookup<'_>,
     ) -> Result<StreamParams, ApiError> {
         self.check_choice(Param::Mode, "mode", &[MODE])?;
-        let freshness = self.check_choice(Param::Freshness, "freshness", &FRESHNESS_VALUES)?;
+        let freshness = self.check_choice(Param::Freshness, "freshness", &Freshness::KEYS)?;
         let channels = self.channels()?;
         self.check_filters(&channels)?;
         Ok(StreamParams {
             lists: self.lists(sports, &channels, lookup)?,
-            sources: freshness.is_none_or(|value| value == FRESHNESS_SOURCES),
+            freshness: freshness.and_then(Freshness::parse).unwrap_or(Freshness::Sources),
             heartbeat_s: self.heartbeat_s()?,
             since: self.stream_since()?,
+            until: self.instant(Param::Until)?,
             channels,
         })
     }
@@ -104,7 +102,7 @@ impl Values<'_> {
         sports: &[SportId],
         channels: &[Channel],
         lookup: Lookup<'_>,
-    ) -> Result<Vec<(Channel, Selector)>, ApiError> {
+    ) -> Result<Vec<List>, ApiError> {
         let mut lists = Vec::new();
         let mut lacking = None;
         let is_alias =
@@ -112,7 +110,7 @@ impl Values<'_> {
         for sport in sports.iter().copied() {
             for channel in channels.iter().copied() {
                 match self.followed(channel, sport, lookup) {
-                    Ok(selector) => lists.push((channel, selector)),
+                    Ok(list) => lists.push(list),
                     // A sport without the market that is meant has none of it.
                     Err(error)
                         if is_alias && error.param.as_deref() == Some(Param::Market.name()) =>
@@ -123,41 +121,28 @@ impl Values<'_> {
                 }
             }
         }
-        let has_odds = lists.iter().any(|(channel, _)| *channel == Channel::Odds);
+        let has_odds = lists.iter().any(|list| matches!(list, List::Odds(..)));
         match lacking {
             Some(error) if !has_odds => Err(error),
             _ => Ok(lists),
         }
     }
 
-    /// The list that a channel follows.
+    /// The list that a channel follows, from its beginning: a stream has no pages.
     fn followed(
         &self,
         channel: Channel,
         sport: SportId,
         lookup: Lookup<'_>,
-    ) -> Result<Selector, ApiError> {
-        let (limit, after) = (self.limit()?, None);
-        Ok(match channel {
-            Channel::Odds => self.odds(sport, lookup)?,
-            Channel::Scores => Selector::Scores(ScoreSelection {
-                sport,
-                status: self.status()?,
-                events: self.event_ids()?,
-                limit,
-                after,
-            }),
-            Channel::Events => Selector::Events(EventSelection {
-                sport,
-                status: self.status()?,
-                events: self.event_ids()?,
-                from: None,
-                to: None,
-                name: None,
-                limit,
-                after,
-            }),
-        })
+    ) -> Result<List, ApiError> {
+        match channel {
+            Channel::Odds => {
+                let (odds, format) = self.flat_odds(sport, lookup)?;
+                Ok(List::Odds(odds, format))
+            }
+            Channel::Scores => self.scores(sport),
+            Channel::Events => self.events(sport),
+        }
     }
 
     fn heartbeat_s(&self) -> Result<u32, ApiError> {

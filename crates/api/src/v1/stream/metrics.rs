@@ -7,19 +7,45 @@ use domain::MetricsText;
 
 use super::Streams;
 use crate::metrics::seconds;
+use crate::v1::wire::stream::{EndCode, MODE, Transport};
 
-/// Mode and transport: there is one of each.
-const LABELS: &str = "mode=\"publication\",transport=\"sse\"";
+/// A series of each kind of stream: its name, what it is, what it says, and where it is counted.
+type Family = (&'static str, &'static str, &'static str, fn(&StreamMetrics) -> &AtomicU64);
 
-/// How a stream ended: by a code that was sent, or by its client.
-const ENDS: [&str; 6] =
-    ["authentication_failed", "forbidden", "quota_exceeded", "maintenance", "unavailable", CLOSED];
-pub(super) const CLOSED: &str = "closed";
+const FAMILIES: [Family; 6] = [
+    ("linesman_stream_open", "gauge", "Streams open now.", |metrics| &metrics.open),
+    ("linesman_stream_opened_total", "counter", "Streams begun.", |metrics| &metrics.opened),
+    ("linesman_stream_events_total", "counter", "Events handed over to clients.", |metrics| {
+        &metrics.events
+    }),
+    ("linesman_stream_bytes_total", "counter", "Bytes of events handed over.", |metrics| {
+        &metrics.bytes
+    }),
+    (
+        "linesman_stream_conflated_total",
+        "counter",
+        "Changes of several publications sent as one, to clients that were behind.",
+        |metrics| &metrics.conflated,
+    ),
+    (
+        "linesman_stream_resets_total",
+        "counter",
+        "Clients that had to begin anew: their cursor could not be used.",
+        |metrics| &metrics.resets,
+    ),
+];
 
+/// How a stream ends that its client closes.
+const CLOSED: &str = "closed";
+
+/// Of the streams that travel one way.
 #[derive(Debug, Default)]
-pub struct StreamMetrics {
-    pub(super) opened: AtomicU64,
-    ended: [AtomicU64; ENDS.len()],
+pub(super) struct StreamMetrics {
+    open: AtomicU64,
+    opened: AtomicU64,
+    /// By the code that was sent.
+    ended: [AtomicU64; EndCode::ALL.len()],
+    closed: AtomicU64,
     pub(super) events: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) conflated: AtomicU64,
@@ -28,12 +54,26 @@ pub struct StreamMetrics {
     lags: AtomicU64,
 }
 
+/// Of all streams.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    sse: StreamMetrics,
+    websocket: StreamMetrics,
+}
+
 impl StreamMetrics {
-    pub(super) fn note_end(&self, code: &str) {
-        let at = ENDS.iter().position(|own| *own == code);
-        if let Some(counter) = at.and_then(|at| self.ended.get(at)) {
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
+    /// Notes another one, and gives how many there were before.
+    pub(super) fn note_begin(&self) -> u64 {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.opened.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes an end, by its code or by the client.
+    pub(super) fn note_end(&self, code: Option<EndCode>) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        let codes = EndCode::ALL.iter().zip(&self.ended);
+        let own = codes.filter(|(own, _)| Some(**own) == code).map(|(_, counter)| counter);
+        own.last().unwrap_or(&self.closed).fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes how long after a publication its last event was handed over.
@@ -45,39 +85,38 @@ impl StreamMetrics {
 }
 
 impl Streams {
+    /// The figures of the streams that travel so.
+    pub(super) fn metrics(&self, transport: Transport) -> &StreamMetrics {
+        match transport {
+            Transport::ServerSentEvents => &self.metrics.sse,
+            Transport::WebSocket => &self.metrics.websocket,
+        }
+    }
+
     /// Writes the series of `/metrics`.
     pub fn render(&self, page: &mut MetricsText) {
-        let metrics = &self.metrics;
+        let all = Transport::ALL.map(|transport| {
+            let labels = format!("mode=\"{MODE}\",transport=\"{}\"", transport.key());
+            (labels, self.metrics(transport))
+        });
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let name = "linesman_stream_open";
-        page.family(name, "gauge", "Streams open now.");
-        page.line(format_args!("{name}{{{LABELS}}} {}", self.open()));
-        for (name, help, counter) in [
-            ("linesman_stream_opened_total", "Streams begun.", &metrics.opened),
-            ("linesman_stream_events_total", "Events handed over to clients.", &metrics.events),
-            ("linesman_stream_bytes_total", "Bytes of events handed over.", &metrics.bytes),
-            (
-                "linesman_stream_conflated_total",
-                "Changes of several publications sent as one, to clients that were behind.",
-                &metrics.conflated,
-            ),
-            (
-                "linesman_stream_resets_total",
-                "Clients that had to begin anew: their cursor could not be used.",
-                &metrics.resets,
-            ),
-        ] {
-            page.family(name, "counter", help);
-            page.line(format_args!("{name}{{{LABELS}}} {}", read(counter)));
+        for (name, kind, help, counter) in FAMILIES {
+            page.family(name, kind, help);
+            for (labels, metrics) in &all {
+                page.line(format_args!("{name}{{{labels}}} {}", read(counter(metrics))));
+            }
         }
         let name = "linesman_stream_ended_total";
         page.family(
             name,
             "counter",
-            "Streams ended, by the code that was sent; `closed`: by the client.",
+            "Streams ended, by the code that was sent; `slow`: the client did not read; `closed`: by the client.",
         );
-        for (code, counter) in ENDS.iter().zip(&metrics.ended) {
-            page.line(format_args!("{name}{{{LABELS},code=\"{code}\"}} {}", read(counter)));
+        for (labels, metrics) in &all {
+            let codes = EndCode::ALL.map(EndCode::key).into_iter().zip(&metrics.ended);
+            for (code, counter) in codes.chain([(CLOSED, &metrics.closed)]) {
+                page.line(format_args!("{name}{{{labels},code=\"{code}\"}} {}", read(counter)));
+            }
         }
         let name = "linesman_stream_lag_seconds";
         page.family(
@@ -85,7 +124,9 @@ impl Streams {
             "summary",
             "From a publication to its last event handed over to a client.",
         );
-        page.line(format_args!("{name}_sum{{{LABELS}}} {}", seconds(read(&metrics.lag_us))));
-        page.line(format_args!("{name}_count{{{LABELS}}} {}", read(&metrics.lags)));
+        for (labels, metrics) in &all {
+            page.line(format_args!("{name}_sum{{{labels}}} {}", seconds(read(&metrics.lag_us))));
+            page.line(format_args!("{name}_count{{{labels}}} {}", read(&metrics.lags)));
+        }
     }
 }

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use domain::Timestamp;
 use market::Snapshot;
 
-use super::selection::{Selection, sport_of};
+use super::selection::Selection;
+use crate::answers::List;
 use crate::position::LogPlace;
 use crate::v1::wire::Delta;
-use crate::v1::wire::stream::{cut, deltas, fresh, snapshots, sport_key};
+use crate::v1::wire::stream::{Event, Freshness, Transport, cut, deltas, fresh, snapshots};
 
 /// Small events go out together: a write for each would cost more than its bytes.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -45,26 +46,30 @@ impl Rendered {
         from: Option<(&Snapshot, Option<Timestamp>)>,
         to: &Snapshot,
         held: &Arc<AtomicUsize>,
-    ) -> Option<Self> {
+    ) -> Self {
         let conflated = from.is_some_and(|(_, next)| next != Some(to.cut_at));
-        let mut events: Vec<Vec<u8>> = Vec::new();
-        for (channel, selector) in &selection.lists {
-            let delta = Delta::between(selector, from.map(|(from, _)| from), to)?;
-            let sport = sport_key(sport_of(selector)?, to);
+        let (mut events, mut freshness): (Vec<Event>, Vec<Event>) = Default::default();
+        for list in &selection.lists {
+            let delta = Delta::between(list, from.map(|(from, _)| from), to);
             events.extend(match from {
-                Some(_) => deltas(*channel, sport, &delta, conflated),
-                None => snapshots(*channel, sport, &delta),
+                Some(_) => deltas(list, &delta, conflated, to),
+                None => snapshots(list, &delta, to),
             });
+            if let (List::Odds(odds, _), Some(_)) = (list, from) {
+                freshness.extend(match selection.freshness {
+                    Freshness::Sources => fresh(odds, None, to),
+                    Freshness::Records => fresh(odds, Some(&delta), to),
+                    Freshness::None => Vec::new(),
+                });
+            }
         }
         let has_changes = !events.is_empty();
-        if selection.sources && from.is_some() {
-            events.extend(selection.odds().filter_map(|odds| fresh(odds, to)));
-        }
-        events.push(cut(&selection.cursor(to), to));
-        let chunks = together(events);
+        events.extend(freshness);
+        events.push(cut(selection.cursor(to), to));
+        let chunks = together(events, selection.transport);
         let bytes = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         held.fetch_add(bytes, Ordering::Relaxed);
-        Some(Self {
+        Self {
             chunks,
             to: selection.place_of(to),
             cut_at: to.cut_at,
@@ -72,7 +77,7 @@ impl Rendered {
             conflated: conflated && has_changes,
             bytes,
             held: Arc::clone(held),
-        })
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -86,10 +91,11 @@ impl Drop for Rendered {
     }
 }
 
-fn together(events: Vec<Vec<u8>>) -> Vec<Chunk> {
+fn together(events: Vec<Event>, transport: Transport) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let (mut bytes, mut count) = (Vec::new(), 0);
     for event in events {
+        let event = event.encode(transport);
         if count > 0 && bytes.len() + event.len() > CHUNK_BYTES {
             chunks.push(Chunk { bytes: std::mem::take(&mut bytes).into(), events: count });
             count = 0;

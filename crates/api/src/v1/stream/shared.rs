@@ -104,7 +104,7 @@ impl Renders {
                 Rendered::new(&selection, from, &to, &held)
             });
             let rendered = rendering.await.map_err(|_| NotRendered::Failed)?;
-            let rendered = Arc::new(rendered.ok_or(NotRendered::Failed)?);
+            let rendered = Arc::new(rendered);
             // Half is for what is kept, the other half for what clients have not read.
             self.lock().note(&name, rendered.bytes(), self.held_max / 2);
             Ok(rendered)
@@ -128,11 +128,16 @@ async fn base(
         Ok(Base::Held(held, next)) => Ok((held, next)),
         Ok(Base::Expired) => Err(NotRendered::Reset(Reset::Expired)),
         Ok(Base::Unknown) => Err(NotRendered::Reset(Reset::Unknown)),
-        Ok(Base::Ahead) | Err(HistoryError::Busy | HistoryError::Unreadable(_)) => {
-            Err(NotRendered::Later)
-        }
-        Err(HistoryError::Off | HistoryError::NotKept(_)) => {
-            Err(NotRendered::Reset(Reset::Expired))
+        Ok(Base::Ahead) => Err(NotRendered::Later),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl From<HistoryError> for NotRendered {
+    fn from(error: HistoryError) -> Self {
+        match error {
+            HistoryError::Busy | HistoryError::Unreadable(_) => Self::Later,
+            HistoryError::Off | HistoryError::NotKept(_) => Self::Reset(Reset::Expired),
         }
     }
 }

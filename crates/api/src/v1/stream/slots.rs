@@ -50,10 +50,6 @@ impl StreamSlots {
         Ok(StreamSlot { of: Arc::clone(self), key: key.as_str().into() })
     }
 
-    pub(super) fn taken(&self) -> usize {
-        self.lock().all
-    }
-
     fn lock(&self) -> MutexGuard<'_, Taken> {
         // Counts: nothing in there panics half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

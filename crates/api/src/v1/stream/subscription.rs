@@ -1,5 +1,6 @@
 //! One stream: where it is, what it waits for, and what it sends next.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
@@ -12,13 +13,14 @@ use std::time::Duration;
 use accounts::{KeyEntry, KeyRefusal, Maintenance};
 use bytes::Bytes;
 use domain::Timestamp;
-use engine::WorldHandle;
+use engine::{Published, WorldHandle};
 use http::StreamBody;
+use http::websocket::close_code;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::metrics::CLOSED;
+use super::metrics::StreamMetrics;
 use super::render::{Chunk, Rendered};
 use super::selection::Selection;
 use super::shared::NotRendered;
@@ -27,7 +29,7 @@ use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::position::LogPlace;
 use crate::v1::changes::Base;
-use crate::v1::wire::stream::{self as wire, Reset};
+use crate::v1::wire::stream::{self as wire, EndCode, Event, Reset};
 use crate::v1::{admit, charged, closed, key_status_unknown};
 
 /// How long a node may take to come to a position, or to make again what was there.
@@ -55,13 +57,39 @@ pub(super) enum Begin {
 /// Why a stream ends.
 #[derive(Debug)]
 struct End {
-    error: ApiError,
+    code: EndCode,
+    message: Cow<'static, str>,
+    retry_after_s: u32,
     retry_ms: Option<u32>,
+    /// How it closes a WebSocket.
+    close_code: u16,
 }
 
 impl From<ApiError> for End {
     fn from(error: ApiError) -> Self {
-        Self { error, retry_ms: None }
+        let code = EndCode::of(error.code);
+        Self {
+            code,
+            close_code: code.close_code(),
+            retry_after_s: error.retry_after_s.unwrap_or(RETRY_AFTER_S),
+            message: error.message,
+            retry_ms: None,
+        }
+    }
+}
+
+impl End {
+    fn now(code: EndCode, message: &'static str) -> Self {
+        let (message, close_code) = (message.into(), code.close_code());
+        Self { code, message, retry_after_s: 0, retry_ms: None, close_code }
+    }
+
+    fn done() -> Self {
+        Self::now(EndCode::Done, "the stream has come to `until`")
+    }
+
+    fn slow() -> Self {
+        Self::now(EndCode::Slow, "no ping was answered; connect again and go on from the last cut")
     }
 }
 
@@ -84,6 +112,8 @@ pub(super) struct Subscription {
     entry: Arc<KeyEntry>,
     selection: Arc<Selection>,
     begin: Begin,
+    /// Publications after it are not sent: it ends there.
+    until: Option<Timestamp>,
     /// The publication up to which the quota is paid.
     paid: Timestamp,
     /// Whether a snapshot or a cut was sent: what comes before is paid with the request.
@@ -101,7 +131,11 @@ pub(super) struct Subscription {
     endings: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
     /// How it ended, where that was said.
-    ended: Option<&'static str>,
+    ended: Option<EndCode>,
+    /// Whether its client is given up, because it does not read.
+    slow: watch::Receiver<bool>,
+    /// The other end of that, until it is with what polls the stream.
+    slow_sender: Option<watch::Sender<bool>>,
     _slot: StreamSlot,
 }
 
@@ -114,8 +148,9 @@ impl Subscription {
         slot: StreamSlot,
     ) -> Self {
         let handle = api.world(selection.world);
+        let (slow_sender, slow) = watch::channel(false);
         Self {
-            number: api.streams.metrics.opened.fetch_add(1, Ordering::Relaxed),
+            number: api.streams.metrics(selection.transport).note_begin(),
             publications: handle.publications(),
             endings: api.accounts.endings(),
             stopping: api.server.stopping(),
@@ -125,28 +160,37 @@ impl Subscription {
             selection,
             begin,
             begun: false,
+            until: None,
             heartbeat_s: 0,
             first: VecDeque::new(),
             outgoing: None,
             later_since: None,
             sent_at: Instant::now(),
             ended: None,
+            slow,
+            slow_sender: Some(slow_sender),
             _slot: slot,
         }
     }
 
     /// With its first event, and why it does not begin where its client wanted.
-    pub(super) fn saying(mut self, hello: Bytes, reset: Option<Reset>, heartbeat_s: u32) -> Self {
+    pub(super) fn saying(mut self, hello: &Event, reset: Option<Reset>, heartbeat_s: u32) -> Self {
         self.heartbeat_s = heartbeat_s;
-        self.first.push_back(hello);
+        self.first.push_back(hello.encode(self.selection.transport).into());
         if let Some(reason) = reset {
             self.note_reset(reason);
         }
         self
     }
 
-    pub(super) fn into_stream(self) -> EventStream {
-        EventStream(Some(Box::pin(self.advance())))
+    pub(super) fn ending_at(mut self, until: Option<Timestamp>) -> Self {
+        self.until = until;
+        self
+    }
+
+    pub(super) fn into_stream(mut self) -> EventStream {
+        let slow = self.slow_sender.take();
+        EventStream { next: Some(Box::pin(self.advance())), slow }
     }
 
     /// The next bytes; `None` after the last.
@@ -181,7 +225,7 @@ impl Subscription {
             };
             if matches!(wait, Woken::Heartbeat) {
                 self.check()?;
-                return Ok(wire::heartbeat(self.heartbeat_s));
+                return Ok(self.selection.transport.heartbeat(self.heartbeat_s));
             }
         }
     }
@@ -189,12 +233,16 @@ impl Subscription {
     /// Whether anything may still be sent.
     fn check(&mut self) -> Result<(), End> {
         let now = self.api.clock.now();
+        if *self.slow.borrow() {
+            return Err(End::slow());
+        }
         if *self.stopping.borrow() {
             let text = "this node stops; connect again and go on from the last cut";
             // Not all at once.
             let retry_ms = self.number.wrapping_mul(STOP_RETRY_MS_STEP) % STOP_RETRY_MS_MAX;
             let retry_ms = u32::try_from(retry_ms).ok();
-            return Err(End { error: ApiError::unavailable(text), retry_ms });
+            let close_code = close_code::GOING_AWAY;
+            return Err(End { retry_ms, close_code, ..ApiError::unavailable(text).into() });
         }
         if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance() {
             return Err(closed(retry_after_s).into());
@@ -227,7 +275,7 @@ impl Subscription {
             self.outgoing = None;
             self.begin = Begin::At(rendered.to);
             self.begun = true;
-            let metrics = &self.api.streams.metrics;
+            let metrics = self.metrics();
             metrics.note_lag(self.api.clock.now().since(rendered.cut_at));
             metrics.conflated.fetch_add(u64::from(rendered.conflated), Ordering::Relaxed);
         }
@@ -239,15 +287,16 @@ impl Subscription {
         let api = Arc::clone(&self.api);
         let handle = api.world(self.selection.world);
         self.publications.borrow_and_update();
-        let published = Arc::clone(&handle.published());
+        let present = Arc::clone(&handle.published());
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
-        let (from, to) = match self.begin {
-            Begin::At(place) if place == self.selection.place_of(&published.snapshot) => {
-                return Ok(None);
+        let last = self.last(handle, &present, key).await;
+        let (from, to) = match (self.begin, last) {
+            (Begin::At(place), Ok(last)) if self.has_reached(place, &last, &present) => {
+                return if self.is_done(&present) { Err(End::done()) } else { Ok(None) };
             }
-            Begin::At(place) => (Some(place), Ok(published)),
-            Begin::Now => (None, Ok(published)),
-            Begin::Past(place) => (None, past(handle, place, key).await),
+            (Begin::At(place), last) => (Some(place), last),
+            (Begin::Now, last) => (None, last),
+            (Begin::Past(place), _) => (None, past(handle, place, key).await),
         };
         let events = match to {
             Ok(to) => api.streams.renders.events(handle, &self.selection, from, &to, key).await,
@@ -275,6 +324,39 @@ impl Subscription {
         }
     }
 
+    /// The last publication that there is to send: the present one, or that of `until`.
+    async fn last(
+        &self,
+        handle: &WorldHandle,
+        present: &Arc<Published>,
+        key: u64,
+    ) -> Result<Arc<Published>, NotRendered> {
+        match self.until {
+            Some(until) if until < present.snapshot.cut_at => {
+                let past = handle.as_of(until, key).await;
+                // It was there when the stream began; to begin anew would not bring it back.
+                past.map(|past| past.published).map_err(|_| NotRendered::Later)
+            }
+            Some(_) | None => Ok(Arc::clone(present)),
+        }
+    }
+
+    /// Whether a position is that of the last publication, or of a later one than the stream is to send.
+    fn has_reached(&self, place: LogPlace, last: &Published, present: &Published) -> bool {
+        let last_place = self.selection.place_of(&last.snapshot);
+        let ends_before = last.snapshot.cut_at < present.snapshot.cut_at;
+        place == last_place || (ends_before && place.0 >= last_place.0)
+    }
+
+    /// Whether nothing more can come before `until`. A publication that is due by then is waited for.
+    fn is_done(&self, present: &Published) -> bool {
+        let now = self.api.clock.now();
+        self.until.is_some_and(|until| {
+            let waited = now.since(until) >= LATER_MAX;
+            until <= now && (until < present.until || waited)
+        })
+    }
+
     /// Pays for changes, once for each publication, as polling would.
     async fn pay(&mut self, rendered: &Rendered) -> Result<(), End> {
         let is_first = !self.begun && self.begin == Begin::Now;
@@ -295,37 +377,48 @@ impl Subscription {
         }
         let heartbeat = self.sent_at + Duration::from_secs(self.heartbeat_s.into());
         let later = self.later_since.map(|_| Instant::now() + LATER_EVERY);
-        let until = later.map_or(heartbeat, |later| later.min(heartbeat));
+        let now = self.api.clock.now();
+        let end = self.until.map(|until| {
+            // When it comes, or when the publication of then has not.
+            let left =
+                if now < until { until.since(now) } else { until.plus(LATER_MAX).since(now) };
+            Instant::now() + left
+        });
+        let until = [later, end].into_iter().flatten().fold(heartbeat, Instant::min);
         // A sender that went away is the end of the service, which `check` finds.
         tokio::select! {
             _ = self.publications.changed() => Woken::Changed,
             _ = self.endings.changed() => Woken::Changed,
             _ = self.stopping.changed() => Woken::Changed,
+            _ = self.slow.changed() => Woken::Changed,
             () = tokio::time::sleep_until(until) => {
                 if until == heartbeat { Woken::Heartbeat } else { Woken::Changed }
             }
         }
     }
 
+    fn metrics(&self) -> &StreamMetrics {
+        self.api.streams.metrics(self.selection.transport)
+    }
+
     fn note_reset(&mut self, reason: Reset) {
-        self.first.push_back(wire::reset(reason));
-        self.api.streams.metrics.resets.fetch_add(1, Ordering::Relaxed);
+        self.first.push_back(wire::reset(reason).encode(self.selection.transport).into());
+        self.metrics().resets.fetch_add(1, Ordering::Relaxed);
     }
 
     fn note(&self, bytes: &Bytes, events: u32) {
-        let metrics = &self.api.streams.metrics;
+        let metrics = self.metrics();
         metrics.events.fetch_add(events.into(), Ordering::Relaxed);
         metrics.bytes.fetch_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// The last event.
-    fn finish(&mut self, End { error, retry_ms }: End) -> Bytes {
-        // What the service failed at is for its log; clients may connect again.
-        let failed = error.code == ErrorCode::Internal;
-        let code = if failed { ErrorCode::Unavailable } else { error.code };
-        self.ended = Some(code.slug());
-        let retry_after_s = error.retry_after_s.unwrap_or(RETRY_AFTER_S);
-        let bytes = wire::end(code, &error.message, retry_after_s, retry_ms);
+    fn finish(&mut self, End { code, message, retry_after_s, retry_ms, close_code }: End) -> Bytes {
+        self.ended = Some(code);
+        let transport = self.selection.transport;
+        let mut bytes = wire::end(code, &message, retry_after_s, retry_ms).encode(transport);
+        bytes.extend(transport.closing(close_code));
+        let bytes = bytes.into();
         self.note(&bytes, 1);
         bytes
     }
@@ -336,7 +429,7 @@ async fn past(
     handle: &WorldHandle,
     place: LogPlace,
     key: u64,
-) -> Result<Arc<engine::Published>, NotRendered> {
+) -> Result<Arc<Published>, NotRendered> {
     match Base::find(handle, place, key).await {
         Ok(Base::Held(held, _)) => Ok(held),
         Ok(Base::Expired | Base::Unknown) => Err(NotRendered::Reset(Reset::Expired)),
@@ -347,17 +440,26 @@ async fn past(
 type Next = Pin<Box<dyn Future<Output = (Subscription, Option<Bytes>)> + Send>>;
 
 /// A stream as a connection sends it; nothing after its end.
-pub(super) struct EventStream(Option<Next>);
+pub(super) struct EventStream {
+    next: Option<Next>,
+    slow: Option<watch::Sender<bool>>,
+}
 
 impl StreamBody for EventStream {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let Some(next) = &mut self.0 else { return Poll::Ready(None) };
+        let Some(next) = &mut self.next else { return Poll::Ready(None) };
         let (subscription, bytes) = ready!(next.as_mut().poll(context));
-        self.0 = match bytes {
+        self.next = match bytes {
             Some(_) => Some(Box::pin(subscription.advance())),
             None => None,
         };
         Poll::Ready(bytes)
+    }
+
+    fn note_slow(&mut self) {
+        if let Some(slow) = &self.slow {
+            slow.send_replace(true);
+        }
     }
 }
 
@@ -369,6 +471,7 @@ impl fmt::Debug for EventStream {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.api.streams.metrics.note_end(self.ended.unwrap_or(CLOSED));
+        let slow = self.slow.borrow().then_some(EndCode::Slow);
+        self.metrics().note_end(self.ended.or(slow));
     }
 }

@@ -18,7 +18,7 @@ use super::{
     FairOutcome, Middle, MiddleLeg, Middles, OddsRecord, Outcome, Period, RefusedLines,
     RefusedOffers, ScoreRecord, Value, Values,
 };
-use crate::answers::{Answer, Selector};
+use crate::answers::{Answer, List, Selector};
 
 const CONTENT_TYPE: &str = "text/csv; charset=utf-8";
 /// Before the name of a field that an object further in has, too: `point` of a line is the home side's, `point` of its
@@ -129,9 +129,9 @@ const EXPLAIN: [Level; 3] = [
 /// What the answer to a selection is made of; nothing where it is no table.
 fn levels(selector: &Selector) -> &'static [Level] {
     match selector {
-        Selector::Odds(..) => &ODDS,
-        Selector::Scores(_) => &SCORES,
-        Selector::Events(_) => &EVENTS,
+        Selector::List(List::Odds(..)) => &ODDS,
+        Selector::List(List::Scores(_)) => &SCORES,
+        Selector::List(List::Events(_)) => &EVENTS,
         Selector::Coverage(_) => &COVERAGE,
         Selector::Explain(_) => &EXPLAIN,
         Selector::Analysis(selection, _) => match &**selection {
@@ -294,7 +294,9 @@ mod tests {
     fn events() -> Selector {
         let sport = Catalogue::load(None).unwrap().sport_id("mma").unwrap();
         let (status, events, from, to, name, after) = Default::default();
-        Selector::Events(EventSelection { sport, status, events, from, to, name, limit: 1, after })
+        let limit = 1;
+        let list = EventSelection { sport, status, events, from, to, name, limit, after };
+        Selector::List(List::Events(list))
     }
 
     /// The cells of a table without lines of its own in cells, as a reader of RFC 4180 takes them.

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use domain::{EventId, Format, SportId, Status};
+use domain::{EventId, Format, RecordId, SportId, Status, Timestamp};
 use market::rendered::Rendered;
 use market::snapshot::{EventRow, RecordRow};
 use market::{EventSelection, OddsSelection, ScoreSelection, Snapshot};
 
-use crate::answers::Selector;
+use crate::answers::List;
 use crate::v1::wire::object::{event_id, list, object, one_of, push_plain, schema, text};
 use crate::v1::wire::record::RecordText;
 use crate::v1::wire::{V1, event};
@@ -56,6 +56,8 @@ const PART_ITEMS_MAX: usize = 500;
 pub(crate) struct Delta {
     pub(super) upserts: Items,
     pub(super) removed: Items,
+    /// Records of odds that are the same but for their freshness.
+    pub(super) touched: Vec<(Timestamp, RecordId)>,
 }
 
 /// The items of a JSON list, as they are written.
@@ -90,40 +92,26 @@ impl Items {
 }
 
 impl Delta {
-    /// What changed from one publication to a later one, or all that there is; `None` where positions mean nothing.
-    pub(crate) fn between(
-        selector: &Selector,
-        from: Option<&Snapshot>,
-        to: &Snapshot,
-    ) -> Option<Self> {
+    /// What changed in the whole of a list from one publication to a later one, or all that there is.
+    pub(crate) fn between(list: &List, from: Option<&Snapshot>, to: &Snapshot) -> Self {
         let mut delta = Self::default();
-        match selector {
-            Selector::Odds(odds, format) => {
+        match list {
+            List::Odds(odds, format) => {
                 let all = OddsSelection { limit: usize::MAX - 1, after: None, ..odds.clone() };
                 delta.records(&all, *format, from, to);
             }
-            Selector::Scores(scores) => {
+            List::Scores(scores) => {
                 let all = ScoreSelection { limit: usize::MAX, after: None, ..scores.clone() };
                 let before = from.map(|from| (from, all.select(from).items));
                 delta.events(before, (to, all.select(to).items), |texts| texts.1);
             }
-            Selector::Events(events) => {
+            List::Events(events) => {
                 let all = EventSelection { limit: usize::MAX, after: None, ..events.clone() };
                 let before = from.map(|from| (from, all.select(from).items));
                 delta.events(before, (to, all.select(to).items), |texts| texts.0);
             }
-            Selector::Sports
-            | Selector::Books
-            | Selector::Bouts(..)
-            | Selector::Event(..)
-            | Selector::Coverage(_)
-            | Selector::Explain(_)
-            | Selector::Analysis(..)
-            | Selector::Delta(..)
-            | Selector::Csv(_)
-            | Selector::V4(_) => return None,
         }
-        Some(delta)
+        delta
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -167,11 +155,17 @@ impl Delta {
         for row in all.select(to).items {
             let held = from.zip(before.remove(&row.id));
             let rendered = rendered_of(to, all.sport, row);
-            let same = held.is_some_and(|(from, held)| {
+            let same = held.filter(|(from, held)| {
                 let then = rendered_of(from, all.sport, held);
                 then.map(|text| &text.bytes) == rendered.map(|text| &text.bytes)
             });
-            if let Some(rendered) = rendered.filter(|_| !same) {
+            if let Some((_, held)) = same {
+                if held.last_update.seconds_text() != row.last_update.seconds_text() {
+                    self.touched.push((row.last_update, row.id));
+                }
+                continue;
+            }
+            if let Some(rendered) = rendered {
                 let upserts = self.upserts.begin();
                 RecordText(rendered).write(format, &row.last_update.seconds_text(), upserts);
             }

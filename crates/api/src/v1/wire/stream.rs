@@ -1,12 +1,18 @@
-//! The events of a stream, as Server-Sent Events (S3): each one line of JSON, its fields once for the writer and for
-//! the OpenAPI document.
+//! The events of a stream (S3): the data of each is one line of JSON, its fields once for the writer and for the
+//! OpenAPI document.
 
-use bytes::Bytes;
-use domain::SportId;
+mod event;
+
+use std::collections::BTreeMap;
+
+use domain::{RecordId, SportId, Timestamp};
+use http::websocket::close_code;
 use market::{OddsSelection, Snapshot};
 use serde_json::json;
 
+pub(crate) use self::event::{Event, Transport};
 use super::delta::Delta;
+use crate::answers::List;
 use crate::error::ErrorCode;
 use crate::v1::wire::object::{
     count, flag, id, list, object, one_of, push_plain, push_text, push_time, schema, text,
@@ -41,6 +47,7 @@ object!(StreamDelta: "What changed in one channel and sport. Put `upserts` by id
 object!(StreamFresh: "How fresh the sources of a sport are, as of the publication." {
     SPORT: "sport" = text("Sport key."),
     SOURCES: "sources" = list("StreamSource", "The bookmakers of the selection."),
+    TOUCHED: "touched" optional = touched(),
 });
 
 object!(StreamSource: "How fresh a bookmaker's prices of a sport are." {
@@ -64,7 +71,10 @@ object!(StreamReset: "The client's cursor cannot be used: forget what is known, 
 });
 
 object!(StreamEnd: "The stream ends; the connection closes." {
-    CODE: "code" = text("Why, as an error code."),
+    CODE: "code" = one_of(
+        EndCode::KEYS,
+        "Why. `done`: `until` is reached. `slow`: the client does not read. Others are error codes.",
+    ),
     MESSAGE: "message" = text("Why, for people. It may change."),
     RETRY_AFTER_S: "retry_after_s" = count("When it makes sense to connect again."),
 });
@@ -74,6 +84,8 @@ const MODES: [&str; 1] = [MODE];
 pub(crate) const MODE: &str = "publication";
 /// What a client waits before it connects again, in milliseconds.
 const RETRY_MS: u32 = 2000;
+/// Ids in one event of freshness at the most, so that it is no larger than a part of a snapshot.
+const TOUCHED_MAX: usize = 5000;
 
 /// What a stream follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +111,14 @@ impl Channel {
     pub(crate) fn parse(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|channel| channel.key() == key)
     }
+
+    const fn of(list: &List) -> Self {
+        match list {
+            List::Odds(..) => Self::Odds,
+            List::Scores(_) => Self::Scores,
+            List::Events(_) => Self::Events,
+        }
+    }
 }
 
 /// What the first event says.
@@ -109,6 +129,91 @@ pub(crate) struct Hello<'a> {
     pub(crate) resumed: bool,
     pub(crate) heartbeat_s: u32,
     pub(crate) interval_ms: u128,
+}
+
+/// Why a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndCode {
+    Done,
+    AuthenticationFailed,
+    Forbidden,
+    QuotaExceeded,
+    Maintenance,
+    Unavailable,
+    Slow,
+}
+
+impl EndCode {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Done,
+        Self::AuthenticationFailed,
+        Self::Forbidden,
+        Self::QuotaExceeded,
+        Self::Maintenance,
+        Self::Unavailable,
+        Self::Slow,
+    ];
+    const KEYS: [&str; Self::ALL.len()] = {
+        let [done, authentication, forbidden, quota, maintenance, unavailable, slow] = Self::ALL;
+        [
+            done.key(),
+            authentication.key(),
+            forbidden.key(),
+            quota.key(),
+            maintenance.key(),
+            unavailable.key(),
+            slow.key(),
+        ]
+    };
+
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::AuthenticationFailed => ErrorCode::AuthenticationFailed.slug(),
+            Self::Forbidden => ErrorCode::Forbidden.slug(),
+            Self::QuotaExceeded => ErrorCode::QuotaExceeded.slug(),
+            Self::Maintenance => ErrorCode::Maintenance.slug(),
+            Self::Unavailable => ErrorCode::Unavailable.slug(),
+            Self::Slow => "slow",
+        }
+    }
+
+    /// How it closes a WebSocket.
+    pub(crate) const fn close_code(self) -> u16 {
+        match self {
+            Self::Done => close_code::NORMAL,
+            Self::AuthenticationFailed => 4401,
+            Self::Forbidden => 4403,
+            Self::QuotaExceeded => 4429,
+            Self::Maintenance | Self::Unavailable => 4503,
+            Self::Slow => 4408,
+        }
+    }
+
+    /// The end that an error makes. What the service failed at is for its log: clients may connect again.
+    pub(crate) fn of(error: ErrorCode) -> Self {
+        let known = Self::ALL.into_iter().find(|code| code.key() == error.slug());
+        known.unwrap_or(Self::Unavailable)
+    }
+}
+
+/// What is sent about how fresh prices are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Freshness {
+    Sources,
+    /// Beside that, which records were confirmed.
+    Records,
+    None,
+}
+
+impl Freshness {
+    /// The first is meant when nothing is said.
+    pub(crate) const ALL: [Self; 3] = [Self::Sources, Self::Records, Self::None];
+    pub(crate) const KEYS: [&str; 3] = ["sources", "records", "none"];
+
+    pub(crate) fn parse(key: &str) -> Option<Self> {
+        Self::KEYS.iter().zip(Self::ALL).find(|(own, _)| **own == key).map(|(_, value)| value)
+    }
 }
 
 /// Why a client has to begin anew.
@@ -142,9 +247,17 @@ fn records(meaning: &str) -> serde_json::Value {
     json!({ "type": "array", "items": { "oneOf": one }, "description": meaning })
 }
 
-pub(crate) fn hello(hello: &Hello<'_>) -> Bytes {
-    let mut out = format!("retry: {RETRY_MS}\nevent: hello\ndata: ");
-    out.push_str(StreamHello::STREAM.first);
+fn touched() -> serde_json::Value {
+    json!({
+        "type": "object",
+        "additionalProperties": { "type": "array", "items": { "type": "string" } },
+        "description": "With `freshness=records`: by the new `last_update`, the ids of the records that are the same \
+                        otherwise. Records in a delta have theirs.",
+    })
+}
+
+pub(crate) fn hello(hello: &Hello<'_>) -> Event {
+    let mut out = StreamHello::STREAM.first.to_owned();
     push_plain(&hello.id, &mut out);
     out.push_str(StreamHello::MODE.next);
     push_plain(MODE, &mut out);
@@ -158,41 +271,36 @@ pub(crate) fn hello(hello: &Hello<'_>) -> Bytes {
     out.push_str(&hello.heartbeat_s.to_string());
     out.push_str(StreamHello::INTERVAL_MS.next);
     out.push_str(&hello.interval_ms.to_string());
-    out.push_str("}\n\n");
-    out.into()
+    out.push('}');
+    Event { retry_ms: Some(RETRY_MS), ..Event::new("hello", out) }
 }
 
-pub(crate) fn reset(reason: Reset) -> Bytes {
-    let mut out = format!("event: reset\ndata: {}", StreamReset::REASON.first);
+pub(crate) fn reset(reason: Reset) -> Event {
+    let mut out = StreamReset::REASON.first.to_owned();
     push_plain(reason.key(), &mut out);
-    out.push_str("}\n\n");
-    out.into()
+    out.push('}');
+    Event::new("reset", out)
 }
 
 /// `retry_ms`: how long the client should wait before it connects again, where that differs from what it heard.
 pub(crate) fn end(
-    code: ErrorCode,
+    code: EndCode,
     message: &str,
     retry_after_s: u32,
     retry_ms: Option<u32>,
-) -> Bytes {
-    let retry = retry_ms.map(|retry_ms| format!("retry: {retry_ms}\n")).unwrap_or_default();
-    let mut out = format!("{retry}event: end\ndata: {}", StreamEnd::CODE.first);
-    push_plain(code.slug(), &mut out);
+) -> Event {
+    let mut out = StreamEnd::CODE.first.to_owned();
+    push_plain(code.key(), &mut out);
     out.push_str(StreamEnd::MESSAGE.next);
     push_text(message, &mut out);
     out.push_str(StreamEnd::RETRY_AFTER_S.next);
     out.push_str(&retry_after_s.to_string());
-    out.push_str("}\n\n");
-    out.into()
+    out.push('}');
+    Event { retry_ms, ..Event::new("end", out) }
 }
 
-pub(crate) fn heartbeat(seconds: u32) -> Bytes {
-    format!(": {seconds}\n\n").into()
-}
-
-/// The records of a channel and sport to begin with.
-pub(crate) fn snapshots(channel: Channel, sport: &str, whole: &Delta) -> Vec<Vec<u8>> {
+/// The records of a list to begin with.
+pub(crate) fn snapshots(list: &List, whole: &Delta, snapshot: &Snapshot) -> Vec<Event> {
     let mut parts: Vec<&[u8]> = whole.upserts.parts().collect();
     if parts.is_empty() {
         // That there is none is said, too.
@@ -200,9 +308,8 @@ pub(crate) fn snapshots(channel: Channel, sport: &str, whole: &Delta) -> Vec<Vec
     }
     let count = parts.len();
     let event = |(at, records): (usize, &[u8])| {
-        let mut out = begin("snapshot", StreamSnapshot::CHANNEL.first, channel);
-        out.push_str(StreamSnapshot::SPORT.next);
-        push_plain(sport, &mut out);
+        let mut out =
+            begin(StreamSnapshot::CHANNEL.first, StreamSnapshot::SPORT.next, list, snapshot);
         out.push_str(StreamSnapshot::PART.next);
         out.push_str(&(at + 1).to_string());
         out.push_str(StreamSnapshot::PARTS.next);
@@ -210,19 +317,19 @@ pub(crate) fn snapshots(channel: Channel, sport: &str, whole: &Delta) -> Vec<Vec
         out.push_str(StreamSnapshot::RECORDS.next);
         let mut out = out.into_bytes();
         push_items(records, &mut out);
-        out.extend(b"}\n\n");
-        out
+        out.push(b'}');
+        Event::new("snapshot", out)
     };
     parts.into_iter().enumerate().map(event).collect()
 }
 
-/// What changed in a channel and sport; nothing where nothing did.
+/// What changed in a list; nothing where nothing did.
 pub(crate) fn deltas(
-    channel: Channel,
-    sport: &str,
+    list: &List,
     delta: &Delta,
     conflated: bool,
-) -> Vec<Vec<u8>> {
+    snapshot: &Snapshot,
+) -> Vec<Event> {
     let (mut upserts, mut removed) = (delta.upserts.parts(), delta.removed.parts());
     let mut events = Vec::new();
     loop {
@@ -230,9 +337,7 @@ pub(crate) fn deltas(
         if new.is_none() && gone.is_none() {
             return events;
         }
-        let mut out = begin("delta", StreamDelta::CHANNEL.first, channel);
-        out.push_str(StreamDelta::SPORT.next);
-        push_plain(sport, &mut out);
+        let mut out = begin(StreamDelta::CHANNEL.first, StreamDelta::SPORT.next, list, snapshot);
         out.push_str(StreamDelta::UPSERTS.next);
         let mut out = out.into_bytes();
         push_items(new.unwrap_or_default(), &mut out);
@@ -242,13 +347,44 @@ pub(crate) fn deltas(
             out.extend(StreamDelta::CONFLATED.next.as_bytes());
             out.extend(b"true");
         }
-        out.extend(b"}\n\n");
-        events.push(out);
+        out.push(b'}');
+        events.push(Event::new("delta", out));
     }
 }
 
-/// How fresh the sources of a selection are; `None` where it has none.
-pub(crate) fn fresh(odds: &OddsSelection, snapshot: &Snapshot) -> Option<Vec<u8>> {
+/// How fresh the sources of a selection are, and which of its records were confirmed where that is wanted; nothing
+/// where it has none.
+pub(crate) fn fresh(
+    odds: &OddsSelection,
+    delta: Option<&Delta>,
+    snapshot: &Snapshot,
+) -> Vec<Event> {
+    let mut sources = sources(odds, snapshot);
+    let touched = delta.map(|delta| &*delta.touched).unwrap_or_default();
+    if sources.is_empty() && touched.is_empty() {
+        return Vec::new();
+    }
+    // Without any, one event still has to say so.
+    let count = touched.len().div_ceil(TOUCHED_MAX).max(1);
+    let mut parts = touched.chunks(TOUCHED_MAX);
+    let event = |_| {
+        let mut out = StreamFresh::SPORT.first.to_owned();
+        push_plain(sport_key(odds.sport, snapshot), &mut out);
+        out.push_str(StreamFresh::SOURCES.next);
+        out.push('[');
+        out.push_str(&std::mem::take(&mut sources));
+        out.push(']');
+        if delta.is_some() {
+            out.push_str(StreamFresh::TOUCHED.next);
+            push_touched(parts.next().unwrap_or_default(), &mut out);
+        }
+        out.push('}');
+        Event::new("fresh", out)
+    };
+    (0..count).map(event).collect()
+}
+
+fn sources(odds: &OddsSelection, snapshot: &Snapshot) -> String {
     let mut sources = String::new();
     for row in &snapshot.sport(odds.sport).sources {
         if odds.bookmakers.contains(row.bookmaker) {
@@ -263,35 +399,51 @@ pub(crate) fn fresh(odds: &OddsSelection, snapshot: &Snapshot) -> Option<Vec<u8>
             sources.push_str(if row.stale { "true}" } else { "false}" });
         }
     }
-    if sources.is_empty() {
-        return None;
-    }
-    let mut out = format!("event: fresh\ndata: {}", StreamFresh::SPORT.first);
-    push_plain(sport_key(odds.sport, snapshot), &mut out);
-    out.push_str(StreamFresh::SOURCES.next);
-    out.push('[');
-    out.push_str(&sources);
-    out.push_str("]}\n\n");
-    Some(out.into_bytes())
+    sources
 }
 
-pub(crate) fn cut(cursor: &str, snapshot: &Snapshot) -> Vec<u8> {
-    let mut out = format!("event: cut\nid: {cursor}\ndata: {}", StreamCut::CURSOR.first);
-    push_plain(cursor, &mut out);
+/// Ids by time: many records share theirs to the second.
+fn push_touched(touched: &[(Timestamp, RecordId)], out: &mut String) {
+    let mut by_time: BTreeMap<[u8; 20], Vec<RecordId>> = BTreeMap::new();
+    for (at, id) in touched {
+        by_time.entry(at.seconds_text()).or_default().push(*id);
+    }
+    let mut before = '{';
+    for (at, ids) in by_time {
+        out.push(before);
+        push_plain(&String::from_utf8_lossy(&at), out);
+        out.push(':');
+        let ids = ids.into_iter().map(|id| {
+            let mut text = String::new();
+            id.push_to(&mut text);
+            text
+        });
+        push_list(ids, out);
+        before = ',';
+    }
+    out.push_str(if before == '{' { "{}" } else { "}" });
+}
+
+pub(crate) fn cut(cursor: String, snapshot: &Snapshot) -> Event {
+    let mut out = StreamCut::CURSOR.first.to_owned();
+    push_plain(&cursor, &mut out);
     out.push_str(StreamCut::AT.next);
     push_plain(&String::from_utf8_lossy(&snapshot.cut_at.millis_text()), &mut out);
     out.push_str(StreamCut::PUBLISHED.next);
-    out.push_str("true}\n\n");
-    out.into_bytes()
+    out.push_str("true}");
+    Event { id: Some(cursor), ..Event::new("cut", out) }
 }
 
-pub(crate) fn sport_key(sport: SportId, snapshot: &Snapshot) -> &str {
+fn sport_key(sport: SportId, snapshot: &Snapshot) -> &str {
     &snapshot.catalogue().sport(sport).key
 }
 
-fn begin(event: &str, first: &str, channel: Channel) -> String {
-    let mut out = format!("event: {event}\ndata: {first}");
-    push_plain(channel.key(), &mut out);
+/// Which list an event is about.
+fn begin(channel: &str, sport: &str, list: &List, snapshot: &Snapshot) -> String {
+    let mut out = channel.to_owned();
+    push_plain(Channel::of(list).key(), &mut out);
+    out.push_str(sport);
+    push_plain(sport_key(list.sport(), snapshot), &mut out);
     out
 }
 
@@ -301,13 +453,13 @@ fn push_items(items: &[u8], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-fn push_list<'a>(keys: impl Iterator<Item = &'a str>, out: &mut String) {
+fn push_list(keys: impl Iterator<Item = impl AsRef<str>>, out: &mut String) {
     out.push('[');
     for (at, key) in keys.enumerate() {
         if at > 0 {
             out.push(',');
         }
-        push_plain(key, out);
+        push_plain(key.as_ref(), out);
     }
     out.push(']');
 }

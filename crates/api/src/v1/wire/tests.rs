@@ -51,20 +51,20 @@ impl TestBook {
     }
 
     fn odds(&self, sport: &str, format: Format) -> String {
-        self.body(&Selector::Odds(all_odds(self.sport(sport)), format))
+        self.body(&Selector::List(List::Odds(all_odds(self.sport(sport)), format)))
     }
 
     fn scores(&self, sport: &str) -> String {
         let (sport, limit) = (self.sport(sport), 500);
         let all = ScoreSelection { sport, status: None, events: None, limit, after: None };
-        self.body(&Selector::Scores(all))
+        self.body(&Selector::List(List::Scores(all)))
     }
 
     fn events(&self, sport: &str) -> String {
         let (sport, limit) = (self.sport(sport), 500);
         let (status, events, from, to, name, after) = Default::default();
         let all = EventSelection { sport, status, events, from, to, name, limit, after };
-        self.body(&Selector::Events(all))
+        self.body(&Selector::List(List::Events(all)))
     }
 
     fn bouts(&self, sport: &str) -> String {
@@ -236,7 +236,7 @@ fn nothing_is_an_empty_answer() {
 fn a_snapshot_that_was_cut_for_no_wire_answers_the_same() {
     let book = TestBook::new(&[BOUT, MONEYLINE]);
     let bare = Snapshot::cut(&book.book, 0, book.now, STALE_AFTER, &[]);
-    let odds = Selector::Odds(all_odds(book.sport("mma")), Format::Decimal);
+    let odds = Selector::List(List::Odds(all_odds(book.sport("mma")), Format::Decimal));
     let event = Selector::Event(book.sport("mma"), event_id());
     for selector in [odds, event] {
         let answer = make(&selector, &bare, &Fragments::default());
@@ -278,9 +278,9 @@ fn pages_of_fragments_have_the_rows_that_are_selected() {
         };
         let format = Format::ALL[at % 3];
         for _ in 0..5 {
-            let answer = make(&Selector::Odds(selection.clone(), format), &snapshot, &fragments);
-            let alone =
-                make(&Selector::Odds(selection.clone(), format), &snapshot, &Fragments::default());
+            let selector = Selector::List(List::Odds(selection.clone(), format));
+            let answer = make(&selector, &snapshot, &fragments);
+            let alone = make(&selector, &snapshot, &Fragments::default());
             assert_eq!(answer.encoded(None).etag, alone.encoded(None).etag);
             let page = selection.select(&snapshot);
             assert_eq!(text(&answer), written(&snapshot, sport, &page.items, format));
@@ -315,7 +315,7 @@ fn tags_of_pages_differ_where_their_content_does() {
     let (snapshot, fragments) = (book.snapshot(), Fragments::default());
     let of = |limit| {
         let all = OddsSelection { limit, ..all_odds(book.sport("mma")) };
-        make(&Selector::Odds(all, Format::Decimal), &snapshot, &fragments)
+        make(&Selector::List(List::Odds(all, Format::Decimal)), &snapshot, &fragments)
             .encoded(None)
             .etag
             .clone()

@@ -139,6 +139,17 @@ impl Raw {
         tokio::time::timeout(SILENCE, self.read_patiently(method)).await.expect("an answer in time")
     }
 
+    /// So many more bytes; `None` when the connection ended before.
+    pub(crate) async fn read_exactly(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        while self.held.len() < bytes {
+            let read = tokio::time::timeout(SILENCE, self.stream.read_buf(&mut self.held)).await;
+            if read.expect("more in time").ok()? == 0 {
+                return None;
+            }
+        }
+        Some(self.held.drain(..bytes).collect())
+    }
+
     /// Whether the service has closed the connection, once it has.
     pub(crate) async fn is_closed(&mut self) -> bool {
         let mut scrap = [0; 64];

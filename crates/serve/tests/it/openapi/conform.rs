@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::Answer;
 
 /// Headers of HTTP itself, which no document lists.
-const OF_HTTP: [&str; 4] = ["content-type", "content-length", "date", "connection"];
+const OF_HTTP: [&str; 5] = ["content-type", "content-length", "date", "connection", "upgrade"];
 
 pub(crate) fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let schema = resolve(document, schema);

@@ -1,218 +1,31 @@
 //! `/v1/stream`: changes as they are published (S1 to S15).
 
-use std::collections::BTreeMap;
+mod client;
+mod ends;
+mod websocket;
+
 use std::time::{Duration, Instant};
 
 use accounts::{Actor, KeyKind, Maintenance, NewKey};
 use api::v1::stream::StreamSettings;
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Value, json};
 
+use self::client::{Client, PATIENCE, ask, at_of, check, move_to, names, opened, opened_on};
 use crate::harness::{Answer, TestApp, line, ndjson, unlimited};
-use crate::test_market::{ANN, BEA};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// One event.
-#[derive(Debug)]
-struct Event {
-    name: String,
-    id: Option<String>,
-    data: Value,
-}
-
-/// The records that a client knows, by channel, sport and id.
-type State = BTreeMap<(String, String, String), Value>;
-
-/// A client that folds what it is sent.
-struct Client {
-    response: Response,
-    held: Vec<u8>,
-    state: State,
-    cursor: String,
-}
-
-async fn ask(app: &TestApp, key: &str, query: &str, last: Option<&str>) -> Response {
-    let request = app.request(Method::GET, &format!("/v1/stream{query}"));
-    let request = request.header("X-API-Key", key);
-    let request = match last {
-        Some(last) => request.header("Last-Event-ID", last),
-        None => request,
-    };
-    request.send().await.unwrap()
-}
-
-impl Client {
-    /// Opens a stream, and reads its first event.
-    async fn open(app: &TestApp, key: &str, query: &str, last: Option<&str>) -> (Self, Value) {
-        let response = ask(app, key, query, last).await;
-        assert_eq!(response.status(), 200, "{:?}", response.text().await);
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        assert_eq!(response.headers()["cache-control"], "no-store");
-        assert_eq!(response.headers()["x-accel-buffering"], "no");
-        let (held, state, cursor) = (Vec::new(), State::new(), String::new());
-        let mut client = Self { response, held, state, cursor };
-        let hello = client.event().await.expect("hello");
-        assert_eq!(hello.name, "hello");
-        assert!(hello.data["stream"].as_str().unwrap().starts_with("str_"), "{hello:?}");
-        (client, hello.data)
-    }
-
-    /// The next block of text; `None` at the end.
-    async fn block(&mut self) -> Option<String> {
-        loop {
-            if let Some(end) = self.held.windows(2).position(|two| two == b"\n\n") {
-                let block: Vec<u8> = self.held.drain(..end + 2).take(end).collect();
-                return Some(String::from_utf8(block).unwrap());
-            }
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
-            self.held.extend_from_slice(&chunk.expect("an event").ok()??);
-        }
-    }
-
-    /// The next event, comments left out; `None` at the end.
-    async fn event(&mut self) -> Option<Event> {
-        loop {
-            let block = self.block().await?;
-            if block.starts_with(':') {
-                continue;
-            }
-            let field = |name: &str| {
-                let mut lines = block.lines().filter_map(|line| line.strip_prefix(name));
-                let value = lines.next().map(str::to_owned);
-                assert_eq!(lines.next(), None, "{block}");
-                value
-            };
-            let name = field("event: ").unwrap_or_else(|| panic!("no event in {block}"));
-            let id = field("id: ");
-            assert_eq!(id.is_some(), name == "cut", "{block}");
-            let data = serde_json::from_str(&field("data: ").unwrap()).unwrap();
-            return Some(Event { name, id, data });
-        }
-    }
-
-    /// Folds everything up to the next cut; gives what came.
-    async fn cut(&mut self) -> Vec<Event> {
-        let mut events = Vec::new();
-        loop {
-            let event = self.event().await.expect("a cut");
-            let is_cut = event.name == "cut";
-            self.fold(&event);
-            events.push(event);
-            if is_cut {
-                return events;
-            }
-        }
-    }
-
-    fn fold(&mut self, event: &Event) {
-        let data = &event.data;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (channel, sport) = (text(&data["channel"]), text(&data["sport"]));
-        let key = |id: &Value| (channel.clone(), sport.clone(), text(id));
-        match event.name.as_str() {
-            "reset" => self.state.clear(),
-            "snapshot" | "delta" => {
-                let list = if event.name == "delta" { "upserts" } else { "records" };
-                let rows = data[list].as_array().unwrap();
-                assert!(rows.len() <= 500);
-                for row in rows {
-                    let id = if channel == "scores" { &row["event_id"] } else { &row["id"] };
-                    self.state.insert(key(id), plain(row));
-                }
-                for gone in data["removed"].as_array().into_iter().flatten() {
-                    assert!(self.state.remove(&key(&gone["id"])).is_some(), "{gone}");
-                }
-            }
-            "cut" => {
-                self.cursor = text(&data["cursor"]);
-                assert_eq!(event.id.as_deref(), Some(&*self.cursor));
-                assert_eq!(data["published"], true);
-            }
-            other => assert_eq!(other, "fresh", "{event:?}"),
-        }
-    }
-
-    /// The last event, and that nothing follows.
-    async fn end(&mut self) -> Value {
-        loop {
-            let event = self.event().await.expect("an end");
-            if event.name == "end" {
-                assert_eq!(self.block().await, None);
-                return event.data;
-            }
-        }
-    }
-}
-
-fn plain(row: &Value) -> Value {
-    let mut row = row.clone();
-    row.as_object_mut().unwrap().remove("last_update");
-    row
-}
-
-/// All pages of a list, as of an instant.
-async fn pages(app: &TestApp, key: &str, channel: &str, sport: &str, at: &str) -> State {
-    let mut state = State::new();
-    let mut next = Some(format!("/v1/sports/{sport}/{channel}?limit=500&as_of={at}"));
-    while let Some(page) = next {
-        let answer = app.get(&page, key).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        for row in answer.json().as_array().unwrap() {
-            let id = if channel == "scores" { &row["event_id"] } else { &row["id"] };
-            let id = id.as_str().unwrap().to_owned();
-            state.insert((channel.to_owned(), sport.to_owned(), id), plain(row));
-        }
-        next = answer.next_page();
-    }
-    state
-}
-
-/// What a client has is what the lists have.
-async fn check(app: &TestApp, key: &str, client: &Client, lists: &[(&str, &str)], at: &str) {
-    let mut all = State::new();
-    for (channel, sport) in lists {
-        all.extend(pages(app, key, channel, sport, at).await);
-    }
-    assert_eq!(client.state.len(), all.len());
-    assert!(client.state == all, "the state differs at {at}");
-}
-
-fn at_of(events: &[Event]) -> String {
-    events.last().unwrap().data["at"].as_str().unwrap().to_owned()
-}
-
-async fn opened() -> (TestApp, String, String) {
-    opened_on(TestApp::start().await).await
-}
-
-async fn opened_on(app: TestApp) -> (TestApp, String, String) {
-    let (feed, key) = (app.any_feed().await, app.live_key().await);
-    let lines = [
-        line::event("a", "mma", ANN, BEA),
-        line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
-    ];
-    app.push_all(&feed, &lines).await;
-    app.publish().await;
-    (app, feed, key)
-}
-
-async fn move_to(app: &TestApp, feed: &str, price: i32) {
-    // The same price again is a read without a change.
-    app.push(feed, ndjson(&[line::moneyline("a", "fanduel", (ANN, price), (BEA, -155))])).await;
-    app.publish().await;
-}
-
-fn names(events: &[Event]) -> Vec<&str> {
-    events.iter().map(|event| event.name.as_str()).collect()
-}
 
 #[tokio::test]
 async fn after_every_cut_the_folded_state_is_what_all_pages_have() {
     let app = TestApp::builder().sandbox(7).start().await;
     app.publish_both().await;
     let key = app.key(unlimited(KeyKind::Sandbox)).await;
-    let query = "?sports=tennis,mma&channels=odds,scores,events&freshness=none";
+    for freshness in ["none", "records"] {
+        follow_both(&app, &key, freshness).await;
+    }
+}
+
+async fn follow_both(app: &TestApp, key: &str, freshness: &str) {
+    let query = format!("?sports=tennis,mma&channels=odds,scores,events&freshness={freshness}");
     let lists = [
         ("odds", "mma"),
         ("scores", "mma"),
@@ -221,14 +34,14 @@ async fn after_every_cut_the_folded_state_is_what_all_pages_have() {
         ("scores", "tennis"),
         ("events", "tennis"),
     ];
-    let (mut client, hello) = Client::open(&app, &key, query, None).await;
+    let (mut client, hello) = Client::open(app, key, &query, None).await;
     assert_eq!(hello["sports"], json!(["mma", "tennis"]));
     assert_eq!(hello["channels"], json!(["odds", "scores", "events"]));
     assert_eq!((&hello["resumed"], &hello["mode"]), (&json!(false), &json!("publication")));
     assert_eq!((&hello["heartbeat_s"], &hello["interval_ms"]), (&json!(15), &json!(30_000)));
     let first = client.cut().await;
     assert!(first.iter().any(|event| event.name == "snapshot" && event.data["parts"] != 1));
-    check(&app, &key, &client, &lists, &at_of(&first)).await;
+    check(app, key, &client, &lists, &at_of(&first)).await;
     let (cursor, state) = (client.cursor.clone(), client.state.clone());
     let mut deltas = 0;
     for _ in 0..12 {
@@ -236,15 +49,16 @@ async fn after_every_cut_the_folded_state_is_what_all_pages_have() {
         let events = client.cut().await;
         deltas += events.iter().filter(|event| event.name == "delta").count();
         assert!(events.iter().all(|event| event.data.get("conflated").is_none()));
-        check(&app, &key, &client, &lists, &at_of(&events)).await;
+        check(app, key, &client, &lists, &at_of(&events)).await;
     }
     assert!(deltas > 12, "{deltas}");
     // Whoever was away has it all in one step.
-    let (mut back, hello) = Client::open(&app, &key, query, Some(&cursor)).await;
+    let (mut back, hello) = Client::open(app, key, &query, Some(&cursor)).await;
     assert_eq!(hello["resumed"], true);
     back.state = state;
     let events = back.cut().await;
-    assert!(events.iter().all(|event| event.name == "cut" || event.data["conflated"] == true));
+    let deltas = events.iter().filter(|event| event.name == "delta");
+    assert!(deltas.clone().all(|event| event.data["conflated"] == true) && deltas.count() > 0);
     assert_eq!(back.cursor, client.cursor);
     assert!(back.state == client.state);
 }
@@ -276,6 +90,71 @@ async fn events_are_as_the_contract_has_them() {
     let events = client.cut().await;
     assert_eq!(events[0].data["removed"][0]["reason"], "removed");
     assert!(client.state.is_empty());
+}
+
+#[tokio::test]
+async fn a_record_that_is_only_confirmed_is_named_where_that_is_wanted() {
+    let (app, feed, key) = opened().await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma&freshness=records", None).await;
+    client.cut().await;
+    app.advance(Duration::from_secs(5));
+    move_to(&app, &feed, 135).await;
+    let events = client.cut().await;
+    assert_eq!(names(&events), ["fresh", "cut"]);
+    let touched = events[0].data["touched"].as_object().unwrap();
+    assert_eq!(touched.len(), 1);
+    let odds = app.get("/v1/sports/mma/odds", &key).await;
+    let record = &odds.json()[0];
+    assert_eq!(touched[record["last_update"].as_str().unwrap()], json!([record["id"]]));
+    check(&app, &key, &client, &[("odds", "mma")], &at_of(&events)).await;
+    // What is in a delta has its own.
+    move_to(&app, &feed, 140).await;
+    let events = client.cut().await;
+    assert_eq!(
+        (names(&events), &events[1].data["touched"]),
+        (vec!["delta", "fresh", "cut"], &json!({}))
+    );
+    check(&app, &key, &client, &[("odds", "mma")], &at_of(&events)).await;
+}
+
+#[tokio::test]
+async fn http_2_has_the_same_streams_several_on_a_connection() {
+    let (app, feed, key) = opened().await;
+    let http2 = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
+    let ask = async |query: &str| {
+        let url = format!("http://{}/v1/stream{query}", app.addr);
+        let response = http2.get(url).header("X-API-Key", &key).send().await.unwrap();
+        assert_eq!(response.version(), reqwest::Version::HTTP_2);
+        Client::begin(response).await.0
+    };
+    let (mut odds, mut scores) = (ask("?sports=mma").await, ask("?channels=scores").await);
+    let (mut plain, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    for client in [&mut odds, &mut scores, &mut plain] {
+        client.cut().await;
+    }
+    move_to(&app, &feed, 140).await;
+    assert_eq!(names(&odds.cut().await), ["delta", "fresh", "cut"]);
+    assert_eq!(names(&scores.cut().await), ["cut"]);
+    plain.cut().await;
+    assert_eq!((&odds.state, &odds.cursor), (&plain.state, &plain.cursor));
+    // One that is closed does not disturb the others, and its place comes free.
+    drop(odds);
+    move_to(&app, &feed, 150).await;
+    assert_eq!(names(&scores.cut().await), ["cut"]);
+    let begun = Instant::now();
+    while open_streams(&app).await != 2 {
+        assert!(begun.elapsed() < PATIENCE, "no place came free");
+    }
+    app.service.api.accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
+    assert_eq!(scores.end().await["code"], "authentication_failed");
+}
+
+/// How many streams the service says are open.
+async fn open_streams(app: &TestApp) -> u32 {
+    let metrics = app.get_operator("/metrics").await;
+    let mut lines = metrics.text().lines();
+    let open = lines.find(|line| line.starts_with("linesman_stream_open{")).unwrap();
+    open.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
@@ -337,6 +216,7 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
     let no_read = app.key(NewKey { odds_read: false, ..unlimited(KeyKind::Production) }).await;
     let scores = app.get("/v1/sports/mma/scores", &key).await;
     let scores = format!("?sports=mma&since={}", scores.header("x-cursor").unwrap());
+    let earlier = "?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z";
     for (query, key, status, param) in [
         ("?sports=chess", &key, 404, None),
         ("?sports=mma,chess&nonsense=1", &key, 404, None),
@@ -347,7 +227,10 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
         ("?sports=", &key, 400, Some("sports")),
         ("?channels=prices", &key, 400, Some("channels")),
         ("?mode=live", &key, 400, Some("mode")),
-        ("?freshness=records", &key, 400, Some("freshness")),
+        ("?freshness=all", &key, 400, Some("freshness")),
+        ("?until=nonsense", &key, 400, Some("until")),
+        ("?until=2020-01-01T00:00:00Z", &key, 400, Some("until")),
+        (earlier, &key, 400, Some("until")),
         ("?heartbeat=4", &key, 400, Some("heartbeat")),
         ("?heartbeat=61", &key, 400, Some("heartbeat")),
         ("?replay=all", &key, 400, Some("replay")),
