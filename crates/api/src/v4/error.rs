@@ -197,11 +197,14 @@ impl From<ApiError> for Refused {
             ErrorCode::Unavailable => Code::Unavailable,
         };
         let message = &error.message;
-        let rest = match code {
-            Code::OutOfUsageCredits => format!(": the usage limit is reached, {message}"),
-            Code::ExceededFreqLimit => format!(": {message}; wait as Retry-After says"),
-            Code::Forbidden => format!(": {message}; ask the operator for a key that may read it"),
-            _ => format!(": {message}"),
+        let rest = if code == Code::OutOfUsageCredits {
+            format!(": the usage limit is reached, {message}")
+        } else if code == Code::ExceededFreqLimit {
+            format!(": {message}; wait as Retry-After says")
+        } else if code == Code::Forbidden {
+            format!(": {message}; ask the operator for a key that may read it")
+        } else {
+            format!(": {message}")
         };
         let ApiError { retry_after_s, allow, .. } = error;
         Self { retry_after_s, allow, ..Self::new(code, &rest) }

@@ -80,11 +80,14 @@ mod tests {
             ("/v4/historical/sports/x/events", Operation::V4Historical, "x", None),
             ("/v4/historical/sports/x/events/e/odds", Operation::V4Historical, "x", Some("e")),
         ] {
-            let of = match operation {
-                Operation::V4Historical if event.is_some() => Operation::V4EventOdds,
-                Operation::V4Historical if path.ends_with("events") => Operation::V4Events,
-                Operation::V4Historical => Operation::V4Odds,
-                other => other,
+            let of = if operation != Operation::V4Historical {
+                operation
+            } else if event.is_some() {
+                Operation::V4EventOdds
+            } else if path.ends_with("events") {
+                Operation::V4Events
+            } else {
+                Operation::V4Odds
             };
             let expected = Some(TargetPath { operation, of, sport, event });
             assert_eq!(TargetPath::parse(path), expected, "{path}");
