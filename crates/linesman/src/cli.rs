@@ -10,12 +10,14 @@ use domain::{Timestamp, World};
 
 use crate::config::{Secret, duration::parse_duration, parse_address};
 
+mod history;
 mod identity;
 mod manual;
 mod misuse;
 pub(crate) mod output;
 mod replay;
 
+pub(crate) use history::HistoryVerb;
 pub(crate) use identity::{AliasesVerb, EventsVerb, ListerRef};
 pub(crate) use manual::{completions, man_page};
 pub(crate) use replay::{ReplayArgs, Speed};
@@ -110,6 +112,9 @@ pub(crate) enum Verb {
                       and events that ended longer ago than market.final_retention are removed again."
     )]
     Record(RecordArgs),
+    /// Look at the archive of history, check it, and have it written now
+    #[command(subcommand, arg_required_else_help = false, after_help = history::EXAMPLE)]
+    History(HistoryVerb),
     /// Back up the data folder to a new folder; a server may run meanwhile
     #[command(
         after_help = "Example:\n  linesman backup --data /var/lib/linesman /backup/2026-11-15\n\n\

@@ -5,6 +5,7 @@ pub(crate) mod aliases;
 pub(crate) mod backup;
 pub(crate) mod events;
 pub(crate) mod feeds;
+pub(crate) mod history;
 pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod maintenance;
