@@ -1,5 +1,6 @@
 //! What a service under test is started with.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use api::v1::stream::StreamSettings;
 use api::v4::V4Settings;
 use api::{Api, ApiSettings};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
-use engine::{HistoryOptions, WorldHandle, WorldOptions, Worlds};
+use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
 use http::{Proxies, Server, ServerSettings};
 use market::{Lifetimes, Limits};
@@ -45,6 +46,8 @@ pub(crate) struct Builder {
     cluster: Option<Cluster>,
     keeps_pages: bool,
     mail: bool,
+    /// Where in its folder it is archived.
+    archive: Option<&'static str>,
 }
 
 impl Builder {
@@ -81,6 +84,7 @@ impl Builder {
             cluster: None,
             keeps_pages: false,
             mail: false,
+            archive: None,
         }
     }
 
@@ -106,6 +110,12 @@ impl Builder {
     /// Boards renew themselves, and the record of freshness is kept.
     pub(crate) fn keeping_pages(mut self) -> Self {
         self.keeps_pages = true;
+        self
+    }
+
+    /// What is published is archived when the test asks for it.
+    pub(crate) fn archived(mut self) -> Self {
+        self.archive = Some("archive");
         self
     }
 
@@ -243,7 +253,7 @@ impl Builder {
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
-            history: HistoryOptions::default(),
+            history: history(self.archive.map(|name| dir.path().join(name)), world),
         };
         let open = |options: WorldOptions| {
             let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
@@ -255,6 +265,9 @@ impl Builder {
             Some(joining) => joining.join(options(World::Live, None), &clock).await,
             None => open(options(World::Live, None)),
         };
+        if let Some(archiver) = Archiver::new(options(World::Live, None), &live) {
+            tokio::spawn(archiver.run());
+        }
         let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed));
         let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
         let server = Server::new(clock, self.server);
@@ -283,4 +296,10 @@ impl Builder {
             writers,
         }
     }
+}
+
+/// The live world is archived when a test asks for it, and not before.
+fn history(archive: Option<PathBuf>, world: World) -> HistoryOptions {
+    let store = archive.filter(|_| world == World::Live);
+    HistoryOptions { store, part_interval: DAY, ..HistoryOptions::default() }
 }
