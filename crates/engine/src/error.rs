@@ -1,5 +1,6 @@
 //! Why a world cannot be opened or followed.
 
+use archive::ArchiveError;
 use change_log::LogError;
 use market::book::ImageError;
 use market::{ChangeError, NotDone};
@@ -29,6 +30,8 @@ pub enum WorldError {
     CannotCatchUp,
     #[error("a world that several nodes share needs its log on servers")]
     NotShared,
+    #[error("the archive cannot be used")]
+    Archive(#[from] ArchiveError),
 }
 
 impl WorldError {
@@ -42,7 +45,8 @@ impl WorldError {
             | Self::MissingPrefix { .. }
             | Self::Stalled
             | Self::LogRewritten { .. }
-            | Self::CannotCatchUp => false,
+            | Self::CannotCatchUp
+            | Self::Archive(_) => false,
         }
     }
 

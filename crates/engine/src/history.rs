@@ -10,13 +10,14 @@ mod simulated;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 use market::Snapshot;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::error::{Chain, WorldError};
@@ -37,6 +38,9 @@ const REBUILD_TIME_MAX: Duration = Duration::from_secs(20);
 const WEIGHT_BYTES: usize = 2200;
 /// What the answers made from a past publication may take.
 const ANSWER_BYTES_MAX: usize = 2 << 20;
+
+/// How many may wait for the archive at a time.
+const FLUSHES_MAX: usize = 8;
 
 /// A publication of the past or the present, and those next to it.
 #[derive(Clone, Debug)]
@@ -82,6 +86,13 @@ pub struct HistoryStats {
     pub rebuild_us: AtomicU64,
     pub waiting: AtomicU64,
     pub kept_bytes: AtomicU64,
+    /// Commits of the archive that this process made, and attempts that failed.
+    pub commits: AtomicU64,
+    pub commit_failures: AtomicU64,
+    pub archive_bytes: AtomicU64,
+    /// The last publication that the archive holds, and its entry; 0 as long as that is not known.
+    pub archived_ms: AtomicI64,
+    pub(crate) archived_seq: AtomicU64,
 }
 
 /// Where a publication is found again.
@@ -109,6 +120,9 @@ pub struct History {
     turns: Arc<Semaphore>,
     /// Turns of each key that has some.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
+    /// Asks for what was published to be archived now, and is told whether it was.
+    flush: mpsc::Sender<oneshot::Sender<bool>>,
+    pub(crate) flushes: tokio::sync::Mutex<mpsc::Receiver<oneshot::Sender<bool>>>,
     pub stats: HistoryStats,
 }
 
@@ -128,15 +142,52 @@ impl History {
             (None, change_log::LogLocation::Nowhere) => Source::Nothing,
             (None, _) => Source::Logged(LoggedPast::new(options.clone())),
         };
+        let (flush, flushes) = mpsc::channel(FLUSHES_MAX);
         Arc::new(Self {
+            flush,
+            flushes: tokio::sync::Mutex::new(flushes),
             source,
-            options: options.history,
+            options: options.history.clone(),
             kept: Mutex::default(),
             recent: Mutex::default(),
             turns: Arc::new(Semaphore::new(REBUILDS_MAX)),
             keys: Mutex::default(),
             stats: HistoryStats::default(),
         })
+    }
+
+    /// Where its archive is, where it has one.
+    pub fn archive(&self) -> Option<PathBuf> {
+        self.options.archive().filter(|_| matches!(self.source, Source::Logged(_)))
+    }
+
+    /// The first entry that the log has to keep: the last that the archive holds, by which the archive is continued.
+    pub fn keep_from(&self) -> u64 {
+        match self.archive() {
+            Some(_) => self.stats.archived_seq.load(Ordering::Acquire),
+            None => u64::MAX,
+        }
+    }
+
+    /// How much later the last publication was made than the last one that the archive holds, where `current` is it.
+    pub fn archive_lag(&self, current: Timestamp) -> Duration {
+        match (self.archive(), self.stats.archived_ms.load(Ordering::Relaxed)) {
+            (None, _) | (_, 0) => Duration::ZERO,
+            (Some(_), archived) => current.since(Timestamp::from_millis(archived)),
+        }
+    }
+
+    /// Has what was published archived now, and says whether it was.
+    ///
+    /// # Errors
+    /// There is no archive, or nobody who writes it.
+    pub async fn flush(&self) -> Result<bool, HistoryError> {
+        let (done, answer) = oneshot::channel();
+        if self.archive().is_none() {
+            return Err(HistoryError::Off);
+        }
+        self.flush.try_send(done).map_err(|_| HistoryError::Busy)?;
+        answer.await.map_err(|_| HistoryError::Unreadable(None))
     }
 
     /// The last publication at or before an instant, where `published` is the present one. `key`: for whom it is made

@@ -5,6 +5,7 @@
 //! [`Node`] in that thread's place: it follows the log, and writes while it is the leader.
 
 mod alone;
+mod archiver;
 mod batch;
 mod checkpoint_schedule;
 mod entries;
@@ -29,6 +30,7 @@ mod world;
 mod writer;
 
 pub use alone::{AloneError, operate_alone};
+pub use archiver::Archiver;
 pub use batch::{Lines, Outcome, Terms};
 pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};

@@ -62,9 +62,13 @@ impl WorldOptions {
 }
 
 /// What history is kept with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct HistoryOptions {
     pub enabled: bool,
+    /// The folder of archives, with one for each world; `None`: nothing is archived.
+    pub store: Option<PathBuf>,
+    /// How often what was published is added to the archive.
+    pub part_interval: Duration,
     /// For how long publications stay answerable.
     pub retention: Duration,
     /// What books made again and their answers may take, in bytes.
@@ -74,7 +78,15 @@ pub struct HistoryOptions {
 impl Default for HistoryOptions {
     fn default() -> Self {
         let retention = Duration::from_secs(400 * 24 * 3600);
-        Self { enabled: true, retention, memory_max: 512 << 20 }
+        let part_interval = Duration::from_secs(15 * 60);
+        Self { enabled: true, store: None, part_interval, retention, memory_max: 512 << 20 }
+    }
+}
+
+impl HistoryOptions {
+    /// The archive of the live world, where there is one.
+    pub fn archive(&self) -> Option<PathBuf> {
+        self.store.as_ref().filter(|_| self.enabled).map(|store| store.join(World::Live.key()))
     }
 }
 

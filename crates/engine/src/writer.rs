@@ -369,10 +369,12 @@ impl Writer {
         let begun = Instant::now();
         let image = self.book.to_image();
         let before = self.worker.clock.now().minus(self.worker.options.log_retention);
+        // Nothing goes that the archive does not hold yet.
+        let keep_from = seq.min(self.worker.handle.history.keep_from());
         let log = &mut self.log;
         let mut write = || {
             log.write_checkpoint(seq, IMAGE_VERSION, &image)
-                .and_then(|()| log.retain(before.as_millis(), seq))
+                .and_then(|()| log.retain(before.as_millis(), keep_from))
         };
         let written = match &self.term {
             None => write(),

@@ -12,6 +12,7 @@ use crate::config::{Secret, duration::parse_duration, parse_address};
 
 mod feeds;
 mod get;
+mod history;
 mod identity;
 mod manual;
 mod misuse;
@@ -20,6 +21,7 @@ mod replay;
 
 pub(crate) use feeds::{FeedsCheckArgs, FeedsCreateArgs, FeedsTranslateArgs, FeedsVerb};
 pub(crate) use get::{GetArgs, Server, What, WhyArgs};
+pub(crate) use history::HistoryVerb;
 pub(crate) use identity::{AliasesVerb, EventsVerb, ListerRef};
 pub(crate) use manual::{completions, man_page};
 pub(crate) use replay::{ReplayArgs, Speed};
@@ -114,6 +116,9 @@ pub(crate) enum Verb {
                       and events that ended longer ago than market.final_retention are removed again."
     )]
     Record(RecordArgs),
+    /// Look at the archive of history, check it, and have it written now
+    #[command(subcommand, arg_required_else_help = false, after_help = history::EXAMPLE)]
+    History(HistoryVerb),
     /// Back up the data folder to a new folder; a server may run meanwhile
     #[command(
         after_help = "Example:\n  linesman backup --data /var/lib/linesman /backup/2026-11-15\n\n\

@@ -6,6 +6,7 @@ pub(crate) mod backup;
 pub(crate) mod events;
 pub(crate) mod feeds;
 pub(crate) mod get;
+pub(crate) mod history;
 pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod maintenance;

@@ -51,6 +51,11 @@ impl Folder {
         self.0.join(world.key())
     }
 
+    /// Archives, where no other folder is named for them.
+    pub(crate) fn archive(&self) -> PathBuf {
+        self.0.join("archive")
+    }
+
     /// The socket on which a server accepts commands.
     pub(crate) fn control(&self) -> PathBuf {
         self.0.join("control.sock")
@@ -149,7 +154,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 /// Whether the program creates a file of that name in its data folder.
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let names = ["live", "sandbox", "lock", "reserve", "lost+found"];
+    let names = ["live", "sandbox", "archive", "lock", "reserve", "lost+found"];
     let begins = ["accounts.db", "control.", "node.", "freshness."];
     names.contains(&&*name) || begins.iter().any(|begin| name.starts_with(begin))
 }

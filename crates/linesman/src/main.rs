@@ -96,6 +96,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Record(args) => {
             commands::record::run(&catalogue::load(&config)?, &cli.data, args)?;
         }
+        Verb::History(verb) => commands::history::run(&config, &cli.data, verb)?,
         Verb::Migrate(args) => commands::migrate::run(&config, args)?,
         Verb::Backup(args) => commands::backup::run(&config, &cli.data, args)?,
         Verb::Openapi(args) => {

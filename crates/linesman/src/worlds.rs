@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::Context;
+use archive::{Archive, ArchiveError};
 use change_log::{LogLocation, Options};
 use domain::{Catalogue, Clock, World};
-use engine::{HistoryOptions, WorldHandle, WorldOptions, Writer};
+use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Writer};
 use feeds::sandbox::Simulation;
 use market::{Lifetimes, Limits, Operation};
 use rustix::process::setpriority_process;
@@ -38,12 +39,14 @@ impl WorldSetup<'_> {
     ) -> anyhow::Result<(Arc<WorldHandle>, JoinHandle<()>, Option<LeaderTasks>)> {
         let Some(cluster) = &self.config.cluster else {
             let (live, writer) = self.open_world(World::Live)?;
+            archive(self.options_in_folder(World::Live), &live, tasks)?;
             return Ok((live, spawn_world(|| writer.run(), tasks, "live")?, None));
         };
         let membership = cluster::membership(cluster, self.role).await?;
         let leadership = membership.leadership.clone();
         let options = self.options(World::Live, cluster::log_on_servers(cluster));
-        let (live, node) = WorldHandle::join(options, Arc::clone(self.clock), membership);
+        let (live, node) = WorldHandle::join(options.clone(), Arc::clone(self.clock), membership);
+        archive(options, &live, tasks)?;
         let thread = spawn_world(|| node.run(), tasks, "live")?;
         let watch = watch_leader(store.clone(), Arc::clone(&live), Arc::clone(self.clock));
         let tasks = tasks.apart();
@@ -104,11 +107,26 @@ impl WorldSetup<'_> {
             notes: Some(self.folder.path().to_owned()),
             history: HistoryOptions {
                 enabled: config.history.enabled,
+                store: config.history.store.clone().filter(|_| world == World::Live),
+                part_interval: config.history.part_interval,
                 retention: config.history.retention,
                 memory_max: config.history.memory_mb << 20,
             },
         }
     }
+}
+
+/// Has the archive of the live world written, where it has one. A folder that cannot be reached now may be later; one
+/// that cannot decide between two writers never can.
+fn archive(options: WorldOptions, live: &Arc<WorldHandle>, tasks: &Tasks) -> anyhow::Result<()> {
+    let Some(root) = options.history.archive() else { return Ok(()) };
+    if let Err(error @ ArchiveError::NotExclusive(_)) = Archive::create(&root) {
+        return Err(error).context("`history.store` cannot be used; name another folder");
+    }
+    if let Some(archiver) = Archiver::new(options, live) {
+        tasks.spawn("the archive", archiver.run());
+    }
+    Ok(())
 }
 
 /// The tasks of a node that depend on the leader.

@@ -92,7 +92,7 @@ fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
 type Reading = fn(&Api, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 30] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 34] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -235,6 +235,27 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 30] = [
         "What publications of the past that are kept ready take, by estimate (history.memory_mb).",
         |_, w| read(&w.history.stats.kept_bytes),
     ),
+    (
+        "linesman_history_lag_seconds",
+        "gauge",
+        "How much older the last publication in the archive is than the last one; 0 without an archive.",
+        |_, w| {
+            let lag = w.history.archive_lag(w.published().snapshot.cut_at);
+            seconds(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX))
+        },
+    ),
+    ("linesman_history_commits_total", "counter", "Parts added to the archive.", |_, w| {
+        read(&w.history.stats.commits)
+    }),
+    (
+        "linesman_history_commit_failures_total",
+        "counter",
+        "Failed attempts to add to the archive; the log keeps its entries until one succeeds.",
+        |_, w| read(&w.history.stats.commit_failures),
+    ),
+    ("linesman_history_bytes", "gauge", "What the files of the archive take.", |_, w| {
+        read(&w.history.stats.archive_bytes)
+    }),
 ];
 
 fn worlds(page: &mut MetricsText, api: &Api) {

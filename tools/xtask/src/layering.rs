@@ -18,14 +18,15 @@ const THIS_FILE: &str = "tools/xtask/src/layering.rs";
 /// Each crate of the workspace with the crates it depends on, all without the prefix `linesman-`. A crate without a row
 /// is refused: adding one means deciding where it stands.
 const ARROWS: &str = "
-linesman     → serve web api engine http adapters feeds market change-log accounts store client domain
+linesman     → serve web api engine http adapters feeds market history change-log accounts store client domain
 serve        → web api engine http accounts domain
 web          → api engine http accounts market domain
 api          → engine http accounts market feeds domain
 http         → domain
-engine       → feeds market change-log domain
+engine       → feeds market change-log history domain
 adapters     → feeds domain
 feeds        → domain
+history      → market domain
 market       → domain
 accounts     → store domain
 store        →

@@ -1,13 +1,17 @@
-//! The past of a live world, from its log: the newest book before a publication, and the entries from there to it.
+//! The past of a live world, from its log and, where that does not reach back any more, from its archive: the newest
+//! book before a publication, and the entries from there to it.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use archive::{Archive, Commit, Publication, Table};
 use change_log::ReadLog;
 use domain::Timestamp;
 use market::{Book, Change, Configured, Ids};
 
 use super::{Found, HistoryError, Reach};
-use crate::error::WorldError;
+use crate::archiver::book_at;
+use crate::error::{Chain, WorldError};
 use crate::options::WorldOptions;
 use crate::publication::Published;
 use crate::replay::{Logged, Replay};
@@ -15,14 +19,16 @@ use crate::replay::{Logged, Replay};
 #[derive(Debug)]
 pub(super) struct LoggedPast {
     options: WorldOptions,
+    archive: Option<Archive>,
     index: Mutex<Index>,
 }
 
-/// The publications that the log holds.
+/// The publications that the log and the archive hold; one that is in both is there twice.
 #[derive(Debug, Default)]
 struct Index {
     /// By time; of those of one time, the one made last comes last.
     cuts: Vec<Cut>,
+    archived: Archived,
     /// All that publications were made with.
     configured: Vec<Arc<Configured>>,
     gaps: Vec<(Timestamp, Timestamp)>,
@@ -32,9 +38,24 @@ struct Index {
     base_seq: u64,
 }
 
+/// What was read of the archive.
+#[derive(Debug, Default)]
+struct Archived {
+    commit: u64,
+    /// Files with publications that were read.
+    files: HashSet<String>,
+    /// It could not be read when that was last tried.
+    failed: bool,
+}
+
+/// The lineage of what is in the log, after all those of the archive.
+const IN_LOG: usize = usize::MAX;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     at: Timestamp,
+    /// Of the archive, or [`IN_LOG`].
+    lineage: usize,
     seq: u64,
     /// Where in `configured` it is; `None` where the log does not say.
     configured: Option<u32>,
@@ -42,13 +63,16 @@ struct Cut {
 
 impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
-        Self { options, index: Mutex::default() }
+        let archive = options.history.archive().map(|root| Archive::at(&root));
+        Self { options, archive, index: Mutex::default() }
     }
 
     /// The publication at or before an instant, where that is known without a look at the log: another followed it.
     pub(super) fn find_known(&self, at: Timestamp) -> Option<Result<Found, HistoryError>> {
         let index = self.index();
         let known = index.cuts.last().is_some_and(|last| at < last.at);
+        // An archive that could not be read may be there again.
+        let known = known && !index.archived.failed;
         known.then(|| index.find(at, &self.options))
     }
 
@@ -59,7 +83,7 @@ impl LoggedPast {
     /// The publication of an entry.
     pub(super) fn find_entry(&self, seq: u64) -> Result<Option<Found>, HistoryError> {
         let index = self.read_on()?;
-        let cut = index.cuts.iter().find(|cut| cut.seq == seq);
+        let cut = index.cuts.iter().rev().find(|cut| cut.seq == seq);
         let found = |cut: &Cut| Found { seq, at: cut.at, previous: None, next: None };
         Ok(cut.map(found))
     }
@@ -78,6 +102,37 @@ impl LoggedPast {
 
     /// A publication, and the weight of its book.
     pub(super) fn rebuild(&self, found: Found) -> Result<(Published, u64), HistoryError> {
+        let lineage = self.index().lineage_of(found);
+        match (lineage, &self.archive) {
+            (Some(lineage), Some(archive)) if lineage != IN_LOG => {
+                self.rebuild_archived(archive, lineage, found)
+            }
+            _ => self.rebuild_logged(found),
+        }
+    }
+
+    fn rebuild_archived(
+        &self,
+        archive: &Archive,
+        lineage: usize,
+        found: Found,
+    ) -> Result<(Published, u64), HistoryError> {
+        let commit = archive.newest().map_err(unreadable)?;
+        let book = book_at(archive, &commit, (lineage, found.seq), &self.options);
+        let book = book.map_err(unreadable)?;
+        // What was published depends on the catalogue, and on every entry before it.
+        let then = book.configured().map(|configured| &*configured.catalogue);
+        let lost = commit.lineages.get(lineage).map_or(&[][..], |lineage| &lineage.missing);
+        let base = commit.image_up_to(lineage, found.seq).map_or(0, |image| image.seq);
+        let whole = !lost.iter().any(|(first, _)| (base..=found.seq).contains(first));
+        if then.is_some_and(|then| then != self.options.catalogue.version()) || !whole {
+            return Err(HistoryError::Unreadable(None));
+        }
+        let weight = book.weight();
+        Ok((self.options.publication(&book, found.seq, found.at), weight))
+    }
+
+    fn rebuild_logged(&self, found: Found) -> Result<(Published, u64), HistoryError> {
         let mut log = self.open()?;
         let configured = self.index().configured_at(found.seq);
         if configured.is_some_and(|then| *then.catalogue != *self.options.catalogue.version()) {
@@ -127,7 +182,16 @@ impl LoggedPast {
     /// Reads what the log has had added, and forgets what can be made again no longer.
     fn read_on(&self) -> Result<MutexGuard<'_, Index>, HistoryError> {
         let log = self.open()?;
+        let archived = self.read_archive();
         let mut index = self.index();
+        match archived {
+            Ok(None) => index.archived.failed = false,
+            Ok(Some((commit, publications))) => index.note_archive(&commit, &publications),
+            Err(error) => {
+                index.archived.failed = true;
+                tracing::warn!(event = "archive.unreadable", error = %Chain(&error), "the archive cannot be read; requests that need it are refused");
+            }
+        }
         index.base_seq = match log.oldest_checkpoint() {
             _ if log.first_seq() == 1 => 0,
             Some(seq) => seq,
@@ -138,13 +202,27 @@ impl LoggedPast {
             index.note(&logged.map_err(unreadable)?);
         }
         let base = index.base_seq;
-        index.cuts.retain(|cut| cut.seq > base);
+        index.cuts.retain(|cut| cut.lineage != IN_LOG || cut.seq > base);
         if let Some(last) = index.cuts.last().map(|cut| cut.at) {
             let oldest = last.minus(self.options.history.retention);
             index.cuts.retain(|cut| cut.at >= oldest);
             index.gaps.retain(|(_, to)| *to >= oldest);
         }
         Ok(index)
+    }
+
+    /// What the archive has had added.
+    fn read_archive(&self) -> Result<Option<(Commit, Vec<Publication>)>, WorldError> {
+        let Some(archive) = &self.archive else { return Ok(None) };
+        if archive.newest_number()? == self.index().archived.commit {
+            return Ok(None);
+        }
+        let commit = archive.newest()?;
+        let known = self.index().archived.files.clone();
+        let mut new = commit.clone();
+        new.files.retain(|file| file.table == Table::Epochs && !known.contains(&file.path));
+        let publications = archive.publications(&new)?;
+        Ok(Some((commit, publications)))
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
@@ -160,13 +238,10 @@ impl Index {
             Change::Cut { at } => {
                 let configured = self.configured.len().checked_sub(1);
                 let configured = configured.and_then(|at| u32::try_from(at).ok());
-                let cut = Cut { at: *at, seq: *seq, configured };
-                // A clock that was set back comes to the same times again.
-                let place = self.cuts.partition_point(|held| held.at <= cut.at);
-                self.cuts.insert(place, cut);
+                self.insert(Cut { at: *at, lineage: IN_LOG, seq: *seq, configured });
             }
             Change::Configured(configured) => self.configured.push(Arc::new(configured.clone())),
-            Change::Unlogged { from, to } => self.gaps.push((*from, *to)),
+            Change::Unlogged { from, to } => self.note_gap(*from, *to),
             Change::Founded { .. }
             | Change::Listed(_)
             | Change::Quoted(_)
@@ -189,6 +264,41 @@ impl Index {
         }
     }
 
+    fn insert(&mut self, cut: Cut) {
+        // A clock that was set back comes to the same times again.
+        let key = |cut: &Cut| (cut.at, cut.lineage, cut.seq);
+        let place = self.cuts.partition_point(|held| key(held) < key(&cut));
+        if self.cuts.get(place).is_none_or(|held| key(held) != key(&cut)) {
+            self.cuts.insert(place, cut);
+        }
+    }
+
+    fn note_gap(&mut self, from: Timestamp, to: Timestamp) {
+        if !self.gaps.contains(&(from, to)) {
+            self.gaps.push((from, to));
+        }
+    }
+
+    fn note_archive(&mut self, commit: &Commit, publications: &[Publication]) {
+        for Publication { lineage, seq, published_at, .. } in publications {
+            let (at, lineage, seq) = (*published_at, *lineage, *seq);
+            self.insert(Cut { at, lineage, seq, configured: None });
+        }
+        for (from, to) in commit.lineages.iter().flat_map(|lineage| &lineage.gaps) {
+            self.note_gap(Timestamp::from_millis(*from), Timestamp::from_millis(*to));
+        }
+        let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
+        let files = files.map(|file| file.path.clone()).collect();
+        self.archived = Archived { commit: commit.commit, files, failed: false };
+    }
+
+    /// Where a publication is to be had; from the log, where that has it.
+    fn lineage_of(&self, found: Found) -> Option<usize> {
+        let from = self.cuts.partition_point(|cut| cut.at < found.at);
+        let same = self.cuts.iter().skip(from).take_while(|cut| cut.at == found.at);
+        same.filter(|cut| cut.seq == found.seq).map(|cut| cut.lineage).max()
+    }
+
     fn find(&self, at: Timestamp, options: &WorldOptions) -> Result<Found, HistoryError> {
         let end = self.cuts.partition_point(|cut| cut.at <= at);
         let place = end.checked_sub(1);
@@ -196,6 +306,8 @@ impl Index {
         let found = place.and_then(|place| self.cuts.get(place)).filter(|_| !lost);
         let Some(found) = found else {
             return Err(match self.reach(options) {
+                // It may be in the archive.
+                _ if self.archived.failed && !lost => HistoryError::Unreadable(None),
                 Some(reach) => HistoryError::NotKept(Box::new(reach)),
                 None => HistoryError::Off,
             });
@@ -212,14 +324,21 @@ impl Index {
         Some(Reach {
             from: first.at,
             to: last.at,
-            publications: u64::try_from(self.cuts.len()).unwrap_or(u64::MAX),
+            publications: u64::try_from(self.distinct()).unwrap_or(u64::MAX),
             retention: options.history.retention,
             gaps: self.gaps.iter().copied().filter(|(_, to)| *to > first.at).collect(),
         })
     }
 
+    /// How many publications there are, wherever they are held.
+    fn distinct(&self) -> usize {
+        let same = |pair: &&[Cut]| matches!(pair, [one, other] if (one.at, one.seq) == (other.at, other.seq));
+        self.cuts.len() - self.cuts.windows(2).filter(same).count()
+    }
+
     fn configured_at(&self, seq: u64) -> Option<Arc<Configured>> {
-        let cut = self.cuts.iter().find(|cut| cut.seq == seq)?;
+        let in_log = |cut: &&Cut| cut.lineage == IN_LOG && cut.seq == seq;
+        let cut = self.cuts.iter().rev().find(in_log)?;
         let at = usize::try_from(cut.configured?).ok()?;
         self.configured.get(at).cloned()
     }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use archive::Archive;
 use domain::World;
 
 use crate::cli::{BackupArgs, output};
@@ -39,6 +40,8 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
         fs::remove_dir_all(&part).with_context(|| failed(&part))?;
     }
     let to = Folder::open(&part)?;
+    // Before the log, which has what follows.
+    let archived = copy_archive(&from, &to)?;
     let files = copy(&from, &to)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -51,10 +54,20 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     fs::rename(&part, place).with_context(|| failed(place))?;
     sync(place)?;
     output::print_line(&format!(
-        "copied {} log files and accounts.db to {}",
-        files,
+        "copied {files} log files, {archived} files of the archive and accounts.db to {}",
         place.display()
     ))
+}
+
+/// Copies the archive that is in the folder; returns the number of files.
+fn copy_archive(from: &Folder, to: &Folder) -> anyhow::Result<usize> {
+    let live = World::Live.key();
+    let source = from.archive().join(live);
+    if !source.is_dir() {
+        return Ok(0);
+    }
+    let target = to.archive().join(live);
+    Archive::at(&source).copy_to(&target).with_context(|| failed(&target))
 }
 
 /// Copies the logs; returns the number of files.

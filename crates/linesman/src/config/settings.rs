@@ -123,6 +123,11 @@ settings! {
         enabled: Switch = true;
         /// How long publications stay answerable.
         retention: Span<1000, LONGEST_MS> = "400d";
+        /// The folder of the archive, the copy of the live world's log in Parquet files (docs/history.md). In a
+        /// cluster, a folder that all nodes share. Unset: there is no archive.
+        store: Option<File>, such as "/srv/linesman/archive";
+        /// How often what was published is added to the archive.
+        part_interval: Span<1000, { 24 * HOUR }> = "15m";
         /// Memory for publications that were made again and what is answered from them, in MiB.
         memory_mb: Count<usize, 16, 1_000_000> = 512;
     }

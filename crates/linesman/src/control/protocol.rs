@@ -31,6 +31,8 @@ pub(crate) enum ControlCommand {
     Show(EventId),
     /// Return the possible duplicates.
     Unsure,
+    /// Add everything that was published to the archive.
+    FlushHistory,
 }
 
 /// The path of the socket, short enough for its address. A long one goes through the open folder, which must stay open

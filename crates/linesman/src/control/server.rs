@@ -122,6 +122,14 @@ async fn execute(api: &Api, url: &str, command: &str) -> Result<String, String> 
             let shown = shown.ok_or_else(|| format!("there is no event {event}"))?;
             serde_json::to_string(&shown).map_err(|error| error.to_string())
         }
+        ControlCommand::FlushHistory if !live.leads() => {
+            Err("another node writes the archive: the one that leads".to_owned())
+        }
+        ControlCommand::FlushHistory => match live.history.flush().await {
+            Ok(true) => Ok(String::new()),
+            Ok(false) => Err("the archive cannot be written; see the server's log".to_owned()),
+            Err(error) => Err(format!("there is no archive: {error}")),
+        },
         ControlCommand::Unsure => {
             let identities = live.identities();
             let pairs: Vec<PairView> = identities

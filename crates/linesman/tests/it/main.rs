@@ -12,6 +12,7 @@
 )]
 
 mod adapters;
+mod archive;
 mod backup;
 mod balancer;
 mod cli;

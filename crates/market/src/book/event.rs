@@ -292,7 +292,7 @@ impl Event {
     }
 
     /// What is shown of it now.
-    pub(crate) fn details(&self) -> &Arc<EventDetails> {
+    pub fn details(&self) -> &Arc<EventDetails> {
         self.details.get_or_init(|| {
             let leader = |place: usize| {
                 let leader = self.score.leaders.get(place)?;

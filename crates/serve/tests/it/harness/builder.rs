@@ -1,5 +1,6 @@
 //! What a service under test is started with.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use api::v1::stream::StreamSettings;
 use api::v4::V4Settings;
 use api::{Api, ApiSettings};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
-use engine::{HistoryOptions, WorldHandle, WorldOptions, Worlds};
+use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
 use http::{Proxies, Server, ServerSettings};
 use market::{Lifetimes, Limits};
@@ -46,6 +47,8 @@ pub(crate) struct Builder {
     cluster: Option<Cluster>,
     keeps_pages: bool,
     mail: bool,
+    /// Where in its folder it is archived.
+    archive: Option<&'static str>,
 }
 
 impl Builder {
@@ -56,7 +59,7 @@ impl Builder {
             start: at(START),
             refresh_interval: Duration::from_secs(30),
             stale_after: Duration::from_secs(90),
-            history: HistoryOptions::default(),
+            history: HistoryOptions { part_interval: DAY, ..HistoryOptions::default() },
             // Most tests report of events without waiting for their start.
             limits: Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT },
             api: ApiSettings {
@@ -83,6 +86,7 @@ impl Builder {
             cluster: None,
             keeps_pages: false,
             mail: false,
+            archive: None,
         }
     }
 
@@ -108,6 +112,12 @@ impl Builder {
     /// Boards renew themselves, and the record of freshness is kept.
     pub(crate) fn keeping_pages(mut self) -> Self {
         self.keeps_pages = true;
+        self
+    }
+
+    /// What is published is archived when the test asks for it.
+    pub(crate) fn archived(mut self) -> Self {
+        self.archive = Some("archive");
         self
     }
 
@@ -223,6 +233,12 @@ impl Builder {
         self
     }
 
+    /// The live world is archived when a test asks for it, and not before.
+    fn history_in(&self, dir: &Path, world: World) -> HistoryOptions {
+        let store = self.archive.filter(|_| world == World::Live).map(|name| dir.join(name));
+        HistoryOptions { store, ..self.history.clone() }
+    }
+
     pub(crate) async fn start(self) -> TestApp {
         let dir = self.dir.unwrap_or_else(|| TempDir::new().unwrap());
         let joined = self.joining.as_ref().map(|joining| Arc::clone(&joining.clock));
@@ -250,7 +266,7 @@ impl Builder {
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
-            history: self.history,
+            history: self.history_in(dir.path(), world),
         };
         let open = |options: WorldOptions| {
             let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
@@ -262,6 +278,9 @@ impl Builder {
             Some(joining) => joining.join(options(World::Live, None), &clock).await,
             None => open(options(World::Live, None)),
         };
+        if let Some(archiver) = Archiver::new(options(World::Live, None), &live) {
+            tokio::spawn(archiver.run());
+        }
         let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed));
         let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
         let server = Server::new(clock, self.server);

@@ -1,8 +1,9 @@
 //! `as_of` and `/v1/history`: every publication stays answerable, byte for byte (H1 to H9).
 
+use std::fs;
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::{Timestamp, World};
 use serde_json::json;
 
 use crate::harness::{Answer, TestApp, at, line};
@@ -242,4 +243,40 @@ async fn the_past_of_the_sandbox_is_the_same_on_every_node_whenever_it_was_start
     let before = from.minus(Duration::from_millis(1));
     let before = format!("/v1/sports/mma/odds?as_of={}", text(before));
     assert_eq!(other.get(&before, &other_key).await.code(), "not_in_history");
+}
+
+/// H15: from the archive alone, with the log gone, every publication is served as before.
+#[tokio::test]
+async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    assert!(app.service.api.world(World::Live).history.flush().await.unwrap());
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    fs::remove_dir_all(dir.path().join("live")).unwrap();
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    for one in seen.iter().flatten() {
+        one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
+    }
+    // What came later has its place after what was archived, also once it is in the archive itself.
+    app.publish().await;
+    let times: Vec<&str> = seen.iter().map(|round| &*round[2].published_at).collect();
+    for _ in 0..2 {
+        let last = app.get(&seen[2][2].target(times[2]), &key).await;
+        assert_eq!(last.header("x-previous-publication"), Some(times[1]));
+        assert_eq!(last.header("x-next-publication"), Some(&*text(now)));
+        let reach = app.get("/v1/history", &key).await.json();
+        assert!(at(reach["from"].as_str().unwrap()) < at(times[0]), "{reach}");
+        assert_eq!(reach["publications"], 6, "{reach}");
+        assert!(app.service.api.world(World::Live).history.flush().await.unwrap());
+    }
+
+    // Where it cannot be read, nothing is known of that time; what the log has is answered.
+    let dir = app.stop().await;
+    fs::rename(dir.path().join("archive"), dir.path().join("elsewhere")).unwrap();
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    let answer = app.get(&seen[0][2].target(times[0]), &key).await;
+    assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
+    let answer = app.get(&seen[0][2].target(&text(now)), &key).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
 }

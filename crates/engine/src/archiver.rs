@@ -1,0 +1,318 @@
+//! Copies the log of the live world into its archive, behind the writer and in its own time.
+//!
+//! What was published is copied a part at a time. The log keeps its entries until the archive has them
+//! ([`History::keep_from`]); nothing else waits for the archive, and where it cannot be written, it is tried again.
+//!
+//! [`History::keep_from`]: crate::History::keep_from
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use archive::{Archive, ArchiveError, Commit, Entry, Lineage, Outcome, Part};
+use change_log::ReadLog;
+use domain::Timestamp;
+use market::{Book, Change, Ids};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::error::{Chain, WorldError};
+use crate::options::WorldOptions;
+use crate::replay::Replay;
+use crate::world::WorldHandle;
+
+/// How soon it is tried again where the archive could not be written.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Writes the archive of a world.
+#[derive(Debug)]
+pub struct Archiver {
+    options: WorldOptions,
+    handle: Arc<WorldHandle>,
+    archive: Option<Archive>,
+    /// The book of the end of the archive, while there is more to be copied.
+    held: Option<Held>,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Copied {
+    /// There is more.
+    Part,
+    All,
+    Failed,
+}
+
+#[derive(Debug)]
+struct Held {
+    book: Book,
+    commit: u64,
+}
+
+impl Archiver {
+    /// `None`: the world has no archive.
+    pub fn new(options: WorldOptions, handle: &Arc<WorldHandle>) -> Option<Self> {
+        options.history.archive()?;
+        let handle = Arc::clone(handle);
+        Some(Self { options, handle, archive: None, held: None })
+    }
+
+    /// Copies what was published whenever a part is due, and when somebody asks for it. It ends with the service.
+    pub async fn run(mut self) {
+        let handle = Arc::clone(&self.handle);
+        let options = self.options.clone();
+        let interval = options.history.part_interval;
+        let mut flushes = handle.history.flushes.lock().await;
+        let mut pause = interval.min(RETRY_MAX);
+        let mut asked: Vec<oneshot::Sender<bool>> = Vec::new();
+        loop {
+            match timeout(pause, flushes.recv()).await {
+                Ok(Some(flush)) => asked.push(flush),
+                Ok(None) => return,
+                Err(_) => {}
+            }
+            // A part at a time, so that a service that stops waits for one at the most.
+            let work = move || {
+                let copied = self.copy_or_tell();
+                (self, copied)
+            };
+            let copied;
+            (self, copied) = match tokio::task::spawn_blocking(work).await {
+                Ok(done) => done,
+                // A fault of ours. The service does not depend on the archive, and begins with it anew.
+                Err(_) => match Self::new(options.clone(), &handle) {
+                    Some(anew) => (anew, Copied::Failed),
+                    None => return,
+                },
+            };
+            pause = match copied {
+                Copied::Part => Duration::ZERO,
+                Copied::All => interval,
+                Copied::Failed => interval.min(RETRY_MAX),
+            };
+            if copied != Copied::Part {
+                // Whoever asked may have left.
+                asked
+                    .drain(..)
+                    .for_each(|flush| flush.send(copied == Copied::All).unwrap_or_default());
+            }
+        }
+    }
+
+    /// Copies a part, and says what became of it.
+    fn copy_or_tell(&mut self) -> Copied {
+        let copied = self.copy();
+        if !matches!(copied, Ok(true)) {
+            self.held = None;
+        }
+        match copied {
+            Ok(true) => Copied::Part,
+            Ok(false) => Copied::All,
+            Err(error) => {
+                let stats = &self.handle.history.stats;
+                stats.commit_failures.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(event = "archive.failed", error = %Chain(&error), "the archive is not written; the log keeps its entries until it is");
+                Copied::Failed
+            }
+        }
+    }
+
+    /// Copies a part of what was published, and says whether there is more.
+    ///
+    /// # Errors
+    /// The log cannot be read, or the archive not be written. What was copied before stays.
+    pub fn copy(&mut self) -> Result<bool, WorldError> {
+        let Some(root) = self.options.history.archive() else { return Ok(false) };
+        // Other nodes only read.
+        if !self.handle.leads() || !self.handle.has_begun() {
+            return Ok(false);
+        }
+        if self.handle.is_disk_full() {
+            // What is left is for the log.
+            let source = io::ErrorKind::StorageFull.into();
+            return Err(ArchiveError::Io { path: root, source }.into());
+        }
+        let published = self.handle.published().snapshot.seq;
+        let archive = match self.archive.take() {
+            Some(archive) => archive,
+            None => Archive::create(&root)?,
+        };
+        let archive = self.archive.insert(archive).clone();
+        let commit = archive.newest()?;
+        let Some(mut log) = self.options.log.view()? else { return Ok(false) };
+        // Nothing that is to be read is deleted meanwhile.
+        let _position = log.register()?;
+        let part = match commit.lineages.last() {
+            Some(last) if continues(&*log, last)? => {
+                self.note(&commit);
+                if last.last_seq >= published {
+                    return Ok(false);
+                }
+                Part::after(&commit, self.book_at_end(&archive, &commit)?)
+            }
+            _ => Some(self.found(&mut *log, &archive, &commit)?),
+        };
+        match part {
+            Some(part) => self.copy_part(part, &archive, &commit, &*log, published),
+            None => Ok(false),
+        }
+    }
+
+    fn copy_part(
+        &mut self,
+        mut part: Part,
+        archive: &Archive,
+        commit: &Commit,
+        log: &dyn ReadLog,
+        published: u64,
+    ) -> Result<bool, WorldError> {
+        for logged in Replay::from(log, part.next_seq())? {
+            let logged = logged?;
+            if logged.seq > published || part.is_full() {
+                break;
+            }
+            let entry = Entry { seq: logged.seq, at: logged.at, change: logged.change };
+            part.push(&entry, logged.checksum);
+        }
+        if part.is_empty() {
+            return Ok(false);
+        }
+        let more = part.is_full() && part.next_seq() <= published;
+        let (next, outcome, book) = part.commit(archive, commit)?;
+        if outcome == Outcome::Lost {
+            self.held = None;
+            return Ok(true);
+        }
+        self.held = book.map(|book| Held { book, commit: next.commit });
+        self.note(&next);
+        self.handle.history.stats.commits.fetch_add(1, Ordering::Relaxed);
+        archive.clean(&next)?;
+        Ok(more)
+    }
+
+    /// Notes what the archive holds.
+    fn note(&self, commit: &Commit) {
+        let stats = &self.handle.history.stats;
+        let Some(last) = commit.lineages.last() else { return };
+        stats.archived_ms.store(last.last_ms, Ordering::Relaxed);
+        stats.archive_bytes.store(commit.bytes(), Ordering::Relaxed);
+        stats.archived_seq.store(last.last_seq, Ordering::Release);
+    }
+
+    /// The book as it is after the last entry that the archive holds.
+    fn book_at_end(&mut self, archive: &Archive, commit: &Commit) -> Result<Book, WorldError> {
+        if let Some(held) = self.held.take().filter(|held| held.commit == commit.commit) {
+            return Ok(held.book);
+        }
+        let lineage = commit.lineages.len().saturating_sub(1);
+        book_at(archive, commit, (lineage, u64::MAX), &self.options)
+    }
+
+    /// Begins a new lineage: after the last publication that the archive has already, or with the first book that the
+    /// log has.
+    fn found(
+        &self,
+        log: &mut dyn ReadLog,
+        archive: &Archive,
+        commit: &Commit,
+    ) -> Result<Part, WorldError> {
+        let catalogue = || Arc::clone(&self.options.catalogue);
+        let first = log.first_seq();
+        let held = match log.oldest_checkpoint() {
+            Some(oldest) if first > 1 => log.checkpoint_up_to(oldest)?,
+            Some(_) | None => None,
+        };
+        let (mut book, base) = match held {
+            Some(held) => (Book::from_image(held.version, &held.payload, catalogue())?, held.seq),
+            None if first == 1 => (Book::new(catalogue(), Ids::Minted { salt: 0 }), 0),
+            None => return Err(WorldError::MissingPrefix { first }),
+        };
+        book.set_limits(self.options.limits);
+        let common = common_publication(log, archive, commit, base)?;
+        for logged in Replay::from(log, base + 1)?.take_while(|_| common > base) {
+            let logged = logged?;
+            if logged.seq > common {
+                break;
+            }
+            book.absorb(&logged.change, logged.at);
+        }
+        if !commit.lineages.is_empty() {
+            tracing::warn!(
+                event = "archive.lineage_begun",
+                after = common,
+                "the log is not the one that was archived until now; the archive goes on with it and keeps what it has"
+            );
+        }
+        Ok(Part::founding(commit, book, common))
+    }
+}
+
+/// Whether a log has the entry that a lineage ends with.
+fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
+    if log.first_seq() > lineage.last_seq {
+        return Ok(false);
+    }
+    let last = log.read_from(lineage.last_seq)?.next().transpose()?;
+    Ok(last.is_some_and(|entry| {
+        entry.seq == lineage.last_seq && entry.checksum() == lineage.last_checksum
+    }))
+}
+
+/// The last publication after entry `base` that the archive has as well; `base` where there is none.
+fn common_publication(
+    log: &dyn ReadLog,
+    archive: &Archive,
+    commit: &Commit,
+    base: u64,
+) -> Result<u64, WorldError> {
+    if commit.lineages.is_empty() {
+        return Ok(base);
+    }
+    let held: HashSet<(u64, Timestamp, Timestamp)> = archive
+        .publications(commit)?
+        .into_iter()
+        .map(|publication| (publication.seq, publication.at, publication.published_at))
+        .collect();
+    let mut common = base;
+    for logged in Replay::from(log, base + 1)? {
+        let logged = logged?;
+        if let Change::Cut { at } = logged.change
+            && held.contains(&(logged.seq, logged.at, at))
+        {
+            common = logged.seq;
+        }
+    }
+    Ok(common)
+}
+
+/// The book of a lineage as it is after entry `seq`, or after the last that the archive holds.
+pub(crate) fn book_at(
+    archive: &Archive,
+    commit: &Commit,
+    (lineage, seq): (usize, u64),
+    options: &WorldOptions,
+) -> Result<Book, WorldError> {
+    let catalogue = Arc::clone(&options.catalogue);
+    let (mut book, base) = match commit.image_up_to(lineage, seq) {
+        Some(image) => {
+            let bytes = archive.get(&image.file.path, &image.file.sha256)?;
+            (Book::from_image(image.version, &bytes, catalogue)?, image.seq)
+        }
+        None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+    };
+    book.set_limits(options.limits);
+    let first = commit.lineages.get(lineage).map_or(1, |lineage| lineage.first_seq);
+    if base + 1 < first {
+        return Err(ArchiveError::Entry { seq: base + 1 }.into());
+    }
+    for entry in archive.entries(commit, lineage, base + 1..=seq) {
+        let entry = entry?;
+        book.absorb(&entry.change, entry.at);
+    }
+    Ok(book)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+use std::fs;
+use std::path::Path;
+
+use change_log::LogLocation;
+use domain::{Clock as _, ManualClock};
+use market::{Alias, Meaning, Operation};
+
+use super::*;
+use crate::Writer;
+use crate::writer::test_options;
+
+const EPOCH: Duration = Duration::from_secs(5);
+
+/// A world on a folder with an archive beside its log.
+struct World {
+    options: WorldOptions,
+    clock: Arc<ManualClock>,
+    handle: Arc<WorldHandle>,
+    writer: Writer,
+    names: u32,
+}
+
+impl World {
+    fn open(dir: &Path, now: i64) -> Self {
+        let log =
+            LogLocation::Folder { dir: dir.join("log"), options: change_log::Options::default() };
+        let mut options = test_options(log);
+        options.history.store = Some(dir.join("archive"));
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(now)));
+        let told = Arc::<ManualClock>::clone(&clock);
+        let (handle, writer) = WorldHandle::open(options.clone(), told).unwrap();
+        Self { options, clock, handle, writer, names: 0 }
+    }
+
+    /// Changes something and publishes it.
+    fn publish(&mut self) {
+        self.names += 1;
+        let name = format!("Fighter {}", self.names);
+        let meaning = Meaning::Is("Anderson Silva".into());
+        let alias = Alias { sport: "mma".into(), feed: None, name: name.into(), meaning };
+        self.writer.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
+        self.clock.advance(EPOCH);
+        self.writer.work();
+    }
+
+    fn archiver(&self) -> Archiver {
+        Archiver::new(self.options.clone(), &self.handle).unwrap()
+    }
+
+    fn archive(&self) -> Archive {
+        Archive::at(&self.options.history.archive().unwrap())
+    }
+
+    /// What the log holds up to the last publication.
+    fn logged(&self) -> Vec<Entry> {
+        let log = self.options.log.view().unwrap().unwrap();
+        let published = self.handle.published().snapshot.seq;
+        Replay::from(&*log, 1)
+            .unwrap()
+            .map(|logged| logged.unwrap())
+            .filter(|logged| logged.seq <= published)
+            .map(|logged| Entry { seq: logged.seq, at: logged.at, change: logged.change })
+            .collect()
+    }
+
+    /// What a lineage of the archive holds.
+    fn archived(&self, lineage: usize) -> Vec<Entry> {
+        let archive = self.archive();
+        let commit = archive.newest().unwrap();
+        let faults = archive.verify(&commit).faults;
+        assert!(faults.is_empty(), "{faults:?}");
+        archive.entries(&commit, lineage, 0..=u64::MAX).map(Result::unwrap).collect()
+    }
+}
+
+const NOON: i64 = 1_794_000_001;
+
+#[test]
+fn what_was_published_is_archived_and_kept_in_the_log_until_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    let mut archiver = world.archiver();
+    assert_eq!(world.handle.history.keep_from(), 0, "everything");
+    for _ in 0..3 {
+        world.publish();
+        assert!(!archiver.copy().unwrap());
+        assert_eq!(world.archived(0), world.logged());
+        assert_eq!(world.handle.history.keep_from(), world.handle.published().snapshot.seq);
+        assert_eq!(
+            world.handle.history.archive_lag(world.handle.published().snapshot.cut_at),
+            Duration::ZERO
+        );
+    }
+    let commits = world.handle.history.stats.commits.load(Ordering::Relaxed);
+    assert!(!archiver.copy().unwrap(), "nothing is new");
+    assert_eq!(world.handle.history.stats.commits.load(Ordering::Relaxed), commits);
+    world.publish();
+    assert_eq!(world.handle.history.archive_lag(world.handle.published().snapshot.cut_at), EPOCH);
+
+    // A process that starts anew goes on where the last one ended.
+    drop(archiver);
+    let now = world.clock.now().as_millis() / 1000;
+    drop(world);
+    let mut world = World::open(dir.path(), now);
+    world.publish();
+    world.archiver().copy().unwrap();
+    assert_eq!(world.archived(0), world.logged());
+    assert_eq!(world.archive().newest().unwrap().lineages.len(), 1);
+}
+
+#[test]
+fn a_log_that_was_lost_starts_a_new_lineage() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    world.publish();
+    world.publish();
+    world.archiver().copy().unwrap();
+    let before = world.archived(0);
+    drop(world);
+    fs::remove_dir_all(dir.path().join("log")).unwrap();
+    let mut world = World::open(dir.path(), NOON + 3600);
+    world.publish();
+    world.archiver().copy().unwrap();
+    assert_eq!(world.archived(0), before, "nothing is rewritten");
+    assert_eq!(world.archived(1), world.logged());
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for item in fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        fs::copy(item.path(), to.join(item.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_was_rolled_back_goes_on_after_what_both_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    world.publish();
+    let common = world.logged();
+    copy_folder(&dir.path().join("log"), &dir.path().join("backup"));
+    world.publish();
+    world.publish();
+    world.archiver().copy().unwrap();
+    let before = world.archived(0);
+    drop(world);
+    fs::remove_dir_all(dir.path().join("log")).unwrap();
+    fs::rename(dir.path().join("backup"), dir.path().join("log")).unwrap();
+    let mut world = World::open(dir.path(), NOON + 3600);
+    world.publish();
+    let mut archiver = world.archiver();
+    archiver.copy().unwrap();
+    world.publish();
+    archiver.copy().unwrap();
+    assert_eq!(world.archived(0), before, "nothing is rewritten");
+    assert_eq!(world.archived(1), world.logged()[common.len()..], "and nothing is there twice");
+    let commit = world.archive().newest().unwrap();
+    let book = book_at(&world.archive(), &commit, (1, u64::MAX), &world.options).unwrap();
+    let mut replayed = Book::new(Arc::clone(&world.options.catalogue), Ids::Minted { salt: 0 });
+    world.logged().iter().for_each(|entry| replayed.absorb(&entry.change, entry.at));
+    assert_eq!(book.to_image(), replayed.to_image());
+}
+
+#[test]
+fn where_the_archive_cannot_be_written_the_world_goes_on_and_the_log_keeps_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    fs::write(dir.path().join("archive"), "in the way").unwrap();
+    let mut archiver = world.archiver();
+    world.publish();
+    assert_eq!(archiver.copy_or_tell(), Copied::Failed);
+    assert_eq!(world.handle.history.stats.commit_failures.load(Ordering::Relaxed), 1);
+    assert_eq!(world.handle.history.keep_from(), 0);
+    world.publish();
+    fs::remove_file(dir.path().join("archive")).unwrap();
+    assert_eq!(archiver.copy_or_tell(), Copied::All);
+    assert_eq!(world.archived(0), world.logged());
+}
+
+#[tokio::test]
+async fn a_flush_returns_when_it_is_archived() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    world.publish();
+    let running = tokio::spawn(world.archiver().run());
+    assert!(world.handle.history.flush().await.unwrap());
+    assert_eq!(world.archived(0), world.logged());
+    running.abort();
+}

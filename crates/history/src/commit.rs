@@ -1,0 +1,143 @@
+//! What the archive consists of: the newest commit names every file that is part of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ArchiveError;
+use crate::table::Table;
+
+/// The version of tables and commits. Columns are only ever added without a new one.
+pub const SCHEMA: u32 = 1;
+
+/// All files of the archive, as of one commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// The number of the commit; the first is 1.
+    pub commit: u64,
+    pub schema: u32,
+    pub files: Vec<TableFile>,
+    pub images: Vec<Image>,
+    pub catalogues: Vec<Catalogue>,
+    /// The logs that were copied, oldest first.
+    pub lineages: Vec<Lineage>,
+}
+
+/// A file of rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableFile {
+    pub table: Table,
+    pub path: String,
+    pub rows: u64,
+    pub bytes: u64,
+    pub sha256: String,
+    /// Bounds of the entries that its rows are of.
+    pub first_seq: u64,
+    pub last_seq: u64,
+    /// Which of the commit's lineages they are of.
+    #[serde(default)]
+    pub lineage: usize,
+}
+
+/// A file that is no table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blob {
+    pub path: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// A whole book.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    #[serde(flatten)]
+    pub file: Blob,
+    /// The last entry that is in it.
+    pub seq: u64,
+    pub at_ms: i64,
+    pub lineage: usize,
+    /// The version of its bytes.
+    pub version: u8,
+}
+
+/// A catalogue that entries were written under.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Catalogue {
+    #[serde(flatten)]
+    pub file: Blob,
+    pub version: String,
+}
+
+/// Entries of one log. A log that was rolled back or lost starts a new lineage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lineage {
+    pub first_seq: u64,
+    /// The last entry that the archive holds, which is a publication; less than `first_seq` where it holds none.
+    pub last_seq: u64,
+    /// Distinguishes that entry from another one with the same number.
+    pub last_checksum: u32,
+    /// The time of that publication.
+    pub last_ms: i64,
+    pub publications: u64,
+    /// Numbers that the log had lost before they were copied; both ends included.
+    pub missing: Vec<(u64, u64)>,
+    /// Times in milliseconds whose publications are lost: the log could not be written. The end is not part of it.
+    #[serde(default)]
+    pub gaps: Vec<(i64, i64)>,
+}
+
+impl Commit {
+    /// What an archive consists of before its first commit.
+    pub(crate) fn none() -> Self {
+        Self {
+            commit: 0,
+            schema: SCHEMA,
+            files: Vec::new(),
+            images: Vec::new(),
+            catalogues: Vec::new(),
+            lineages: Vec::new(),
+        }
+    }
+
+    pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Self, ArchiveError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: u32,
+        }
+        let damaged =
+            |_| ArchiveError::Damaged { path: path.to_owned(), reason: "it is no commit" };
+        let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
+        if head.schema > SCHEMA {
+            return Err(ArchiveError::Newer(head.schema));
+        }
+        serde_json::from_slice(bytes).map_err(damaged)
+    }
+
+    /// The last entry that the archive holds of its last lineage.
+    pub fn last_seq(&self) -> Option<u64> {
+        self.lineages.last().map(|lineage| lineage.last_seq)
+    }
+
+    /// The bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        let images = self.images.iter().map(|image| image.file.bytes);
+        self.files.iter().map(|file| file.bytes).chain(images).sum()
+    }
+
+    /// The newest image of a lineage that holds nothing after entry `seq`.
+    pub fn image_up_to(&self, lineage: usize, seq: u64) -> Option<&Image> {
+        let images = self.images.iter().filter(|image| image.lineage == lineage);
+        images.filter(|image| image.seq <= seq).max_by_key(|image| image.seq)
+    }
+
+    /// Every path that is part of the archive.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.checksums().map(|(path, _)| path)
+    }
+
+    /// The same with the checksum of each file.
+    pub(crate) fn checksums(&self) -> impl Iterator<Item = (&str, &str)> {
+        let tables = self.files.iter().map(|file| (&*file.path, &*file.sha256));
+        let blobs = self.images.iter().map(|image| &image.file);
+        let blobs = blobs.chain(self.catalogues.iter().map(|catalogue| &catalogue.file));
+        tables.chain(blobs.map(|blob| (&*blob.path, &*blob.sha256)))
+    }
+}

@@ -1,0 +1,344 @@
+//! Rows as entries again.
+
+use std::collections::{HashMap, VecDeque, hash_map};
+use std::ops::RangeInclusive;
+
+use domain::score::Side;
+use domain::{EventId, Format, Line, Market, Price, Quote, Timestamp};
+use market::Change;
+use market::change::{MarketKey, Quoted, QuotedOutcome, Who};
+
+use crate::commit::{Commit, TableFile};
+use crate::error::ArchiveError;
+use crate::folder::Archive;
+use crate::frame::Frame;
+use crate::parquet_file;
+use crate::part::ENTRIES_MAX;
+use crate::rows::QUOTED;
+use crate::{Entry, Table};
+
+/// The entries of a lineage in order, read a bounded number at a time. It ends after its first error.
+#[derive(Debug)]
+pub struct Entries<'a> {
+    archive: &'a Archive,
+    commit: &'a Commit,
+    lineage: usize,
+    /// What was not read yet.
+    rest: Option<RangeInclusive<u64>>,
+    ready: VecDeque<Entry>,
+}
+
+impl Archive {
+    /// The entries of a lineage with these numbers, as far as the archive has them.
+    pub fn entries<'a>(
+        &'a self,
+        commit: &'a Commit,
+        lineage: usize,
+        seqs: RangeInclusive<u64>,
+    ) -> Entries<'a> {
+        let last = commit.lineages.get(lineage).map_or(0, |lineage| lineage.last_seq);
+        let rest = *seqs.start()..=last.min(*seqs.end());
+        let rest = (!rest.is_empty()).then_some(rest);
+        Entries { archive: self, commit, lineage, rest, ready: VecDeque::new() }
+    }
+}
+
+/// A publication that the archive holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publication {
+    pub lineage: usize,
+    pub seq: u64,
+    /// When its entry was written, and when it says that it was made.
+    pub at: Timestamp,
+    pub published_at: Timestamp,
+}
+
+impl Archive {
+    /// All publications, by lineage and entry.
+    ///
+    /// # Errors
+    /// The archive cannot be read.
+    pub fn publications(&self, commit: &Commit) -> Result<Vec<Publication>, ArchiveError> {
+        let mut publications = Vec::new();
+        for file in commit.files.iter().filter(|file| file.table == Table::Epochs) {
+            let frame = self.read_file(file, &(0..=u64::MAX))?;
+            let columns = Columns::of(&frame);
+            for row in 0..frame.rows() {
+                let row = columns.row(&frame, row);
+                let seq = row.number(columns.seq).map(i64::cast_unsigned);
+                let published_at = row.millis(columns.published_at);
+                let (Some(seq), Some(at), Some(published_at)) = (seq, row.at(), published_at)
+                else {
+                    let (path, reason) = (file.path.clone(), "a row is not whole");
+                    return Err(ArchiveError::Damaged { path, reason });
+                };
+                publications.push(Publication { lineage: file.lineage, seq, at, published_at });
+            }
+        }
+        publications.sort_unstable_by_key(|publication| (publication.lineage, publication.seq));
+        Ok(publications)
+    }
+
+    fn read_file(
+        &self,
+        file: &TableFile,
+        seqs: &RangeInclusive<u64>,
+    ) -> Result<Frame, ArchiveError> {
+        let bytes = self.get(&file.path, &file.sha256)?;
+        let unreadable = |source| ArchiveError::Unreadable { path: file.path.clone(), source };
+        parquet_file::read(file.table, bytes, seqs).map_err(unreadable)
+    }
+}
+
+impl Entries<'_> {
+    fn read(&mut self) -> Result<Option<Entry>, ArchiveError> {
+        while self.ready.is_empty() {
+            let Some(rest) = self.rest.take() else { return Ok(None) };
+            let (from, to) = rest.into_inner();
+            let until = from.saturating_add(ENTRIES_MAX - 1).min(to);
+            self.ready = self.window(&(from..=until))?;
+            self.rest = (until < to).then(|| until + 1..=to);
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    fn window(&self, seqs: &RangeInclusive<u64>) -> Result<VecDeque<Entry>, ArchiveError> {
+        let mut collected = Collected::default();
+        let files = self.commit.files.iter().filter(|file| {
+            file.lineage == self.lineage
+                && file.table.holds_entries()
+                && file.first_seq <= *seqs.end()
+                && *seqs.start() <= file.last_seq
+        });
+        for file in files {
+            collected.take(&self.archive.read_file(file, seqs)?, seqs);
+        }
+        let collected = collected.finish();
+        if let Some(seq) = collected.faulty {
+            return Err(ArchiveError::Entry { seq });
+        }
+        let mut entries: Vec<Entry> = collected.entries.into_values().collect();
+        entries.sort_unstable_by_key(|entry| entry.seq);
+        Ok(entries.into())
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Result<Entry, ArchiveError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.read();
+        if entry.is_err() {
+            self.rest = None;
+        }
+        entry.transpose()
+    }
+}
+
+/// Entries as far as they have been read from tables, and what is missing of them.
+#[derive(Debug, Default)]
+struct Collected {
+    entries: HashMap<u64, Entry>,
+    quotes: HashMap<u64, Quotes>,
+    feeds: HashMap<u64, Box<str>>,
+    /// A number came for two entries, or a row does not make sense.
+    faulty: Option<u64>,
+}
+
+/// The rows of a change of prices.
+#[derive(Debug)]
+struct Quotes {
+    at: Timestamp,
+    ts: Timestamp,
+    event: EventId,
+    market: MarketKey,
+    expected: i64,
+    outcomes: Vec<(i64, QuotedOutcome)>,
+}
+
+impl Collected {
+    /// Takes the rows of entries in a range.
+    fn take(&mut self, frame: &Frame, seqs: &RangeInclusive<u64>) {
+        let columns = Columns::of(frame);
+        for row in 0..frame.rows() {
+            let Some(seq) = frame.number(columns.seq, row).map(i64::cast_unsigned) else {
+                continue;
+            };
+            if !seqs.contains(&seq) {
+                continue;
+            }
+            let taken = match frame.table {
+                Table::Odds => self.take_odds(&columns.row(frame, row), seq),
+                Table::Reads => self.take_read(&columns.row(frame, row), seq),
+                Table::Epochs => self.take_epoch(&columns.row(frame, row), seq),
+                Table::Internal => self.take_internal(&columns.row(frame, row), seq),
+                Table::Scores | Table::Events => Some(()),
+            };
+            if taken.is_none() {
+                self.faulty.get_or_insert(seq);
+            }
+        }
+    }
+
+    fn insert(&mut self, seq: u64, at: Timestamp, change: Change) -> Option<()> {
+        match self.entries.insert(seq, Entry { seq, at, change }) {
+            None => Some(()),
+            Some(_) => None,
+        }
+    }
+
+    fn take_epoch(&mut self, row: &Row<'_>, seq: u64) -> Option<()> {
+        let at = row.millis(row.columns.published_at)?;
+        self.insert(seq, row.at()?, Change::Cut { at })
+    }
+
+    fn take_internal(&mut self, row: &Row<'_>, seq: u64) -> Option<()> {
+        let bytes = row.frame.bytes(row.columns.entry, row.row)?;
+        if row.text(row.columns.kind)? == QUOTED {
+            let feed = std::str::from_utf8(bytes).ok()?;
+            return self.feeds.insert(seq, feed.into()).is_none().then_some(());
+        }
+        let (version, payload) = bytes.split_first()?;
+        let change = Change::decode(*version, payload).ok()?;
+        self.insert(seq, row.at()?, change)
+    }
+
+    fn take_read(&mut self, row: &Row<'_>, seq: u64) -> Option<()> {
+        let (at, ts) = (row.at()?, row.ts()?);
+        let change = match row.text(row.columns.event_id) {
+            Some(event) => {
+                Change::Confirmed { event: EventId::parse(event)?, market: row.market()?, ts }
+            }
+            None => Change::Beat {
+                bookmaker: row.text(row.columns.bookmaker)?.into(),
+                sport: row.text(row.columns.sport).map(Into::into),
+                ts,
+            },
+        };
+        self.insert(seq, at, change)
+    }
+
+    fn take_odds(&mut self, row: &Row<'_>, seq: u64) -> Option<()> {
+        let columns = row.columns;
+        let expected = row.number(columns.outcomes)?;
+        if let hash_map::Entry::Vacant(vacant) = self.quotes.entry(seq) {
+            vacant.insert(Quotes {
+                at: row.at()?,
+                ts: row.ts()?,
+                event: EventId::parse(row.text(columns.event_id)?)?,
+                market: row.market()?,
+                expected,
+                outcomes: Vec::new(),
+            });
+        }
+        if expected == 0 {
+            return Some(());
+        }
+        let price = Price::from_ratio(
+            row.number(columns.num)?.cast_unsigned(),
+            row.number(columns.den)?.cast_unsigned(),
+        )?;
+        let quarters = row.number(columns.point).map(|point| i32::try_from(point / 25));
+        let name = || row.text(columns.name);
+        let outcome = QuotedOutcome {
+            who: match row.text(columns.side) {
+                Some("home") => Who::Side(Side::Home),
+                Some("away") => Who::Side(Side::Away),
+                Some("draw") => Who::Draw,
+                Some("over") => Who::Over,
+                Some("under") => Who::Under,
+                Some(_) => return None,
+                None => Who::Player(name()?.into()),
+            },
+            quote: Quote { price, format: Format::parse(row.text(columns.quoted)?)? },
+            point: quarters.transpose().ok()?.map(Line::from_quarters),
+        };
+        let n = row.number(columns.n)?;
+        self.quotes.get_mut(&seq)?.outcomes.push((n, outcome));
+        Some(())
+    }
+
+    /// Puts together what is in two tables.
+    fn finish(mut self) -> Self {
+        for (seq, mut quotes) in std::mem::take(&mut self.quotes) {
+            quotes.outcomes.sort_by_key(|(n, _)| *n);
+            let whole = (1..).zip(&quotes.outcomes).all(|(n, (held, _))| n == *held);
+            let expected = i64::try_from(quotes.outcomes.len()) == Ok(quotes.expected);
+            let Some(feed) = self.feeds.remove(&seq).filter(|_| whole && expected) else {
+                self.faulty.get_or_insert(seq);
+                continue;
+            };
+            let Quotes { at, ts, event, market, .. } = quotes;
+            let outcomes = quotes.outcomes.into_iter().map(|(_, outcome)| outcome).collect();
+            let quoted = Quoted { event, market, feed, outcomes, ts };
+            if self.insert(seq, at, Change::Quoted(quoted)).is_none() {
+                self.faulty.get_or_insert(seq);
+            }
+        }
+        if let Some(seq) = self.feeds.keys().min() {
+            self.faulty.get_or_insert(*seq);
+        }
+        self
+    }
+}
+
+/// Where the columns are that entries are read from.
+macro_rules! columns {
+    ($($name:ident)*) => {
+        #[derive(Clone, Copy, Debug)]
+        struct Columns { $($name: Option<usize>,)* }
+
+        impl Columns {
+            fn of(frame: &Frame) -> Self {
+                Self { $($name: frame.column(stringify!($name)),)* }
+            }
+        }
+    };
+}
+
+columns! {
+    seq at ts published_at sport event_id bookmaker market pairing outcomes n name side quoted num den point kind entry
+}
+
+impl Columns {
+    fn row<'a>(&'a self, frame: &'a Frame, row: usize) -> Row<'a> {
+        Row { columns: self, frame, row }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row<'a> {
+    columns: &'a Columns,
+    frame: &'a Frame,
+    row: usize,
+}
+
+impl<'a> Row<'a> {
+    fn number(&self, column: Option<usize>) -> Option<i64> {
+        self.frame.number(column, self.row)
+    }
+
+    fn text(&self, column: Option<usize>) -> Option<&'a str> {
+        self.frame.text(column, self.row)
+    }
+
+    fn millis(&self, column: Option<usize>) -> Option<Timestamp> {
+        self.number(column).map(Timestamp::from_millis)
+    }
+
+    fn at(&self) -> Option<Timestamp> {
+        self.millis(self.columns.at)
+    }
+
+    fn ts(&self) -> Option<Timestamp> {
+        self.millis(self.columns.ts)
+    }
+
+    fn market(&self) -> Option<MarketKey> {
+        Some(MarketKey {
+            bookmaker: self.text(self.columns.bookmaker)?.into(),
+            market: Market::parse(self.text(self.columns.market)?)?,
+            group: self.text(self.columns.pairing).map(Into::into),
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! What can go wrong with an archive.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+
+/// The archive could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    #[error("cannot use `{}`", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// Not what was committed.
+    #[error("`{path}` of the archive is damaged: {reason}")]
+    Damaged { path: String, reason: &'static str },
+    #[error("`{path}` of the archive cannot be read as Parquet")]
+    Unreadable { path: String, source: ParquetError },
+    #[error("rows of `{table}` cannot be written as Parquet")]
+    Unwritable { table: &'static str, source: ParquetError },
+    #[error("entry {seq} is not whole in the archive, or is there twice")]
+    Entry { seq: u64 },
+    #[error("the archive was written by a newer program: its schema is {0}, this program knows {known}", known = crate::SCHEMA)]
+    Newer(u32),
+    #[error(
+        "the folder `{}` cannot hold an archive: its file system does not refuse to create a link that exists already",
+        .0.display()
+    )]
+    NotExclusive(PathBuf),
+}
+
+pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError + '_ {
+    move |source| ArchiveError::Io { path: path.to_owned(), source }
+}

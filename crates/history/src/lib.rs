@@ -1,0 +1,39 @@
+//! The archive of history: a columnar copy of a world's log, in Parquet files that people own and can query.
+//!
+//! An [`Archive`] is a folder. Entries are converted to rows ([`Part`]) and read back from them ([`Archive::entries`]);
+//! what comes back equals what went in. Files are made first and become part of the archive by a [`Commit`], which is
+//! created exclusively: of two writers one loses, reads on and continues after the other. A process that is killed
+//! leaves the archive as it was before or as it is after a commit.
+//!
+//! Calls block, and read no clock.
+
+mod commit;
+mod entries;
+mod error;
+mod folder;
+mod frame;
+mod parquet_file;
+mod part;
+mod rows;
+mod table;
+mod verify;
+
+pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile};
+pub use entries::{Entries, Publication};
+pub use error::ArchiveError;
+pub use folder::{Archive, Outcome};
+pub use part::{ENTRIES_MAX, Part};
+pub use table::Table;
+pub use verify::{Fault, Verified};
+
+use domain::Timestamp;
+use market::Change;
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub seq: u64,
+    /// When it was written.
+    pub at: Timestamp,
+    pub change: Change,
+}

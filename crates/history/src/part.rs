@@ -1,0 +1,447 @@
+//! A part of the log as rows: from one publication to another.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+
+use domain::{EventId, RecordId, SportId, Timestamp};
+use market::book::{Event, IMAGE_VERSION};
+use market::{Book, Change};
+
+use crate::Entry;
+use crate::commit::{Catalogue, Commit, Image, Lineage, TableFile};
+use crate::error::ArchiveError;
+use crate::folder::{Archive, Outcome, count};
+use crate::frame::Frame;
+use crate::parquet_file;
+use crate::rows::{self, EventChange};
+use crate::table::Table;
+
+/// Entries after which a part is closed at the next publication: what is held in memory at a time.
+pub const ENTRIES_MAX: u64 = 100_000;
+/// A book is kept after so many entries, or so much time.
+const IMAGE_ENTRIES: u64 = 250_000;
+const IMAGE_MS: i64 = 3_600_000;
+/// What readers of such folders take for "none".
+const NO_SPORT: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Entries that are being converted.
+#[derive(Debug)]
+pub struct Part {
+    book: Book,
+    lineage: usize,
+    /// As it is once this part is committed.
+    after: Lineage,
+    /// The lineage is not in the archive yet.
+    founds: bool,
+    tables: Tables,
+    /// Rows of each table up to the last publication.
+    closed: [usize; Table::ALL.len()],
+    since_cut: SinceCut,
+    /// What the last publication shows of events, and their sports.
+    shown: HashMap<EventId, (u64, SportId)>,
+    /// The book that the lineage begins with.
+    base_image: Option<Vec<u8>>,
+    next_seq: u64,
+    missing: Vec<(u64, u64)>,
+    gaps: Vec<(i64, i64)>,
+    entries: u64,
+}
+
+#[derive(Debug)]
+struct Tables {
+    odds: Frame,
+    scores: Frame,
+    events: Frame,
+    reads: Frame,
+    epochs: Frame,
+    internal: Frame,
+}
+
+impl Tables {
+    fn new() -> Self {
+        Self {
+            odds: Frame::new(Table::Odds),
+            scores: Frame::new(Table::Scores),
+            events: Frame::new(Table::Events),
+            reads: Frame::new(Table::Reads),
+            epochs: Frame::new(Table::Epochs),
+            internal: Frame::new(Table::Internal),
+        }
+    }
+
+    fn all(&self) -> [&Frame; Table::ALL.len()] {
+        [&self.odds, &self.scores, &self.events, &self.reads, &self.epochs, &self.internal]
+    }
+
+    fn all_mut(&mut self) -> [&mut Frame; Table::ALL.len()] {
+        let Self { odds, scores, events, reads, epochs, internal } = self;
+        [odds, scores, events, reads, epochs, internal]
+    }
+}
+
+/// What has happened since the last publication.
+#[derive(Debug, Default)]
+struct SinceCut {
+    /// The last change of each record and of each score.
+    records: HashMap<RecordId, u64>,
+    scores: HashMap<EventId, u64>,
+    /// The last entry that names an event.
+    touched: HashMap<EventId, (u64, Timestamp)>,
+    merged: HashMap<EventId, EventId>,
+    /// Any event may be shown differently.
+    any: bool,
+}
+
+impl Part {
+    /// Begins after the last entry that the archive holds, which `book` is as of.
+    pub fn after(commit: &Commit, book: Book) -> Option<Self> {
+        let lineage = commit.lineages.len().checked_sub(1)?;
+        let after = commit.lineages.get(lineage)?.clone();
+        Some(Self::new(book, lineage, after, false))
+    }
+
+    /// Begins a new lineage after entry `seq`, which `book` is as of.
+    pub fn founding(commit: &Commit, book: Book, seq: u64) -> Self {
+        let after = Lineage { first_seq: seq + 1, last_seq: seq, ..Lineage::default() };
+        let base_image = (seq > 0).then(|| book.to_image());
+        Self { base_image, ..Self::new(book, commit.lineages.len(), after, true) }
+    }
+
+    fn new(book: Book, lineage: usize, after: Lineage, founds: bool) -> Self {
+        let shown = book.events().filter(|event| event.is_listed());
+        Self {
+            shown: shown.map(|event| (event.id, (look_of(event), event.sport))).collect(),
+            base_image: None,
+            book,
+            lineage,
+            next_seq: after.last_seq + 1,
+            after,
+            founds,
+            tables: Tables::new(),
+            closed: [0; Table::ALL.len()],
+            since_cut: SinceCut::default(),
+            missing: Vec::new(),
+            gaps: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// The number of the entry that comes next.
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Whether it is to be closed: it ends with a publication and holds enough.
+    pub fn is_full(&self) -> bool {
+        self.is_closed() && self.entries >= ENTRIES_MAX
+    }
+
+    /// Whether the last entry is a publication.
+    fn is_closed(&self) -> bool {
+        self.after.last_seq + 1 == self.next_seq
+    }
+
+    /// Whether nothing was published in it.
+    pub fn is_empty(&self) -> bool {
+        self.tables.epochs.rows() == 0
+    }
+
+    /// Takes the next entry. `checksum` distinguishes it from another one with the same number.
+    pub fn push(&mut self, entry: &Entry, checksum: u32) {
+        if entry.seq > self.next_seq {
+            self.missing.push((self.next_seq, entry.seq - 1));
+        }
+        self.next_seq = entry.seq + 1;
+        self.entries += 1;
+        self.book.absorb(&entry.change, entry.at);
+        self.note(entry);
+        let Self { tables, book, .. } = self;
+        match &entry.change {
+            Change::Quoted(quoted) => {
+                rows::push_odds(&mut tables.odds, entry, quoted, book);
+                rows::push_internal(&mut tables.internal, entry);
+            }
+            Change::Confirmed { event, market, ts } => {
+                rows::push_confirmed(&mut tables.reads, entry, (*event, market, *ts), book);
+            }
+            Change::Beat { bookmaker, sport, ts } => {
+                let read = (&**bookmaker, sport.as_deref(), *ts);
+                rows::push_read(&mut tables.reads, entry, read, None);
+            }
+            Change::Scored { event, score, ts } => {
+                rows::push_score(&mut tables.scores, entry, (*event, score, *ts), book);
+                rows::push_internal(&mut tables.internal, entry);
+            }
+            Change::Cut { at } => {
+                rows::push_epoch(&mut tables.epochs, entry, *at, book);
+                self.publish(entry, *at, checksum);
+            }
+            Change::Founded { .. }
+            | Change::Listed(_)
+            | Change::Withdrawn { .. }
+            | Change::Expired { .. }
+            | Change::SourceForgotten { .. }
+            | Change::Joined(_)
+            | Change::Merged { .. }
+            | Change::Split { .. }
+            | Change::Doubted { .. }
+            | Change::Cleared { .. }
+            | Change::Parted { .. }
+            | Change::Taught { .. }
+            | Change::Untaught { .. }
+            | Change::Dropped { .. }
+            | Change::Paced { .. }
+            | Change::Configured(_)
+            | Change::Unlogged { .. } => rows::push_internal(&mut tables.internal, entry),
+        }
+    }
+
+    /// Notes what an entry is about.
+    fn note(&mut self, Entry { seq, at, change }: &Entry) {
+        let since = &mut self.since_cut;
+        let mut touch = |event: EventId| since.touched.insert(event, (*seq, *at));
+        match change {
+            Change::Quoted(quoted) => {
+                since.records.insert(rows::record_id(quoted.event, &quoted.market), *seq);
+            }
+            Change::Scored { event, .. } => {
+                touch(*event);
+                since.scores.insert(*event, *seq);
+            }
+            Change::Listed(listed) => {
+                // The ref may have stood for another event until now.
+                touch(listed.event);
+                since.any = true;
+            }
+            Change::Expired { event } => {
+                touch(*event);
+            }
+            Change::Merged { elder, younger, .. } => {
+                touch(*elder);
+                touch(*younger);
+                since.merged.insert(*younger, *elder);
+                since.any = true;
+            }
+            Change::Split { event, into, .. } => {
+                touch(*event);
+                touch(*into);
+                since.any = true;
+            }
+            Change::Founded { .. } | Change::Withdrawn { .. } | Change::Dropped { .. } => {
+                since.any = true;
+            }
+            Change::Confirmed { .. }
+            | Change::Beat { .. }
+            | Change::SourceForgotten { .. }
+            | Change::Cut { .. }
+            | Change::Joined(_)
+            | Change::Doubted { .. }
+            | Change::Cleared { .. }
+            | Change::Parted { .. }
+            | Change::Taught { .. }
+            | Change::Untaught { .. }
+            | Change::Paced { .. }
+            | Change::Configured(_) => {}
+            Change::Unlogged { from, to } => self.gaps.push((from.as_millis(), to.as_millis())),
+        }
+    }
+
+    /// Completes the rows since the last publication.
+    fn publish(&mut self, entry: &Entry, cut: Timestamp, checksum: u32) {
+        self.note_events(entry, cut);
+        let since = std::mem::take(&mut self.since_cut);
+        let last: HashSet<u64> =
+            since.records.into_values().chain(since.scores.into_values()).collect();
+        for (frame, from) in self.tables.all_mut().into_iter().zip(self.closed) {
+            let [published, shown, seq, event] =
+                ["published_at", "shown", "seq", "event_id"].map(|name| frame.column(name));
+            for row in from..frame.rows() {
+                frame.set_number(published, row, cut.as_millis());
+                if !matches!(frame.table, Table::Odds | Table::Scores) {
+                    continue;
+                }
+                let event = frame.text(event, row).and_then(EventId::parse);
+                let listed = event.is_some_and(|event| self.shown.contains_key(&event));
+                let own = frame.number(seq, row).map(i64::cast_unsigned);
+                let current = listed && own.is_some_and(|own| last.contains(&own));
+                frame.set_number(shown, row, i64::from(current));
+            }
+        }
+        self.closed = self.tables.all().map(Frame::rows);
+        self.after.last_seq = entry.seq;
+        self.after.last_checksum = checksum;
+        self.after.last_ms = cut.as_millis();
+        self.after.publications += 1;
+        self.after.missing.append(&mut self.missing);
+        self.after.gaps.append(&mut self.gaps);
+    }
+
+    /// Rows for events that this publication shows differently from the last.
+    fn note_events(&mut self, entry: &Entry, cut: Timestamp) {
+        let mut changed: BTreeMap<EventId, &'static str> = BTreeMap::new();
+        let mut check = |id: EventId, event: Option<&Event>| {
+            let look = event.filter(|event| event.is_listed()).map(look_of);
+            let before = self.shown.get(&id).map(|(look, _)| *look);
+            if look == before {
+                return;
+            }
+            changed.insert(
+                id,
+                match (before, look) {
+                    (None, _) => "listed",
+                    (Some(_), Some(_)) => "changed",
+                    (Some(_), None) if self.since_cut.merged.contains_key(&id) => "merged",
+                    (Some(_), None) => "removed",
+                },
+            );
+        };
+        if self.since_cut.any {
+            self.book.events().for_each(|event| check(event.id, Some(event)));
+            let gone = self.shown.keys().filter(|id| self.book.event(**id).is_none());
+            gone.for_each(|id| check(*id, None));
+        } else {
+            self.since_cut.touched.keys().for_each(|id| check(*id, self.book.event(*id)));
+        }
+        for (id, what) in changed {
+            let event = self.book.event(id).filter(|event| event.is_listed());
+            let before = match event {
+                Some(event) => self.shown.insert(id, (look_of(event), event.sport)),
+                None => self.shown.remove(&id),
+            };
+            let (seq, at) =
+                self.since_cut.touched.get(&id).copied().unwrap_or((entry.seq, entry.at));
+            let sport = event.map(|event| event.sport).or(before.map(|(_, sport)| sport));
+            let sport = sport.map(|sport| &*self.book.catalogue().sport(sport).key);
+            let merged_into = self.since_cut.merged.get(&id).copied();
+            let change =
+                EventChange { seq, at, published_at: cut, id, what, event, sport, merged_into };
+            rows::push_event(&mut self.tables.events, &change);
+        }
+    }
+
+    /// Writes the files of all that was published, and commits them after `commit`. Returns what the archive then
+    /// consists of, and the book that the next part begins with where it is at hand.
+    ///
+    /// # Errors
+    /// The archive cannot be written; it is as it was, or as it would be afterwards.
+    pub fn commit(
+        mut self,
+        archive: &Archive,
+        commit: &Commit,
+    ) -> Result<(Commit, Outcome, Option<Book>), ArchiveError> {
+        let mut next = commit.clone();
+        next.commit += 1;
+        self.keep_catalogue(archive, &mut next)?;
+        let whole = self.is_closed();
+        let rows = self.closed;
+        for (frame, rows) in self.tables.all_mut().into_iter().zip(rows) {
+            frame.truncate(rows);
+        }
+        for frame in self.tables.all() {
+            self.write_table(archive, frame, &mut next.files)?;
+        }
+        if let Some(base) = &self.base_image {
+            next.images.push(self.write_image(archive, base, self.after.first_seq - 1)?);
+        }
+        if whole && self.wants_image(commit) {
+            let image = self.book.to_image();
+            next.images.push(self.write_image(archive, &image, self.after.last_seq)?);
+        }
+        if self.founds {
+            next.lineages.push(self.after);
+        } else if let Some(held) = next.lineages.get_mut(self.lineage) {
+            *held = self.after;
+        }
+        let outcome = archive.commit(&next)?;
+        let book = (whole && outcome == Outcome::Committed).then_some(self.book);
+        Ok((next, outcome, book))
+    }
+
+    fn wants_image(&self, commit: &Commit) -> bool {
+        let last = commit.image_up_to(self.lineage, u64::MAX);
+        let (seq, at) = last.map_or((0, 0), |image| (image.seq, image.at_ms));
+        self.after.last_seq.saturating_sub(seq) >= IMAGE_ENTRIES
+            || self.after.last_ms.saturating_sub(at) >= IMAGE_MS
+    }
+
+    /// Keeps a book as it is after entry `seq`.
+    fn write_image(&self, archive: &Archive, book: &[u8], seq: u64) -> Result<Image, ArchiveError> {
+        let name = format!("images/{:02}-{seq:012}", self.lineage);
+        let file = archive.put(&name, ".image", book)?;
+        let at_ms = self.after.last_ms;
+        Ok(Image { file, seq, at_ms, lineage: self.lineage, version: IMAGE_VERSION })
+    }
+
+    /// Keeps the catalogue that entries were written under.
+    fn keep_catalogue(&self, archive: &Archive, next: &mut Commit) -> Result<(), ArchiveError> {
+        let catalogue = self.book.catalogue();
+        let version = catalogue.version();
+        if next.catalogues.iter().any(|held| held.version == version) {
+            return Ok(());
+        }
+        let source = catalogue.source().as_bytes();
+        let file = archive.put(&format!("catalogues/{version}"), ".toml", source)?;
+        next.catalogues.push(Catalogue { file, version });
+        Ok(())
+    }
+
+    /// A file for each sport and day.
+    fn write_table(
+        &self,
+        archive: &Archive,
+        frame: &Frame,
+        files: &mut Vec<TableFile>,
+    ) -> Result<(), ArchiveError> {
+        let table = frame.table;
+        let [sport, published, seq] =
+            ["sport", "published_at", "seq"].map(|name| frame.column(name));
+        let mut folders: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for row in 0..frame.rows() {
+            let at = frame.number(published, row).unwrap_or_default();
+            let date = date_of(Timestamp::from_millis(at));
+            let folder = match table.by_sport() {
+                true => {
+                    let sport = frame.text(sport, row).unwrap_or(NO_SPORT);
+                    format!("{}/sport={sport}/date={date}", table.key())
+                }
+                false => format!("{}/date={date}", table.key()),
+            };
+            folders.entry(folder).or_default().push(row);
+        }
+        for (folder, mut rows) in folders {
+            frame.sort(&mut rows);
+            let unwritable = |source| ArchiveError::Unwritable { table: table.key(), source };
+            let bytes = parquet_file::write(frame, &rows).map_err(unwritable)?;
+            let seqs = || rows.iter().filter_map(|row| frame.number(seq, *row));
+            let (first, last) =
+                (seqs().min().unwrap_or_default(), seqs().max().unwrap_or_default());
+            let name = format!("{folder}/{:02}-{first:012}", self.lineage);
+            let file = archive.put(&name, ".parquet", &bytes)?;
+            files.push(TableFile {
+                table,
+                path: file.path,
+                rows: count(rows.len()),
+                bytes: file.bytes,
+                sha256: file.sha256,
+                first_seq: first.cast_unsigned(),
+                last_seq: last.cast_unsigned(),
+                lineage: self.lineage,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Differs where what is shown of an event does, prices aside.
+fn look_of(event: &Event) -> u64 {
+    let details = event.details();
+    let mut hasher = DefaultHasher::new();
+    (&details.competition, &details.title, &details.home, &details.away).hash(&mut hasher);
+    (event.commence_time, event.score.status).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn date_of(at: Timestamp) -> String {
+    at.millis_text().iter().take(10).map(|byte| char::from(*byte)).collect()
+}

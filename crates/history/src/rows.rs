@@ -1,0 +1,248 @@
+//! Entries of the log as rows.
+
+use domain::message::Fixture;
+use domain::score::Side;
+use domain::{EventId, RecordId, Timestamp};
+use market::book::Event;
+use market::change::{MarketKey, Quoted, Reported, Who};
+use market::{Book, CHANGE_VERSION, Change};
+
+use crate::Entry;
+use crate::frame::{Cell, Frame};
+
+/// The kind of rows of `internal` that hold only what `odds` has no column for.
+pub(crate) const QUOTED: &str = "quoted";
+
+/// What `internal` calls an entry.
+const fn kind(change: &Change) -> &'static str {
+    match change {
+        Change::Founded { .. } => "founded",
+        Change::Listed(_) => "listed",
+        Change::Quoted(_) => QUOTED,
+        Change::Confirmed { .. } => "confirmed",
+        Change::Scored { .. } => "scored",
+        Change::Withdrawn { .. } => "withdrawn",
+        Change::Beat { .. } => "beat",
+        Change::Expired { .. } => "expired",
+        Change::SourceForgotten { .. } => "source_forgotten",
+        Change::Cut { .. } => "cut",
+        Change::Joined(_) => "joined",
+        Change::Merged { .. } => "merged",
+        Change::Split { .. } => "split",
+        Change::Doubted { .. } => "doubted",
+        Change::Cleared { .. } => "cleared",
+        Change::Parted { .. } => "parted",
+        Change::Taught { .. } => "taught",
+        Change::Untaught { .. } => "untaught",
+        Change::Dropped { .. } => "dropped",
+        Change::Paced { .. } => "paced",
+        Change::Configured(_) => "configured",
+        Change::Unlogged { .. } => "unlogged",
+    }
+}
+
+const fn millis(at: Timestamp) -> Cell<'static> {
+    Cell::Number(at.as_millis())
+}
+
+/// The time of publication is put in once it is known.
+const UNPUBLISHED: Cell<'static> = Cell::Number(0);
+
+fn sport_of<'a>(book: &'a Book, event: Option<&Event>) -> Option<&'a str> {
+    event.map(|event| &*book.catalogue().sport(event.sport).key)
+}
+
+/// The record of a market.
+pub(crate) fn record_id(event: EventId, market: &MarketKey) -> RecordId {
+    RecordId::new(event, &market.bookmaker, market.market, market.group.as_deref())
+}
+
+/// An entry that has no columns of its own.
+pub(crate) fn push_internal(frame: &mut Frame, entry: &Entry) {
+    let mut bytes = Vec::new();
+    if let Change::Quoted(quoted) = &entry.change {
+        bytes.extend_from_slice(quoted.feed.as_bytes());
+    } else {
+        bytes.push(CHANGE_VERSION);
+        entry.change.encode(&mut bytes);
+    }
+    frame.push(&[
+        Cell::unsigned(entry.seq),
+        millis(entry.at),
+        UNPUBLISHED,
+        Cell::Text(kind(&entry.change)),
+        Cell::Bytes(&bytes),
+    ]);
+}
+
+pub(crate) fn push_epoch(frame: &mut Frame, entry: &Entry, cut: Timestamp, book: &Book) {
+    let configured = book.configured();
+    let unsigned = |number: Option<u64>| number.map_or(Cell::Null, Cell::unsigned);
+    frame.push(&[
+        Cell::unsigned(entry.seq),
+        millis(entry.at),
+        millis(cut),
+        unsigned(configured.map(|configured| configured.refresh_interval_ms)),
+        unsigned(configured.map(|configured| configured.stale_after_ms)),
+        Cell::text(configured.map(|configured| &*configured.catalogue)),
+        Cell::text(configured.map(|configured| &*configured.program)),
+    ]);
+}
+
+/// `book` is the one after the entry.
+pub(crate) fn push_odds(frame: &mut Frame, entry: &Entry, quoted: &Quoted, book: &Book) {
+    let event = book.event(quoted.event);
+    let (event_id, record_id) =
+        (quoted.event.to_string(), record_id(quoted.event, &quoted.market).to_string());
+    let outcomes = i64::try_from(quoted.outcomes.len()).unwrap_or(i64::MAX);
+    let head = [
+        Cell::unsigned(entry.seq),
+        millis(entry.at),
+        millis(quoted.ts),
+        UNPUBLISHED,
+        Cell::Flag(false),
+        Cell::text(sport_of(book, event)),
+        Cell::Text(&event_id),
+        Cell::Text(&record_id),
+        Cell::Text(&quoted.market.bookmaker),
+        Cell::Text(quoted.market.market.key()),
+        Cell::text(quoted.market.group.as_deref()),
+        Cell::Number(outcomes),
+    ];
+    if quoted.outcomes.is_empty() {
+        let none = [Cell::Null; 9];
+        frame.push(&[&head[..], &none, &[Cell::Text("no_prices")]].concat());
+    }
+    for (n, outcome) in (1..).zip(&quoted.outcomes) {
+        let mut decimal = String::new();
+        let price = outcome.quote.price;
+        price.write_decimal(&mut decimal);
+        let (side, name) = name_of(&outcome.who, event);
+        let priced = [
+            Cell::Number(n),
+            Cell::text(name),
+            Cell::text(side),
+            Cell::Text(outcome.quote.format.key()),
+            Cell::unsigned(price.profit()),
+            Cell::unsigned(price.stake()),
+            decimal.parse().map_or(Cell::Null, Cell::Double),
+            Cell::number(i64::try_from(price.american()).ok()),
+            Cell::number(outcome.point.map(|point| i64::from(point.quarters()) * 25)),
+            Cell::Null,
+        ];
+        frame.push(&[&head[..], &priced].concat());
+    }
+}
+
+/// The side of an outcome, and its name as it is shown. A player has no side.
+fn name_of<'a>(who: &'a Who, event: Option<&'a Event>) -> (Option<&'static str>, Option<&'a str>) {
+    let sides = event.and_then(|event| match &event.fixture {
+        Fixture::HeadToHead { home, away } => Some((&**home, &**away)),
+        Fixture::Field { .. } => None,
+    });
+    match who {
+        Who::Side(Side::Home) => (Some("home"), sides.map(|(home, _)| home)),
+        Who::Side(Side::Away) => (Some("away"), sides.map(|(_, away)| away)),
+        Who::Draw => (Some("draw"), Some("Draw")),
+        Who::Over => (Some("over"), Some("Over")),
+        Who::Under => (Some("under"), Some("Under")),
+        Who::Player(name) => (None, Some(name)),
+    }
+}
+
+/// A confirmation, or a heartbeat.
+pub(crate) fn push_read(
+    frame: &mut Frame,
+    entry: &Entry,
+    (bookmaker, sport, ts): (&str, Option<&str>, Timestamp),
+    record: Option<(EventId, &MarketKey)>,
+) {
+    let event_id = record.map(|(event, _)| event.to_string());
+    let record_id = record.map(|(event, market)| record_id(event, market).to_string());
+    frame.push(&[
+        Cell::unsigned(entry.seq),
+        millis(entry.at),
+        millis(ts),
+        UNPUBLISHED,
+        Cell::text(sport),
+        Cell::Text(bookmaker),
+        Cell::text(record_id.as_deref()),
+        Cell::text(event_id.as_deref()),
+        Cell::text(record.map(|(_, market)| market.market.key())),
+        Cell::text(record.and_then(|(_, market)| market.group.as_deref())),
+    ]);
+}
+
+pub(crate) fn push_confirmed(
+    frame: &mut Frame,
+    entry: &Entry,
+    (event, market, ts): (EventId, &MarketKey, Timestamp),
+    book: &Book,
+) {
+    let sport = sport_of(book, book.event(event));
+    push_read(frame, entry, (&market.bookmaker, sport, ts), Some((event, market)));
+}
+
+pub(crate) fn push_score(
+    frame: &mut Frame,
+    entry: &Entry,
+    (event, score, ts): (EventId, &Reported, Timestamp),
+    book: &Book,
+) {
+    let held = book.event(event);
+    let event_id = event.to_string();
+    let side = |side: Side| match side {
+        Side::Home => "home",
+        Side::Away => "away",
+    };
+    frame.push(&[
+        Cell::unsigned(entry.seq),
+        millis(entry.at),
+        millis(ts),
+        UNPUBLISHED,
+        Cell::Flag(false),
+        Cell::text(sport_of(book, held)),
+        Cell::Text(&event_id),
+        Cell::Text(score.status.key()),
+        Cell::number(score.home.map(i64::from)),
+        Cell::number(score.away.map(i64::from)),
+        Cell::text(score.winner.map(side)),
+        held.map_or(Cell::Null, |event| millis(event.details().score_changed)),
+        Cell::Periods(&score.periods),
+        Cell::Leaders(&score.leaders),
+    ]);
+}
+
+/// What a publication shows of an event, and what has become of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventChange<'a> {
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) published_at: Timestamp,
+    pub(crate) id: EventId,
+    pub(crate) what: &'static str,
+    pub(crate) event: Option<&'a Event>,
+    pub(crate) sport: Option<&'a str>,
+    pub(crate) merged_into: Option<EventId>,
+}
+
+pub(crate) fn push_event(frame: &mut Frame, change: &EventChange<'_>) {
+    let details = change.event.map(Event::details);
+    let (id, into) = (change.id.to_string(), change.merged_into.map(|into| into.to_string()));
+    frame.push(&[
+        Cell::unsigned(change.seq),
+        millis(change.at),
+        millis(change.published_at),
+        Cell::Flag(true),
+        Cell::text(change.sport),
+        Cell::Text(&id),
+        Cell::Text(change.what),
+        Cell::text(details.map(|details| &*details.competition)),
+        Cell::text(details.and_then(|details| details.title.as_deref())),
+        Cell::text(details.and_then(|details| details.home.as_deref())),
+        Cell::text(details.and_then(|details| details.away.as_deref())),
+        change.event.map_or(Cell::Null, |event| millis(event.commence_time)),
+        Cell::text(change.event.map(|event| event.score.status.key())),
+        Cell::text(into.as_deref()),
+    ]);
+}

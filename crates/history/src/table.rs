@@ -1,0 +1,219 @@
+//! The tables of the archive and their columns. Columns are only ever added.
+
+use serde::{Deserialize, Serialize};
+
+/// One of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Table {
+    Odds,
+    Scores,
+    Events,
+    Reads,
+    Epochs,
+    Internal,
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Number,
+    /// 64 bits without a sign.
+    Unsigned,
+    Flag,
+    Millis,
+    /// A number with two places.
+    Hundredths,
+    Double,
+    Text,
+    Bytes,
+    /// A list of a score's periods.
+    Periods,
+    /// A list of players with their rounds.
+    Leaders,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) required: bool,
+}
+
+const fn required(name: &'static str, kind: Kind) -> Column {
+    Column { name, kind, required: true }
+}
+
+const fn optional(name: &'static str, kind: Kind) -> Column {
+    Column { name, kind, required: false }
+}
+
+const ODDS: &[Column] = &[
+    required("seq", Kind::Unsigned),
+    required("at", Kind::Millis),
+    required("ts", Kind::Millis),
+    required("published_at", Kind::Millis),
+    required("shown", Kind::Flag),
+    optional("sport", Kind::Text),
+    required("event_id", Kind::Text),
+    required("record_id", Kind::Text),
+    required("bookmaker", Kind::Text),
+    required("market", Kind::Text),
+    optional("pairing", Kind::Text),
+    required("outcomes", Kind::Number),
+    optional("n", Kind::Number),
+    optional("name", Kind::Text),
+    optional("side", Kind::Text),
+    optional("quoted", Kind::Text),
+    optional("num", Kind::Unsigned),
+    optional("den", Kind::Unsigned),
+    optional("decimal", Kind::Double),
+    optional("american", Kind::Number),
+    optional("point", Kind::Hundredths),
+    optional("reason", Kind::Text),
+];
+
+const SCORES: &[Column] = &[
+    required("seq", Kind::Unsigned),
+    required("at", Kind::Millis),
+    required("ts", Kind::Millis),
+    required("published_at", Kind::Millis),
+    required("shown", Kind::Flag),
+    optional("sport", Kind::Text),
+    required("event_id", Kind::Text),
+    required("status", Kind::Text),
+    optional("home_score", Kind::Number),
+    optional("away_score", Kind::Number),
+    optional("winner", Kind::Text),
+    optional("updated_at", Kind::Millis),
+    required("periods", Kind::Periods),
+    required("leaders", Kind::Leaders),
+];
+
+const EVENTS: &[Column] = &[
+    required("seq", Kind::Unsigned),
+    required("at", Kind::Millis),
+    required("published_at", Kind::Millis),
+    required("shown", Kind::Flag),
+    optional("sport", Kind::Text),
+    required("event_id", Kind::Text),
+    required("what", Kind::Text),
+    optional("competition", Kind::Text),
+    optional("title", Kind::Text),
+    optional("home", Kind::Text),
+    optional("away", Kind::Text),
+    optional("commence_time", Kind::Millis),
+    optional("status", Kind::Text),
+    optional("merged_into", Kind::Text),
+];
+
+const READS: &[Column] = &[
+    required("seq", Kind::Unsigned),
+    required("at", Kind::Millis),
+    required("ts", Kind::Millis),
+    required("published_at", Kind::Millis),
+    optional("sport", Kind::Text),
+    required("bookmaker", Kind::Text),
+    optional("record_id", Kind::Text),
+    optional("event_id", Kind::Text),
+    optional("market", Kind::Text),
+    optional("pairing", Kind::Text),
+];
+
+const EPOCHS: &[Column] = &[
+    required("seq", Kind::Unsigned),
+    required("at", Kind::Millis),
+    required("published_at", Kind::Millis),
+    optional("interval_ms", Kind::Unsigned),
+    optional("stale_after_ms", Kind::Unsigned),
+    optional("catalogue", Kind::Text),
+    optional("program", Kind::Text),
+];
+
+const INTERNAL: &[Column] = &[
+    required("seq", Kind::Unsigned),
+    required("at", Kind::Millis),
+    required("published_at", Kind::Millis),
+    required("kind", Kind::Text),
+    required("entry", Kind::Bytes),
+];
+
+impl Table {
+    pub const ALL: [Self; 6] =
+        [Self::Odds, Self::Scores, Self::Events, Self::Reads, Self::Epochs, Self::Internal];
+
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Odds => "odds",
+            Self::Scores => "scores",
+            Self::Events => "events",
+            Self::Reads => "reads",
+            Self::Epochs => "epochs",
+            Self::Internal => "internal",
+        }
+    }
+
+    pub(crate) const fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Odds => ODDS,
+            Self::Scores => SCORES,
+            Self::Events => EVENTS,
+            Self::Reads => READS,
+            Self::Epochs => EPOCHS,
+            Self::Internal => INTERNAL,
+        }
+    }
+
+    /// By which columns its rows are sorted, so that an event or a record can be read without the rest.
+    pub(crate) const fn order(self) -> &'static [&'static str] {
+        match self {
+            Self::Odds => &["event_id", "record_id", "seq", "n"],
+            Self::Scores | Self::Events => &["event_id", "seq"],
+            Self::Reads => &["bookmaker", "event_id", "record_id", "seq"],
+            Self::Epochs | Self::Internal => &["seq"],
+        }
+    }
+
+    /// Whether its files are separate for each sport.
+    pub(crate) const fn by_sport(self) -> bool {
+        matches!(self, Self::Odds | Self::Scores | Self::Events | Self::Reads)
+    }
+
+    /// Whether entries are read back from it. The others say the same once more, for queries.
+    pub(crate) const fn holds_entries(self) -> bool {
+        matches!(self, Self::Odds | Self::Reads | Self::Epochs | Self::Internal)
+    }
+
+    /// The schema, in Parquet's own language.
+    pub(crate) fn message_type(self) -> String {
+        let mut text = format!("message {} {{\n", self.key());
+        for column in self.columns() {
+            let rule = if column.required { "required" } else { "optional" };
+            let name = column.name;
+            let of_type = match column.kind {
+                Kind::Number => format!("int64 {name}"),
+                Kind::Unsigned => format!("int64 {name} (INTEGER(64,false))"),
+                Kind::Flag => format!("boolean {name}"),
+                Kind::Millis => format!("int64 {name} (TIMESTAMP(MILLIS,true))"),
+                Kind::Hundredths => format!("int64 {name} (DECIMAL(18,2))"),
+                Kind::Double => format!("double {name}"),
+                Kind::Text => format!("binary {name} (STRING)"),
+                Kind::Bytes => format!("binary {name}"),
+                Kind::Periods => format!(
+                    "group {name} (LIST) {{ repeated group list {{ required group element {{ \
+                     required int32 number; required int32 home; required int32 away; }} }} }}"
+                ),
+                Kind::Leaders => format!(
+                    "group {name} (LIST) {{ repeated group list {{ required group element {{ \
+                     required binary name (STRING); required group rounds (LIST) {{ repeated group list {{ \
+                     required int32 element; }} }} }} }} }}"
+                ),
+            };
+            let end = if of_type.ends_with('}') { "" } else { ";" };
+            text.push_str(&format!("  {rule} {of_type}{end}\n"));
+        }
+        text.push('}');
+        text
+    }
+}

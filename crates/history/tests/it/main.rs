@@ -1,0 +1,11 @@
+//! The archive from outside: what goes in comes back, once, whatever happens meanwhile.
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "an integration target is nothing but tests and what they share"
+)]
+
+mod commits;
+mod log;
+mod rows;

@@ -1,0 +1,102 @@
+//! The tables as others read them.
+
+use std::path::Path;
+
+use archive::{Archive, Table};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use serde_json::{Value, json};
+
+use crate::log::{FIGHT, FROM, GOLF, LOG, archive_log};
+
+/// All rows of a table, as any reader of Parquet sees them.
+fn rows(archive: &Archive, root: &Path, table: Table) -> Vec<Vec<(String, String)>> {
+    let commit = archive.newest().unwrap();
+    let mut rows = Vec::new();
+    for file in commit.files.iter().filter(|file| file.table == table) {
+        let reader =
+            SerializedFileReader::new(std::fs::File::open(root.join(&file.path)).unwrap()).unwrap();
+        let metadata = reader.metadata().file_metadata();
+        let schema = metadata.key_value_metadata().unwrap();
+        assert!(
+            schema
+                .iter()
+                .any(|pair| pair.key == "linesman.schema" && pair.value.as_deref() == Some("1"))
+        );
+        let before = rows.len();
+        for row in reader.get_row_iter(None).unwrap() {
+            let row = row.unwrap();
+            rows.push(
+                row.get_column_iter()
+                    .map(|(name, field)| (name.clone(), field.to_string()))
+                    .collect(),
+            );
+        }
+        assert_eq!(u64::try_from(rows.len() - before).unwrap(), file.rows);
+    }
+    rows
+}
+
+fn cell<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
+    row.iter().find(|(held, _)| held == name).map(|(_, value)| value.trim_matches('"')).unwrap()
+}
+
+#[test]
+fn tables_say_what_was_published_and_when() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &LOG, 1);
+
+    let scores = rows(&archive, dir.path(), Table::Scores);
+    let of = |id: domain::EventId| {
+        let id = id.to_string();
+        scores.iter().find(|row| cell(row, "event_id") == id).unwrap()
+    };
+    let golf = of(GOLF);
+    assert_eq!(
+        cell(golf, "leaders").replace(' ', ""),
+        "[{name:\"Ann\",rounds:[70,71]},{name:\"Ben\",rounds:[]}]"
+    );
+    assert_eq!(cell(golf, "shown"), "false", "its event expired before the publication");
+    let fight = of(FIGHT);
+    assert_eq!(
+        cell(fight, "periods").replace(' ', ""),
+        "[{number:1,home:2,away:3},{number:2,home:4,away:-5}]"
+    );
+    assert_eq!(cell(fight, "leaders"), "[]");
+    assert_eq!(
+        ["home_score", "away_score", "winner", "status", "shown", "sport"]
+            .map(|name| cell(fight, name)),
+        ["-3", "null", "away", "live", "true", "mma"],
+    );
+
+    let events = rows(&archive, dir.path(), Table::Events);
+    let fight = FIGHT.to_string();
+    let fight = events.iter().find(|row| cell(row, "event_id") == fight).unwrap();
+    assert_eq!(
+        ["what", "home", "away", "title", "competition", "status"].map(|name| cell(fight, name)),
+        ["listed", "Ann", "Zoë", "null", "Cup", "live"],
+    );
+    assert!(events.iter().all(|row| cell(row, "event_id") != GOLF.to_string()), "never shown");
+
+    let odds = rows(&archive, dir.path(), Table::Odds);
+    assert!(odds.len() > 100, "{}", odds.len());
+    let priced =
+        odds.iter().find(|row| cell(row, "quoted") == "american" && cell(row, "den") == "1");
+    let priced = priced.or(odds.iter().find(|row| cell(row, "quoted") == "american")).unwrap();
+    let number = |name: &str| cell(priced, name).parse::<f64>().unwrap();
+    let profit = number("num") / number("den");
+    assert!((number("decimal") - 1.0 - profit).abs() < 0.001);
+    assert!(odds.iter().any(|row| cell(row, "shown") == "true"));
+
+    let epochs = rows(&archive, dir.path(), Table::Epochs);
+    let intervals: Vec<&str> = epochs.iter().map(|row| cell(row, "interval_ms")).collect();
+    assert_eq!(intervals, ["30000"; 6]);
+
+    let files: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("files.json")).unwrap()).unwrap();
+    assert_eq!(files["commit"], json!(6));
+    let date: String = FROM.millis_text().iter().take(10).map(|byte| char::from(*byte)).collect();
+    let files = files["files"].as_array().unwrap();
+    let path = files.iter().find(|file| file["table"] == "odds").unwrap();
+    let path = path["path"].as_str().unwrap();
+    assert!(path.starts_with("odds/sport=") && path.contains(&format!("/date={date}/")), "{path}");
+}

@@ -1,0 +1,217 @@
+//! `linesman history`: looks at the archive, checks it, and has it written now.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use archive::{Archive, Commit, Lineage};
+use change_log::LogView;
+use domain::{Timestamp, World};
+use engine::{Logged, Replay};
+use market::Change;
+use serde::Serialize;
+
+use crate::cli::{HistoryVerb, output};
+use crate::config::Config;
+use crate::control::{ControlCommand, ask_server};
+use crate::folder::Folder;
+
+pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::Result<()> {
+    match verb {
+        HistoryVerb::Status(args) => {
+            let status = Status::read(config, data)?;
+            let text = match args.json {
+                true => serde_json::to_string(&status)?,
+                false => status.text(),
+            };
+            output::print_line(&text)
+        }
+        HistoryVerb::Flush => flush(data),
+        HistoryVerb::Verify => verify(config, data),
+    }
+}
+
+fn flush(data: &Path) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let folder = Folder::at(data);
+    let flushed = runtime.block_on(ask_server(&folder, &ControlCommand::FlushHistory))?;
+    ensure!(
+        flushed.is_some(),
+        "no server runs on {}; one that starts archives what was published",
+        data.display()
+    );
+    output::print_line("everything that was published is in the archive")
+}
+
+fn verify(config: &Config, data: &Path) -> anyhow::Result<()> {
+    let (archive, commit) = open(config, data)?;
+    let verified = archive.verify(&commit);
+    for fault in &verified.faults {
+        output::print_error(&fault.to_string());
+    }
+    let (files, entries, bytes) = (verified.files, verified.entries, verified.bytes);
+    ensure!(
+        verified.faults.is_empty(),
+        "the archive at {} has {} faults",
+        archive.root().display(),
+        verified.faults.len()
+    );
+    output::print_line(&format!(
+        "commit {}: {files} files with {bytes} bytes are whole, and each of {entries} entries is there once",
+        commit.commit
+    ))
+}
+
+/// The archive of the live world, which must be there.
+fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Commit)> {
+    let own = || Folder::at(data).archive();
+    let store = match (&config.history.store, &config.cluster) {
+        (Some(store), _) => store.clone(),
+        (None, None) => own(),
+        (None, Some(_)) => bail!(
+            "a cluster has no archive unless `history.store` names a folder that all nodes share"
+        ),
+    };
+    let root = store.join(World::Live.key());
+    ensure!(
+        root.is_dir(),
+        "there is no archive at {} yet; a server with `history.store` begins one within a minute",
+        root.display()
+    );
+    let archive = Archive::at(&root);
+    let commit = archive.newest().context("the archive cannot be read")?;
+    Ok((archive, commit))
+}
+
+/// What `status` shows.
+#[derive(Debug, Serialize)]
+struct Status {
+    root: String,
+    commit: u64,
+    from: Option<String>,
+    to: Option<String>,
+    publications: u64,
+    /// `None`: the log is not in the folder.
+    lag_s: Option<u64>,
+    gaps: Vec<Span>,
+    lineages: Vec<Lineage>,
+    entries: u64,
+    bytes: u64,
+    /// Of all tables together.
+    bytes_per_entry: u64,
+    days: Vec<Day>,
+}
+
+#[derive(Debug, Serialize)]
+struct Span {
+    from: String,
+    to: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Day {
+    date: String,
+    table: &'static str,
+    files: u64,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Status {
+    fn read(config: &Config, data: &Path) -> anyhow::Result<Self> {
+        let (archive, commit) = open(config, data)?;
+        let publications = archive.publications(&commit).context("the archive cannot be read")?;
+        let times = || publications.iter().map(|publication| publication.published_at);
+        let entries = commit.lineages.iter().map(|lineage| {
+            let lost: u64 = lineage.missing.iter().map(|(first, last)| last - first + 1).sum();
+            (lineage.last_seq + 1).saturating_sub(lineage.first_seq + lost)
+        });
+        let entries: u64 = entries.sum();
+        let tables: u64 = commit.files.iter().map(|file| file.bytes).sum();
+        let lag_s = match (&config.cluster, commit.lineages.last()) {
+            (None, Some(last)) => Some(lag_s(data, last)?),
+            (Some(_), _) | (_, None) => None,
+        };
+        let gaps = commit.lineages.iter().flat_map(|lineage| &lineage.gaps);
+        let text = |ms: i64| Timestamp::from_millis(ms).to_string();
+        Ok(Self {
+            root: archive.root().display().to_string(),
+            commit: commit.commit,
+            from: times().min().map(|at| at.to_string()),
+            to: times().max().map(|at| at.to_string()),
+            publications: u64::try_from(publications.len())?,
+            lag_s,
+            gaps: gaps.map(|(from, to)| Span { from: text(*from), to: text(*to) }).collect(),
+            entries,
+            bytes: commit.bytes(),
+            bytes_per_entry: tables.checked_div(entries).unwrap_or(0),
+            days: days(&commit),
+            lineages: commit.lineages,
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("archive       {} (commit {})\n", self.root, self.commit);
+        // Writing to a text does not fail.
+        let mut line = |name: &str, value: std::fmt::Arguments<'_>| {
+            writeln!(text, "{name:<13} {value}").unwrap_or_default();
+        };
+        match (&self.from, &self.to) {
+            (Some(from), Some(to)) => {
+                line("publications", format_args!("{} from {from} to {to}", self.publications));
+            }
+            _ => line("publications", format_args!("none yet")),
+        }
+        if let Some(lag) = self.lag_s {
+            line("lag", format_args!("{lag} s behind the log"));
+        }
+        line("lineages", format_args!("{}", self.lineages.len()));
+        for Span { from, to } in &self.gaps {
+            line("gap", format_args!("{from} to {to}"));
+        }
+        let (entries, each) = (self.entries, self.bytes_per_entry);
+        line("size", format_args!("{} bytes; {entries} entries, {each} bytes each", self.bytes));
+        if !self.days.is_empty() {
+            line("", format_args!(""));
+            line(
+                "day",
+                format_args!("{:<9} {:>7} {:>12} {:>13}", "table", "files", "rows", "bytes"),
+            );
+        }
+        for Day { date, table, files, rows, bytes } in &self.days {
+            line(date, format_args!("{table:<9} {files:>7} {rows:>12} {bytes:>13}"));
+        }
+        text
+    }
+}
+
+/// How much later the last publication in the log was made than the last in the archive.
+fn lag_s(data: &Path, last: &Lineage) -> anyhow::Result<u64> {
+    let view = LogView::open(&Folder::at(data).log(World::Live))?;
+    let mut newest = last.last_ms;
+    for logged in Replay::from(&view, last.last_seq.max(view.first_seq()))? {
+        if let Logged { change: Change::Cut { at }, .. } = logged? {
+            newest = at.as_millis();
+        }
+    }
+    Ok(u64::try_from(newest.saturating_sub(last.last_ms) / 1000).unwrap_or(0))
+}
+
+/// What is there of each table and day.
+fn days(commit: &Commit) -> Vec<Day> {
+    let mut days: BTreeMap<(String, archive::Table), (u64, u64, u64)> = BTreeMap::new();
+    for file in &commit.files {
+        let date = file.path.split('/').find_map(|part| part.strip_prefix("date="));
+        let sums = days.entry((date.unwrap_or_default().to_owned(), file.table)).or_default();
+        *sums = (sums.0 + 1, sums.1 + file.rows, sums.2 + file.bytes);
+    }
+    let day = |((date, table), (files, rows, bytes)): ((String, archive::Table), _)| Day {
+        date,
+        table: table.key(),
+        files,
+        rows,
+        bytes,
+    };
+    days.into_iter().map(day).collect()
+}

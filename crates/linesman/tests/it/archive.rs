@@ -1,0 +1,65 @@
+//! The archive of a real service, which is killed: every entry is there once (H17).
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{TestProgram, bout};
+
+#[tokio::test]
+async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry_once() {
+    let program = TestProgram::new().set("LINESMAN_HISTORY__PART_INTERVAL", "1s");
+    let store = program.data().join("archive");
+    let program = program.set("LINESMAN_HISTORY__STORE", store.to_str().unwrap());
+    program.init().await;
+    let token = program.feed("pinnacle").await;
+    let told = program.run(&["history", "status"]).await;
+    assert!(told.sentence(1).contains("there is no archive at"), "{}", told.stderr);
+    let told = program.run(&["history", "flush"]).await;
+    assert!(told.sentence(1).contains("no server runs on"), "{}", told.stderr);
+    for round in 0..4 {
+        let service = program.start().await;
+        for n in 0..5 {
+            let (home, away) = (format!("Home {round} {n}"), format!("Away {round} {n}"));
+            service.push_all(&token, &[bout(&format!("r-{round}-{n}"), &home, &away)]).await;
+            if n == round {
+                program.ok(&["history", "flush"]).await;
+            }
+        }
+        // Whatever it does at the moment.
+        service.kill().await;
+        let checked = program.ok(&["history", "verify"]).await;
+        assert!(checked.contains("is there once"), "{checked}");
+    }
+    let service = program.start().await;
+    service.push_all(&token, &[bout("last", "Last Home", "Last Away")]).await;
+    program.ok(&["history", "flush"]).await;
+    let status: Value =
+        serde_json::from_str(&program.ok(&["history", "status", "--json"]).await).unwrap();
+    assert_eq!(status["lineages"].as_array().unwrap().len(), 1, "{status}");
+    assert!(status["publications"].as_u64().unwrap() >= 5, "{status}");
+    let tables: Vec<&str> = status["days"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|day| day["table"].as_str().unwrap())
+        .collect();
+    for table in ["events", "epochs", "internal"] {
+        assert!(tables.contains(&table), "{status}");
+    }
+    assert!(program.ok(&["history", "status"]).await.contains("publications"));
+    service.stop().await;
+
+    // A backup has it too, and can be checked as well.
+    let copy = TestProgram::new();
+    program.ok(&["backup", copy.data().to_str().unwrap()]).await;
+    copy.ok(&["history", "verify"]).await;
+    let files: Value =
+        serde_json::from_slice(&fs::read(copy.data().join("archive/live/files.json")).unwrap())
+            .unwrap();
+    let path = files["files"][0]["path"].as_str().unwrap();
+    fs::write(copy.data().join("archive/live").join(path), "damaged").unwrap();
+    let told = copy.run(&["history", "verify"]).await;
+    assert_eq!(told.code, Some(1));
+    assert!(told.stderr.contains(path), "{}", told.stderr);
+}
