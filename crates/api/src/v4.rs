@@ -10,6 +10,7 @@ pub(crate) mod settings;
 mod target_path;
 pub(crate) mod wire;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use accounts::{
@@ -112,7 +113,7 @@ fn authenticate(
         SingleHeader::Repeated => return Err(invalid()),
         SingleHeader::Once(_) | SingleHeader::Absent => {
             let by_query = api.settings.query_key_enabled;
-            let mut named = KEY_PARAMS.iter().filter_map(|name| query.first_filled(name));
+            let mut named = KEY_PARAMS.iter().filter_map(|name| first_filled(query, name));
             sent = named.next().filter(|_| by_query).ok_or_else(|| {
                 let text = if by_query {
                     "; send it as query parameter apiKey or in the request header X-API-Key"
@@ -383,6 +384,13 @@ fn sport_of(selector: &Selector) -> Option<&SportFilter> {
         | Selector::Coverage(_)
         | Selector::Explain(_) => None,
     }
+}
+
+/// The first value of a parameter that is not empty.
+fn first_filled<'a>(query: &Query<'a>, name: &str) -> Option<Cow<'a, str>> {
+    let named = |key: &'a str| query.decode(key).is_some_and(|key| key == name);
+    let values = query.pairs().filter(|(key, _)| named(key));
+    values.filter_map(|(_, value)| query.decode(value)).find(|value| !value.is_empty())
 }
 
 fn unknown_sport() -> Refused {

@@ -68,13 +68,6 @@ impl<'a> Query<'a> {
         self.pairs().find(named).and_then(|(_, value)| self.decode(value))
     }
 
-    /// The first value that is not empty.
-    pub(crate) fn first_filled(self, name: &str) -> Option<Cow<'a, str>> {
-        let named = |key: &str| self.decode(key).is_some_and(|key| key == name);
-        let values = self.pairs().filter(|(key, _)| named(key));
-        values.filter_map(|(_, value)| self.decode(value)).find(|value| !value.is_empty())
-    }
-
     pub(crate) fn values(
         self,
         operation: Operation,

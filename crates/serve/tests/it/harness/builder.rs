@@ -233,12 +233,6 @@ impl Builder {
         self
     }
 
-    /// The live world is archived when a test asks for it, and not before.
-    fn history_in(&self, dir: &Path, world: World) -> HistoryOptions {
-        let store = self.archive.filter(|_| world == World::Live).map(|name| dir.join(name));
-        HistoryOptions { store, ..self.history.clone() }
-    }
-
     pub(crate) async fn start(self) -> TestApp {
         let dir = self.dir.unwrap_or_else(|| TempDir::new().unwrap());
         let joined = self.joining.as_ref().map(|joining| Arc::clone(&joining.clock));
@@ -266,7 +260,7 @@ impl Builder {
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
-            history: self.history_in(dir.path(), world),
+            history: history(&self.history, self.archive, dir.path(), world),
         };
         let open = |options: WorldOptions| {
             let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
@@ -309,4 +303,15 @@ impl Builder {
             writers,
         }
     }
+}
+
+/// The live world is archived when a test asks for it, and not before.
+fn history(
+    options: &HistoryOptions,
+    archive: Option<&str>,
+    dir: &Path,
+    world: World,
+) -> HistoryOptions {
+    let store = archive.filter(|_| world == World::Live).map(|name| dir.join(name));
+    HistoryOptions { store, ..options.clone() }
 }
