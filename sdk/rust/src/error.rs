@@ -38,6 +38,8 @@ open_enum! {
         QuotaExceeded = "quota_exceeded",
         /// The key has as many streams open as it may.
         TooManyStreams = "too_many_streams",
+        /// The request asks for a version of WebSocket that the server does not speak.
+        UpgradeRequired = "upgrade_required",
         /// The server failed.
         Internal = "internal",
         /// An operator has closed the service for a while.

@@ -49,7 +49,7 @@ impl StreamRequest {
     }
 
     parameters! {
-        [sports] [channels] market bookmaker [regions] odds_format [event_ids] status since freshness
+        [sports] [channels] market bookmaker [regions] odds_format [event_ids] status since until freshness
     }
 
     /// Seconds without an event before the server says that it is still there.

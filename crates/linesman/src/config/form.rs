@@ -272,6 +272,8 @@ forms! {
         |text| Timestamp::parse(&format!("{text}T00:00:00Z")).ok();
     /// A file that must exist when the service starts.
     File: File, PathBuf, "the path of a file", |text: &str| (!text.is_empty()).then(|| text.into());
+    /// It need not be there yet.
+    NewFolder: Text, PathBuf, "the path of a folder", |text: &str| (!text.is_empty()).then(|| text.into());
     IpNetwork: Text, Network, "an address or network such as 10.0.0.0/8", |text: &str| text.parse().ok();
     MailUrl: Secret, Secret,
         "an address such as smtps://user:password@mail.example.com or smtp://localhost:25",

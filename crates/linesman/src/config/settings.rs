@@ -13,7 +13,7 @@ use crate::config::{
     duration::LONGEST_MS,
     form::{
         Address, Count, DatabaseUrl, Date, File, IpNetwork, List, LogFilter, LogFormat, MailUrl,
-        NatsUrl, OneOf, Origin, PublicUrl, Sender, Span, Switch,
+        NatsUrl, NewFolder, OneOf, Origin, PublicUrl, Sender, Span, Switch,
     },
     schema::settings,
 };
@@ -125,7 +125,7 @@ settings! {
         retention: Span<1000, LONGEST_MS> = "400d";
         /// The folder of the archive, the copy of the live world's log in Parquet files (docs/history.md). In a
         /// cluster, a folder that all nodes share. Unset: there is no archive.
-        store: Option<File>, such as "/srv/linesman/archive";
+        store: Option<NewFolder>, such as "/srv/linesman/archive";
         /// How often what was published is added to the archive.
         part_interval: Span<1000, { 24 * HOUR }> = "15m";
         /// Memory for publications that were made again and what is answered from them, in MiB.

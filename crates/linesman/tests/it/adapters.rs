@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::harness::{TestProgram, client, wait_for};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-pub(crate) const BOUT: &str = r#"{"type":"event","ref":"b1","sport":"mma","competition":"UFC 331","commence_time":"2027-11-22T03:00:00Z","home":"Jiri Prochazka","away":"Alex Pereira"}"#;
+const BOUT: &str = r#"{"type":"event","ref":"b1","sport":"mma","competition":"UFC 331","commence_time":"2027-11-22T03:00:00Z","home":"Jiri Prochazka","away":"Alex Pereira"}"#;
 const ODDS: &str = r#"{"type":"odds","ref":"b1","bookmaker":"fanduel","market":"moneyline","format":"american","outcomes":[{"name":"Jiri Prochazka","price":140},{"name":"Alex Pereira","price":-165}]}"#;
 
 /// The adapters as the operator's listener shows them.
-pub(crate) async fn adapters(metrics: &str) -> Vec<Value> {
+async fn adapters(metrics: &str) -> Vec<Value> {
     let url = metrics.replace("/metrics", "/feeds");
     let text = client().get(url).send().await.unwrap().text().await.unwrap();
     let page: Value = serde_json::from_str(&text).unwrap();

@@ -1,6 +1,5 @@
 //! Several processes that share PostgreSQL and NATS: the same program in its roles.
 
-mod adapters;
 mod backup;
 
 use std::time::Instant;

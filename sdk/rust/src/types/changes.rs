@@ -1,5 +1,7 @@
 //! The events of a stream.
 
+use std::collections::BTreeMap;
+
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -42,6 +44,19 @@ open_enum! {
         Expired = "expired",
         Unknown = "unknown",
         Selection = "selection",
+    }
+}
+
+open_enum! {
+    /// Why a stream ended.
+    EndCode {
+        Done = "done",
+        AuthenticationFailed = "authentication_failed",
+        Forbidden = "forbidden",
+        QuotaExceeded = "quota_exceeded",
+        Maintenance = "maintenance",
+        Unavailable = "unavailable",
+        Slow = "slow",
     }
 }
 
@@ -119,6 +134,9 @@ record! {
         sport: String,
         /// The bookmakers of the selection.
         sources: Vec<StreamSource>,
+    } absent {
+        /// With `freshness=records`: by the new `last_update`, the ids of the records that are the same otherwise.
+        touched: BTreeMap<String, Vec<String>>,
     }
 }
 
@@ -158,8 +176,8 @@ record! {
 record! {
     /// The stream ends; the connection closes.
     StreamEnd {
-        /// Why, as an error code.
-        code: String,
+        /// Why. `done`: `until` is reached. `slow`: the client does not read. Others are error codes.
+        code: EndCode,
         /// Why, for people. It may change.
         message: String,
         /// When it makes sense to connect again.

@@ -15,10 +15,11 @@ const CURRENT: &str = "/v4/sports/mma_mixed_martial_arts/odds?regions=us";
 /// A live market of three publications; what the present showed at each, and when.
 async fn published(app: &TestApp, key: &str) -> Vec<(Value, Timestamp)> {
     let feed = app.any_feed().await;
+    app.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     let mut seen = Vec::new();
     for price in [135, 140, 145] {
         let odds = line::moneyline("a", "fanduel", (ANN, price), (BEA, -155));
-        app.push_all(&feed, &[line::event("a", "mma", ANN, BEA), odds]).await;
+        app.push_all(&feed, &[odds]).await;
         app.publish().await;
         let answer = app.get(CURRENT, key).await;
         seen.push((answer.json(), at(answer.header("x-published-at").unwrap())));
