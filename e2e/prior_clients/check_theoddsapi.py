@@ -1,6 +1,7 @@
 """The package theoddsapi, unmodified: only its host is replaced."""
 
 import sys
+from datetime import datetime, timedelta, timezone
 
 import requests
 from theoddsapi import TheOddsAPI
@@ -32,8 +33,12 @@ event = next(game for game in games if game["bookmakers"])
 one = client.get_event_odds(sport="americanfootball_nfl", eventId=event["id"], regions="us", markets="h2h")
 assert one["id"] == event["id"] and "last_update" not in one["bookmakers"][0]
 
+an_hour_ago = (datetime.now(timezone.utc) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+past = client.get_historical_odds(sport="americanfootball_nfl", regions="us", date=an_hour_ago)
+assert past["previous_timestamp"] < past["timestamp"] <= an_hour_ago < past["next_timestamp"], past
+assert any(game["bookmakers"] for game in past["data"])
 try:
-    client.get_historical_odds(sport="americanfootball_nfl", regions="us", date="2026-11-14T00:00:00Z")
-    raise AssertionError("there is no history")
+    client.get_historical_odds(sport="americanfootball_nfl", regions="us", date="2020-01-01T00:00:00Z")
+    raise AssertionError("history does not reach back so far")
 except requests.exceptions.HTTPError as error:
-    assert error.response.json()["error_code"] == "HISTORICAL_UNAVAILABLE_ON_FREE_USAGE_PLAN"
+    assert error.response.json()["error_code"] == "INVALID_HISTORICAL_TIMESTAMP"
