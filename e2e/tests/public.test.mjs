@@ -137,7 +137,7 @@ test("times are the reader's, and so are days; without a script they are UTC", a
   await page.waitForFunction((count) => document.querySelectorAll(".board tbody:not([hidden])").length === count, shown.length);
   const competition = await page.locator(".board tbody:visible").first().getAttribute("data-competition");
   await page.locator("#competition").selectOption(competition);
-  assert.ok((await page.locator(".board tbody:visible").count()) >= 1);
+  await page.locator(".board tbody:visible").first().waitFor();
   await anybody.done();
 
   const plain = await visitor(browser, service, { ...options, javaScriptEnabled: false });
@@ -258,7 +258,7 @@ test("an event is found while typing, by the keyboard alone, and without a scrip
     await page.keyboard.press("Tab");
   }
   await page.keyboard.type(name);
-  assert.equal(await page.locator(".board tbody:visible").count(), 1);
+  await page.waitForFunction(() => document.querySelectorAll(".board tbody:not([hidden])").length === 1);
   await page.keyboard.press("Tab");
   const box = await page.evaluate(() => document.activeElement.className);
   assert.match(box, /board-box/, "the table can be scrolled with the keyboard");
