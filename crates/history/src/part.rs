@@ -19,7 +19,7 @@ use crate::table::Table;
 
 /// Entries after which a part is closed at the next publication: what is held in memory at a time.
 pub const ENTRIES_MAX: u64 = 100_000;
-/// A book is kept after so many entries, or so much time.
+/// A book is kept after this number of entries, or this much time.
 const IMAGE_ENTRIES: u64 = 250_000;
 const IMAGE_MS: i64 = 3_600_000;
 /// What readers of such folders take for "none".

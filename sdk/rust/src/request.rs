@@ -203,7 +203,7 @@ impl<B: Body + 'static> IntoFuture for Request<B> {
 }
 
 impl<B: Page + 'static> Request<B> {
-    /// Ends the list after so many items.
+    /// Ends the list after this number of items.
     pub fn max_items(mut self, items: usize) -> Self {
         self.max_items = Some(items);
         self

@@ -34,7 +34,7 @@ const PARAMETERS: [Parameter; 22] = [
     ("max_cost", "max-cost", "The most that a middle may cost, such as 0.05"),
     ("stake", "stake", "The stake to divide"),
     ("as_of", "as-of", "The answer as it was at this time"),
-    ("limit", "limit", "One page with so many records, in place of all pages"),
+    ("limit", "limit", "The number of records of one page, in place of all pages"),
     ("cursor", "cursor", "The page after this position"),
     ("group_by", "group-by", "bout: a fight sport's moneyline, bout by bout; only with --json"),
 ];

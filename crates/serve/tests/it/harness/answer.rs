@@ -139,7 +139,7 @@ impl Raw {
         tokio::time::timeout(SILENCE, self.read_patiently(method)).await.expect("an answer in time")
     }
 
-    /// So many more bytes; `None` when the connection ended before.
+    /// The next bytes, this number of them; `None` when the connection ended before.
     pub(crate) async fn read_exactly(&mut self, bytes: usize) -> Option<Vec<u8>> {
         while self.held.len() < bytes {
             let read = tokio::time::timeout(SILENCE, self.stream.read_buf(&mut self.held)).await;
