@@ -162,7 +162,14 @@ impl Admitted<'_> {
         let (mut reply, standing) = match self.run(&mut operation, last_request).await {
             Ok((reply, standing)) => (reply, standing),
             Err(error) => {
-                refusal_log::note(entry, self.request, Refused::from(&error), request_id, now);
+                refusal_log::note(
+                    entry,
+                    self.request,
+                    operation,
+                    Refused::from(&error),
+                    request_id,
+                    now,
+                );
                 (error.into_reply(request_id), None)
             }
         };

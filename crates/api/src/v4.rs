@@ -73,28 +73,28 @@ async fn respond(
         }
         Err(refused) => (Operation::Unknown, refused.into_reply(&api.settings.v4)),
     };
-    put_origin(&api.settings.v4, request, &mut reply);
+    put_origin(&api.settings.v4, request.page.origin, &mut reply);
     (operation, reply)
 }
 
 /// The answer where there is none: what failed before or instead of it, in the form of `/v4`.
 pub fn refuse(settings: &V4Settings, error: ApiError, request: Option<&Request<'_>>) -> Reply {
     let mut reply = Refused::from(error).into_reply(settings);
-    if let Some(request) = request {
-        put_origin(settings, request, &mut reply);
-    }
+    put_origin(settings, request.and_then(|request| request.page.origin), &mut reply);
     reply
 }
 
-/// Lets pages of the allowed origins read the answer and its headers.
-fn put_origin(settings: &V4Settings, request: &Request<'_>, reply: &mut Reply) {
-    let Some(allowed) = settings.allow_origins.allow(request.page.origin) else { return };
+/// Lets pages of the allowed origins read the answer and its headers. Where some origins are allowed and others not,
+/// caches learn that the answer depends on it, whoever asks.
+fn put_origin(settings: &V4Settings, origin: Option<&[u8]>, reply: &mut Reply) {
+    let origins = &settings.allow_origins;
+    if origins.depend_on_request() {
+        reply.head.put_bytes("vary", b"Origin");
+    }
+    let Some(allowed) = origins.allow(origin) else { return };
     reply.head.put("access-control-allow-origin", allowed);
     let exposed = b"x-requests-remaining, x-requests-used, x-requests-last";
     reply.head.put_bytes("access-control-expose-headers", exposed);
-    if allowed != "*" {
-        reply.head.put_bytes("vary", b"Origin");
-    }
 }
 
 fn authenticate(
@@ -175,7 +175,7 @@ impl Admitted<'_> {
                     code: refused.code.slug(),
                     message: &refused.message,
                 };
-                refusal_log::note(entry, self.request, noted, request_id, now);
+                refusal_log::note(entry, self.request, operation, noted, request_id, now);
                 (refused.into_reply(&self.api.settings.v4), 0, None)
             }
         };

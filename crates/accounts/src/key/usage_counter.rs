@@ -48,6 +48,8 @@ pub struct Call<'a> {
 pub struct Failure {
     pub at: Timestamp,
     pub request_id: Box<str>,
+    /// The operation by the name that metrics and usage have for it.
+    pub endpoint: &'static str,
     pub method: &'static str,
     /// Path and query, without secrets.
     pub target: Box<str>,

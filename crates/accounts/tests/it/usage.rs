@@ -178,6 +178,7 @@ async fn failures_are_told_newest_first_and_of_the_keys_that_are_meant() {
         node.entry(key, test.now()).note_failure(Failure {
             at: Timestamp::from_secs(n),
             request_id: format!("req_{n}").into(),
+            endpoint: "odds",
             method: "GET",
             target: format!("/v1/{n}").into(),
             status: 400,

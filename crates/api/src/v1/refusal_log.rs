@@ -4,6 +4,7 @@ use accounts::{Failure, KeyEntry};
 use domain::Timestamp;
 
 use crate::error::ApiError;
+use crate::operation::Operation;
 use crate::v1::param::Param;
 use http::percent::decode;
 use http::{Request, RequestId};
@@ -29,6 +30,7 @@ impl<'a> From<&'a ApiError> for Refused<'a> {
 pub(crate) fn note(
     entry: &KeyEntry,
     request: &Request<'_>,
+    operation: Operation,
     refused: Refused<'_>,
     request_id: RequestId,
     now: Timestamp,
@@ -36,6 +38,7 @@ pub(crate) fn note(
     entry.note_failure(Failure {
         at: now,
         request_id: request_id.to_string().into(),
+        endpoint: operation.name(),
         method: request.method.name(),
         target: target(request.path, request.query).into(),
         status: refused.status,

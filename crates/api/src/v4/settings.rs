@@ -38,9 +38,18 @@ pub enum Credits {
 pub struct Origins(pub Vec<String>);
 
 impl Origins {
+    /// Whether pages of one origin may read what pages of another may not.
+    pub(super) fn depend_on_request(&self) -> bool {
+        !self.0.is_empty() && !self.allow_all()
+    }
+
+    fn allow_all(&self) -> bool {
+        self.0.iter().any(|allowed| allowed == "*")
+    }
+
     /// What the header says to a page of this origin.
     pub(super) fn allow<'a>(&'a self, origin: Option<&'a [u8]>) -> Option<&'a str> {
-        if self.0.iter().any(|allowed| allowed == "*") {
+        if self.allow_all() {
             return Some("*");
         }
         let origin = std::str::from_utf8(origin?).ok()?;

@@ -154,6 +154,23 @@ fn bookmakers_have_the_keys_titles_and_regions_of_the_prior_interface() {
 }
 
 #[test]
+fn the_files_of_the_guide_are_good_catalogues() {
+    let guide = include_str!("../../../../docs/guides/catalogue.md");
+    let blocks: Vec<&str> =
+        guide.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let [first, v4, _settings] = blocks.as_slice() else { panic!("{blocks:?}") };
+    assert!(Catalogue::load(Some(first)).unwrap().sport_id("snooker").is_some());
+    let sport = first.split("\n\n").find(|part| part.starts_with("[[sport]]")).unwrap();
+    let catalogue = Catalogue::load(Some(&format!("{v4}\n{sport}"))).unwrap();
+    let snooker = catalogue.sport_id("snooker").unwrap();
+    let named = ("World Snooker Championship 2026", None);
+    let name = v4::sport_name(&catalogue, crate::World::Live, snooker, named);
+    assert_eq!(name.key, "snooker_world_championship");
+    let other = v4::sport_name(&catalogue, crate::World::Live, snooker, ("The Masters", None));
+    assert_eq!(other.key, "snooker_the_masters");
+}
+
+#[test]
 fn an_operators_file_names_sports_and_bookmakers_of_the_prior_interface() {
     let file = r#"
             v4_also_known = ["old_shop"]

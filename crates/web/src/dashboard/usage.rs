@@ -6,7 +6,7 @@ use accounts::{
     CountRow, FAILURES_MAX, KeyView, Outcome, Step, UsageQuery, Window, WindowStanding,
     alert_percent,
 };
-use api::Operation;
+use api::{Operation, v4};
 use askama::Template;
 use domain::Timestamp;
 use http::Reply;
@@ -101,6 +101,8 @@ struct QuotaLine {
 
 struct EndpointLine {
     title: &'static str,
+    /// As in metrics and logs.
+    name: &'static str,
     template: &'static str,
     counts: Vec<String>,
     total: u64,
@@ -110,10 +112,12 @@ struct EndpointLine {
 struct FailureLine {
     at: Moment,
     request_id: String,
+    endpoint: &'static str,
     method: &'static str,
     target: String,
     status: u16,
     code: &'static str,
+    explained_at: String,
     message: Vec<Part>,
     times: u32,
     key: String,
@@ -259,6 +263,7 @@ fn endpoints(rows: &[CountRow]) -> Vec<EndpointLine> {
             let total = Outcome::ALL.into_iter().map(of).sum::<u64>();
             (total > 0).then(|| EndpointLine {
                 title: endpoint.row().title,
+                name: endpoint.name(),
                 template: endpoint
                     .row()
                     .path
@@ -277,10 +282,15 @@ fn failure_line(failure: accounts::Failure, of: Option<&KeyView>, now: Timestamp
     FailureLine {
         at: Moment::new(failure.at, now),
         request_id: failure.request_id.into(),
+        endpoint: failure.endpoint,
         method: failure.method,
         target: failure.target.into(),
         status: failure.status,
         code: failure.code,
+        explained_at: match v4::Code::ALL.into_iter().find(|code| code.slug() == failure.code) {
+            Some(code) => format!("{}#{}", v4::DOCS_PATH, code.anchor()),
+            None => format!("/docs/errors#error-{}", failure.code),
+        },
         message: parts(&failure.message),
         times: failure.times,
         key: of.map_or_else(String::new, |view| {

@@ -10,6 +10,7 @@ fn failure(target: &str) -> Failure {
     Failure {
         at: Timestamp::from_secs(1),
         request_id: "req_1".into(),
+        endpoint: "odds",
         method: "GET",
         target: target.into(),
         status: 400,

@@ -84,6 +84,10 @@ async fn a_failed_call_is_explained_with_its_request_id_and_without_secrets() {
     assert!(!text.contains(&key) && !text.contains(key.get(8..).unwrap()), "no key is shown");
     let of_key = ann.get(&format!("/dashboard/usage?key={id}")).await;
     assert!(of_key.text().contains(&request_id));
+    app.get("/v4/sports/mma/odds", &key).await;
+    let page = ann.get("/dashboard/usage").await;
+    assert!(page.text().contains("/docs/v4#missing-region"));
+    assert_eq!(page.text().matches("v4_odds").count(), 2, "of the endpoint and of the failure");
 }
 
 #[tokio::test]

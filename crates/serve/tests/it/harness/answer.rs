@@ -47,6 +47,11 @@ impl Answer {
         value
     }
 
+    /// Every value of a header.
+    pub(crate) fn headers<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.headers.get_all(name).iter().map(|value| value.to_str().unwrap())
+    }
+
     /// The error's code, once the body was seen to be as D1 has it.
     pub(crate) fn code(&self) -> String {
         let body = self.json();

@@ -115,6 +115,7 @@ async fn only_allowed_origins_are_told_that_they_may_read_answers() {
         (listed.to_vec(), "https://evil.example.com", None),
         (vec!["*".to_owned()], "https://evil.example.com", Some("*")),
     ] {
+        let settings_depend = origins == listed;
         let settings = V4Settings { allow_origins: Origins(origins), ..V4Settings::default() };
         let app = TestApp::builder().v4(settings).start().await;
         let key = app.live_key().await;
@@ -124,6 +125,8 @@ async fn only_allowed_origins_are_told_that_they_may_read_answers() {
             let exposed = answer.header("access-control-expose-headers");
             let three = "x-requests-remaining, x-requests-used, x-requests-last";
             assert_eq!(exposed, expected.map(|_| three), "{path}");
+            let varies = answer.headers("vary").any(|value| value == "Origin");
+            assert_eq!(varies, settings_depend, "{path}");
         }
         let of_v1 = app.get_with("/v1/sports", &key, &[("Origin", origin)]).await;
         assert_eq!(of_v1.header("access-control-allow-origin"), None);
