@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
@@ -12,12 +12,15 @@ use http::Reply;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 
-/// Turns a panic into a 500: a bug in one request is that request's trouble alone.
-pub async fn catch_panics<F>(metrics: &Metrics, answering: F) -> Result<Reply, ApiError>
+/// Turns a panic into a 500: a bug in one request is that request's trouble alone. It is pinned where it is made: a
+/// request is too large to be moved about.
+pub async fn catch_panics<F>(
+    metrics: &Metrics,
+    mut answering: Pin<&mut F>,
+) -> Result<Reply, ApiError>
 where
     F: Future<Output = Result<Reply, ApiError>>,
 {
-    let mut answering = pin!(answering);
     std::future::poll_fn(|context| {
         let polled = AssertUnwindSafe(|| answering.as_mut().poll(context));
         match std::panic::catch_unwind(polled) {
@@ -46,6 +49,8 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     async fn panics() -> Result<Reply, ApiError> {
@@ -56,14 +61,15 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_that_requests_trouble_alone_and_is_counted() {
         let metrics = Metrics::default();
-        let reply = catch_panics(&metrics, panics()).await.unwrap_err().into_reply("req_1");
+        let reply = catch_panics(&metrics, pin!(panics())).await.unwrap_err().into_reply("req_1");
         assert_eq!((reply.status, reply.code), (500, Some("internal")));
         let body: serde_json::Value = serde_json::from_slice(&reply.body.whole()).unwrap();
         assert_eq!(body["error"]["code"], "internal");
         assert_eq!(body["error"]["request_id"], "req_1");
         assert!(!body.to_string().contains("a bug"), "what panicked is not the client's to know");
         assert_eq!(metrics.panics.load(Ordering::Relaxed), 1);
-        let fine = catch_panics(&metrics, async { Ok(Reply::new(200, "text/plain", "ok")) }).await;
+        let fine =
+            catch_panics(&metrics, pin!(async { Ok(Reply::new(200, "text/plain", "ok")) })).await;
         assert_eq!(fine.unwrap().status, 200);
     }
 }

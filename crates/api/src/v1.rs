@@ -13,6 +13,7 @@ pub mod stream;
 pub(crate) mod target_path;
 pub(crate) mod wire;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use accounts::{
@@ -103,7 +104,7 @@ pub async fn answer_as(api: &Arc<Api>, request: &Request<'_>, entry: &Arc<KeyEnt
         api.metrics.note_answer(operation, &reply, begun.elapsed());
         Ok(reply)
     };
-    let answered = catch_panics(&api.metrics, answering).await;
+    let answered = catch_panics(&api.metrics, pin!(answering)).await;
     let mut reply = answered.unwrap_or_else(|error| error.into_reply(request_id));
     request_id.put(&mut reply.head);
     reply
@@ -207,7 +208,7 @@ impl Admitted<'_> {
             return Err(closed(retry_after_s));
         }
         if let Some(fault) = self.fault()? {
-            fault.apply(&self.entry.meters.standing(self.now), self.now).await?;
+            Box::pin(fault.apply(&self.entry.meters.standing(self.now), self.now)).await?;
         }
         if operation.is_stream() {
             // Boxed, or every connection would be as large as one that begins a stream.
@@ -229,7 +230,7 @@ impl Admitted<'_> {
             return Ok((self.status(), None));
         }
         if *operation == Operation::GetHistory {
-            return Ok((self.history().await?, None));
+            return Ok((Box::pin(self.history()).await?, None));
         }
         let world = self.api.world(self.world());
         if !world.has_begun() {
@@ -239,8 +240,9 @@ impl Admitted<'_> {
             (None, None) => {
                 self.select(*operation, &parsed.selector, &world.published(), None).await
             }
-            (_, Some(since)) => self.select_since(&parsed.selector, since).await,
-            (Some(at), None) => self.select_as_of(*operation, parsed, at).await,
+            // Boxed like the stream.
+            (_, Some(since)) => Box::pin(self.select_since(&parsed.selector, since)).await,
+            (Some(at), None) => Box::pin(self.select_as_of(*operation, parsed, at)).await,
         }
     }
 
@@ -280,7 +282,7 @@ impl Admitted<'_> {
         let (world, snapshot) = (self.world(), &published.snapshot);
         let make = || wire::answer(world, selector, snapshot, &answers.fragments);
         let Ready { answer, popular } = if selector.is_slow() {
-            self.find_or_compute(selector, published).await?
+            Box::pin(self.find_or_compute(selector, published)).await?
         } else {
             find_or_make(self.api, answers, selector, self.begun, make)?
         };

@@ -18,6 +18,7 @@ use accounts::{
 };
 use domain::{SportId, Timestamp};
 use engine::{PastPublication, Published};
+use http::percent::decode;
 use http::{Answering, Method, Reply, Request, RequestId, SingleHeader};
 use tokio::time::Instant;
 
@@ -388,9 +389,9 @@ fn sport_of(selector: &Selector) -> Option<&SportFilter> {
 
 /// The first value of a parameter that is not empty.
 fn first_filled<'a>(query: &Query<'a>, name: &str) -> Option<Cow<'a, str>> {
-    let named = |key: &'a str| query.decode(key).is_some_and(|key| key == name);
+    let named = |key: &'a str| decode(key).is_some_and(|key| key == name);
     let values = query.pairs().filter(|(key, _)| named(key));
-    values.filter_map(|(_, value)| query.decode(value)).find(|value| !value.is_empty())
+    values.filter_map(|(_, value)| decode(value)).find(|value| !value.is_empty())
 }
 
 fn unknown_sport() -> Refused {

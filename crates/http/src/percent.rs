@@ -24,7 +24,7 @@ pub fn decode(text: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Whether decoding would change nothing.
-pub fn is_plain(text: &str) -> bool {
+fn is_plain(text: &str) -> bool {
     memchr::memchr2(b'%', b'+', text.as_bytes()).is_none()
 }
 

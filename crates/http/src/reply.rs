@@ -12,9 +12,13 @@ use hyper::{Response, StatusCode};
 
 use crate::sendfile::FileBody;
 
-/// Header lines, each `name: value` and a line break.
-#[derive(Clone, Debug, Default)]
+/// Header lines, each `name: value` and a line break, behind room for a status line: an answer without a body leaves
+/// in one piece.
+#[derive(Clone, Debug)]
 pub struct Head(Vec<u8>);
+
+/// The longest status line.
+const STATUS_ROOM: usize = 48;
 
 /// One header line being written.
 #[derive(Debug)]
@@ -30,7 +34,9 @@ impl Head {
     }
 
     pub fn with_room(bytes: usize) -> Self {
-        Self(Vec::with_capacity(bytes))
+        let mut lines = Vec::with_capacity(bytes.max(STATUS_ROOM));
+        lines.extend_from_slice(&[0; STATUS_ROOM]);
+        Self(lines)
     }
 
     pub fn put(&mut self, name: &str, value: impl AsRef<str>) {
@@ -60,7 +66,7 @@ impl Head {
 
     /// Appends lines made before.
     pub fn put_lines(&mut self, lines: &Self) {
-        self.0.extend_from_slice(&lines.0);
+        self.0.extend_from_slice(lines.as_bytes());
     }
 
     /// Appends the empty line after the last header, for HTTP/1.1.
@@ -69,16 +75,32 @@ impl Head {
     }
 
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        self.0.get(STATUS_ROOM..).unwrap_or_default()
+    }
+
+    /// The lines behind a status line, as HTTP/1.1 sends them.
+    pub(crate) fn begin_with(&mut self, status: u16) -> &[u8] {
+        let line = status_line(status).as_bytes();
+        let from = STATUS_ROOM.saturating_sub(line.len());
+        if let Some(room) = self.0.get_mut(from..STATUS_ROOM) {
+            room.copy_from_slice(line);
+        }
+        self.0.get(from..).unwrap_or_default()
     }
 
     /// Names and values, for a connection that writes headers its own way.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0.split(|byte| *byte == b'\n').filter_map(|line| {
+        self.as_bytes().split(|byte| *byte == b'\n').filter_map(|line| {
             let line = line.strip_suffix(b"\r")?;
             let colon = line.iter().position(|byte| *byte == b':')?;
             Some((line.get(..colon)?, line.get(colon + 2..)?))
         })
+    }
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self::with_room(0)
     }
 }
 
@@ -295,6 +317,17 @@ pub(crate) const fn status_line(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_status_line_fits_before_the_lines() {
+        for status in 100..600 {
+            let mut head = Head::default();
+            head.put("x", "y");
+            let expected = format!("{}x: y\r\n", status_line(status));
+            assert_eq!(head.begin_with(status), expected.as_bytes());
+            assert_eq!(head.as_bytes(), b"x: y\r\n");
+        }
+    }
 
     #[test]
     fn only_what_nobody_else_holds_of_a_body_is_its_clients_own() {

@@ -248,8 +248,11 @@ impl<'a> Request<'a> {
 
     /// Whether the client already has what the tag names (RFC 9110, 13.1.2: weak comparison).
     pub fn holds(&self, etag: &str) -> bool {
-        let tags = self.if_none_match.as_deref().and_then(|tags| std::str::from_utf8(tags).ok());
-        tags.is_some_and(|tags| {
+        let Some(tags) = self.if_none_match.as_deref() else { return false };
+        if tags == etag.as_bytes() {
+            return true;
+        }
+        std::str::from_utf8(tags).is_ok_and(|tags| {
             tags.split(',')
                 .map(str::trim)
                 .any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)

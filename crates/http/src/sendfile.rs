@@ -7,7 +7,7 @@
 //! epoch and the last who read from it: giving back parts of it earlier could zero pages that a socket still holds.
 
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -78,7 +78,7 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Sends `lines` and then the body from `sent` on. Both are moved on by what was sent.
     fn poll_send_file(
         &mut self,
-        _lines: &mut impl Buf,
+        _lines: &mut &[u8],
         _body: &FileBody,
         _sent: &mut u64,
         _context: &mut Context<'_>,
@@ -105,7 +105,7 @@ impl Socket for TcpStream {
 
     fn poll_send_file(
         &mut self,
-        lines: &mut impl Buf,
+        lines: &mut &[u8],
         body: &FileBody,
         sent: &mut u64,
         context: &mut Context<'_>,
@@ -140,12 +140,8 @@ impl Socket for TcpStream {
 }
 
 /// Sends header lines, and says that a body follows: they leave in one packet with its beginning.
-fn send_lines(stream: &TcpStream, lines: &impl Buf) -> io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); 2];
-    let filled = lines.chunks_vectored(&mut slices);
-    let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
-    let slices = slices.get(..filled).unwrap_or_default();
-    Ok(sendmsg(stream, slices, &mut SendAncillaryBuffer::default(), flags)?)
+fn send_lines(stream: &TcpStream, lines: &[u8]) -> io::Result<usize> {
+    Ok(send(stream, lines, SendFlags::MORE | SendFlags::NOSIGNAL)?)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One request, whichever way it came: which part of the service answers.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use api::{ApiError, ErrorCode, catch_panics, v1, v4};
@@ -136,7 +137,7 @@ impl http::Service for ListenerService {
     ) -> Reply {
         let api = &self.service.api;
         let request_id = api.next_request_id();
-        let answering = self.route(request, connection, request_id);
+        let answering = pin!(self.route(request, connection, request_id));
         let answered = catch_panics(&api.metrics, answering).await;
         self.service.finish(self.in_form(request, answered), request_id)
     }
@@ -152,16 +153,16 @@ impl http::Service for ListenerService {
         let request_id = api.next_request_id();
         let answered = match (request.method, target) {
             (Method::Post, Some(Target::Push)) => {
-                catch_panics(&api.metrics, api::ingest::take(api, request, body)).await
+                catch_panics(&api.metrics, pin!(api::ingest::take(api, request, body))).await
             }
             (Method::Post, Some(Target::Page)) => {
-                catch_panics(&api.metrics, web::take_form(web, request, body)).await
+                catch_panics(&api.metrics, pin!(web::take_form(web, request, body))).await
             }
             (Method::Get, Some(Target::Page)) if web::is_stream(request.path) => {
                 Ok(web::watch(web, request, request_id).await)
             }
             _ => {
-                let answering = self.route(request, connection, request_id);
+                let answering = pin!(self.route(request, connection, request_id));
                 self.in_form(request, catch_panics(&api.metrics, answering).await)
             }
         };

@@ -275,9 +275,9 @@ impl Meters {
             Spend::Granted(standing) => Charge::Granted(standing),
             Spend::Refused(refusal) => Charge::Refused(refusal),
             Spend::NeedsLease => {
-                tokio::time::timeout(LEASE_WAIT, self.charge_when_refilled(now, count))
-                    .await
-                    .unwrap_or(Charge::Unavailable)
+                // Boxed, or every request would carry what only the first of many needs.
+                let refilled = Box::pin(self.charge_when_refilled(now, count));
+                tokio::time::timeout(LEASE_WAIT, refilled).await.unwrap_or(Charge::Unavailable)
             }
         }
     }

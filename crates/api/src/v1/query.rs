@@ -26,15 +26,13 @@ use crate::v1::param::{
 use crate::v1::region::{RegionTable, Regions};
 use crate::v1::target_path::TargetPath;
 use crate::v1::wire::cursor::{self, Paging};
-use http::percent::{decode, is_plain};
+use http::percent::decode;
 use http::{Line, cut, parts};
 
 /// A query string as it came.
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a> {
     text: &'a str,
-    /// Nothing in it is encoded.
-    plain: bool,
 }
 
 /// The parameters of an operation, each known, given once and not empty.
@@ -50,11 +48,7 @@ pub(crate) struct Lookup<'a> {
 
 impl<'a> Query<'a> {
     pub(crate) fn new(query: &'a str) -> Self {
-        Self { text: query, plain: is_plain(query) }
-    }
-
-    pub(crate) fn decode(self, text: &'a str) -> Option<Cow<'a, str>> {
-        if self.plain { Some(Cow::Borrowed(text)) } else { decode(text) }
+        Self { text: query }
     }
 
     pub(crate) fn pairs(self) -> impl Iterator<Item = (&'a str, &'a str)> {
@@ -64,8 +58,8 @@ impl<'a> Query<'a> {
 
     /// The first value of a parameter, before anything is checked.
     pub(crate) fn first(self, name: &str) -> Option<Cow<'a, str>> {
-        let named = |(key, _): &(&'a str, &str)| self.decode(key).is_some_and(|key| key == name);
-        self.pairs().find(named).and_then(|(_, value)| self.decode(value))
+        let named = |(key, _): &(&'a str, &str)| decode(key).is_some_and(|key| key == name);
+        self.pairs().find(named).and_then(|(_, value)| decode(value))
     }
 
     pub(crate) fn values(
@@ -75,7 +69,7 @@ impl<'a> Query<'a> {
     ) -> Result<Values<'a>, ApiError> {
         let mut values = Values::default();
         for (name, value) in self.pairs() {
-            let name = self.decode(name).ok_or_else(|| {
+            let name = decode(name).ok_or_else(|| {
                 ApiError::new(ErrorCode::InvalidParameter, "a parameter's name is not UTF-8 text")
             })?;
             let known = operation.row().params.iter().find(|param| param.name() == name);
@@ -86,7 +80,7 @@ impl<'a> Query<'a> {
             if slot.as_ref().is_some_and(|slot| slot.is_some()) {
                 return Err(ApiError::param(param.name(), repeated(param)));
             }
-            let value = self.decode(value).ok_or_else(|| {
+            let value = decode(value).ok_or_else(|| {
                 ApiError::param(param.name(), format!("`{name}` is not UTF-8 text"))
             })?;
             if value.is_empty() {
@@ -108,7 +102,7 @@ impl<'a> Query<'a> {
         line.text("?");
         // An encoded name is the same name: `api%5Fkey` holds a key, too.
         let left_out = |name: &'a str| {
-            self.decode(name).is_none_or(|name| {
+            decode(name).is_none_or(|name| {
                 [Param::Cursor, Param::ApiKey].iter().any(|param| param.name() == name)
             })
         };
@@ -132,7 +126,7 @@ impl<'a> Query<'a> {
         let mut before = "?";
         let taken = |name: &'a str| {
             let filters = [Param::Market, Param::Bookmaker, Param::Regions, Param::Region];
-            self.decode(name).is_some_and(|name| filters.iter().any(|param| param.name() == name))
+            decode(name).is_some_and(|name| filters.iter().any(|param| param.name() == name))
         };
         for (name, value) in self.pairs().filter(|(name, _)| taken(name)) {
             line.text(before);

@@ -7,6 +7,8 @@ use domain::v4::{BookmakerSet, Region, RegionSet};
 use domain::{Catalogue, EventId, Market, Shape, Sport, Timestamp};
 use market::select::EventIds;
 
+use http::percent::decode;
+
 use crate::operation::Operation;
 use crate::v1::query::{Query, short};
 use crate::v4::error::{Code, Refused};
@@ -41,11 +43,11 @@ impl<'a> Values<'a> {
         let historical = target.operation != target.of;
         let mut values = Self { operation: target.of, historical, values: Default::default() };
         for (name, value) in query.pairs() {
-            let name = query.decode(name);
+            let name = decode(name);
             let mut known = all_params(target.operation, target.of);
             let known = known.find(|param| name.as_deref() == Some(param.name()));
             let Some(param) = known else { continue };
-            let Some(value) = query.decode(value) else {
+            let Some(value) = decode(value) else {
                 let text = format!(": {} is not UTF-8 text", param.name());
                 return Err(Refused::new(param.code(), &text));
             };

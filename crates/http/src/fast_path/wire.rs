@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
 use crate::date::http_date_bytes;
-use crate::reply::{BodyStream, Reply, SWITCHES, Unsent, status_line};
+use crate::reply::{BodyStream, Reply, SWITCHES, Unsent};
 use crate::request::Method;
 use crate::sendfile::Socket;
 use crate::server::{self, Counters, Phase};
@@ -114,9 +114,8 @@ impl<S: Socket> Wire<S> {
             reply.head.put_number("content-length", reply.body.len());
         }
         put_end(&mut reply, at, close);
-        let status = status_line(reply.status).as_bytes();
         let body = if method == Method::Head { &[] } else { reply.body.pieces() };
-        let mut lines = status.chain(reply.head.as_bytes());
+        let mut lines = reply.head.begin_with(reply.status);
         let mut file = reply.file.as_deref().map(|body| (body, 0));
         let mut rest = (&mut lines).chain(Unsent { pieces: body, sent: 0 });
         let mut waiting = None;
@@ -150,7 +149,7 @@ impl<S: Socket> Wire<S> {
     ) {
         let close = head.status != SWITCHES;
         put_end(&mut head, at, close);
-        let lines = [status_line(head.status).as_bytes(), head.head.as_bytes()].concat();
+        let lines = head.head.begin_with(head.status).to_vec();
         let mut phase = self.phase.clone();
         let mut stop = Box::pin(server::reached(&mut phase, Phase::Draining));
         let mut stops = false;
@@ -294,10 +293,15 @@ fn poll_write_all<S: AsyncWrite + Unpin>(
     context: &mut Context<'_>,
 ) -> Poll<io::Result<()>> {
     while rest.has_remaining() {
-        let mut slices = [IoSlice::new(&[]); PIECES_AT_ONCE];
-        let filled = rest.chunks_vectored(&mut slices);
-        let slices = slices.get(..filled).unwrap_or_default();
-        let written = ready!(Pin::new(&mut *stream).poll_write_vectored(context, slices))?;
+        let writing = Pin::new(&mut *stream);
+        let written = if rest.chunk().len() == rest.remaining() {
+            ready!(writing.poll_write(context, rest.chunk()))?
+        } else {
+            let mut slices = [IoSlice::new(&[]); PIECES_AT_ONCE];
+            let filled = rest.chunks_vectored(&mut slices);
+            let slices = slices.get(..filled).unwrap_or_default();
+            ready!(writing.poll_write_vectored(context, slices))?
+        };
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
