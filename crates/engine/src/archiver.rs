@@ -2,6 +2,7 @@
 //!
 //! What was published is copied a part at a time. The log keeps its entries until the archive has them
 //! ([`History::keep_from`]); nothing else waits for the archive, and where it cannot be written, it is tried again.
+//! When all is copied, files of days that are over are put together, and what is past retention goes.
 //!
 //! [`History::keep_from`]: crate::History::keep_from
 
@@ -11,20 +12,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use archive::{Archive, ArchiveError, Commit, Entry, Lineage, Outcome, Part};
+use archive::{Archive, ArchiveError, Commit, Compact, Entry, Lineage, Outcome, Part};
 use change_log::ReadLog;
 use domain::Timestamp;
 use market::{Book, Change, Ids};
+use rustix::process::setpriority_process;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::error::{Chain, WorldError};
+use crate::history::Order;
 use crate::options::WorldOptions;
 use crate::replay::Replay;
 use crate::world::WorldHandle;
 
 /// How soon it is tried again where the archive could not be written.
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// It has the least of a contended core.
+const NICENESS: i32 = 19;
 
 /// Writes the archive of a world.
 #[derive(Debug)]
@@ -42,6 +47,8 @@ enum Copied {
     /// There is more.
     Part,
     All,
+    /// All was copied, but files could not be put together.
+    NotCompacted,
     Failed,
 }
 
@@ -64,52 +71,64 @@ impl Archiver {
         let handle = Arc::clone(&self.handle);
         let options = self.options.clone();
         let interval = options.history.part_interval;
-        let mut flushes = handle.history.flushes.lock().await;
+        let mut orders = handle.history.orders.lock().await;
         let mut pause = interval.min(RETRY_MAX);
-        let mut asked: Vec<oneshot::Sender<bool>> = Vec::new();
+        let mut asked: Vec<Order> = Vec::new();
         loop {
-            match timeout(pause, flushes.recv()).await {
-                Ok(Some(flush)) => asked.push(flush),
+            match timeout(pause, orders.recv()).await {
+                Ok(Some(order)) => asked.push(order),
                 Ok(None) => return,
                 Err(_) => {}
             }
-            // A part at a time, so that a service that stops waits for one at the most.
+            let which = asked.iter().map(|order| &order.compact).max().cloned().unwrap_or_default();
             let work = move || {
-                let copied = self.copy_or_tell();
+                let copied = self.work_or_tell(&which);
                 (self, copied)
             };
             let copied;
-            (self, copied) = match tokio::task::spawn_blocking(work).await {
-                Ok(done) => done,
+            (self, copied) = match apart(work).await {
+                Some(done) => done,
                 // A fault of ours. The service does not depend on the archive, and begins with it anew.
-                Err(_) => match Self::new(options.clone(), &handle) {
+                None => match Self::new(options.clone(), &handle) {
                     Some(anew) => (anew, Copied::Failed),
                     None => return,
                 },
             };
             pause = match copied {
                 Copied::Part => Duration::ZERO,
-                Copied::All => interval,
+                Copied::All | Copied::NotCompacted => interval,
                 Copied::Failed => interval.min(RETRY_MAX),
             };
             if copied != Copied::Part {
-                // Whoever asked may have left.
-                asked
-                    .drain(..)
-                    .for_each(|flush| flush.send(copied == Copied::All).unwrap_or_default());
+                asked.drain(..).for_each(|order| {
+                    let done = match copied {
+                        Copied::NotCompacted => order.compact == Compact::Due,
+                        Copied::All | Copied::Part => true,
+                        Copied::Failed => false,
+                    };
+                    // Whoever asked may have left.
+                    order.done.send(done).unwrap_or_default();
+                });
             }
         }
     }
 
-    /// Copies a part, and says what became of it.
-    fn copy_or_tell(&mut self) -> Copied {
+    /// Copies a part or, where all is copied, puts files together, and says what became of it.
+    fn work_or_tell(&mut self, which: &Compact) -> Copied {
         let copied = self.copy();
         if !matches!(copied, Ok(true)) {
             self.held = None;
         }
         match copied {
             Ok(true) => Copied::Part,
-            Ok(false) => Copied::All,
+            Ok(false) => match self.compact(which) {
+                Ok(true) => Copied::Part,
+                Ok(false) => Copied::All,
+                Err(error) => {
+                    tracing::warn!(event = "archive.compaction_failed", error = %Chain(&error), "files of the archive are not put together");
+                    Copied::NotCompacted
+                }
+            },
             Err(error) => {
                 let stats = &self.handle.history.stats;
                 stats.commit_failures.fetch_add(1, Ordering::Relaxed);
@@ -124,22 +143,8 @@ impl Archiver {
     /// # Errors
     /// The log cannot be read, or the archive not be written. What was copied before stays.
     pub fn copy(&mut self) -> Result<bool, WorldError> {
-        let Some(root) = self.options.history.archive() else { return Ok(false) };
-        // Other nodes only read.
-        if !self.handle.leads() || !self.handle.has_begun() {
-            return Ok(false);
-        }
-        if self.handle.is_disk_full() {
-            // What is left is for the log.
-            let source = io::ErrorKind::StorageFull.into();
-            return Err(ArchiveError::Io { path: root, source }.into());
-        }
+        let Some(archive) = self.writable()? else { return Ok(false) };
         let published = self.handle.published().snapshot.seq;
-        let archive = match self.archive.take() {
-            Some(archive) => archive,
-            None => Archive::create(&root)?,
-        };
-        let archive = self.archive.insert(archive).clone();
         let commit = archive.newest()?;
         let Some(mut log) = self.options.log.view()? else { return Ok(false) };
         // Nothing that is to be read is deleted meanwhile.
@@ -158,6 +163,42 @@ impl Archiver {
             Some(part) => self.copy_part(part, &archive, &commit, &*log, published),
             None => Ok(false),
         }
+    }
+
+    /// The archive, where it is for this node to write it. Other nodes only read.
+    fn writable(&mut self) -> Result<Option<Archive>, WorldError> {
+        let Some(root) = self.options.history.archive() else { return Ok(None) };
+        if !self.handle.leads() || !self.handle.has_begun() {
+            return Ok(None);
+        }
+        if self.handle.is_disk_full() {
+            // What is left is for the log.
+            let source = io::ErrorKind::StorageFull.into();
+            return Err(ArchiveError::Io { path: root, source }.into());
+        }
+        let archive = match self.archive.take() {
+            Some(archive) => archive,
+            None => Archive::create(&root)?,
+        };
+        Ok(Some(self.archive.insert(archive).clone()))
+    }
+
+    /// Puts some files together and takes out what is past retention, and says whether there may be more.
+    ///
+    /// # Errors
+    /// The archive cannot be read or written.
+    pub fn compact(&mut self, which: &Compact) -> Result<bool, WorldError> {
+        let Some(archive) = self.writable()? else { return Ok(false) };
+        let commit = archive.newest()?;
+        let Some(last) = commit.lineages.last() else { return Ok(false) };
+        let oldest = Timestamp::from_millis(last.last_ms).minus(self.options.history.retention);
+        let Some(compacted) = archive.compact(&commit, which, oldest)? else { return Ok(false) };
+        if compacted.outcome == Outcome::Committed {
+            self.note(&compacted.commit);
+            self.handle.history.stats.compactions.fetch_add(1, Ordering::Relaxed);
+            archive.clean(&compacted.commit)?;
+        }
+        Ok(true)
     }
 
     fn copy_part(
@@ -198,6 +239,8 @@ impl Archiver {
         let Some(last) = commit.lineages.last() else { return };
         stats.archived_ms.store(last.last_ms, Ordering::Relaxed);
         stats.archive_bytes.store(commit.bytes(), Ordering::Relaxed);
+        let files = u64::try_from(commit.paths().count()).unwrap_or(u64::MAX);
+        stats.archive_files.store(files, Ordering::Relaxed);
         stats.archived_seq.store(last.last_seq, Ordering::Release);
     }
 
@@ -249,6 +292,22 @@ impl Archiver {
     }
 }
 
+/// Does work on a thread of its own, which gives way to whatever serves requests and which a service that stops does
+/// not wait for: the archive is whole wherever it ends. `None`: it did not come to an end.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (done, result) = oneshot::channel();
+    let run = move || {
+        // On Linux this is the priority of the thread.
+        if let Err(error) = setpriority_process(None, NICENESS) {
+            tracing::debug!(event = "archive.priority_failed", %error, "the archive is written at normal priority");
+        }
+        // Whoever waits for it may have stopped.
+        done.send(work()).ok();
+    };
+    std::thread::Builder::new().name("archive".to_owned()).spawn(run).ok()?;
+    result.await.ok()
+}
+
 /// Whether a log has the entry that a lineage ends with.
 fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
     if log.first_seq() > lineage.last_seq {
@@ -297,7 +356,7 @@ pub(crate) fn book_at(
     let catalogue = Arc::clone(&options.catalogue);
     let (mut book, base) = match commit.image_up_to(lineage, seq) {
         Some(image) => {
-            let bytes = archive.get(&image.file.path, &image.file.sha256)?;
+            let bytes = archive.image(image)?;
             (Book::from_image(image.version, &bytes, catalogue)?, image.seq)
         }
         None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use archive::Compact;
 use domain::Timestamp;
 use market::Snapshot;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -40,7 +41,15 @@ const WEIGHT_BYTES: usize = 2200;
 const ANSWER_BYTES_MAX: usize = 2 << 20;
 
 /// How many may wait for the archive at a time.
-const FLUSHES_MAX: usize = 8;
+const ORDERS_MAX: usize = 8;
+
+/// Asks for what was published to be archived now, and for files to be put together.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) compact: Compact,
+    /// Is told whether it was done.
+    pub(crate) done: oneshot::Sender<bool>,
+}
 
 /// A publication of the past or the present, and those next to it.
 #[derive(Clone, Debug)]
@@ -60,6 +69,8 @@ pub struct Reach {
     pub to: Timestamp,
     pub publications: u64,
     pub retention: Duration,
+    /// The last day whose files in the archive are final, such as `2026-11-14`.
+    pub exported_to: Option<String>,
     /// Publications of these times are lost; the end is not part of it.
     pub gaps: Vec<(Timestamp, Timestamp)>,
 }
@@ -90,6 +101,9 @@ pub struct HistoryStats {
     pub commits: AtomicU64,
     pub commit_failures: AtomicU64,
     pub archive_bytes: AtomicU64,
+    pub archive_files: AtomicU64,
+    /// Commits that put files together or took out what was past retention.
+    pub compactions: AtomicU64,
     /// The last publication that the archive holds, and its entry; 0 as long as that is not known.
     pub archived_ms: AtomicI64,
     pub(crate) archived_seq: AtomicU64,
@@ -120,9 +134,8 @@ pub struct History {
     turns: Arc<Semaphore>,
     /// Turns of each key that has some.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
-    /// Asks for what was published to be archived now, and is told whether it was.
-    flush: mpsc::Sender<oneshot::Sender<bool>>,
-    pub(crate) flushes: tokio::sync::Mutex<mpsc::Receiver<oneshot::Sender<bool>>>,
+    order: mpsc::Sender<Order>,
+    pub(crate) orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
     pub stats: HistoryStats,
 }
 
@@ -142,10 +155,10 @@ impl History {
             (None, change_log::LogLocation::Nowhere) => Source::Nothing,
             (None, _) => Source::Logged(LoggedPast::new(options.clone())),
         };
-        let (flush, flushes) = mpsc::channel(FLUSHES_MAX);
+        let (order, orders) = mpsc::channel(ORDERS_MAX);
         Arc::new(Self {
-            flush,
-            flushes: tokio::sync::Mutex::new(flushes),
+            order,
+            orders: tokio::sync::Mutex::new(orders),
             source,
             options: options.history.clone(),
             kept: Mutex::default(),
@@ -177,16 +190,16 @@ impl History {
         }
     }
 
-    /// Has what was published archived now, and says whether it was.
+    /// Has what was published archived now and these files put together, and says whether they were.
     ///
     /// # Errors
     /// There is no archive, or nobody who writes it.
-    pub async fn flush(&self) -> Result<bool, HistoryError> {
+    pub async fn flush(&self, compact: Compact) -> Result<bool, HistoryError> {
         let (done, answer) = oneshot::channel();
         if self.archive().is_none() {
             return Err(HistoryError::Off);
         }
-        self.flush.try_send(done).map_err(|_| HistoryError::Busy)?;
+        self.order.try_send(Order { compact, done }).map_err(|_| HistoryError::Busy)?;
         answer.await.map_err(|_| HistoryError::Unreadable(None))
     }
 

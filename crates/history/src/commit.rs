@@ -1,7 +1,11 @@
 //! What the archive consists of: the newest commit names every file that is part of it.
 
+use std::collections::{BTreeMap, HashSet};
+
+use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::date::date_of;
 use crate::error::ArchiveError;
 use crate::table::Table;
 
@@ -84,6 +88,18 @@ pub struct Lineage {
     pub gaps: Vec<(i64, i64)>,
 }
 
+impl TableFile {
+    /// The day of its publications, such as `2026-11-14`.
+    pub fn date(&self) -> &str {
+        self.path.split('/').find_map(|part| part.strip_prefix("date=")).unwrap_or_default()
+    }
+
+    /// The folder that it is in: one for each table, sport and day.
+    pub(crate) fn folder(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+}
+
 impl Commit {
     /// What an archive consists of before its first commit.
     pub(crate) fn none() -> Self {
@@ -114,6 +130,19 @@ impl Commit {
     /// The last entry that the archive holds of its last lineage.
     pub fn last_seq(&self) -> Option<u64> {
         self.lineages.last().map(|lineage| lineage.last_seq)
+    }
+
+    /// The last day whose files are final: it is over, and it and all before it have one file of each table and sport.
+    pub fn final_day(&self) -> Option<&str> {
+        let last = self.lineages.last()?;
+        let today = date_of(Timestamp::from_millis(last.last_ms));
+        let mut days: BTreeMap<&str, bool> = BTreeMap::new();
+        let mut folders: HashSet<(&str, usize)> = HashSet::new();
+        for file in self.files.iter().filter(|file| file.date() < &*today) {
+            let single = folders.insert((file.folder(), file.lineage));
+            *days.entry(file.date()).or_insert(true) &= single;
+        }
+        days.into_iter().take_while(|(_, single)| *single).last().map(|(day, _)| day)
     }
 
     /// The bytes of all files.

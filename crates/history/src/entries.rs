@@ -7,12 +7,13 @@ use domain::score::Side;
 use domain::{EventId, Format, Line, Market, Price, Quote, Timestamp};
 use market::Change;
 use market::change::{MarketKey, Quoted, QuotedOutcome, Who};
+use parquet::errors::ParquetError;
 
 use crate::commit::{Commit, TableFile};
 use crate::error::ArchiveError;
 use crate::folder::Archive;
 use crate::frame::Frame;
-use crate::parquet_file;
+use crate::parquet_read::TableReader;
 use crate::part::ENTRIES_MAX;
 use crate::rows::QUOTED;
 use crate::{Entry, Table};
@@ -36,8 +37,9 @@ impl Archive {
         lineage: usize,
         seqs: RangeInclusive<u64>,
     ) -> Entries<'a> {
-        let last = commit.lineages.get(lineage).map_or(0, |lineage| lineage.last_seq);
-        let rest = *seqs.start()..=last.min(*seqs.end());
+        let held = commit.lineages.get(lineage);
+        let (first, last) = held.map_or((1, 0), |held| (held.first_seq, held.last_seq));
+        let rest = first.max(*seqs.start())..=last.min(*seqs.end());
         let rest = (!rest.is_empty()).then_some(rest);
         Entries { archive: self, commit, lineage, rest, ready: VecDeque::new() }
     }
@@ -72,11 +74,21 @@ impl Archive {
                     let (path, reason) = (file.path.clone(), "a row is not whole");
                     return Err(ArchiveError::Damaged { path, reason });
                 };
-                publications.push(Publication { lineage: file.lineage, seq, at, published_at });
+                let lineage = file.lineage;
+                let held = commit.lineages.get(lineage);
+                // What only older ones needed may be deleted already.
+                if held.is_none_or(|held| held.first_seq <= seq) {
+                    publications.push(Publication { lineage, seq, at, published_at });
+                }
             }
         }
         publications.sort_unstable_by_key(|publication| (publication.lineage, publication.seq));
         Ok(publications)
+    }
+
+    pub(crate) fn read_table(&self, file: &TableFile) -> Result<TableReader, ArchiveError> {
+        let opened = self.open(&file.path, &file.sha256)?;
+        TableReader::open(file.table, opened).map_err(unreadable(file))
     }
 
     fn read_file(
@@ -84,10 +96,13 @@ impl Archive {
         file: &TableFile,
         seqs: &RangeInclusive<u64>,
     ) -> Result<Frame, ArchiveError> {
-        let bytes = self.get(&file.path, &file.sha256)?;
-        let unreadable = |source| ArchiveError::Unreadable { path: file.path.clone(), source };
-        parquet_file::read(file.table, bytes, seqs).map_err(unreadable)
+        let reader = self.read_table(file)?;
+        reader.read_entries(seqs).map_err(unreadable(file))
     }
+}
+
+pub(crate) fn unreadable(file: &TableFile) -> impl Fn(ParquetError) -> ArchiveError + '_ {
+    |source| ArchiveError::Unreadable { path: file.path.clone(), source }
 }
 
 impl Entries<'_> {
@@ -264,10 +279,12 @@ impl Collected {
             quotes.outcomes.sort_by_key(|(n, _)| *n);
             let whole = (1..).zip(&quotes.outcomes).all(|(n, (held, _))| n == *held);
             let expected = i64::try_from(quotes.outcomes.len()) == Ok(quotes.expected);
-            let Some(feed) = self.feeds.remove(&seq).filter(|_| whole && expected) else {
+            // Rows without a feed only say what a publication shows differently; their entry is in another table.
+            let Some(feed) = self.feeds.remove(&seq) else { continue };
+            if !whole || !expected {
                 self.faulty.get_or_insert(seq);
                 continue;
-            };
+            }
             let Quotes { at, ts, event, market, .. } = quotes;
             let outcomes = quotes.outcomes.into_iter().map(|(_, outcome)| outcome).collect();
             let quoted = Quoted { event, market, feed, outcomes, ts };

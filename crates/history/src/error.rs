@@ -17,6 +17,8 @@ pub enum ArchiveError {
     Unreadable { path: String, source: ParquetError },
     #[error("rows of `{table}` cannot be written as Parquet")]
     Unwritable { table: &'static str, source: ParquetError },
+    #[error("the rows cannot be written")]
+    Output(#[source] io::Error),
     #[error("entry {seq} is not whole in the archive, or is there twice")]
     Entry { seq: u64 },
     #[error("the archive was written by a newer program: its schema is {0}, this program knows {known}", known = crate::SCHEMA)]

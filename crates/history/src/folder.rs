@@ -4,23 +4,29 @@
 //! that must not exist yet: whoever makes it has won. What no commit names is no part of the archive.
 
 use std::collections::HashSet;
-use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
-use std::hash::BuildHasher;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::commit::{Blob, Commit};
+use crate::durable::{count, create_folder, modified, nonce, sync_folder, write_synced};
 use crate::error::{ArchiveError, io_at};
+use crate::new_file::{NewFile, hex};
+use crate::parquet_file::GROUP_ROWS;
 
 /// Commits before the newest that are kept, for whoever is about to read one.
 const COMMITS_KEPT: usize = 50;
 /// For how long a file that is no part of the archive is kept: it may be of a commit to come, or be read.
 const UNUSED_KEPT: Duration = Duration::from_secs(3600);
+/// Files that are remembered to be what was committed.
+const CHECKED_MAX: usize = 100_000;
+/// What is read of a file at a time to check it.
+const CHECKED_BYTES: usize = 1 << 20;
 const COMMITS: &str = "commit";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
@@ -28,6 +34,10 @@ const TEMPORARY_SUFFIX: &str = ".tmp";
 #[derive(Clone, Debug)]
 pub struct Archive {
     root: PathBuf,
+    /// Checksums of files that this process has found to be what was committed.
+    checked: Arc<Mutex<HashSet<String>>>,
+    /// Rows after which a group of a file that is put together is closed.
+    pub(crate) group_rows: usize,
 }
 
 /// What became of a commit.
@@ -44,7 +54,7 @@ impl Archive {
     /// # Errors
     /// The folder cannot be used, or its file system cannot decide between two writers.
     pub fn create(root: &Path) -> Result<Self, ArchiveError> {
-        let archive = Self { root: root.to_owned() };
+        let archive = Self::at(root);
         create_folder(&archive.root.join(COMMITS))?;
         archive.check_exclusive()?;
         Ok(archive)
@@ -52,7 +62,14 @@ impl Archive {
 
     /// The archive in a folder that is there.
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), checked: Arc::default(), group_rows: GROUP_ROWS }
+    }
+
+    /// The same with smaller groups of rows, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_group_rows(self, group_rows: usize) -> Self {
+        Self { group_rows, ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -117,35 +134,66 @@ impl Archive {
     /// # Errors
     /// The file system refuses.
     pub fn put(&self, name: &str, suffix: &str, bytes: &[u8]) -> Result<Blob, ArchiveError> {
-        let name = format!("{name}-{}{suffix}", nonce());
-        let path = self.root.join(&name);
-        let dir = path.parent().unwrap_or(&self.root);
-        create_folder(dir)?;
-        let written = File::create_new(&path).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        });
-        if let Err(source) = written {
-            // Gives the space back on a full disk.
-            fs::remove_file(&path).ok();
-            return Err(ArchiveError::Io { path, source });
-        }
-        sync_folder(dir)?;
-        Ok(Blob { path: name, bytes: count(bytes.len()), sha256: sha256(bytes) })
+        let mut file = self.new_file(name, suffix)?;
+        file.write_all(bytes).map_err(io_at(&self.root.join(name)))?;
+        file.finish()
+    }
+
+    /// The same, to be written a piece at a time.
+    pub(crate) fn new_file(&self, name: &str, suffix: &str) -> Result<NewFile, ArchiveError> {
+        NewFile::create(&self.root, name, suffix)
     }
 
     /// Reads a file that a commit names.
     ///
     /// # Errors
     /// It cannot be read, or is not what was committed.
-    pub fn get(&self, name: &str, sha256_wanted: &str) -> Result<Bytes, ArchiveError> {
+    pub(crate) fn get(&self, name: &str, sha256_wanted: &str) -> Result<Bytes, ArchiveError> {
         let path = self.root.join(name);
         let bytes = fs::read(&path).map_err(io_at(&path))?;
-        if sha256(&bytes) != sha256_wanted {
-            let (path, reason) = (name.to_owned(), "its checksum is another");
-            return Err(ArchiveError::Damaged { path, reason });
+        match hex(&Sha256::digest(&bytes)) == sha256_wanted {
+            true => Ok(bytes.into()),
+            false => Err(damaged(name)),
         }
-        Ok(bytes.into())
+    }
+
+    /// Opens a file that a commit names. Whether it is what was committed is checked the first time.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not what was committed.
+    pub(crate) fn open(&self, name: &str, sha256: &str) -> Result<File, ArchiveError> {
+        let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !checked().contains(sha256) {
+            self.check(name, sha256)?;
+            let mut checked = checked();
+            if checked.len() >= CHECKED_MAX {
+                checked.clear();
+            }
+            checked.insert(sha256.to_owned());
+        }
+        let path = self.root.join(name);
+        File::open(&path).map_err(io_at(&path))
+    }
+
+    /// Checks that a file is what was committed, and says how long it is.
+    ///
+    /// # Errors
+    /// It cannot be read, or is another.
+    pub(crate) fn check(&self, name: &str, sha256: &str) -> Result<u64, ArchiveError> {
+        let path = self.root.join(name);
+        let mut file = File::open(&path).map_err(io_at(&path))?;
+        let mut piece = vec![0; CHECKED_BYTES];
+        let (mut digest, mut bytes) = (Sha256::new(), 0);
+        loop {
+            let read = file.read(&mut piece).map_err(io_at(&path))?;
+            let Some(read) = piece.get(..read).filter(|read| !read.is_empty()) else { break };
+            digest.update(read);
+            bytes += count(read.len());
+        }
+        match hex(&digest.finalize()) == sha256 {
+            true => Ok(bytes),
+            false => Err(damaged(name)),
+        }
     }
 
     /// Makes a commit the newest, unless another one with its number exists.
@@ -173,23 +221,82 @@ impl Archive {
         Ok(Outcome::Committed)
     }
 
+    /// Makes a commit the newest that does not name all files of the one before. Those stay for an hour, counted from
+    /// now, for whoever reads them: they must not look as if they had been unused for long.
+    ///
+    /// # Errors
+    /// As for [`commit`](Self::commit).
+    pub(crate) fn replace(
+        &self,
+        before: &Commit,
+        commit: &Commit,
+    ) -> Result<Outcome, ArchiveError> {
+        let kept: HashSet<&str> = commit.paths().collect();
+        let now = self.now()?;
+        for path in before.paths().filter(|path| !kept.contains(path)) {
+            let path = self.root.join(path);
+            let file = File::options().append(true).open(&path);
+            file.and_then(|file| file.set_modified(now)).map_err(io_at(&path))?;
+        }
+        self.commit(commit)
+    }
+
+    /// The time by the clock of the file system, which may be another machine's.
+    fn now(&self) -> Result<SystemTime, ArchiveError> {
+        let path = self.root.join(COMMITS).join(format!("now-{}{TEMPORARY_SUFFIX}", nonce()));
+        write_synced(&path, &[])?;
+        let now = modified(&path)?;
+        fs::remove_file(&path).map_err(io_at(&path))?;
+        Ok(now)
+    }
+
     /// Copies the archive as of its newest commit to a new folder, and says how many files that were.
     ///
     /// # Errors
     /// A file cannot be read or written, or is not what was committed.
     pub fn copy_to(&self, root: &Path) -> Result<usize, ArchiveError> {
-        let commit = self.newest()?;
         let target = Self::create(root)?;
-        for (path, sha256) in commit.checksums() {
-            let bytes = self.get(path, sha256)?;
-            let path = target.root.join(path);
-            create_folder(path.parent().unwrap_or(root))?;
-            write_synced(&path, &bytes)?;
+        let mut copied: HashSet<String> = HashSet::new();
+        let commit = loop {
+            let commit = self.newest()?;
+            match self.copy_files(&commit, &target, &mut copied) {
+                Ok(()) => break commit,
+                // It took so long that a file was replaced and deleted.
+                Err(error) if self.newest_number()? == commit.commit => return Err(error),
+                Err(_) => {}
+            }
+        };
+        let named: HashSet<&str> = commit.paths().collect();
+        for path in copied.iter().filter(|path| !named.contains(path.as_str())) {
+            let path = root.join(path);
+            fs::remove_file(&path).map_err(io_at(&path))?;
         }
         if commit.commit > 0 {
             target.commit(&commit)?;
         }
-        Ok(commit.paths().count())
+        Ok(named.len())
+    }
+
+    fn copy_files(
+        &self,
+        commit: &Commit,
+        target: &Self,
+        copied: &mut HashSet<String>,
+    ) -> Result<(), ArchiveError> {
+        for (name, sha256) in commit.checksums() {
+            if copied.contains(name) {
+                continue;
+            }
+            self.check(name, sha256)?;
+            let (from, to) = (self.root.join(name), target.root.join(name));
+            create_folder(to.parent().unwrap_or(&target.root))?;
+            let mut source = File::open(&from).map_err(io_at(&from))?;
+            let mut file = File::create(&to).map_err(io_at(&to))?;
+            io::copy(&mut source, &mut file).map_err(io_at(&to))?;
+            file.sync_all().map_err(io_at(&to))?;
+            copied.insert(name.to_owned());
+        }
+        Ok(())
     }
 
     /// Writes the newest commit once more under the name that people look for.
@@ -221,6 +328,8 @@ impl Archive {
         unused_files(&self.root, &named, now, &mut unused)?;
         for path in &unused {
             fs::remove_file(path).map_err(io_at(path))?;
+            // A folder that is empty now. Others are refused.
+            path.parent().map(fs::remove_dir);
         }
         Ok(unused.len())
     }
@@ -241,7 +350,8 @@ fn unused_files(
             continue;
         }
         let ours = path.extension().and_then(|extension| extension.to_str());
-        let ours = ours.is_some_and(|end| matches!(end, "parquet" | "image" | "toml" | "tmp"));
+        let ours =
+            ours.is_some_and(|end| matches!(end, "parquet" | "image" | "zst" | "toml" | "tmp"));
         let old = now.duration_since(modified(&path)?).unwrap_or_default() > UNUSED_KEPT;
         if ours && old && !named.contains(&path) {
             unused.push(path);
@@ -254,51 +364,6 @@ fn commit_name(number: u64) -> String {
     format!("{COMMITS}/{number:08}.json")
 }
 
-fn modified(path: &Path) -> Result<SystemTime, ArchiveError> {
-    fs::metadata(path).and_then(|metadata| metadata.modified()).map_err(io_at(path))
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
-    let written = File::create_new(path).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    if let Err(source) = written {
-        fs::remove_file(path).ok();
-        return Err(ArchiveError::Io { path: path.to_owned(), source });
-    }
-    Ok(())
-}
-
-/// Makes a folder with those that it is in, durably.
-fn create_folder(dir: &Path) -> Result<(), ArchiveError> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(parent) = parent {
-        create_folder(parent)?;
-    }
-    match fs::create_dir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(io_at(dir)(error)),
-        _ => parent.map_or(Ok(()), sync_folder),
-    }
-}
-
-/// Makes created names durable.
-fn sync_folder(dir: &Path) -> Result<(), ArchiveError> {
-    File::open(dir).and_then(|folder| folder.sync_all()).map_err(io_at(dir))
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A number that no other writer uses.
-fn nonce() -> String {
-    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
-}
-
-pub(crate) fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
+fn damaged(name: &str) -> ArchiveError {
+    ArchiveError::Damaged { path: name.to_owned(), reason: "its checksum is another" }
 }

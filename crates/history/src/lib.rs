@@ -8,19 +8,30 @@
 //! Calls block, and read no clock.
 
 mod commit;
+mod compact;
+mod date;
+mod durable;
 mod entries;
 mod error;
+mod export;
 mod folder;
 mod frame;
+mod image;
+mod new_file;
 mod parquet_file;
+mod parquet_read;
 mod part;
+mod priced;
+mod retention;
 mod rows;
 mod table;
 mod verify;
 
 pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile};
+pub use compact::{Compact, Compacted};
 pub use entries::{Entries, Publication};
 pub use error::ArchiveError;
+pub use export::{Export, ExportFormat};
 pub use folder::{Archive, Outcome};
 pub use part::{ENTRIES_MAX, Part};
 pub use table::Table;

@@ -4,16 +4,19 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
-use domain::{EventId, RecordId, SportId, Timestamp};
+use domain::{EventId, SportId, Timestamp};
 use market::book::{Event, IMAGE_VERSION};
 use market::{Book, Change};
 
 use crate::Entry;
 use crate::commit::{Catalogue, Commit, Image, Lineage, TableFile};
+use crate::date::date_of;
+use crate::durable::count;
 use crate::error::ArchiveError;
-use crate::folder::{Archive, Outcome, count};
+use crate::folder::{Archive, Outcome};
 use crate::frame::Frame;
-use crate::parquet_file;
+use crate::parquet_file::TableWriter;
+use crate::priced::{LastQuoted, Priced, SinceCut};
 use crate::rows::{self, EventChange};
 use crate::table::Table;
 
@@ -40,6 +43,8 @@ pub struct Part {
     since_cut: SinceCut,
     /// What the last publication shows of events, and their sports.
     shown: HashMap<EventId, (u64, SportId)>,
+    /// The prices that it shows.
+    priced: Priced,
     /// The book that the lineage begins with.
     base_image: Option<Vec<u8>>,
     next_seq: u64,
@@ -80,19 +85,6 @@ impl Tables {
     }
 }
 
-/// What has happened since the last publication.
-#[derive(Debug, Default)]
-struct SinceCut {
-    /// The last change of each record and of each score.
-    records: HashMap<RecordId, u64>,
-    scores: HashMap<EventId, u64>,
-    /// The last entry that names an event.
-    touched: HashMap<EventId, (u64, Timestamp)>,
-    merged: HashMap<EventId, EventId>,
-    /// Any event may be shown differently.
-    any: bool,
-}
-
 impl Part {
     /// Begins after the last entry that the archive holds, which `book` is as of.
     pub fn after(commit: &Commit, book: Book) -> Option<Self> {
@@ -112,6 +104,7 @@ impl Part {
         let shown = book.events().filter(|event| event.is_listed());
         Self {
             shown: shown.map(|event| (event.id, (look_of(event), event.sport))).collect(),
+            priced: Priced::of(&book),
             base_image: None,
             book,
             lineage,
@@ -203,7 +196,9 @@ impl Part {
         let mut touch = |event: EventId| since.touched.insert(event, (*seq, *at));
         match change {
             Change::Quoted(quoted) => {
-                since.records.insert(rows::record_id(quoted.event, &quoted.market), *seq);
+                let (event, empty) = (quoted.event, quoted.outcomes.is_empty());
+                let record = rows::record_id(event, &quoted.market);
+                since.records.insert(record, LastQuoted { seq: *seq, event, empty });
             }
             Change::Scored { event, .. } => {
                 touch(*event);
@@ -251,8 +246,8 @@ impl Part {
     fn publish(&mut self, entry: &Entry, cut: Timestamp, checksum: u32) {
         self.note_events(entry, cut);
         let since = std::mem::take(&mut self.since_cut);
-        let last: HashSet<u64> =
-            since.records.into_values().chain(since.scores.into_values()).collect();
+        let quoted = self.priced.shown_quotes(&self.book, &since);
+        let last: HashSet<u64> = quoted.into_iter().chain(since.scores.values().copied()).collect();
         for (frame, from) in self.tables.all_mut().into_iter().zip(self.closed) {
             let [published, shown, seq, event] =
                 ["published_at", "shown", "seq", "event_id"].map(|name| frame.column(name));
@@ -268,6 +263,7 @@ impl Part {
                 frame.set_number(shown, row, i64::from(current));
             }
         }
+        self.priced.note(&mut self.tables.odds, &self.book, &since, (entry, cut));
         self.closed = self.tables.all().map(Frame::rows);
         self.after.last_seq = entry.seq;
         self.after.last_checksum = checksum;
@@ -368,7 +364,7 @@ impl Part {
     /// Keeps a book as it is after entry `seq`.
     fn write_image(&self, archive: &Archive, book: &[u8], seq: u64) -> Result<Image, ArchiveError> {
         let name = format!("images/{:02}-{seq:012}", self.lineage);
-        let file = archive.put(&name, ".image", book)?;
+        let file = archive.put_image(&name, book)?;
         let at_ms = self.after.last_ms;
         Ok(Image { file, seq, at_ms, lineage: self.lineage, version: IMAGE_VERSION })
     }
@@ -412,12 +408,14 @@ impl Part {
         for (folder, mut rows) in folders {
             frame.sort(&mut rows);
             let unwritable = |source| ArchiveError::Unwritable { table: table.key(), source };
-            let bytes = parquet_file::write(frame, &rows).map_err(unwritable)?;
             let seqs = || rows.iter().filter_map(|row| frame.number(seq, *row));
             let (first, last) =
                 (seqs().min().unwrap_or_default(), seqs().max().unwrap_or_default());
             let name = format!("{folder}/{:02}-{first:012}", self.lineage);
-            let file = archive.put(&name, ".parquet", &bytes)?;
+            let file = archive.new_file(&name, ".parquet")?;
+            let mut writer = TableWriter::new(table, file).map_err(unwritable)?;
+            writer.write(frame, &rows).map_err(unwritable)?;
+            let file = writer.finish().map_err(unwritable)?.finish()?;
             files.push(TableFile {
                 table,
                 path: file.path,
@@ -440,8 +438,4 @@ fn look_of(event: &Event) -> u64 {
     (&details.competition, &details.title, &details.home, &details.away).hash(&mut hasher);
     (event.commence_time, event.score.status).hash(&mut hasher);
     hasher.finish()
-}
-
-fn date_of(at: Timestamp) -> String {
-    at.millis_text().iter().take(10).map(|byte| char::from(*byte)).collect()
 }

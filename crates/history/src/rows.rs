@@ -2,13 +2,16 @@
 
 use domain::message::Fixture;
 use domain::score::Side;
-use domain::{EventId, RecordId, Timestamp};
-use market::book::Event;
+use domain::{EventId, Line, Market, Quote, RecordId, Timestamp};
+use market::book::{Event, OutcomeName, Record};
 use market::change::{MarketKey, Quoted, Reported, Who};
 use market::{Book, CHANGE_VERSION, Change};
 
 use crate::Entry;
 use crate::frame::{Cell, Frame};
+
+/// Why nothing is priced where the bookmaker says so.
+const NO_PRICES: &str = "no_prices";
 
 /// The kind of rows of `internal` that hold only what `odds` has no column for.
 pub(crate) const QUOTED: &str = "quoted";
@@ -89,49 +92,120 @@ pub(crate) fn push_epoch(frame: &mut Frame, entry: &Entry, cut: Timestamp, book:
     ]);
 }
 
-/// `book` is the one after the entry.
-pub(crate) fn push_odds(frame: &mut Frame, entry: &Entry, quoted: &Quoted, book: &Book) {
-    let event = book.event(quoted.event);
-    let (event_id, record_id) =
-        (quoted.event.to_string(), record_id(quoted.event, &quoted.market).to_string());
-    let outcomes = i64::try_from(quoted.outcomes.len()).unwrap_or(i64::MAX);
+/// What a row of odds says beside the outcome.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OddsHead<'a> {
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) ts: Timestamp,
+    /// `None`: it is put in once it is known, and whether it is shown.
+    pub(crate) published_at: Option<Timestamp>,
+    pub(crate) sport: Option<&'a str>,
+    pub(crate) event: EventId,
+    pub(crate) record: RecordId,
+    pub(crate) bookmaker: &'a str,
+    pub(crate) market: Market,
+    pub(crate) group: Option<&'a str>,
+}
+
+/// What a row of odds says of an outcome.
+struct Offer<'a> {
+    side: Option<&'static str>,
+    name: Option<&'a str>,
+    quote: Quote,
+    point: Option<Line>,
+}
+
+/// A row for each outcome, or one that says why there is none.
+fn push_offers<'a>(
+    frame: &mut Frame,
+    head: &OddsHead<'_>,
+    offers: impl ExactSizeIterator<Item = Offer<'a>>,
+    reason: &str,
+) {
+    let (event_id, record_id) = (head.event.to_string(), head.record.to_string());
+    let outcomes = i64::try_from(offers.len()).unwrap_or(i64::MAX);
     let head = [
-        Cell::unsigned(entry.seq),
-        millis(entry.at),
-        millis(quoted.ts),
-        UNPUBLISHED,
-        Cell::Flag(false),
-        Cell::text(sport_of(book, event)),
+        Cell::unsigned(head.seq),
+        millis(head.at),
+        millis(head.ts),
+        head.published_at.map_or(UNPUBLISHED, millis),
+        Cell::Flag(head.published_at.is_some()),
+        Cell::text(head.sport),
         Cell::Text(&event_id),
         Cell::Text(&record_id),
-        Cell::Text(&quoted.market.bookmaker),
-        Cell::Text(quoted.market.market.key()),
-        Cell::text(quoted.market.group.as_deref()),
+        Cell::Text(head.bookmaker),
+        Cell::Text(head.market.key()),
+        Cell::text(head.group),
         Cell::Number(outcomes),
     ];
-    if quoted.outcomes.is_empty() {
+    if outcomes == 0 {
         let none = [Cell::Null; 9];
-        frame.push(&[&head[..], &none, &[Cell::Text("no_prices")]].concat());
+        frame.push(&[&head[..], &none, &[Cell::Text(reason)]].concat());
     }
-    for (n, outcome) in (1..).zip(&quoted.outcomes) {
+    for (n, offer) in (1..).zip(offers) {
         let mut decimal = String::new();
-        let price = outcome.quote.price;
+        let price = offer.quote.price;
         price.write_decimal(&mut decimal);
-        let (side, name) = name_of(&outcome.who, event);
         let priced = [
             Cell::Number(n),
-            Cell::text(name),
-            Cell::text(side),
-            Cell::Text(outcome.quote.format.key()),
+            Cell::text(offer.name),
+            Cell::text(offer.side),
+            Cell::Text(offer.quote.format.key()),
             Cell::unsigned(price.profit()),
             Cell::unsigned(price.stake()),
             decimal.parse().map_or(Cell::Null, Cell::Double),
             Cell::number(i64::try_from(price.american()).ok()),
-            Cell::number(outcome.point.map(|point| i64::from(point.quarters()) * 25)),
+            Cell::number(offer.point.map(|point| i64::from(point.quarters()) * 25)),
             Cell::Null,
         ];
         frame.push(&[&head[..], &priced].concat());
     }
+}
+
+/// `book` is the one after the entry.
+pub(crate) fn push_odds(frame: &mut Frame, entry: &Entry, quoted: &Quoted, book: &Book) {
+    let event = book.event(quoted.event);
+    let head = OddsHead {
+        seq: entry.seq,
+        at: entry.at,
+        ts: quoted.ts,
+        published_at: None,
+        sport: sport_of(book, event),
+        event: quoted.event,
+        record: record_id(quoted.event, &quoted.market),
+        bookmaker: &quoted.market.bookmaker,
+        market: quoted.market.market,
+        group: quoted.market.group.as_deref(),
+    };
+    let offers = quoted.outcomes.iter().map(|outcome| {
+        let (side, name) = name_of(&outcome.who, event);
+        Offer { side, name, quote: outcome.quote, point: outcome.point }
+    });
+    push_offers(frame, &head, offers, NO_PRICES);
+}
+
+/// Prices that are shown though nobody quoted them so: their event was renamed, or joined with another.
+pub(crate) fn push_shown(frame: &mut Frame, head: &OddsHead<'_>, event: &Event, record: &Record) {
+    let offers = record.outcomes.iter().map(|outcome| Offer {
+        side: match outcome.name {
+            OutcomeName::Home => Some("home"),
+            OutcomeName::Away => Some("away"),
+            OutcomeName::Draw => Some("draw"),
+            OutcomeName::Over => Some("over"),
+            OutcomeName::Under => Some("under"),
+            OutcomeName::Entrant(_) => None,
+        },
+        name: Some(event.outcome_text(outcome.name)),
+        quote: outcome.quote,
+        point: outcome.point,
+    });
+    push_offers(frame, head, offers, NO_PRICES);
+}
+
+/// Prices that are not shown any more though nobody took them back.
+pub(crate) fn push_gone(frame: &mut Frame, head: &OddsHead<'_>, reason: &str) {
+    push_offers(frame, head, std::iter::empty(), reason);
 }
 
 /// The side of an outcome, and its name as it is shown. A player has no side.

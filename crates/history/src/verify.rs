@@ -2,7 +2,7 @@
 
 use crate::commit::Commit;
 use crate::error::ArchiveError;
-use crate::folder::{Archive, count};
+use crate::folder::Archive;
 
 /// What an archive was found to be.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ impl Archive {
         let mut verified = Verified::default();
         for (path, sha256) in commit.checksums() {
             verified.files += 1;
-            match self.get(path, sha256) {
-                Ok(bytes) => verified.bytes += count(bytes.len()),
+            match self.check(path, sha256) {
+                Ok(bytes) => verified.bytes += bytes,
                 Err(error) => verified.faults.push(error.into()),
             }
         }

@@ -10,6 +10,7 @@ use domain::{Timestamp, World};
 
 use crate::config::{Secret, duration::parse_duration, parse_address};
 
+mod export;
 mod feeds;
 mod get;
 mod history;
@@ -19,6 +20,7 @@ mod misuse;
 pub(crate) mod output;
 mod replay;
 
+pub(crate) use export::ExportArgs;
 pub(crate) use feeds::{FeedsCheckArgs, FeedsCreateArgs, FeedsTranslateArgs, FeedsVerb};
 pub(crate) use get::{GetArgs, Server, What, WhyArgs};
 pub(crate) use history::HistoryVerb;
@@ -119,6 +121,12 @@ pub(crate) enum Verb {
     /// Look at the archive of history, check it, and have it written now
     #[command(subcommand, arg_required_else_help = false, after_help = history::EXAMPLE)]
     History(HistoryVerb),
+    /// Export rows of the archive of history by the time of their publication, for other programs
+    #[command(
+        after_help = "Example:\n  linesman export --table odds --sport mma --from 2026-11-14T00:00:00Z --to 2026-11-15T00:00:00Z --out odds.parquet\n\n\
+                      It only reads. A server that runs on the folder archives what was published first."
+    )]
+    Export(ExportArgs),
     /// Back up the data folder to a new folder; a server may run meanwhile
     #[command(
         after_help = "Example:\n  linesman backup --data /var/lib/linesman /backup/2026-11-15\n\n\

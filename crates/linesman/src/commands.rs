@@ -4,6 +4,7 @@ pub(crate) mod adapters;
 pub(crate) mod aliases;
 pub(crate) mod backup;
 pub(crate) mod events;
+pub(crate) mod export;
 pub(crate) mod feeds;
 pub(crate) mod get;
 pub(crate) mod history;

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use domain::World;
 
+use crate::config::Config;
+
 /// How long a server tries for the lock while another server holds it, which may be about to stop.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
 /// The same where no server runs: a command line that checks for one holds the lock for an instant.
@@ -54,6 +56,12 @@ impl Folder {
     /// Archives, where no other folder is named for them.
     pub(crate) fn archive(&self) -> PathBuf {
         self.0.join("archive")
+    }
+
+    /// Where archives are. `None`: in a cluster, no folder is named that all nodes share.
+    pub(crate) fn archive_of(&self, config: &Config) -> Option<PathBuf> {
+        let own = || config.cluster.is_none().then(|| self.archive());
+        config.history.store.clone().or_else(own)
     }
 
     /// The socket on which a server accepts commands.

@@ -97,6 +97,9 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             commands::record::run(&catalogue::load(&config)?, &cli.data, args)?;
         }
         Verb::History(verb) => commands::history::run(&config, &cli.data, verb)?,
+        Verb::Export(args) => {
+            commands::export::run(&config, &*catalogue::load(&config)?, &cli.data, args)?;
+        }
         Verb::Migrate(args) => commands::migrate::run(&config, args)?,
         Verb::Backup(args) => commands::backup::run(&config, &cli.data, args)?,
         Verb::Openapi(args) => {

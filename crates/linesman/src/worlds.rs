@@ -107,7 +107,7 @@ impl WorldSetup<'_> {
             notes: Some(self.folder.path().to_owned()),
             history: HistoryOptions {
                 enabled: config.history.enabled,
-                store: config.history.store.clone().filter(|_| world == World::Live),
+                store: self.folder.archive_of(config).filter(|_| world == World::Live),
                 part_interval: config.history.part_interval,
                 retention: config.history.retention,
                 memory_max: config.history.memory_mb << 20,
@@ -172,15 +172,19 @@ pub(crate) fn spawn_world(
     std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")
 }
 
+/// What the live world of a folder is opened with.
+pub(crate) fn live_options(config: &Config, folder: &Folder) -> anyhow::Result<WorldOptions> {
+    let catalogue = &catalogue::load(config)?;
+    let clock: &Arc<dyn Clock> = &(Arc::new(SystemClock) as Arc<dyn Clock>);
+    let setup = WorldSetup { config, role: Role::All, folder, catalogue, clock };
+    Ok(setup.options_in_folder(World::Live))
+}
+
 /// Executes operations on the live world while no server runs; the caller holds the folder's lock.
 pub(crate) fn operate_alone(
     config: &Config,
     folder: &Folder,
     operations: &[Operation],
 ) -> anyhow::Result<()> {
-    let catalogue = catalogue::load(config)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let setup =
-        WorldSetup { config, role: Role::All, folder, catalogue: &catalogue, clock: &clock };
-    Ok(engine::operate_alone(&setup.options_in_folder(World::Live), &*clock, operations)?)
+    Ok(engine::operate_alone(&live_options(config, folder)?, &SystemClock, operations)?)
 }

@@ -33,7 +33,7 @@ use crate::change::{Change, Configured, Ids};
 use crate::freshness::{Source, Vitals};
 use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, NameSignature};
 use calendar::Calendar;
-pub use event::{Event, EventDetails, Outcome, OutcomeName, Record};
+pub use event::{Event, EventDetails, OpenRecord, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
 use identity_memory::IdentityMemory;
 pub use image::{IMAGE_VERSION, ImageError};

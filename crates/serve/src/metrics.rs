@@ -92,7 +92,7 @@ fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
 type Reading = fn(&Api, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 34] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 36] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -256,6 +256,15 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 34] = [
     ("linesman_history_bytes", "gauge", "What the files of the archive take.", |_, w| {
         read(&w.history.stats.archive_bytes)
     }),
+    ("linesman_history_files", "gauge", "Files that the archive consists of.", |_, w| {
+        read(&w.history.stats.archive_files)
+    }),
+    (
+        "linesman_history_compactions_total",
+        "counter",
+        "Commits of the archive that put files together or took out what is past history.retention.",
+        |_, w| read(&w.history.stats.compactions),
+    ),
 ];
 
 fn worlds(page: &mut MetricsText, api: &Api) {

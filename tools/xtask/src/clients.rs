@@ -1,5 +1,6 @@
 //! Clients generated from `openapi.json` with the usual tools work against the running service, and a linter has
-//! nothing to say about the document; public clients of streams work, too. The programs are in `e2e/clients`.
+//! nothing to say about the document; public clients of streams and readers of the archive work, too. The programs are
+//! in `e2e/clients`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use anyhow::{Context as _, Result};
 
 use shell::repository::Repository;
 
+use crate::archive_readers::archive_readers;
 use crate::packages;
 use crate::schemathesis::{Server, make_key, with_data};
 use crate::stream_clients::stream_clients;
@@ -50,6 +52,7 @@ pub(crate) fn clients(repository: &Repository) -> Result<()> {
     let mut python = shell::command(generator.with_file_name("python"), folder.path());
     shell::run(python.arg(&check).args([&server.address, &key, token.trim()]))
         .context("the Python client")?;
+    archive_readers(repository, &program)?;
     stream_clients(repository, &program, &typescript)
 }
 

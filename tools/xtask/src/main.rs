@@ -9,6 +9,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::{Args, Parser};
 
+mod archive_readers;
 mod browser;
 mod clients;
 mod cycles;

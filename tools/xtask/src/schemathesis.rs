@@ -141,8 +141,13 @@ fn first_address(stdout: ChildStdout) -> Result<String> {
 
 /// A key whose limits the run does not reach.
 pub(crate) fn make_key(program: &Path, folder: &Path) -> Result<String> {
+    make_key_of("sandbox", program, folder)
+}
+
+/// A key of a kind, without limits that a test would meet.
+pub(crate) fn make_key_of(kind: &str, program: &Path, folder: &Path) -> Result<String> {
     let mut command = with_data(program, folder);
-    command.args(["keys", "create", "--kind", "sandbox", "--name", "schemathesis"]);
+    command.args(["keys", "create", "--kind", kind, "--name", "schemathesis"]);
     command.args(["--burst-per-minute", "1000000", "--requests-per-day", "100000000"]);
     Ok(shell::output(&mut command)?.trim().to_owned())
 }

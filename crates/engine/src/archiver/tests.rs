@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -169,12 +170,12 @@ fn where_the_archive_cannot_be_written_the_world_goes_on_and_the_log_keeps_every
     fs::write(dir.path().join("archive"), "in the way").unwrap();
     let mut archiver = world.archiver();
     world.publish();
-    assert_eq!(archiver.copy_or_tell(), Copied::Failed);
+    assert_eq!(archiver.work_or_tell(&Compact::Due), Copied::Failed);
     assert_eq!(world.handle.history.stats.commit_failures.load(Ordering::Relaxed), 1);
     assert_eq!(world.handle.history.keep_from(), 0);
     world.publish();
     fs::remove_file(dir.path().join("archive")).unwrap();
-    assert_eq!(archiver.copy_or_tell(), Copied::All);
+    assert_eq!(archiver.work_or_tell(&Compact::Due), Copied::All);
     assert_eq!(world.archived(0), world.logged());
 }
 
@@ -184,7 +185,52 @@ async fn a_flush_returns_when_it_is_archived() {
     let mut world = World::open(dir.path(), NOON);
     world.publish();
     let running = tokio::spawn(world.archiver().run());
-    assert!(world.handle.history.flush().await.unwrap());
+    assert!(world.handle.history.flush(Compact::Due).await.unwrap());
     assert_eq!(world.archived(0), world.logged());
     running.abort();
+}
+
+#[test]
+fn days_that_are_over_are_put_together_and_those_past_retention_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    world.options.history.retention = Duration::from_secs(36 * 3600);
+    let mut archiver = world.archiver();
+    let mut seqs = Vec::new();
+    for _ in 0..4 {
+        for _ in 0..3 {
+            world.publish();
+            assert!(matches!(archiver.work_or_tell(&Compact::Due), Copied::Part | Copied::All));
+            seqs.push(world.handle.published().snapshot.seq);
+        }
+        world.clock.advance(Duration::from_secs(24 * 3600));
+    }
+    while archiver.work_or_tell(&Compact::Due) == Copied::Part {}
+    let (archive, commit) = (world.archive(), world.archive().newest().unwrap());
+    let faults = archive.verify(&commit).faults;
+    assert!(faults.is_empty(), "{faults:?}");
+    let mut days: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for file in commit.files.iter().filter(|file| file.table == archive::Table::Epochs) {
+        days.entry(file.date()).or_default().push(file.rows);
+    }
+    let rows: Vec<&[u64]> = days.values().map(|rows| &**rows).collect();
+    // The first day is past retention; of the second, there is the book that later publications begin with.
+    assert_eq!(rows, [&[3][..], &[3], &[1, 1, 1]], "{days:?}");
+    assert!(world.handle.history.stats.compactions.load(Ordering::Relaxed) >= 3);
+    assert_eq!(
+        world.handle.history.stats.archive_files.load(Ordering::Relaxed),
+        u64::try_from(commit.paths().count()).unwrap()
+    );
+    // Every publication that is left can be made from it.
+    let mut book = Book::new(Arc::clone(&world.options.catalogue), Ids::Minted { salt: 0 });
+    for entry in world.logged() {
+        book.absorb(&entry.change, entry.at);
+        if seqs.contains(&entry.seq) && seqs.iter().rev().take(9).any(|seq| *seq == entry.seq) {
+            let made = book_at(&archive, &commit, (0, entry.seq), &world.options).unwrap();
+            assert_eq!(made.to_image(), book.to_image());
+        }
+    }
+    assert!(book_at(&archive, &commit, (0, seqs[0]), &world.options).is_err(), "too old");
+    assert_eq!(archiver.work_or_tell(&Compact::All), Copied::Part);
+    assert_eq!(archiver.work_or_tell(&Compact::All), Copied::All);
 }

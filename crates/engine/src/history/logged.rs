@@ -44,6 +44,8 @@ struct Archived {
     commit: u64,
     /// Files with publications that were read.
     files: HashSet<String>,
+    /// The last day whose files are final.
+    final_day: Option<String>,
     /// It could not be read when that was last tried.
     failed: bool,
 }
@@ -289,7 +291,8 @@ impl Index {
         }
         let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let files = files.map(|file| file.path.clone()).collect();
-        self.archived = Archived { commit: commit.commit, files, failed: false };
+        let final_day = commit.final_day().map(str::to_owned);
+        self.archived = Archived { commit: commit.commit, files, final_day, failed: false };
     }
 
     /// Where a publication is to be had; from the log, where that has it.
@@ -326,6 +329,7 @@ impl Index {
             to: last.at,
             publications: u64::try_from(self.distinct()).unwrap_or(u64::MAX),
             retention: options.history.retention,
+            exported_to: self.archived.final_day.clone(),
             gaps: self.gaps.iter().copied().filter(|(_, to)| *to > first.at).collect(),
         })
     }

@@ -54,6 +54,7 @@ impl SimulatedPast {
             to: current,
             publications: u64::try_from(publications).unwrap_or(u64::MAX).saturating_add(1),
             retention: REACH,
+            exported_to: None,
             gaps: Vec::new(),
         }
     }

@@ -58,7 +58,7 @@ fn a_writer_that_slept_while_its_number_was_used_and_deleted_has_lost() {
     assert_holds(&archive, until_cut(3));
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for item in fs::read_dir(from).unwrap() {
         let item = item.unwrap();

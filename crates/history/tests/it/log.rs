@@ -21,6 +21,18 @@ pub(crate) static CATALOGUE: LazyLock<Arc<Catalogue>> =
 
 pub(crate) static LOG: LazyLock<Vec<Entry>> = LazyLock::new(make_log);
 
+/// The same with its publications eight hours apart: one, three and two of a day.
+pub(crate) static DAYS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let (mut log, mut cuts) = (LOG.clone(), 0);
+    for entry in &mut log {
+        if let Change::Cut { at } = &mut entry.change {
+            *at = FROM.plus(Duration::from_secs(8 * 3600) * cuts);
+            cuts += 1;
+        }
+    }
+    log
+});
+
 pub(crate) fn new_book() -> Book {
     Book::new(Arc::clone(&CATALOGUE), Ids::Minted { salt: 0 })
 }
@@ -161,7 +173,7 @@ pub(crate) fn book_at_end(archive: &Archive, commit: &Commit) -> Book {
     let lineage = commit.lineages.len() - 1;
     let (mut book, base) = match commit.image_up_to(lineage, u64::MAX) {
         Some(image) => {
-            let bytes = archive.get(&image.file.path, &image.file.sha256).unwrap();
+            let bytes = archive.image(image).unwrap();
             let book = Book::from_image(image.version, &bytes, Arc::clone(&CATALOGUE)).unwrap();
             (book, image.seq)
         }

@@ -7,5 +7,8 @@
 )]
 
 mod commits;
+mod compaction;
+mod export;
 mod log;
 mod rows;
+mod shown;

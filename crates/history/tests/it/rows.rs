@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::log::{FIGHT, FROM, GOLF, LOG, archive_log};
 
 /// All rows of a table, as any reader of Parquet sees them.
-fn rows(archive: &Archive, root: &Path, table: Table) -> Vec<Vec<(String, String)>> {
+pub(crate) fn rows(archive: &Archive, root: &Path, table: Table) -> Vec<Vec<(String, String)>> {
     let commit = archive.newest().unwrap();
     let mut rows = Vec::new();
     for file in commit.files.iter().filter(|file| file.table == table) {
@@ -36,7 +36,7 @@ fn rows(archive: &Archive, root: &Path, table: Table) -> Vec<Vec<(String, String
     rows
 }
 
-fn cell<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
+pub(crate) fn cell<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
     row.iter().find(|(held, _)| held == name).map(|(_, value)| value.trim_matches('"')).unwrap()
 }
 

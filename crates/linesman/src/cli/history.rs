@@ -1,6 +1,7 @@
 //! Arguments of `linesman history`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use domain::Timestamp;
 
 use crate::cli::ListArgs;
 
@@ -14,9 +15,35 @@ pub(crate) enum HistoryVerb {
     /// Add everything that was published to the archive of the running server now; returns when it is committed
     #[command(after_help = "Example:\n  linesman history flush")]
     Flush,
+    /// Put the files of each table, sport and day together now, today's as well; returns when that is committed
+    #[command(after_help = "Example:\n  linesman history compact --before 2026-11-14\n\n\
+                      The running server does so by itself once a day is over.")]
+    Compact(CompactArgs),
     /// Check every file's checksum, and that every entry is there once; exit 1 and report any fault
     #[command(
-        after_help = "Example:\n  linesman history verify\n\nIt only reads; a server may run meanwhile."
+        after_help = "Example:\n  linesman history verify --sample 20\n\nIt only reads; a server may run meanwhile."
     )]
-    Verify,
+    Verify(VerifyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Also make this number of publications again, chosen at random, and compare them with the log
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) sample: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// Only files of days before this one (UTC)
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    pub(crate) before: Option<String>,
+}
+
+/// A day, as it was written.
+fn parse_date(text: &str) -> Result<String, String> {
+    match Timestamp::parse(&format!("{text}T00:00:00Z")) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("give a date such as 2026-11-14".to_owned()),
+    }
 }

@@ -1,14 +1,16 @@
 //! `linesman history`: looks at the archive, checks it, and has it written now.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
+use std::hash::BuildHasher as _;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use archive::{Archive, Commit, Lineage};
 use change_log::LogView;
 use domain::{Timestamp, World};
-use engine::{Logged, Replay};
+use engine::{Logged, Replay, Sampled};
 use market::Change;
 use serde::Serialize;
 
@@ -16,6 +18,7 @@ use crate::cli::{HistoryVerb, output};
 use crate::config::Config;
 use crate::control::{ControlCommand, ask_server};
 use crate::folder::Folder;
+use crate::worlds::live_options;
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::Result<()> {
     match verb {
@@ -27,26 +30,42 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::R
             };
             output::print_line(&text)
         }
-        HistoryVerb::Flush => flush(data),
-        HistoryVerb::Verify => verify(config, data),
+        HistoryVerb::Flush => {
+            let done = "everything that was published is in the archive";
+            ask(data, &ControlCommand::FlushHistory, done)
+        }
+        HistoryVerb::Compact(args) => {
+            let command = ControlCommand::CompactHistory { before: args.before.clone() };
+            ask(data, &command, "the files of each table, sport and day are put together")
+        }
+        HistoryVerb::Verify(args) => verify(config, data, args.sample),
     }
 }
 
-fn flush(data: &Path) -> anyhow::Result<()> {
+/// Has the running server write the archive.
+fn ask(data: &Path, command: &ControlCommand, done: &str) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let folder = Folder::at(data);
-    let flushed = runtime.block_on(ask_server(&folder, &ControlCommand::FlushHistory))?;
+    let flushed = runtime.block_on(ask_server(&folder, command))?;
     ensure!(
         flushed.is_some(),
         "no server runs on {}; one that starts archives what was published",
         data.display()
     );
-    output::print_line("everything that was published is in the archive")
+    output::print_line(done)
 }
 
-fn verify(config: &Config, data: &Path) -> anyhow::Result<()> {
-    let (archive, commit) = open(config, data)?;
-    let verified = archive.verify(&commit);
+fn verify(config: &Config, data: &Path, samples: usize) -> anyhow::Result<()> {
+    let (archive, mut commit) = open(config, data)?;
+    let verified = loop {
+        let verified = archive.verify(&commit);
+        let newest = archive.newest().context("the archive cannot be read")?;
+        // While it was read, files may have been replaced and, an hour later, deleted.
+        if verified.faults.is_empty() || newest.commit == commit.commit {
+            break verified;
+        }
+        commit = newest;
+    };
     for fault in &verified.faults {
         output::print_error(&fault.to_string());
     }
@@ -60,23 +79,64 @@ fn verify(config: &Config, data: &Path) -> anyhow::Result<()> {
     output::print_line(&format!(
         "commit {}: {files} files with {bytes} bytes are whole, and each of {entries} entries is there once",
         commit.commit
+    ))?;
+    if samples > 0 { sample(config, data, (&archive, &commit), samples) } else { Ok(()) }
+}
+
+/// Makes some publications again, and compares them with the log.
+fn sample(
+    config: &Config,
+    data: &Path,
+    (archive, commit): (&Archive, &Commit),
+    samples: usize,
+) -> anyhow::Result<()> {
+    let options = live_options(config, &Folder::at(data))?;
+    let publications = archive.publications(commit).context("the archive cannot be read")?;
+    let (mut same, mut not_in_log, mut faults) = (0, 0, 0);
+    for publication in choose(&publications, samples) {
+        let at = publication.published_at;
+        match engine::sample(&options, archive, commit, publication) {
+            Ok(Sampled::Same) => same += 1,
+            Ok(Sampled::NotInLog) => not_in_log += 1,
+            Ok(Sampled::Differs) => {
+                faults += 1;
+                output::print_error(&format!("the publication of {at} differs from the log's"));
+            }
+            Err(error) => {
+                faults += 1;
+                let error = anyhow::Error::from(error);
+                output::print_error(&format!("the publication of {at}: {error:#}"));
+            }
+        }
+    }
+    ensure!(faults == 0, "{faults} publications are not as they were");
+    output::print_line(&format!(
+        "{} publications were made again: {same} are the same as in the log, {not_in_log} are older than the log",
+        same + not_in_log
     ))
 }
 
+/// One at random of each of so many parts of a list.
+fn choose<T>(all: &[T], parts: usize) -> impl Iterator<Item = &T> {
+    let random = RandomState::new();
+    let parts = parts.min(all.len());
+    (0..parts).filter_map(move |part| {
+        let (from, to) = (part * all.len() / parts, (part + 1) * all.len() / parts);
+        let offset =
+            usize::try_from(random.hash_one(part) % u64::try_from(to - from).ok()?).ok()?;
+        all.get(from + offset)
+    })
+}
+
 /// The archive of the live world, which must be there.
-fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Commit)> {
-    let own = || Folder::at(data).archive();
-    let store = match (&config.history.store, &config.cluster) {
-        (Some(store), _) => store.clone(),
-        (None, None) => own(),
-        (None, Some(_)) => bail!(
-            "a cluster has no archive unless `history.store` names a folder that all nodes share"
-        ),
+pub(super) fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Commit)> {
+    let Some(store) = Folder::at(data).archive_of(config) else {
+        bail!("a cluster has no archive unless `history.store` names a folder that all nodes share")
     };
     let root = store.join(World::Live.key());
     ensure!(
         root.is_dir(),
-        "there is no archive at {} yet; a server with `history.store` begins one within a minute",
+        "there is no archive at {} yet; a server begins one within a minute",
         root.display()
     );
     let archive = Archive::at(&root);
@@ -100,6 +160,9 @@ struct Status {
     bytes: u64,
     /// Of all tables together.
     bytes_per_entry: u64,
+    /// Whole books, which publications of the past are made again from.
+    books: u64,
+    book_bytes: u64,
     days: Vec<Day>,
 }
 
@@ -146,6 +209,8 @@ impl Status {
             entries,
             bytes: commit.bytes(),
             bytes_per_entry: tables.checked_div(entries).unwrap_or(0),
+            books: u64::try_from(commit.images.len())?,
+            book_bytes: commit.images.iter().map(|image| image.file.bytes).sum(),
             days: days(&commit),
             lineages: commit.lineages,
         })
@@ -172,6 +237,7 @@ impl Status {
         }
         let (entries, each) = (self.entries, self.bytes_per_entry);
         line("size", format_args!("{} bytes; {entries} entries, {each} bytes each", self.bytes));
+        line("whole books", format_args!("{} with {} bytes", self.books, self.book_bytes));
         if !self.days.is_empty() {
             line("", format_args!(""));
             line(
@@ -202,8 +268,7 @@ fn lag_s(data: &Path, last: &Lineage) -> anyhow::Result<u64> {
 fn days(commit: &Commit) -> Vec<Day> {
     let mut days: BTreeMap<(String, archive::Table), (u64, u64, u64)> = BTreeMap::new();
     for file in &commit.files {
-        let date = file.path.split('/').find_map(|part| part.strip_prefix("date="));
-        let sums = days.entry((date.unwrap_or_default().to_owned(), file.table)).or_default();
+        let sums = days.entry((file.date().to_owned(), file.table)).or_default();
         *sums = (sums.0 + 1, sums.1 + file.rows, sums.2 + file.bytes);
     }
     let day = |((date, table), (files, rows, bytes)): ((String, archive::Table), _)| Day {

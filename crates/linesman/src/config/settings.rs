@@ -121,10 +121,11 @@ settings! {
     History {
         /// Answer requests with `as_of` from publications of the past.
         enabled: Switch = true;
-        /// How long publications stay answerable.
+        /// How long publications stay answerable, and files of the archive are kept.
         retention: Span<1000, LONGEST_MS> = "400d";
-        /// The folder of the archive, the copy of the live world's log in Parquet files (docs/history.md). In a
-        /// cluster, a folder that all nodes share. Unset: there is no archive.
+        /// The folder of the archive, the copy of the live world's log in Parquet files (docs/history.md). Unset: the
+        /// folder `archive` in the data folder. In a cluster it must be a folder that all nodes share; unset, there is
+        /// no archive.
         store: Option<NewFolder>, such as "/srv/linesman/archive";
         /// How often what was published is added to the archive.
         part_interval: Span<1000, { 24 * HOUR }> = "15m";

@@ -8,11 +8,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::protocol::{ANSWER_TIME_MAX, ControlCommand, socket_path};
+use super::protocol::{ControlCommand, socket_path};
 use crate::folder::Folder;
 
 /// The longest answer: ten thousand possible duplicates.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
+/// How much later than the server the command line gives up.
+const GRACE: Duration = Duration::from_secs(1);
 /// How long to wait for a server that is starting or stopping.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Has a running server execute a command; returns its output, or `None` where none runs on the folder.
@@ -31,7 +33,7 @@ pub(crate) async fn ask_server(
         if !folder.is_served()? {
             return Ok(None);
         }
-        let sent = timeout(ANSWER_TIME_MAX, send(folder, &line))
+        let sent = timeout(command.time_max() + GRACE, send(folder, &line))
             .await
             .context("the server did not answer in time");
         match sent?.context("the control socket cannot be used")? {

@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::Folder;
 
-/// How long each side waits for the other; reading a hundred thousand keys takes under a second.
+/// How long a command may take; reading a hundred thousand keys takes under a second.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+/// The same where the archive is written: it may be far behind, and all its days be put together.
+const ARCHIVE_TIME_MAX: Duration = Duration::from_secs(6 * 3600);
 /// The longest path of a socket on Linux, without its terminator.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
@@ -33,6 +35,23 @@ pub(crate) enum ControlCommand {
     Unsure,
     /// Add everything that was published to the archive.
     FlushHistory,
+    /// The same, and put files of its days together.
+    CompactHistory {
+        /// Only of days before this one; `None`: of all.
+        before: Option<String>,
+    },
+}
+
+impl ControlCommand {
+    /// How long each side waits for the other.
+    pub(super) fn time_max(&self) -> Duration {
+        match self {
+            Self::FlushHistory | Self::CompactHistory { .. } => ARCHIVE_TIME_MAX,
+            Self::Reload | Self::Url | Self::Operate(_) | Self::Show(_) | Self::Unsure => {
+                ANSWER_TIME_MAX
+            }
+        }
+    }
 }
 
 /// The path of the socket, short enough for its address. A long one goes through the open folder, which must stay open

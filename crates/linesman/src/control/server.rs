@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use api::Api;
 use domain::World;
+use engine::{Compact, WorldHandle};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -55,12 +56,7 @@ impl Control {
                 Ok((stream, _)) => {
                     let (api, url) = (Arc::clone(&api), url.clone());
                     tokio::spawn(async move {
-                        if timeout(ANSWER_TIME_MAX, answer(&api, &url, stream)).await.is_err() {
-                            tracing::warn!(
-                                event = "control.timed_out",
-                                "a control command took too long"
-                            );
-                        }
+                        answer(&api, &url, stream).await;
                         drop(permit);
                     });
                 }
@@ -97,15 +93,40 @@ async fn answer(api: &Api, url: &str, mut stream: UnixStream) {
         Ok(shown) => format!("ok {shown}\n"),
         Err(why) => format!("{}\n", why.replace('\n', " ")),
     };
-    if let Err(error) = writer.write_all(answer.as_bytes()).await {
-        tracing::debug!(event = "control.reply_failed", %error, "a client did not wait for the answer");
+    let written = timeout(ANSWER_TIME_MAX, writer.write_all(answer.as_bytes())).await;
+    if !matches!(written, Ok(Ok(()))) {
+        tracing::debug!(
+            event = "control.reply_failed",
+            "a client did not wait for the answer, or did not read it"
+        );
+    }
+}
+
+/// Has the archive written, and these files put together.
+async fn flush(live: &WorldHandle, compact: Compact) -> Result<String, String> {
+    if !live.leads() {
+        return Err("another node writes the archive: the one that leads".to_owned());
+    }
+    match live.history.flush(compact).await {
+        Ok(true) => Ok(String::new()),
+        Ok(false) => Err("the archive cannot be written; see the server's log".to_owned()),
+        Err(error) => Err(format!("there is no archive: {error}")),
     }
 }
 
 /// Executes a command; returns its output as one line.
 async fn execute(api: &Api, url: &str, command: &str) -> Result<String, String> {
-    let command = serde_json::from_str(command)
+    let command: ControlCommand = serde_json::from_str(command)
         .map_err(|_| "the server does not know this command; it may be another version")?;
+    let time_max = command.time_max();
+    let executed = timeout(time_max, execute_known(api, url, command)).await;
+    executed.unwrap_or_else(|_| {
+        tracing::warn!(event = "control.timed_out", "a control command took too long");
+        Err("the command took too long".to_owned())
+    })
+}
+
+async fn execute_known(api: &Api, url: &str, command: ControlCommand) -> Result<String, String> {
     let live = api.world(World::Live);
     match command {
         ControlCommand::Reload => match api.accounts.reload().await {
@@ -122,14 +143,11 @@ async fn execute(api: &Api, url: &str, command: &str) -> Result<String, String> 
             let shown = shown.ok_or_else(|| format!("there is no event {event}"))?;
             serde_json::to_string(&shown).map_err(|error| error.to_string())
         }
-        ControlCommand::FlushHistory if !live.leads() => {
-            Err("another node writes the archive: the one that leads".to_owned())
+        ControlCommand::FlushHistory => flush(live, Compact::Due).await,
+        ControlCommand::CompactHistory { before: Some(date) } => {
+            flush(live, Compact::Before(date)).await
         }
-        ControlCommand::FlushHistory => match live.history.flush().await {
-            Ok(true) => Ok(String::new()),
-            Ok(false) => Err("the archive cannot be written; see the server's log".to_owned()),
-            Err(error) => Err(format!("there is no archive: {error}")),
-        },
+        ControlCommand::CompactHistory { before: None } => flush(live, Compact::All).await,
         ControlCommand::Unsure => {
             let identities = live.identities();
             let pairs: Vec<PairView> = identities

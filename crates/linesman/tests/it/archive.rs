@@ -9,8 +9,6 @@ use crate::harness::{TestProgram, bout};
 #[tokio::test]
 async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry_once() {
     let program = TestProgram::new().set("LINESMAN_HISTORY__PART_INTERVAL", "1s");
-    let store = program.data().join("archive");
-    let program = program.set("LINESMAN_HISTORY__STORE", store.to_str().unwrap());
     program.init().await;
     let token = program.feed("pinnacle").await;
     let told = program.run(&["history", "status"]).await;
@@ -22,8 +20,10 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
         for n in 0..5 {
             let (home, away) = (format!("Home {round} {n}"), format!("Away {round} {n}"));
             service.push_all(&token, &[bout(&format!("r-{round}-{n}"), &home, &away)]).await;
-            if n == round {
-                program.ok(&["history", "flush"]).await;
+            match n {
+                _ if n == round => drop(program.ok(&["history", "flush"]).await),
+                4 if round > 1 => drop(program.ok(&["history", "compact"]).await),
+                _ => {}
             }
         }
         // Whatever it does at the moment.
@@ -33,7 +33,11 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     }
     let service = program.start().await;
     service.push_all(&token, &[bout("last", "Last Home", "Last Away")]).await;
-    program.ok(&["history", "flush"]).await;
+    let told = program.run(&["history", "compact", "--before", "yesterday"]).await;
+    assert!(told.stderr.contains("2026-11-14"), "{}", told.stderr);
+    program.ok(&["history", "compact", "--before", "2020-01-01"]).await;
+    let done = program.ok(&["history", "compact"]).await;
+    assert!(done.contains("put together"), "{done}");
     let status: Value =
         serde_json::from_str(&program.ok(&["history", "status", "--json"]).await).unwrap();
     assert_eq!(status["lineages"].as_array().unwrap().len(), 1, "{status}");
@@ -48,6 +52,9 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
         assert!(tables.contains(&table), "{status}");
     }
     assert!(program.ok(&["history", "status"]).await.contains("publications"));
+    let sampled = program.ok(&["history", "verify", "--sample", "5"]).await;
+    assert!(sampled.contains("5 publications were made again: 5 are the same"), "{sampled}");
+    export(&program).await;
     service.stop().await;
 
     // A backup has it too, and can be checked as well.
@@ -62,4 +69,21 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     let told = copy.run(&["history", "verify"]).await;
     assert_eq!(told.code, Some(1));
     assert!(told.stderr.contains(path), "{}", told.stderr);
+}
+
+/// Rows of the running service, in a file and in a pipe.
+async fn export(program: &TestProgram) {
+    let times = ["--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"];
+    let export = [&["export", "--table", "events"], &times[..]].concat();
+    let table = program.ok(&[&export[..], &["--sport", "mma"]].concat()).await;
+    assert!(table.starts_with("seq,at,published_at,"), "{table}");
+    assert!(table.contains("Last Home"), "what was published is there");
+    let out = program.data().join("events.ndjson");
+    let told = program.ok(&[&export[..], &["--out", out.to_str().unwrap()]].concat()).await;
+    assert!(told.contains("rows of events to"), "{told}");
+    let text = fs::read_to_string(out).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["sport"], "mma");
+    let told = program.run(&[&export[..], &["--sport", "chess"]].concat()).await;
+    assert!(told.sentence(1).contains("there is no sport `chess`"), "{}", told.stderr);
 }

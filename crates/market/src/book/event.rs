@@ -107,6 +107,18 @@ pub(crate) struct Slot {
     pub(crate) weight: u64,
 }
 
+/// A record of an event that has prices.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenRecord<'a> {
+    pub id: RecordId,
+    pub bookmaker: BookmakerId,
+    pub market: Market,
+    pub group: Option<&'a str>,
+    /// When the source says its prices stood.
+    pub ts: Timestamp,
+    pub record: &'a Arc<Record>,
+}
+
 /// Prices on offer.
 #[derive(Debug)]
 pub struct Record {
@@ -205,8 +217,18 @@ impl Event {
                 .is_some_and(|(of, _)| *of == feed)
     }
 
+    /// Its records that have prices, in the order of answers.
+    pub fn open_records(&self) -> impl Iterator<Item = OpenRecord<'_>> {
+        self.slots.iter().filter_map(|(key, slot)| {
+            let record = slot.open.as_ref()?;
+            let SlotKey { bookmaker, market, record: id } = *key;
+            let group = slot.group.as_deref();
+            Some(OpenRecord { id, bookmaker, market, group, ts: slot.ts, record })
+        })
+    }
+
     /// The text of an outcome's name.
-    pub(crate) fn outcome_text(&self, name: OutcomeName) -> &str {
+    pub fn outcome_text(&self, name: OutcomeName) -> &str {
         match (name, &self.fixture) {
             (OutcomeName::Home, Fixture::HeadToHead { home, .. }) => home,
             (OutcomeName::Away, Fixture::HeadToHead { away, .. }) => away,

@@ -115,7 +115,7 @@ pub(crate) fn history(reach: &Reach) -> String {
         (HistoryReach::TO.name): text(reach.to),
         (HistoryReach::PUBLICATIONS.name): reach.publications,
         (HistoryReach::RETENTION_S.name): reach.retention.as_secs(),
-        (HistoryReach::EXPORTED_TO.name): null,
+        (HistoryReach::EXPORTED_TO.name): reach.exported_to,
         (HistoryReach::GAPS.name): gaps.collect::<Value>(),
     })
     .to_string()

@@ -1,0 +1,101 @@
+//! Whether publications that the archive gives are those that the log gives.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use archive::{Archive, Commit, Publication};
+use market::{Book, Change, Ids};
+
+use crate::archiver::book_at;
+use crate::error::WorldError;
+use crate::options::WorldOptions;
+use crate::replay::Replay;
+
+/// What a publication of the archive was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// The log makes the same of it.
+    Same,
+    Differs,
+    /// It can be made again; the log does not reach back to it.
+    NotInLog,
+}
+
+/// Makes a publication again from the archive and, where the log has it, from the log, and compares what they show.
+///
+/// # Errors
+/// It cannot be made from the archive, or the log cannot be read.
+pub fn sample(
+    options: &WorldOptions,
+    archive: &Archive,
+    commit: &Commit,
+    publication: &Publication,
+) -> Result<Sampled, WorldError> {
+    let archived = book_at(archive, commit, (publication.lineage, publication.seq), options)?;
+    let shown = |book: &Book| shown(options, book, publication);
+    Ok(match logged_book(options, publication)? {
+        None => Sampled::NotInLog,
+        Some(logged) if shown(&logged) == shown(&archived) => Sampled::Same,
+        Some(_) => Sampled::Differs,
+    })
+}
+
+/// Differs where anything that clients are sent does.
+fn shown(options: &WorldOptions, book: &Book, publication: &Publication) -> u64 {
+    let published = options.publication(book, publication.seq, publication.published_at);
+    let snapshot = &published.snapshot;
+    let catalogue = snapshot.catalogue();
+    let mut hasher = DefaultHasher::new();
+    for (sport, _) in catalogue.sports() {
+        let view = snapshot.sport(sport);
+        (view.active, view.events_open, view.bookmakers).hash(&mut hasher);
+        for source in &view.sources {
+            (source.bookmaker, source.stale).hash(&mut hasher);
+        }
+        for event in &view.events {
+            for wire in options.wires {
+                wire.render_event(catalogue, event).bytes.hash(&mut hasher);
+            }
+            let records = event.records.clone().filter_map(|at| view.record(at));
+            for record in records {
+                record.last_update.hash(&mut hasher);
+                for wire in options.wires {
+                    wire.render_record(catalogue, event, record).bytes.hash(&mut hasher);
+                }
+            }
+        }
+    }
+    hasher.finish()
+}
+
+/// The book of a publication, as the log has it.
+fn logged_book(
+    options: &WorldOptions,
+    publication: &Publication,
+) -> Result<Option<Book>, WorldError> {
+    let Some(mut log) = options.log.view()? else { return Ok(None) };
+    // Nothing that is to be read is deleted meanwhile.
+    let _position = log.register()?;
+    let catalogue = || Arc::clone(&options.catalogue);
+    let checkpoint = log.checkpoint_up_to(publication.seq.saturating_sub(1))?;
+    let (mut book, base) = match checkpoint {
+        Some(held) => (Book::from_image(held.version, &held.payload, catalogue())?, held.seq),
+        None if log.first_seq() == 1 => (Book::new(catalogue(), Ids::Minted { salt: 0 }), 0),
+        None => return Ok(None),
+    };
+    book.set_limits(options.limits);
+    for logged in Replay::from(&*log, base + 1)? {
+        let logged = logged?;
+        book.absorb(&logged.change, logged.at);
+        if logged.seq < publication.seq {
+            continue;
+        }
+        // Another log has another entry of that number.
+        let same = logged.seq == publication.seq
+            && logged.at == publication.at
+            && matches!(logged.change, Change::Cut { at } if at == publication.published_at);
+        return Ok(same.then_some(book));
+    }
+    Ok(None)
+}

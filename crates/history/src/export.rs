@@ -1,0 +1,236 @@
+//! Rows for other programs.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use domain::Timestamp;
+
+use crate::commit::{Commit, TableFile};
+use crate::date::date_of;
+use crate::durable::count;
+use crate::entries::unreadable;
+use crate::error::ArchiveError;
+use crate::folder::Archive;
+use crate::frame::{Frame, Values};
+use crate::parquet_file::TableWriter;
+use crate::table::{Kind, Table};
+
+/// Which rows are written, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Export<'a> {
+    pub table: Table,
+    /// The first time of publication, and the first after it.
+    pub from: Timestamp,
+    pub to: Timestamp,
+    /// Only this sport; tables that are not kept by sport have all.
+    pub sport: Option<&'a str>,
+    pub format: ExportFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    Parquet,
+    /// RFC 4180 with a header row.
+    Csv,
+    /// A JSON object on each line.
+    Ndjson,
+}
+
+/// Where rows go.
+enum Sink<W: Write + Send> {
+    Parquet(TableWriter<W>),
+    Text(W, ExportFormat),
+}
+
+impl Archive {
+    /// Writes rows by the time of their publication, and says how many. They come by day, sport and entry; some tens of
+    /// thousands of them are sorted as the table's files are.
+    ///
+    /// # Errors
+    /// The archive cannot be read, or the rows not be written.
+    pub fn export<W: Write + Send>(
+        &self,
+        commit: &Commit,
+        export: &Export<'_>,
+        out: W,
+    ) -> Result<u64, ArchiveError> {
+        let Export { table, format, .. } = *export;
+        let unwritable = |source| ArchiveError::Unwritable { table: table.key(), source };
+        let mut sink = match format {
+            ExportFormat::Parquet => {
+                Sink::Parquet(TableWriter::new(table, out).map_err(unwritable)?)
+            }
+            ExportFormat::Csv | ExportFormat::Ndjson => {
+                let mut out = out;
+                if format == ExportFormat::Csv {
+                    let names: Vec<&str> =
+                        table.columns().iter().map(|column| column.name).collect();
+                    out.write_all(format!("{}\r\n", names.join(",")).as_bytes())
+                        .map_err(ArchiveError::Output)?;
+                }
+                Sink::Text(out, format)
+            }
+        };
+        let mut rows = 0;
+        for file in files_of(commit, export) {
+            let reader = self.read_table(file)?;
+            for group in 0..reader.groups() {
+                let mut frame = Frame::new(table);
+                reader.read(group, &mut frame).map_err(unreadable(file))?;
+                let published = frame.column("published_at");
+                let wanted = |row: &usize| {
+                    let at = frame.number(published, *row).map(Timestamp::from_millis);
+                    at.is_some_and(|at| (export.from..export.to).contains(&at))
+                };
+                let chosen: Vec<usize> = (0..frame.rows()).filter(wanted).collect();
+                if chosen.is_empty() {
+                    continue;
+                }
+                rows += count(chosen.len());
+                match &mut sink {
+                    Sink::Parquet(writer) => writer.write(&frame, &chosen).map_err(unwritable)?,
+                    Sink::Text(out, format) => {
+                        write_rows(&frame, &chosen, *format, out).map_err(ArchiveError::Output)?;
+                    }
+                }
+            }
+        }
+        match sink {
+            Sink::Parquet(writer) => writer.finish().map_err(unwritable)?.flush(),
+            Sink::Text(mut out, _) => out.flush(),
+        }
+        .map_err(ArchiveError::Output)?;
+        Ok(rows)
+    }
+}
+
+/// Files that can have such rows.
+fn files_of<'a>(commit: &'a Commit, export: &Export<'_>) -> Vec<&'a TableFile> {
+    let (first, last) = (date_of(export.from), date_of(export.to));
+    let sport = export.sport.map(|sport| format!("/sport={sport}/"));
+    let of_sport = |file: &TableFile| match &sport {
+        Some(sport) if file.table.by_sport() => file.path.contains(sport),
+        Some(_) | None => true,
+    };
+    let mut files: Vec<&TableFile> = commit
+        .files
+        .iter()
+        .filter(|file| file.table == export.table && of_sport(file))
+        .filter(|file| (&*first..=&*last).contains(&file.date()))
+        .collect();
+    files.sort_by_key(|file| (file.date(), file.folder(), file.lineage, file.first_seq));
+    files
+}
+
+fn write_rows(
+    frame: &Frame,
+    rows: &[usize],
+    format: ExportFormat,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut line = String::new();
+    for row in rows {
+        line.clear();
+        let mut before = if format == ExportFormat::Ndjson { "{" } else { "" };
+        for (at, column) in frame.table.columns().iter().enumerate() {
+            line.push_str(before);
+            before = ",";
+            if format == ExportFormat::Ndjson {
+                push(&mut line, format_args!("\"{}\":", column.name));
+                push_json(frame, (at, column.kind), *row, &mut line);
+            } else {
+                push_field(frame, (at, column.kind), *row, &mut line);
+            }
+        }
+        line.push_str(if format == ExportFormat::Ndjson { "}\n" } else { "\r\n" });
+        out.write_all(line.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writing to a text does not fail.
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).unwrap_or_default();
+}
+
+/// A value that is no text; `None`: it is one.
+fn plain(frame: &Frame, (at, kind): (usize, Kind), row: usize) -> Option<String> {
+    let values = frame.values.get(at)?;
+    Some(match values {
+        Values::Numbers(values) => match (values.get(row).copied().flatten(), kind) {
+            (None, _) => String::new(),
+            (Some(number), Kind::Flag) => (number != 0).to_string(),
+            (Some(number), Kind::Unsigned) => number.cast_unsigned().to_string(),
+            (Some(number), Kind::Hundredths) => {
+                let sign = if number < 0 { "-" } else { "" };
+                let (whole, rest) = (number.unsigned_abs() / 100, number.unsigned_abs() % 100);
+                let text = format!("{sign}{whole}.{rest:02}");
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            }
+            (Some(number), _) => number.to_string(),
+        },
+        Values::Doubles(values) => {
+            let value = values.get(row).copied().flatten();
+            value.map_or_else(String::new, |number| number.to_string())
+        }
+        Values::Periods(values) => serde_json::to_string(values.get(row)?).ok()?,
+        Values::Leaders(values) => {
+            let list: Vec<_> = values
+                .get(row)?
+                .iter()
+                .map(|(name, rounds)| serde_json::json!({ "name": name, "rounds": rounds }))
+                .collect();
+            serde_json::to_string(&list).ok()?
+        }
+        Values::Texts(_) => return None,
+    })
+}
+
+/// A text, a time or bytes; `None`: nothing.
+fn text(frame: &Frame, (at, kind): (usize, Kind), row: usize) -> Option<String> {
+    match kind {
+        Kind::Millis => {
+            let at = Timestamp::from_millis(frame.number(Some(at), row)?);
+            Some(at.millis_text().map(char::from).into_iter().collect())
+        }
+        Kind::Bytes => {
+            let bytes = frame.bytes(Some(at), row)?;
+            Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        }
+        Kind::Text
+        | Kind::Number
+        | Kind::Unsigned
+        | Kind::Flag
+        | Kind::Hundredths
+        | Kind::Double
+        | Kind::Periods
+        | Kind::Leaders => frame.text(Some(at), row).map(str::to_owned),
+    }
+}
+
+fn is_text(kind: Kind) -> bool {
+    matches!(kind, Kind::Millis | Kind::Bytes | Kind::Text)
+}
+
+fn push_json(frame: &Frame, column: (usize, Kind), row: usize, out: &mut String) {
+    let value = match is_text(column.1) {
+        true => text(frame, column, row).and_then(|text| serde_json::to_string(&text).ok()),
+        false => plain(frame, column, row).filter(|value| !value.is_empty()),
+    };
+    out.push_str(value.as_deref().unwrap_or("null"));
+}
+
+/// What a spreadsheet would run as a formula is marked as text; what would end the field is quoted.
+fn push_field(frame: &Frame, column: (usize, Kind), row: usize, out: &mut String) {
+    let value = match is_text(column.1) {
+        true => text(frame, column, row).unwrap_or_default(),
+        false => plain(frame, column, row).unwrap_or_default(),
+    };
+    let formula = |first: char| matches!(first, '=' | '+' | '-' | '@') || first.is_control();
+    let guard = if column.1 == Kind::Text && value.starts_with(formula) { "'" } else { "" };
+    if value.contains(['"', ',', '\r', '\n']) {
+        push(out, format_args!("\"{guard}{}\"", value.replace('"', "\"\"")));
+    } else {
+        push(out, format_args!("{guard}{value}"));
+    }
+}

@@ -1,0 +1,30 @@
+//! Whole books, compressed.
+
+use crate::commit::{Blob, Image};
+use crate::error::{ArchiveError, io_at};
+use crate::folder::Archive;
+
+const ZSTD_LEVEL: i32 = 3;
+const COMPRESSED: &str = ".image.zst";
+
+impl Archive {
+    /// Writes a book that no commit names yet.
+    pub(crate) fn put_image(&self, name: &str, book: &[u8]) -> Result<Blob, ArchiveError> {
+        let compressed = zstd::encode_all(book, ZSTD_LEVEL).map_err(io_at(self.root()))?;
+        self.put(name, COMPRESSED, &compressed)
+    }
+
+    /// The bytes of a book.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not what was committed.
+    pub fn image(&self, image: &Image) -> Result<Vec<u8>, ArchiveError> {
+        let path = &image.file.path;
+        let bytes = self.get(path, &image.file.sha256)?;
+        if !path.ends_with(COMPRESSED) {
+            return Ok(bytes.into());
+        }
+        let damaged = |_| ArchiveError::Damaged { path: path.clone(), reason: "it is no book" };
+        zstd::decode_all(&*bytes).map_err(damaged)
+    }
+}

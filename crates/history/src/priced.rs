@@ -1,0 +1,201 @@
+//! Which prices publications show, so that `odds` also says what changed without a bookmaker's word: an event was
+//! removed, became final, was joined with another or renamed.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use domain::{BookmakerId, EventId, Market, RecordId, SportId, Status, Timestamp};
+use market::Book;
+use market::book::{Event, OpenRecord, Record};
+
+use crate::Entry;
+use crate::frame::Frame;
+use crate::rows::{self, OddsHead};
+
+/// What has happened since the last publication.
+#[derive(Debug, Default)]
+pub(crate) struct SinceCut {
+    /// The last change of each record, and the entry of that of each score.
+    pub(crate) records: HashMap<RecordId, LastQuoted>,
+    pub(crate) scores: HashMap<EventId, u64>,
+    /// The last entry that names an event.
+    pub(crate) touched: HashMap<EventId, (u64, Timestamp)>,
+    pub(crate) merged: HashMap<EventId, EventId>,
+    /// Any event may be shown differently.
+    pub(crate) any: bool,
+}
+
+/// The last change of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastQuoted {
+    pub(crate) seq: u64,
+    pub(crate) event: EventId,
+    /// It took the prices back.
+    pub(crate) empty: bool,
+}
+
+/// The prices that the last publication shows.
+#[derive(Debug)]
+pub(crate) struct Priced(HashMap<EventId, PricedEvent>);
+
+#[derive(Debug)]
+struct PricedEvent {
+    sport: SportId,
+    records: HashMap<RecordId, PricedRecord>,
+}
+
+#[derive(Debug)]
+struct PricedRecord {
+    record: Arc<Record>,
+    bookmaker: BookmakerId,
+    market: Market,
+    group: Option<Box<str>>,
+}
+
+impl PricedEvent {
+    /// What is shown of an event; `None`: no price.
+    fn of(event: &Event) -> Option<Self> {
+        let priced = |open: OpenRecord<'_>| {
+            let OpenRecord { id, bookmaker, market, group, record, .. } = open;
+            let (record, group) = (Arc::clone(record), group.map(Into::into));
+            (id, PricedRecord { record, bookmaker, market, group })
+        };
+        let records: HashMap<_, _> = event.open_records().map(priced).collect();
+        (event.is_listed() && !records.is_empty()).then_some(Self { sport: event.sport, records })
+    }
+}
+
+impl Priced {
+    /// Those of a book that was just published.
+    pub(crate) fn of(book: &Book) -> Self {
+        let priced = |event: &Event| Some((event.id, PricedEvent::of(event)?));
+        Self(book.events().filter_map(priced).collect())
+    }
+
+    /// The entries of changes of prices that a publication shows.
+    pub(crate) fn shown_quotes(&self, book: &Book, since: &SinceCut) -> HashSet<u64> {
+        let events: HashSet<EventId> = since.records.values().map(|quoted| quoted.event).collect();
+        let events = events.iter().filter_map(|id| book.event(*id));
+        let open: HashSet<RecordId> =
+            events.flat_map(|event| event.open_records().map(|open| open.id)).collect();
+        let shown = since.records.iter().filter(|(id, quoted)| quoted.empty || open.contains(id));
+        shown.map(|(_, quoted)| quoted.seq).collect()
+    }
+
+    /// Rows for what a publication shows differently from the one before though no change of prices says so.
+    pub(crate) fn note(
+        &mut self,
+        odds: &mut Frame,
+        book: &Book,
+        since: &SinceCut,
+        cut: (&Entry, Timestamp),
+    ) {
+        let ids: BTreeSet<EventId> = match since.any {
+            true => book.events().map(|event| event.id).chain(self.0.keys().copied()).collect(),
+            false => {
+                let quoted = since.records.values().map(|quoted| quoted.event);
+                since.touched.keys().copied().chain(quoted).collect()
+            }
+        };
+        for id in ids {
+            let event = book.event(id).filter(|event| event.is_listed());
+            let now = event.and_then(PricedEvent::of);
+            let before = match now {
+                Some(now) => self.0.insert(id, now),
+                None => self.0.remove(&id),
+            };
+            if let Some(before) = &before {
+                note_gone(odds, book, since, (id, event, before), cut);
+            }
+            if let Some(event) = event {
+                let before = before.as_ref().map(|before| &before.records);
+                note_shown(odds, book, since, (event, before), cut);
+            }
+        }
+    }
+}
+
+/// Which entry a difference is of: the last that names the event or, where that says nothing of it, the publication.
+fn cause(
+    since: &SinceCut,
+    event: EventId,
+    quoted: Option<&LastQuoted>,
+    entry: &Entry,
+) -> (u64, Timestamp) {
+    let touched = since.touched.get(&event).copied();
+    let later = touched.filter(|(seq, _)| quoted.is_none_or(|quoted| quoted.seq < *seq));
+    later.unwrap_or((entry.seq, entry.at))
+}
+
+/// Prices that are not shown any more.
+fn note_gone(
+    odds: &mut Frame,
+    book: &Book,
+    since: &SinceCut,
+    (id, event, before): (EventId, Option<&Event>, &PricedEvent),
+    (entry, published_at): (&Entry, Timestamp),
+) {
+    let open: HashSet<RecordId> = match event {
+        Some(event) => event.open_records().map(|open| open.id).collect(),
+        None => HashSet::new(),
+    };
+    let reason = match event {
+        Some(event) if event.score.status == Status::Final => "final",
+        None if since.merged.contains_key(&id) => "merged",
+        Some(_) | None => "removed",
+    };
+    let catalogue = book.catalogue();
+    for (record, held) in before.records.iter().filter(|(record, _)| !open.contains(record)) {
+        let quoted = since.records.get(record);
+        // A row says already that the bookmaker took them back.
+        if event.is_some() && quoted.is_some_and(|quoted| quoted.empty) {
+            continue;
+        }
+        let (seq, at) = cause(since, id, quoted, entry);
+        let head = OddsHead {
+            seq,
+            at,
+            ts: at,
+            published_at: Some(published_at),
+            sport: Some(&catalogue.sport(before.sport).key),
+            event: id,
+            record: *record,
+            bookmaker: &catalogue.bookmaker(held.bookmaker).key,
+            market: held.market,
+            group: held.group.as_deref(),
+        };
+        rows::push_gone(odds, &head, reason);
+    }
+}
+
+/// Prices that are shown differently without a change of theirs.
+fn note_shown(
+    odds: &mut Frame,
+    book: &Book,
+    since: &SinceCut,
+    (event, before): (&Event, Option<&HashMap<RecordId, PricedRecord>>),
+    (entry, published_at): (&Entry, Timestamp),
+) {
+    let catalogue = book.catalogue();
+    for open in event.open_records() {
+        let held = before.and_then(|before| before.get(&open.id));
+        let same = held.is_some_and(|held| Arc::ptr_eq(&held.record, open.record));
+        if same || since.records.contains_key(&open.id) {
+            continue;
+        }
+        let (seq, at) = cause(since, event.id, None, entry);
+        let head = OddsHead {
+            seq,
+            at,
+            ts: open.ts,
+            published_at: Some(published_at),
+            sport: Some(&catalogue.sport(event.sport).key),
+            event: event.id,
+            record: open.id,
+            bookmaker: &catalogue.bookmaker(open.bookmaker).key,
+            market: open.market,
+            group: open.group,
+        };
+        rows::push_shown(odds, &head, event, open.record);
+    }
+}
