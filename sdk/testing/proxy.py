@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -73,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response_only(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        if status != 304:
+        if status not in (204, 304):
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
@@ -108,7 +109,23 @@ class ProxyHandler(Handler):
         headers = {name: value for name, value in headers.items() if name.lower() not in replaced}
         headers |= self.server.headers
         seen["status"] = status
+        if "repeat" in step or "broken" in step:
+            return self.answer_in_pieces(status, headers, [content] * step.get("repeat", 1), "broken" in step)
         self.answer(status, headers, content)
+
+    def answer_in_pieces(self, status: int, headers: dict[str, str], pieces: list[bytes], broken: bool) -> None:
+        """Closes the connection after the pieces; `broken` promises more of them than there are."""
+        self.close_connection = True
+        self.send_response_only(status)
+        length = sum(map(len, pieces)) + broken
+        for name, value in (headers | {"Content-Length": str(length), "Connection": "close"}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        try:
+            for piece in pieces:
+                self.wfile.write(piece)
+        except OSError:
+            pass  # The client has read enough.
 
     def forward(self, step: dict[str, Any], body: bytes) -> tuple[int, dict[str, str], bytes]:
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}
@@ -125,12 +142,19 @@ class ProxyHandler(Handler):
             upstream.close()
         answered = {name: value for name, value in response.getheaders() if name.lower() not in HOP_BY_HOP}
         if content and response.getheader("Content-Type", "").startswith("application/json"):
-            if self.server.unknown:
-                value = json.loads(content)
-                for name in self.server.unknown:
-                    value = CHANGES[name](value)
-                content = json.dumps(value).encode()
+            content = self.changed(content)
+        elif response.getheader("Content-Type", "").startswith("text/event-stream"):
+            content = re.sub(rb"(?m)^data: (.*)$", lambda line: b"data: " + self.changed(line[1]), content)
         return response.status, answered, content
+
+    def changed(self, content: bytes) -> bytes:
+        """JSON with what the proxy adds to it."""
+        if not self.server.unknown:
+            return content
+        value = json.loads(content)
+        for name in self.server.unknown:
+            value = CHANGES[name](value)
+        return json.dumps(value).encode()
 
     do_GET = do_HEAD = do_POST = pass_on
 

@@ -79,6 +79,8 @@ class Blocking:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
+        if not callable(method):
+            return method
 
         def call(*args: Any, **kwargs: Any) -> Any:
             made = method(*args, **kwargs)

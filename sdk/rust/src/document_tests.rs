@@ -16,19 +16,10 @@ use crate::types::*;
 
 const DOCUMENT: &str = include_str!("../../../openapi.json");
 
-/// Bodies of requests, and changes since a cursor, for which a client has the stream.
-const NOT_READ: [&str; 9] = [
-    "FeedMessage",
-    "FeedEvent",
-    "FeedOdds",
-    "FeedScore",
-    "FeedRemove",
-    "FeedHeartbeat",
-    "OddsDelta",
-    "ScoresDelta",
-    "EventsDelta",
-];
-/// They make a response something else: `since` a difference, `format` a table; `region` is another name of `regions`.
+/// Bodies of requests.
+const NOT_READ: [&str; 6] =
+    ["FeedMessage", "FeedEvent", "FeedOdds", "FeedScore", "FeedRemove", "FeedHeartbeat"];
+/// They make a response something else: `since` another body, `format` a table; `region` is another name of `regions`.
 const NO_METHOD: [&str; 5] = ["since", "format", "region", "group_by", "mode"];
 
 fn document() -> Json {
@@ -52,7 +43,7 @@ fn every_property_has_a_field() {
         Period Event BestLines BestLine BestOutcome FairLines FairLine FairOutcome FairSource Arbitrages Arbitrage
         ArbitrageLeg Values Value Middles Middle MiddleLeg RefusedOffers RefusedLines ServiceStatus RateLimit
         HistoryReach HistoryGap Coverage CoveredBook CoveredMarket Explanation ExplainedBook Cell PushReceipt
-        RejectedLine Removed StreamHello StreamSnapshot StreamDelta StreamFresh StreamSource StreamCut StreamReset
+        RejectedLine Removed OddsDelta ScoresDelta EventsDelta StreamHello StreamSnapshot StreamDelta StreamFresh StreamSource StreamCut StreamReset
         StreamEnd
     };
     // What an error says is read into `Error`.

@@ -25,6 +25,8 @@ pub struct Meta {
     /// Of the tightest quota.
     pub requests_remaining: Option<u64>,
     pub requests_used: Option<u64>,
+    /// Of odds, scores and events: where the response stands, for `since`.
+    pub cursor: Option<String>,
 }
 
 impl Meta {
@@ -40,6 +42,7 @@ impl Meta {
             from_cache,
             requests_remaining: count("x-requests-remaining"),
             requests_used: count("x-requests-used"),
+            cursor: text("x-cursor"),
         }
     }
 }
@@ -74,6 +77,13 @@ impl Reader {
             cache.put(target, entry);
         }
         let meta = Meta::of(&response, is_unchanged);
+        Ok((response, meta))
+    }
+
+    /// The response for a path with its query, past the cache.
+    pub(crate) async fn fetch(&self, target: &str) -> Result<(Arc<Response>, Meta)> {
+        let response = self.ask(target, None).await?;
+        let meta = Meta::of(&response, false);
         Ok((response, meta))
     }
 

@@ -1,5 +1,7 @@
 //! Requests that are made when they are awaited, and lists that are read page by page.
 
+mod delta;
+
 use std::collections::VecDeque;
 use std::fmt::{self, Display};
 use std::future::{IntoFuture, poll_fn};
@@ -38,6 +40,12 @@ pub trait Body: DeserializeOwned + Send {
     /// Completes it with what only the request says.
     #[doc(hidden)]
     fn complete(&mut self, _format: Option<&OddsFormat>) {}
+
+    /// What a response without a body means, where that is an answer.
+    #[doc(hidden)]
+    fn unchanged(_cursor: String, _published_at: String) -> Option<Self> {
+        None
+    }
 }
 
 /// The body of a list, page by page.
@@ -122,6 +130,7 @@ pub struct Request<B> {
     query: String,
     format: Option<OddsFormat>,
     max_items: Option<usize>,
+    is_cached: bool,
     body: PhantomData<fn() -> B>,
 }
 
@@ -139,6 +148,7 @@ impl<B> Clone for Request<B> {
             query: self.query.clone(),
             format: self.format.clone(),
             max_items: self.max_items,
+            is_cached: self.is_cached,
             body: PhantomData,
         }
     }
@@ -152,6 +162,7 @@ impl<B> Request<B> {
             query: String::new(),
             format: None,
             max_items: None,
+            is_cached: true,
             body: PhantomData,
         }
     }
@@ -167,12 +178,17 @@ impl<B> Request<B> {
 
     /// The same request for another body.
     pub(crate) fn with_body<C>(self) -> Request<C> {
-        let Self { reader, path, query, format, max_items, .. } = self;
-        Request { reader, path, query, format, max_items, body: PhantomData }
+        let Self { reader, path, query, format, max_items, is_cached, .. } = self;
+        Request { reader, path, query, format, max_items, is_cached, body: PhantomData }
     }
 
     async fn get(&self, query: &str) -> Result<(Arc<Response>, Meta)> {
-        self.reader.get(&format!("{}{query}", self.path)).await
+        let target = format!("{}{query}", self.path);
+        if self.is_cached {
+            self.reader.get(&target).await
+        } else {
+            self.reader.fetch(&target).await
+        }
     }
 }
 
@@ -187,7 +203,14 @@ impl<B: Body> Request<B> {
     }
 
     fn answer(&self, response: &Response, meta: Meta) -> Result<Answer<B>> {
-        let mut data: B = response.parse()?;
+        let mut data: B = match (response.status, &meta.cursor) {
+            (204, Some(cursor)) => {
+                let published_at = response.header("x-published-at").unwrap_or_default();
+                B::unchanged(cursor.clone(), published_at.to_owned())
+                    .ok_or_else(|| response.unexpected("has no body"))?
+            }
+            _ => response.parse()?,
+        };
         data.complete(self.format.as_ref());
         Ok(Answer { data, meta })
     }

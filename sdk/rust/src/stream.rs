@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Method;
-use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::http::{RETRIED, Request, backoff};
@@ -16,8 +16,8 @@ use crate::macros::parameters;
 use crate::query::add;
 use crate::reader::Reader;
 use crate::types::{
-    Channel, Event, OddsRecord, ResetReason, ScoreRecord, StreamCut, StreamDelta, StreamEnd,
-    StreamFresh, StreamHello, StreamRecord, StreamReset, StreamSnapshot,
+    Channel, EndCode, Event, OddsRecord, ResetReason, ScoreRecord, StreamCut, StreamDelta,
+    StreamEnd, StreamFresh, StreamHello, StreamRecord, StreamReset, StreamSnapshot,
 };
 
 use self::sse::{Block, Connection};
@@ -83,7 +83,8 @@ impl StreamRequest {
     }
 }
 
-/// What a stream adds up to: after each update what the lists of the same selection would give, but for `last_update`.
+/// What a stream adds up to: after each update what the lists of the same selection would give, but for `last_update`;
+/// with `freshness("records")` that, too.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct State {
@@ -111,7 +112,20 @@ impl State {
                     self.remove(&delta.channel, &removed.id);
                 }
             }
-            StreamEvent::Hello(_) | StreamEvent::Fresh(_) | StreamEvent::Other(..) => {}
+            StreamEvent::Fresh(fresh) => {
+                for (last_update, ids) in fresh.touched.iter().flatten() {
+                    self.touch(ids, last_update);
+                }
+            }
+            StreamEvent::Hello(_) | StreamEvent::Other(..) => {}
+        }
+    }
+
+    fn touch(&mut self, ids: &[String], last_update: &str) {
+        for id in ids {
+            if let Some(record) = self.odds.get_mut(id) {
+                last_update.clone_into(&mut record.last_update);
+            }
         }
     }
 
@@ -234,8 +248,13 @@ impl Changes {
         };
         let spread = 0.75 + http.settings.clock.random() / 2.0;
         self.wait = Some(connection.retry.unwrap_or(backoff(self.lost)).mul_f64(spread));
-        self.lost += 1;
+        self.lose(error)
+    }
+
+    /// Counts a connection that ended without a cut; too many of them are an error.
+    fn lose(&mut self, error: Error) -> Result<Option<Update>> {
         self.disconnect();
+        self.lost += 1;
         if self.lost < LOST_MAX {
             return Ok(None);
         }
@@ -255,7 +274,13 @@ impl Changes {
             body: &[],
             retried: &RETRIED,
         };
-        Ok(Connection::new(self.reader.http.open(request).await?))
+        let response = self.reader.http.open(request).await?;
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+            return Ok(Connection::new(response));
+        }
+        let message = "the response is no stream of events: is the URL that of a Linesman server?";
+        Err(Error::new(ErrorCode::UnexpectedResponse, message))
     }
 
     fn disconnect(&mut self) {
@@ -301,25 +326,21 @@ impl Changes {
     }
 
     fn end(&mut self, end: &StreamEnd) -> Result<Option<Update>> {
-        let wait = Duration::from_secs(end.retry_after_s);
+        let told = Duration::from_secs(end.retry_after_s);
         self.disconnect();
-        self.wait = Some(wait);
-        match end.code.as_str() {
-            "done" => {
-                self.ended = true;
-                Ok(None)
-            }
-            "unavailable" | "maintenance" | "slow"
-                if wait <= self.reader.http.settings.max_wait =>
-            {
-                Ok(None)
-            }
-            code => {
-                self.ended = !matches!(code, "unavailable" | "maintenance" | "slow");
-                let retry_after = Some(wait.as_secs_f64());
-                let error = Error::new(ErrorCode::from(code), end.message.clone());
-                Err(error.with_retry_after(retry_after))
-            }
+        // Where the server asks for no wait, it is not asked again and again.
+        self.wait = Some(told.max(backoff(self.lost)));
+        let is_temporary =
+            matches!(end.code, EndCode::Unavailable | EndCode::Maintenance | EndCode::Slow);
+        self.ended = !is_temporary;
+        if end.code == EndCode::Done {
+            return Ok(None);
         }
+        let error = Error::new(ErrorCode::from(end.code.as_str()), end.message.clone())
+            .with_retry_after(Some(told.as_secs_f64()));
+        if is_temporary && told <= self.reader.http.settings.max_wait {
+            return self.lose(error);
+        }
+        Err(error)
     }
 }

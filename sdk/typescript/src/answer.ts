@@ -4,7 +4,7 @@ import * as errors from "./error.js";
 import { LinesmanError } from "./error.js";
 
 /** Larger than the largest page by far; a server that sends more is not Linesman. */
-const BYTES_MAX = 64 * 1024 * 1024;
+const BYTES_MAX = 2 ** 26;
 
 export interface Answer {
   status: number;
@@ -13,7 +13,7 @@ export interface Answer {
   bytes: number;
 }
 
-const TYPES: Readonly<Record<string, typeof LinesmanError>> = {
+const TYPES = new Map<string, typeof LinesmanError>(Object.entries({
   invalid_parameter: errors.InvalidParameter,
   invalid_body: errors.InvalidBody,
   authentication_failed: errors.AuthenticationFailed,
@@ -33,7 +33,7 @@ const TYPES: Readonly<Record<string, typeof LinesmanError>> = {
   internal: errors.Internal,
   maintenance: errors.Maintenance,
   unavailable: errors.Unavailable,
-};
+}));
 
 export async function readAnswer(response: Response): Promise<Answer> {
   const { status, headers } = response;
@@ -67,9 +67,15 @@ export function errorOf(answer: Answer): LinesmanError {
   const retry_after = retryAfter(headers);
   const { code, message, param } = described(answer.text);
   if (!code) return unexpected(answer, "has no error body", retry_after);
-  const Type = Object.hasOwn(TYPES, code) ? TYPES[code] ?? LinesmanError : LinesmanError;
-  const request_id = headers.get("x-request-id");
-  return new Type({ code, message: message ?? code, status, param: param ?? null, request_id, retry_after });
+  const request_id = requestId(headers);
+  return new (typeOf(code))({ code, message: String(message), status, param: param ?? null, request_id, retry_after });
+}
+
+export const requestId = (headers: Headers): string | null => headers.get("x-request-id");
+
+/** The type of the errors with a code. */
+export function typeOf(code: string): typeof LinesmanError {
+  return TYPES.get(code) ?? LinesmanError;
 }
 
 /** An answer that the API does not give. It is not quoted, since nothing is known about its content. */
@@ -77,20 +83,17 @@ export function unexpected(
   { status, headers }: { status: number; headers: Headers }, what: string, retry_after: number | null = null,
 ): LinesmanError {
   const message = `the answer with status ${status} ${what}`;
-  const request_id = headers.get("x-request-id");
+  const request_id = requestId(headers);
   return new LinesmanError({ code: "unexpected_response", message, status, request_id, retry_after });
 }
 
 function described(text: string): { code?: string; message?: string; param?: string } {
-  let body: unknown;
   try {
-    body = JSON.parse(text);
+    const { error } = JSON.parse(text);
+    return typeof error.code === "string" ? error : {};
   } catch {
     return {}; // A proxy's page, reported as `unexpected_response`.
   }
-  const fields = (body as { error?: Record<string, unknown> } | null)?.error;
-  const read = (name: string) => (typeof fields?.[name] === "string" ? { [name]: fields[name] } : {});
-  return { ...read("code"), ...read("message"), ...read("param") };
 }
 
 /** Seconds, or a date as proxies send it, which counts from the answer's own. */
@@ -98,5 +101,5 @@ function retryAfter(headers: Headers): number | null {
   const value = headers.get("retry-after")?.trim() ?? "";
   if (/^\d+$/.test(value)) return Number(value);
   const seconds = (Date.parse(value) - Date.parse(headers.get("date") ?? "")) / 1000;
-  return Number.isNaN(seconds) ? null : Math.max(0, seconds);
+  return isNaN(seconds) ? null : Math.max(0, seconds);
 }

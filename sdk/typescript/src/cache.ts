@@ -1,5 +1,6 @@
-/** Responses by URL. One cache belongs to one client, and so to one key. */
+/** Responses by path and query. One cache belongs to one client, and so to one server and one key. */
 
+import { requestId } from "./answer.js";
 import type { Answer } from "./answer.js";
 import type { Meta } from "./list.js";
 
@@ -14,6 +15,8 @@ export interface CachedResponse {
   received: number;
   /** Until then, no request is needed. */
   expires: number;
+  /** Whether the server allows it. */
+  mayBeKept: boolean;
 }
 
 /** The least recently used response leaves first. */
@@ -49,31 +52,27 @@ export function responseOf(answer: Answer, now: number): CachedResponse {
   const { headers } = answer;
   const number = (name: string) => (headers.has(name) ? Number(headers.get(name)) : null);
   const meta = {
-    request_id: headers.get("x-request-id"),
+    request_id: requestId(headers),
     etag: headers.get("etag"),
     from_cache: false,
     requests_remaining: number("x-requests-remaining"),
     requests_used: number("x-requests-used"),
+    cursor: headers.get("x-cursor"),
   };
-  const maxAge = Number(/\bmax-age=(\d+)/i.exec(cacheControl(answer))?.[1] ?? 0);
-  return { answer, meta, received: now, expires: now + (maxAge - (number("age") ?? 0)) * 1000 };
+  const control = headers.get("cache-control") ?? "";
+  const maxAge = Number(/\bmax-age=(\d+)/i.exec(control)?.[1] ?? 0);
+  const expires = now + (maxAge - (number("age") ?? 0)) * 1000;
+  return { answer, meta, received: now, expires, mayBeKept: !/\bno-store\b/i.test(control) };
 }
 
 /** The same body as `held`, with what a 304 says about it. */
 export function renewed(held: CachedResponse, answer: Answer, now: number): CachedResponse {
   const { meta, ...times } = responseOf(answer, now);
-  return { ...times, answer: held.answer, meta: { ...meta, etag: meta.etag ?? held.meta.etag } };
+  const { etag, cursor } = held.meta;
+  return { ...times, answer: held.answer, meta: { ...meta, etag: meta.etag ?? etag, cursor: meta.cursor ?? cursor } };
 }
 
 export function isFresh({ received, expires }: CachedResponse, now: number): boolean {
   // A clock that was set back makes nothing fresh.
   return received <= now && now < expires;
-}
-
-export function mayCache(answer: Answer): boolean {
-  return !/\bno-store\b/i.test(cacheControl(answer));
-}
-
-function cacheControl({ headers }: Answer): string {
-  return headers.get("cache-control") ?? "";
 }

@@ -2,13 +2,12 @@
 
 import { parse, unexpected } from "./answer.js";
 import type { Answer } from "./answer.js";
-import { ResponseCache, isFresh, mayCache, renewed, responseOf } from "./cache.js";
-import { ConnectionFailed } from "./error.js";
-import type { LinesmanError } from "./error.js";
-import { Http, environment } from "./http.js";
+import { ResponseCache, isFresh, renewed, responseOf } from "./cache.js";
+import { Http, environment, isTemporaryRead } from "./http.js";
 import type { CallOptions, HttpOptions } from "./http.js";
 import { List } from "./list.js";
-import type { Result } from "./list.js";
+import type { Delta, RecordList, Result } from "./list.js";
+import { Changes } from "./stream.js";
 import type * as api from "./types.js";
 
 /** The query parameters of an operation by the API's names; lists as arrays or with commas. */
@@ -43,22 +42,22 @@ export class Linesman {
     this.#cache = options.cache === false ? undefined : new ResponseCache();
   }
 
-  sports(parameters: Query<api.ListSportsParams> = {}, options?: CallOptions): List<api.Sport, api.SportList> {
+  sports(parameters?: Query<api.ListSportsParams>, options?: CallOptions): List<api.Sport, api.SportList> {
     return this.#list("/v1/sports", "sports", parameters, options);
   }
 
-  books(parameters: Query<api.ListBooksParams> = {}, options?: CallOptions): List<api.Bookmaker, api.Bookmaker[]> {
+  books(parameters?: Query<api.ListBooksParams>, options?: CallOptions): List<api.Bookmaker, api.Bookmaker[]> {
     return this.#list("/v1/books", "", parameters, options);
   }
 
   /** How far back `as_of` finds publications. */
   history(options?: CallOptions): Promise<Result<api.HistoryReach>> {
-    return this.#one("/v1/history", {}, options);
+    return this.#one("/v1/history", undefined, options);
   }
 
   /** The state of the service and the limits of the key; never cached. */
   status(options?: CallOptions): Promise<Result<api.ServiceStatus>> {
-    return this.#one(STATUS, {}, options);
+    return this.#one(STATUS, undefined, options);
   }
 
   odds(
@@ -66,77 +65,84 @@ export class Linesman {
   ): List<api.Bout, api.GroupedBouts>;
   odds(
     sport: string, parameters?: ListQuery<api.GetOddsParams> & { group_by?: undefined }, options?: CallOptions,
-  ): List<api.OddsRecord, api.OddsRecord[]>;
-  odds(sport: string, parameters: Values = {}, options?: CallOptions): unknown {
-    return this.#list(`/v1/sports/${part(sport)}/odds`, "bouts", parameters, options);
+  ): RecordList<api.OddsRecord, api.OddsRecord[]>;
+  odds(sport: string, parameters?: Values, options?: CallOptions): unknown {
+    return this.#list(of(sport, "odds"), "bouts", parameters, options);
   }
 
   scores(
-    sport: string, parameters: ListQuery<api.GetScoresParams> = {}, options?: CallOptions,
-  ): List<api.ScoreRecord, api.ScoreRecord[]> {
-    return this.#list(`/v1/sports/${part(sport)}/scores`, "", parameters, options);
+    sport: string, parameters?: ListQuery<api.GetScoresParams>, options?: CallOptions,
+  ): RecordList<api.ScoreRecord, api.ScoreRecord[]> {
+    return this.#list(of(sport, "scores"), "", parameters, options);
   }
 
   events(
-    sport: string, parameters: ListQuery<api.ListEventsParams> = {}, options?: CallOptions,
-  ): List<api.Event, api.Event[]> {
-    return this.#list(`/v1/sports/${part(sport)}/events`, "", parameters, options);
+    sport: string, parameters?: ListQuery<api.ListEventsParams>, options?: CallOptions,
+  ): RecordList<api.Event, api.Event[]> {
+    return this.#list(of(sport, "events"), "", parameters, options);
   }
 
   event(
-    sport: string, event_id: string, parameters: Query<api.GetEventParams> = {}, options?: CallOptions,
+    sport: string, event_id: string, parameters?: Query<api.GetEventParams>, options?: CallOptions,
   ): Promise<Result<api.Event>> {
-    return this.#one(`/v1/sports/${part(sport)}/events/${part(event_id)}`, parameters, options);
+    return this.#one(of(sport, "events", event_id), parameters, options);
   }
 
   /** The best price of every outcome, line by line. */
   best(
-    sport: string, parameters: ListQuery<api.GetBestParams> = {}, options?: CallOptions,
+    sport: string, parameters?: ListQuery<api.GetBestParams>, options?: CallOptions,
   ): List<api.BestLine, api.BestLines> {
-    return this.#list(`/v1/sports/${part(sport)}/best`, "lines", parameters, options);
+    return this.#list(of(sport, "best"), "lines", parameters, options);
   }
 
   /** Prices without the bookmakers' margins, line by line. */
   fair(
-    sport: string, parameters: ListQuery<api.GetFairParams> = {}, options?: CallOptions,
+    sport: string, parameters?: ListQuery<api.GetFairParams>, options?: CallOptions,
   ): List<api.FairLine, api.FairLines> {
-    return this.#list(`/v1/sports/${part(sport)}/fair`, "lines", parameters, options);
+    return this.#list(of(sport, "fair"), "lines", parameters, options);
   }
 
   arbitrage(
-    sport: string, parameters: ListQuery<api.ListArbitragesParams> = {}, options?: CallOptions,
+    sport: string, parameters?: ListQuery<api.ListArbitragesParams>, options?: CallOptions,
   ): List<api.Arbitrage, api.Arbitrages> {
-    return this.#list(`/v1/sports/${part(sport)}/arbitrage`, "arbitrages", parameters, options);
+    return this.#list(of(sport, "arbitrage"), "arbitrages", parameters, options);
   }
 
   /** Prices above the fair ones. */
   ev(
-    sport: string, parameters: ListQuery<api.ListEvParams> = {}, options?: CallOptions,
+    sport: string, parameters?: ListQuery<api.ListEvParams>, options?: CallOptions,
   ): List<api.Value, api.Values> {
-    return this.#list(`/v1/sports/${part(sport)}/ev`, "values", parameters, options);
+    return this.#list(of(sport, "ev"), "values", parameters, options);
   }
 
   middles(
-    sport: string, parameters: ListQuery<api.ListMiddlesParams> = {}, options?: CallOptions,
+    sport: string, parameters?: ListQuery<api.ListMiddlesParams>, options?: CallOptions,
   ): List<api.Middle, api.Middles> {
-    return this.#list(`/v1/sports/${part(sport)}/middles`, "middles", parameters, options);
+    return this.#list(of(sport, "middles"), "middles", parameters, options);
   }
 
   /** How many prices of a sport are there, and why the others are not. */
   coverage(
-    sport: string, parameters: Query<api.GetCoverageParams> = {}, options?: CallOptions,
+    sport: string, parameters?: Query<api.GetCoverageParams>, options?: CallOptions,
   ): Promise<Result<api.Coverage>> {
-    return this.#one(`/v1/sports/${part(sport)}/coverage`, parameters, options);
+    return this.#one(of(sport, "coverage"), parameters, options);
   }
 
   /** Why each price of an event is there or missing. */
   explain(
-    sport: string, event_id: string, parameters: Query<api.ExplainEventParams> = {}, options?: CallOptions,
+    sport: string, event_id: string, parameters?: Query<api.ExplainEventParams>, options?: CallOptions,
   ): Promise<Result<api.Explanation>> {
-    return this.#one(`/v1/sports/${part(sport)}/events/${part(event_id)}/explain`, parameters, options);
+    return this.#one(of(sport, "events", event_id, "explain"), parameters, options);
   }
 
-  #list<Item, Body>(path: string, field: string, parameters: Values, options?: CallOptions): List<Item, Body> {
+  /** Changes as they are published, and the state they add up to. It connects when it is read. */
+  stream(parameters: Query<api.GetStreamParams> = {}, options: CallOptions = {}): Changes {
+    return new Changes(this.#http, `/v1/stream${queryOf(parameters)}`, parameters.heartbeat, options);
+  }
+
+  #list<Item, Body>(
+    path: string, field: string, parameters: Values = {}, options?: CallOptions,
+  ): RecordList<Item, Body> {
     const { max_items = Infinity, ...filters } = parameters;
     const fetch = async (query: string) => {
       const { answer, data, meta } = await this.#get<Body>(path, query, options);
@@ -144,38 +150,45 @@ export class Linesman {
       if (!Array.isArray(items)) throw unexpected(answer, "is not a list");
       return { items: items as Item[], data, meta, next: nextQuery(answer, query) };
     };
-    return new List(fetch, queryOf(filters), Number(max_items));
+    // The size of a page is no part of the selection.
+    const since = (cursor: string) =>
+      this.#since<Item>(path + queryOf({ ...filters, limit: null, since: cursor }), options);
+    return Object.assign(new List(fetch, queryOf(filters), Number(max_items)), { since });
   }
 
-  async #one<Body>(path: string, parameters: Values, options?: CallOptions): Promise<Result<Body>> {
+  /** What changed since a cursor is asked for once, so it is not cached. 204 says that nothing did. */
+  async #since<Item>(target: string, options: CallOptions = {}): Promise<Delta<Item>> {
+    const answer = await this.#http.send(target, {}, isTemporaryRead, options);
+    const { meta } = responseOf(answer, 0);
+    const nothing = { cursor: meta.cursor, upserts: [], removed: [] };
+    const { cursor, upserts, removed } = answer.status === 204 ? nothing : parse<Delta<Item>>(answer) ?? {};
+    if (cursor && [upserts, removed].every(Array.isArray)) return { cursor, upserts, removed, meta };
+    throw unexpected(answer, "does not say what changed");
+  }
+
+  async #one<Body>(path: string, parameters: Values = {}, options?: CallOptions): Promise<Result<Body>> {
     const { data, meta } = await this.#get<Body>(path, queryOf(parameters), options);
     return { data, meta };
   }
 
   async #get<Body>(path: string, query: string, options: CallOptions = {}): Promise<Result<Body> & { answer: Answer }> {
-    const url = this.#http.url(path + query);
+    const target = path + query;
     const { clock } = this.#http;
     const cache = path === STATUS ? undefined : this.#cache;
-    const held = cache?.get(url);
+    const held = cache?.get(target);
     if (held && isFresh(held, clock.now())) {
       return { answer: held.answer, data: parse(held.answer), meta: { ...held.meta, from_cache: true } };
     }
     const etag = held?.meta.etag;
     const init = etag ? { headers: { "If-None-Match": etag } } : {};
-    const answer = await this.#http.send(url, init, isTemporary, options);
-    if (answer.status === 304 && !held) throw unexpected(answer, "answers a request without If-None-Match");
+    const answer = await this.#http.send(target, init, isTemporaryRead, options);
+    if (answer.status === 304 && !held) throw unexpected(answer, "answers no If-None-Match");
     const is304 = answer.status === 304 && held !== undefined;
     const response = is304 ? renewed(held, answer, clock.now()) : responseOf(answer, clock.now());
     const data = parse<Body>(response.answer);
-    if (mayCache(answer)) cache?.put(url, response);
+    if (response.mayBeKept) cache?.put(target, response);
     return { answer: response.answer, data, meta: { ...response.meta, from_cache: is304 } };
   }
-}
-
-function isTemporary(error: LinesmanError): boolean {
-  // A used-up quota is not there again within a wait, whatever status a proxy makes of it.
-  if (error.status === 429 || error.code === "quota_exceeded") return error.code === "rate_limited";
-  return error instanceof ConnectionFailed || [500, 502, 503, 504].includes(error.status ?? 0);
 }
 
 /** The query of the next page. Only the query: the key goes to no other address, whatever `Link` says. */
@@ -187,8 +200,9 @@ function nextQuery(answer: Answer, query: string): string | null {
   return next;
 }
 
-function part(text: string): string {
-  return encodeURIComponent(text);
+/** A path below a sport. */
+function of(...parts: string[]): string {
+  return ["/v1/sports", ...parts.map(encodeURIComponent)].join("/");
 }
 
 function queryOf(parameters: Values): string {

@@ -17,22 +17,18 @@ export interface ErrorFields {
 
 /** What every method of this package throws. A code that this version does not know has this type. */
 export class LinesmanError extends Error {
-  readonly code: string;
-  readonly status: number | null;
-  readonly param: string | null;
-  readonly request_id: string | null;
-  readonly retry_after: number | null;
+  declare readonly code: string;
+  declare readonly status: number | null;
+  declare readonly param: string | null;
+  declare readonly request_id: string | null;
+  declare readonly retry_after: number | null;
   /** Of a push: what the server had confirmed before this error. */
   receipt: PushReceipt | null = null;
 
-  constructor(fields: ErrorFields) {
-    super(fields.message, fields.cause === undefined ? undefined : { cause: fields.cause });
+  constructor({ message, cause, ...fields }: ErrorFields) {
+    super(message, cause === undefined ? undefined : { cause });
     this.name = new.target.name;
-    this.code = fields.code;
-    this.status = fields.status ?? null;
-    this.param = fields.param ?? null;
-    this.request_id = fields.request_id ?? null;
-    this.retry_after = fields.retry_after ?? null;
+    Object.assign(this, { status: null, param: null, request_id: null, retry_after: null }, fields);
   }
 }
 

@@ -7,7 +7,7 @@ import type { CallOptions, HttpOptions } from "./http.js";
 import type { FeedMessage, PushReceipt } from "./types.js";
 
 const LINES_MAX = 5_000;
-const BYTES_MAX = 4 * 1024 * 1024;
+const BYTES_MAX = 2 ** 22;
 /** As many as one receipt of the API lists. */
 const REJECTED_MAX = 1_000;
 
@@ -26,7 +26,7 @@ export class Feed {
   async push(
     messages: Iterable<FeedMessage> | AsyncIterable<FeedMessage>, options: CallOptions = {},
   ): Promise<PushReceipt> {
-    const total: PushReceipt = { accepted: 0, unchanged: 0, superseded: 0, rejected_total: 0, rejected: [] };
+    const total = receiptOf([]);
     const encoder = new TextEncoder();
     let [body, bytes, sent]: [BlobPart[], number, number] = [[], 0, 0];
     const flush = async () => {
@@ -38,8 +38,7 @@ export class Feed {
       if (body.length === LINES_MAX || bytes + line.length > BYTES_MAX) await flush();
       if (line.length > BYTES_MAX) {
         const text = `the message has ${line.length} bytes, at most ${BYTES_MAX} can be sent`;
-        const rejected = [{ line: 1, code: "too_large", message: text }];
-        add(total, { accepted: 0, unchanged: 0, superseded: 0, rejected_total: 1, rejected }, sent);
+        add(total, receiptOf([{ line: 1, code: "too_large", message: text }]), sent);
         sent += 1;
       } else {
         body.push(line);
@@ -55,10 +54,9 @@ export class Feed {
     const body = await new Response(packed).arrayBuffer();
     const headers = { "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip" };
     try {
-      const url = this.#http.url("/ingest/v1/messages");
       // Sending again what was stored in part is safe.
       const isTemporary = (error: LinesmanError) => error.status === 503;
-      const answer = await this.#http.send(url, { method: "POST", headers, body }, isTemporary, options);
+      const answer = await this.#http.send("/ingest/v1/messages", { method: "POST", headers, body }, isTemporary, options);
       const receipt = parse<PushReceipt>(answer);
       if (!Array.isArray(receipt?.rejected)) throw unexpected(answer, "is not a receipt");
       return receipt;
@@ -69,11 +67,12 @@ export class Feed {
   }
 }
 
+function receiptOf(rejected: PushReceipt["rejected"]): PushReceipt {
+  return { accepted: 0, unchanged: 0, superseded: 0, rejected_total: rejected.length, rejected };
+}
+
 function add(total: PushReceipt, receipt: PushReceipt, offset: number): void {
-  total.accepted += receipt.accepted;
-  total.unchanged += receipt.unchanged;
-  total.superseded += receipt.superseded;
-  total.rejected_total += receipt.rejected_total;
+  for (const name of ["accepted", "unchanged", "superseded", "rejected_total"] as const) total[name] += receipt[name];
   const listed = receipt.rejected.slice(0, REJECTED_MAX - total.rejected.length);
   total.rejected.push(...listed.map((rejected) => ({ ...rejected, line: rejected.line + offset })));
 }

@@ -38,6 +38,14 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** A success whose body is read piece by piece. */
+export interface Opened {
+  type: string | null;
+  /** The next piece, or null at the end; a silence of so many seconds, and a timeout more, is a lost connection. */
+  read(silence: number): Promise<Uint8Array | null>;
+  close(): void;
+}
+
 export class Http {
   readonly #base: string;
   readonly #headers: Record<string, string>;
@@ -72,44 +80,85 @@ export class Http {
     return this.#base + path;
   }
 
+  /** The longest wait before a retry, in seconds. */
+  get maxWait(): number {
+    return this.#options.maxWait ?? 60;
+  }
+
   /** Sends a request until it succeeds, fails with an error that `isTemporary` denies or has failed too often. */
-  async send(
-    url: string, init: RequestInit, isTemporary: (error: LinesmanError) => boolean, { signal }: CallOptions,
+  send(
+    path: string, init: RequestInit, isTemporary: (error: LinesmanError) => boolean, { signal }: CallOptions,
   ): Promise<Answer> {
-    const { maxRetries = 2, maxWait = 60 } = this.#options;
+    return this.#retry(isTemporary, signal, async () => {
+      const limit = AbortSignal.timeout(this.#timeout * 1000);
+      const answer = await readAnswer(await this.#fetch(path, init, signal, limit));
+      if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) return answer;
+      throw errorOf(answer);
+    });
+  }
+
+  /** Opens an answer that is read piece by piece, with the retries of a read. */
+  open(path: string, headers: Record<string, string>, { signal }: CallOptions): Promise<Opened> {
+    return this.#retry(isTemporaryRead, signal, () => {
+      const controller = new AbortController();
+      /** Ends the connection where `call` takes longer than these seconds. */
+      const within = async <Value>(seconds: number, call: () => Promise<Value>) => {
+        const late = new Error("timeout");
+        const timer = setTimeout(() => controller.abort(late), (seconds + this.#timeout) * 1000);
+        return this.#caught(signal, call).finally(() => clearTimeout(timer));
+      };
+      return within(0, async () => {
+        const init: RequestInit = { headers, cache: "no-store" };
+        const response = await this.#fetch(path, init, signal, controller.signal);
+        if (!response.ok) throw errorOf(await readAnswer(response));
+        const reader = response.body?.getReader();
+        const read = async () => (await reader?.read())?.value ?? null;
+        const type = response.headers.get("content-type");
+        return { type, read: (silence: number) => within(silence, read), close: () => controller.abort() };
+      });
+    });
+  }
+
+  get #timeout(): number {
+    return this.#options.timeout ?? 30;
+  }
+
+  async #retry<Value>(
+    isTemporary: (error: LinesmanError) => boolean, signal: AbortSignal | undefined, attempt: () => Promise<Value>,
+  ): Promise<Value> {
     for (let retries = 0; ; retries += 1) {
       try {
-        return await this.#attempt(url, init, signal);
+        return await this.#caught(signal, attempt);
       } catch (error) {
-        if (!(error instanceof LinesmanError && isTemporary(error)) || retries >= maxRetries) throw error;
+        const isLast = retries >= (this.#options.maxRetries ?? 2);
+        if (!(error instanceof LinesmanError && isTemporary(error)) || isLast) throw error;
         const { least, wait } = pause(retries, error.retry_after, this.clock.random());
-        if (least > maxWait) throw error;
+        if (least > this.maxWait) throw error;
         await this.clock.sleep(wait * 1000, signal);
       }
     }
   }
 
-  async #attempt(url: string, init: RequestInit, signal: AbortSignal | undefined): Promise<Answer> {
-    const { timeout = 30, fetch = (input, rest) => globalThis.fetch(input, rest) } = this.#options;
-    const limit = AbortSignal.timeout(timeout * 1000);
-    let answer: Answer;
+  #fetch(path: string, init: RequestInit, signal: AbortSignal | undefined, limit: AbortSignal): Promise<Response> {
+    const { fetch = (input, rest) => globalThis.fetch(input, rest) } = this.#options;
+    return fetch(this.url(path), {
+      ...init,
+      headers: { ...this.#headers, ...init.headers },
+      // Otherwise `fetch` sends the key to whatever host a redirect names.
+      redirect: "manual",
+      signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    });
+  }
+
+  /** What `fetch` and bodies fail with, as errors of this package; the caller's own signal ends with its reason. */
+  async #caught<Value>(signal: AbortSignal | undefined, call: () => Promise<Value>): Promise<Value> {
     try {
-      const response = await fetch(url, {
-        ...init,
-        headers: { ...this.#headers, ...init.headers },
-        // Otherwise `fetch` sends the key to whatever host a redirect names.
-        redirect: "manual",
-        signal: signal ? AbortSignal.any([signal, limit]) : limit,
-      });
-      answer = await readAnswer(response);
+      return await call();
     } catch (error) {
       if (error instanceof LinesmanError) throw error;
       signal?.throwIfAborted();
       throw new ConnectionFailed(`no answer from ${this.#base}: ${reason(error)}`, error);
     }
-    const { status } = answer;
-    if ((status >= 200 && status < 300) || status === 304) return answer;
-    throw errorOf(answer);
   }
 }
 
@@ -120,8 +169,8 @@ export function environment(name: string): string | undefined {
 }
 
 const systemClock: Clock = {
-  now: () => Date.now(),
-  random: () => Math.random(),
+  now: Date.now,
+  random: Math.random,
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       const abort = () => {
@@ -138,25 +187,34 @@ const systemClock: Clock = {
 };
 
 function baseOf(text: string): string {
-  let url: URL;
   try {
     // In a page, an address may be relative to it.
-    url = new URL(text, (globalThis as { location?: { href: string } }).location?.href);
+    const url = new URL(text, (globalThis as { location?: { href: string } }).location?.href);
+    const rest = url.search + url.hash + url.username + url.password;
+    if (/^https?:$/.test(url.protocol) && !rest) return url.href.replace(/\/+$/, "");
   } catch {
-    throw new InvalidConfiguration("the url is not an http or https address");
+    // Not an address at all.
   }
-  if (!/^https?:$/.test(url.protocol) || url.search || url.hash) {
-    throw new InvalidConfiguration("the url must be an http or https address without query and fragment");
-  }
-  if (url.username || url.password) throw new InvalidConfiguration("the url must not contain a user and password");
-  return url.href.replace(/\/+$/, "");
+  throw new InvalidConfiguration("the url must be an http or https address without user, password, query and fragment");
+}
+
+/** Whether a read that failed so may be repeated. */
+export function isTemporaryRead(error: LinesmanError): boolean {
+  // A used-up quota is not there again within a wait, whatever status a proxy makes of it.
+  if (error.status === 429 || error.code === "quota_exceeded") return error.code === "rate_limited";
+  return error instanceof ConnectionFailed || [500, 502, 503, 504].includes(error.status ?? 0);
+}
+
+/** The wait before a retry in seconds, without chance. */
+export function backoff(retries: number): number {
+  return Math.min(0.5 * 2 ** retries, BACKOFF_MAX_S);
 }
 
 /** The least wait in seconds, and one with chance added, so that clients do not come back all at once. */
 function pause(retries: number, retryAfter: number | null, random: number): { least: number; wait: number } {
   if (retryAfter !== null) return { least: retryAfter, wait: retryAfter * (1 + random / 10) };
-  const backoff = Math.min(0.5 * 2 ** retries, BACKOFF_MAX_S);
-  return { least: backoff, wait: backoff * (0.75 + random / 2) };
+  const least = backoff(retries);
+  return { least, wait: least * (0.75 + random / 2) };
 }
 
 /** The text of an error and of its cause: Node's own text is only "fetch failed". */

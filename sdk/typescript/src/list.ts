@@ -1,5 +1,7 @@
 /** Results and lists that fetch their pages when they are needed. */
 
+import type { Removed } from "./types.js";
+
 /** What a response says about itself. */
 export interface Meta {
   request_id: string | null;
@@ -9,6 +11,8 @@ export interface Meta {
   /** Requests left and used, of the smallest quota of the key. */
   requests_remaining: number | null;
   requests_used: number | null;
+  /** Of odds, scores and events: where the response stands, for `since`. */
+  cursor: string | null;
 }
 
 export interface Result<Body> {
@@ -21,17 +25,28 @@ export interface Page<Item, Body> extends Result<Body> {
   items: Item[];
 }
 
+/** What changed in a list since a cursor. Put `upserts` by their ids and delete what `removed` names. */
+export interface Delta<Item> {
+  /** Where this answer stands: the next `since`. */
+  cursor: string;
+  /** New and changed records. */
+  upserts: Item[];
+  /** Records that the selection no longer has. */
+  removed: Removed[];
+  meta: Meta;
+}
+
+/** Fetches the page of a query; `next` is the query of the page after it. */
+export type FetchPage<Item, Body> = (query: string) => Promise<Page<Item, Body> & { next: string | null }>;
+
 /** All items of an operation, over all pages. Each iteration starts again at the first page. */
 export class List<Item, Body> implements AsyncIterable<Item> {
-  readonly #fetch: (query: string) => Promise<Page<Item, Body> & { next: string | null }>;
+  readonly #fetch: FetchPage<Item, Body>;
   readonly #query: string;
   readonly #max: number;
 
   /** @internal */
-  constructor(
-    /** Fetches the page of a query; `next` is the query of the page after it. */
-    fetch: (query: string) => Promise<Page<Item, Body> & { next: string | null }>, query: string, max: number,
-  ) {
+  constructor(fetch: FetchPage<Item, Body>, query: string, max: number) {
     if (!(max >= 0)) throw new RangeError("max_items must be a number, at least 0");
     [this.#fetch, this.#query, this.#max] = [fetch, query, max];
   }
@@ -62,4 +77,13 @@ export class List<Item, Body> implements AsyncIterable<Item> {
     for await (const item of this) items.push(item);
     return items;
   }
+}
+
+/** A list whose changes can be asked for: of odds, scores or events. */
+export interface RecordList<Item, Body> extends List<Item, Body> {
+  /**
+   * What changed since `meta.cursor` of a page, or since `cursor` of the delta before: one request, and none of the
+   * quota where nothing did. `CursorExpired`: read the list again.
+   */
+  since(cursor: string): Promise<Delta<Item>>;
 }

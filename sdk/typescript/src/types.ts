@@ -2129,6 +2129,8 @@ export interface components {
             status?: ("scheduled" | "live" | "final") | string;
             /** @description When changes are sent: with each publication. */
             mode?: "publication" | string;
+            /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+            since?: string;
             /**
              * Format: date-time
              * @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier.

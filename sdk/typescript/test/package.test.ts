@@ -37,14 +37,20 @@ test("it runs with the web's interfaces alone, as in Deno, Workers and browsers"
     bundle: true, format: "iife", globalName: "linesman", platform: "neutral", write: false,
   });
   const web = {
-    AbortSignal, Blob, CompressionStream, Headers, Response, TextDecoder, TextEncoder, URL, URLSearchParams,
-    clearTimeout, fetch, setTimeout,
+    AbortController, AbortSignal, Blob, CompressionStream, Headers, Response, TextDecoder, TextEncoder, URL,
+    URLSearchParams, clearTimeout, fetch, setTimeout,
   };
   const settings = { url: setting("LINESMAN_URL"), key: setting("LINESMAN_KEY") };
   const context = createContext({ ...web, settings, token: setting("LINESMAN_TEST_FEED_TOKEN") });
   runInContext(outputFiles[0]?.text ?? "", context);
   const read = "new linesman.Linesman(settings).events('mma', { limit: 2, max_items: 3 }).toArray()";
   assert.equal((await runInContext(read, context)).length, 3);
+  const follow = "new linesman.Linesman(settings).stream({ sports: 'mma', bookmaker: 'fanduel' })";
+  const changes = runInContext(follow, context);
+  for await (const { cut } of changes) {
+    assert.equal(cut.cursor, changes.cursor);
+    break;
+  }
   const push = "new linesman.Feed(settings.url, token).push([{ type: 'heartbeat', bookmaker: 'fanduel' }])";
   assert.equal((await runInContext(push, context)).rejected_total, 0);
 });

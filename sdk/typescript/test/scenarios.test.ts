@@ -10,6 +10,7 @@ import { Feed, Linesman, LinesmanError } from "linesman-client";
 import type { FeedMessage } from "linesman-client";
 
 import { runExamples } from "./examples.js";
+import { changes } from "./changes.js";
 import { FakeClock, closedAddress, failure, json, proxied, readJson, scripted, setting } from "./support.js";
 
 const openapi = await readJson("../../openapi.json");
@@ -85,15 +86,13 @@ const scenarios: Record<string, () => Promise<void>> = {
     });
     for (const name of Object.getOwnPropertyNames(Linesman.prototype)) {
       if (name === "constructor") continue;
-      const takesSport = !["sports", "books", "status", "history"].includes(name);
+      const takesSport = !["sports", "books", "status", "history", "stream"].includes(name);
       const args = takesSport ? ["mma", ...(["event", "explain"].includes(name) ? [event.id] : [])] : [];
       const result = (watching as any)[name](...args);
-      await (result instanceof linesman.List ? result.toArray() : result);
+      if (result instanceof linesman.Changes) for await (const _ of result) break;
+      else await (result instanceof linesman.List ? result.toArray() : result);
     }
-    // The stream is read with a client of Server-Sent Events (docs/guides/streaming.md).
-    const operations = Object.entries<object>(openapi.paths).filter(
-      ([path]) => path.startsWith("/v1") && path !== "/v1/stream",
-    );
+    const operations = Object.entries<object>(openapi.paths).filter(([path]) => path.startsWith("/v1"));
     assert(operations.every(([, methods]) => "get" in methods));
     assert.deepEqual([...paths].sort(), operations.map(([path]) => path).sort());
   },
@@ -333,8 +332,11 @@ const scenarios: Record<string, () => Promise<void>> = {
     assert.match(meta.request_id ?? "", /^req_/);
     assert.match(meta.etag ?? "", /^".+"$/);
     assert.equal(meta.from_cache, false);
+    assert.equal(meta.cursor, null);
     assert((meta.requests_remaining ?? 0) > 0 && (meta.requests_used ?? 0) > 0);
   },
+
+  ...changes,
 
   async push_counts_lines_of_whole_input() {
     const { url, seen } = await proxied({});

@@ -49,8 +49,18 @@ export interface Seen {
   status: number | null;
 }
 
+export interface Step {
+  fault?: string;
+  status?: number;
+  headers?: Record<string, string>;
+  body?: string;
+  repeat?: number;
+  broken?: true;
+  drop?: true;
+}
+
 export interface ProxyOptions {
-  script?: { fault?: string; status?: number; headers?: Record<string, string>; body?: string; drop?: true }[];
+  script?: Step[];
   unknown?: ("fields" | "values" | "codes")[];
   headers?: Record<string, string>;
 }

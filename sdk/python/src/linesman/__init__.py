@@ -28,18 +28,24 @@ from ._error import (
 )
 from ._feed import AsyncFeed, Feed
 from ._http import AsyncClock, Clock
-from ._result import AsyncList, List, Meta, Page, Result
+from ._result import AsyncList, AsyncRecordList, Delta, List, Meta, Page, RecordList, Result
+from ._state import State, StreamEvent, Update
+from ._stream import AsyncChanges, Changes
 from ._version import __version__
 
 __all__ = [
+    "AsyncChanges",
     "AsyncClock",
     "AsyncFeed",
     "AsyncLinesman",
     "AsyncList",
+    "AsyncRecordList",
     "AuthenticationFailed",
+    "Changes",
     "Clock",
     "ConnectionFailed",
     "CursorExpired",
+    "Delta",
     "EventNotFound",
     "Feed",
     "FeedPaused",
@@ -59,12 +65,16 @@ __all__ = [
     "Page",
     "QuotaExceeded",
     "RateLimited",
+    "RecordList",
     "RequestTooLarge",
     "Result",
     "SportNotFound",
+    "State",
+    "StreamEvent",
     "TooManyStreams",
-    "UpgradeRequired",
     "Unavailable",
+    "Update",
+    "UpgradeRequired",
     "__version__",
     "types",
 ]

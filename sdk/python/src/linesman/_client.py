@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, Literal, TypedDict, Unpack, overload
-from urllib.parse import quote, urlencode
 
 from . import types as api
-from ._cache import Cache, Entry, entry_of
-from ._http import (
-    RETRIED,
-    AsyncClock,
-    AsyncClosing,
-    AsyncTransport,
-    Clock,
-    Closing,
-    Request,
-    Response,
-    Secret,
-    Settings,
-    Steps,
-    Transport,
-    exchange,
-)
-from ._result import AsyncList, List, Meta, Page, Query, Result
-
-URL = "http://127.0.0.1:8080"
-STATUS = "/v1/status"
-# More would be no count, and Python refuses to read thousands of digits.
-DIGITS_MAX = 18
+from ._http import AsyncClock, AsyncClosing, AsyncTransport, Clock, Closing, Response, Transport
+from ._reader import STATUS, page_of, path_of, query_of, reader_of
+from ._result import AsyncList, AsyncRecordList, Delta, List, Meta, Page, Query, RecordList, Result
+from ._stream import HEARTBEAT_S, AsyncChanges, Changes
 
 
 class OddsFilter(TypedDict, total=False):
@@ -45,98 +23,6 @@ class OddsFilter(TypedDict, total=False):
     as_of: str
     limit: int
     cursor: str
-
-
-def query_of(params: Mapping[str, object]) -> str:
-    """The query for parameters: lists joined by commas, without those that are None."""
-    given = {name: _text(value) for name, value in params.items() if value is not None}
-    return "?" + urlencode(given, quote_via=quote, safe=",") if given else ""
-
-
-def _text(value: object) -> str:
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(str(item) for item in value)
-    if isinstance(value, float):
-        # Python writes small numbers as 1e-05.
-        return format(Decimal(repr(value)), "f")
-    return str(value)
-
-
-def path_of(sport_key: str, *rest: str) -> str:
-    return "/".join(["/v1/sports", *(quote(part, safe="") for part in (sport_key, *rest))])
-
-
-def next_query(response: Response, query: str) -> str | None:
-    """The query of the next page. Only the query: the key goes to no other address, whatever `Link` says."""
-    found = re.search(r"<[^<>?]*(\?[^<>#]*)?>\s*;\s*rel=\"?next\b", response.headers.get("link", ""), re.IGNORECASE)
-    if not found:
-        return None
-    if found[1] is None or found[1] == query:
-        raise response.unexpected("names itself as the next page")
-    return found[1]
-
-
-def page_of(response: Response, meta: Meta, data: Any, field: str, query: str) -> Page[Any, Any]:
-    items = data.get(field) if isinstance(data, dict) else data
-    if not isinstance(items, list):
-        raise response.unexpected("is not a list")
-    return Page(items, data, meta, next_query(response, query))
-
-
-def meta_of(response: Response, from_cache: bool) -> Meta:
-    def count(name: str) -> int | None:
-        text = response.headers.get(name, "")
-        return int(text) if re.fullmatch(f"[0-9]{{1,{DIGITS_MAX}}}", text) else None
-
-    return Meta(
-        request_id=response.headers.get("x-request-id"),
-        etag=response.headers.get("etag"),
-        from_cache=from_cache,
-        requests_remaining=count("x-requests-remaining"),
-        requests_used=count("x-requests-used"),
-    )
-
-
-class Reader:
-    """What the two clients share: requests through the cache."""
-
-    def __init__(self, settings: Settings, cache: bool, exact: bool) -> None:
-        self.settings = settings
-        self.cache = Cache() if cache else None
-        self.exact = exact
-
-    def steps(self, target: str, clock: Clock | AsyncClock) -> Steps[tuple[Response, Meta, Any]]:
-        """The exchange for a GET; gives the response, what it says about itself, and its body."""
-        request = self.settings.request("GET", target, {"Accept": "application/json"})
-        cache = self.cache if target != STATUS else None
-        held = cache.get(request.url) if cache else None
-        now = clock.now()
-        if held and held.is_fresh(now):
-            return held.response, meta_of(held.response, from_cache=True), held.response.parse(self.exact)
-        response = yield from self._confirm(request, held, clock)
-        unchanged = response.status == 304
-        if unchanged and held is None:
-            raise response.unexpected("answers a request without If-None-Match")
-        entry = held.renewed(response, now) if unchanged and held else entry_of(response, now)
-        if unchanged and entry:
-            response = entry.response
-        data = response.parse(self.exact)
-        if cache and entry:
-            cache.put(request.url, entry)
-        return response, meta_of(response, from_cache=unchanged), data
-
-    def _confirm(self, request: Request, held: Entry | None, clock: Clock | AsyncClock) -> Steps[Response]:
-        if held and held.etag:
-            request = Request("GET", request.url, {**request.headers, "If-None-Match": held.etag})
-        return exchange(request, retried=RETRIED, max_wait=self.settings.max_wait, random=clock.random)
-
-
-def reader_of(
-    url: str | None, key: str | None, headers: Mapping[str, str] | None, max_wait: float, cache: bool, exact: bool
-) -> Reader:
-    url = url or os.environ.get("LINESMAN_URL") or URL
-    secret = Secret("X-API-Key", key if key is not None else os.environ.get("LINESMAN_KEY", ""))
-    return Reader(Settings(url, secret, headers, max_wait), cache, exact)
 
 
 class Linesman(Closing):
@@ -196,7 +82,7 @@ class Linesman(Closing):
         max_items: int | None = None,
         group_by: None = None,
         **params: Unpack[OddsFilter],
-    ) -> List[api.OddsRecord, list[api.OddsRecord]]: ...
+    ) -> RecordList[api.OddsRecord, list[api.OddsRecord]]: ...
     def odds(
         self,
         sport_key: str,
@@ -206,21 +92,22 @@ class Linesman(Closing):
         **params: Unpack[OddsFilter],
     ) -> List[Any, Any]:
         """The odds of a sport; with `group_by="bout"` a fight sport's moneyline, bout by bout."""
-        path = ("outcomes",) if group_by is None else ("books", "outcomes")
-        given = {**params, "group_by": group_by}
-        return self._list(path_of(sport_key, "odds"), "bouts", given, max_items, path)
+        target = path_of(sport_key, "odds")
+        if group_by is None:
+            return self._records(target, params, max_items, ("outcomes",))
+        return self._list(target, "bouts", {**params, "group_by": group_by}, max_items, ("books", "outcomes"))
 
     def scores(
         self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.GetScoresParams]
-    ) -> List[api.ScoreRecord, list[api.ScoreRecord]]:
+    ) -> RecordList[api.ScoreRecord, list[api.ScoreRecord]]:
         """How events stand."""
-        return self._list(path_of(sport_key, "scores"), "", params, max_items)
+        return self._records(path_of(sport_key, "scores"), params, max_items)
 
     def events(
         self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.ListEventsParams]
-    ) -> List[api.Event, list[api.Event]]:
+    ) -> RecordList[api.Event, list[api.Event]]:
         """The events of a sport."""
-        return self._list(path_of(sport_key, "events"), "", params, max_items)
+        return self._records(path_of(sport_key, "events"), params, max_items)
 
     def event(
         self, sport_key: str, event_id: str, **params: Unpack[api.GetEventParams]
@@ -268,6 +155,10 @@ class Linesman(Closing):
         """Why each price of an event is there or missing."""
         return self._one(path_of(sport_key, "events", event_id, "explain"), params, ("books", "cells"))
 
+    def stream(self, **params: Unpack[api.GetStreamParams]) -> Changes:
+        """Changes as they are published, and the state they add up to. It connects when it is read."""
+        return Changes(self._transport, self._reader.follower(params), params.get("heartbeat", HEARTBEAT_S))
+
     def _list(
         self,
         target: str,
@@ -281,6 +172,18 @@ class Linesman(Closing):
             return page_of(response, meta, data, field, query)
 
         return List(fetch, Query(query_of(params), max_items, path))
+
+    def _records(
+        self, target: str, params: Mapping[str, object], max_items: int | None, path: tuple[str, ...] = ()
+    ) -> RecordList[Any, Any]:
+        def fetch(query: str) -> Page[Any, Any]:
+            response, meta, data = self._get(target + query)
+            return page_of(response, meta, data, "", query)
+
+        def since(cursor: str) -> Delta[Any]:
+            return self._transport.run(self._reader.delta_steps(target, params, cursor, self._transport.clock))
+
+        return RecordList(fetch, Query(query_of(params), max_items, path), since)
 
     def _one(self, target: str, params: Mapping[str, object], path: tuple[str, ...] = ()) -> Result[Any]:
         response, meta, data = self._get(target + query_of(params))
@@ -349,7 +252,7 @@ class AsyncLinesman(AsyncClosing):
         max_items: int | None = None,
         group_by: None = None,
         **params: Unpack[OddsFilter],
-    ) -> AsyncList[api.OddsRecord, list[api.OddsRecord]]: ...
+    ) -> AsyncRecordList[api.OddsRecord, list[api.OddsRecord]]: ...
     def odds(
         self,
         sport_key: str,
@@ -359,21 +262,22 @@ class AsyncLinesman(AsyncClosing):
         **params: Unpack[OddsFilter],
     ) -> AsyncList[Any, Any]:
         """The odds of a sport; with `group_by="bout"` a fight sport's moneyline, bout by bout."""
-        path = ("outcomes",) if group_by is None else ("books", "outcomes")
-        given = {**params, "group_by": group_by}
-        return self._list(path_of(sport_key, "odds"), "bouts", given, max_items, path)
+        target = path_of(sport_key, "odds")
+        if group_by is None:
+            return self._records(target, params, max_items, ("outcomes",))
+        return self._list(target, "bouts", {**params, "group_by": group_by}, max_items, ("books", "outcomes"))
 
     def scores(
         self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.GetScoresParams]
-    ) -> AsyncList[api.ScoreRecord, list[api.ScoreRecord]]:
+    ) -> AsyncRecordList[api.ScoreRecord, list[api.ScoreRecord]]:
         """How events stand."""
-        return self._list(path_of(sport_key, "scores"), "", params, max_items)
+        return self._records(path_of(sport_key, "scores"), params, max_items)
 
     def events(
         self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.ListEventsParams]
-    ) -> AsyncList[api.Event, list[api.Event]]:
+    ) -> AsyncRecordList[api.Event, list[api.Event]]:
         """The events of a sport."""
-        return self._list(path_of(sport_key, "events"), "", params, max_items)
+        return self._records(path_of(sport_key, "events"), params, max_items)
 
     async def event(
         self, sport_key: str, event_id: str, **params: Unpack[api.GetEventParams]
@@ -421,6 +325,10 @@ class AsyncLinesman(AsyncClosing):
         """Why each price of an event is there or missing."""
         return await self._one(path_of(sport_key, "events", event_id, "explain"), params, ("books", "cells"))
 
+    def stream(self, **params: Unpack[api.GetStreamParams]) -> AsyncChanges:
+        """Changes as they are published, and the state they add up to. It connects when it is read."""
+        return AsyncChanges(self._transport, self._reader.follower(params), params.get("heartbeat", HEARTBEAT_S))
+
     def _list(
         self,
         target: str,
@@ -434,6 +342,18 @@ class AsyncLinesman(AsyncClosing):
             return page_of(response, meta, data, field, query)
 
         return AsyncList(fetch, Query(query_of(params), max_items, path))
+
+    def _records(
+        self, target: str, params: Mapping[str, object], max_items: int | None, path: tuple[str, ...] = ()
+    ) -> AsyncRecordList[Any, Any]:
+        async def fetch(query: str) -> Page[Any, Any]:
+            response, meta, data = await self._get(target + query)
+            return page_of(response, meta, data, "", query)
+
+        async def since(cursor: str) -> Delta[Any]:
+            return await self._transport.run(self._reader.delta_steps(target, params, cursor, self._transport.clock))
+
+        return AsyncRecordList(fetch, Query(query_of(params), max_items, path), since)
 
     async def _one(self, target: str, params: Mapping[str, object], path: tuple[str, ...] = ()) -> Result[Any]:
         response, meta, data = await self._get(target + query_of(params))

@@ -7,6 +7,7 @@ end of this file carry them out. So there is one implementation for threads and 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import ssl
@@ -142,12 +143,17 @@ def exchange(request: Request, *, retried: tuple[int, ...], max_wait: float, ran
         if error.retry_after is not None:
             least, wait = error.retry_after, error.retry_after * (1 + random() / 10)
         else:
-            least = min(0.5 * 2**retries, BACKOFF_MAX_S)
+            least = backoff(retries)
             wait = least * (0.75 + random() / 2)
         if least > max_wait:
             raise error
         yield wait
     raise AssertionError("the last attempt returns or raises")
+
+
+def backoff(retries: int) -> float:
+    """The wait before a retry in seconds, without chance."""
+    return min(0.5 * 2.0**retries, BACKOFF_MAX_S)
 
 
 class Secret:
@@ -222,6 +228,7 @@ class Transport:
     def __init__(self, settings: Settings, timeout: float, clock: Clock | None) -> None:
         self.settings = settings
         self.clock = clock or Clock()
+        self.timeout = timeout
         self._client = httpx2.Client(timeout=timeout, follow_redirects=False, verify=tls(settings.url))
 
     def run(self, steps: Steps[Outcome]) -> Outcome:
@@ -244,15 +251,31 @@ class Transport:
                 request.method, request.url, headers=dict(request.headers), content=request.body
             )
             with stream as response:
-                body = bytearray()
-                for chunk in response.iter_bytes():
-                    body += chunk
-                    if len(body) > RESPONSE_BYTES_MAX:
-                        raise too_large(response)
-                return Response(response.status_code, response.headers, bytes(body))
+                return self._read(response)
         except httpx2.RequestError as error:
             # Given back, not raised: the cause would hold the request with its secret.
             return no_response(request.url, error)
+
+    def open(self, request: Request, silence_max: float) -> httpx2.Response | Response | ConnectionFailed:
+        """A success as a response that is read piece by piece and must be closed; what failed is read here."""
+        timeout = httpx2.Timeout(self.timeout, read=silence_max)
+        made = self._client.build_request(request.method, request.url, headers=dict(request.headers), timeout=timeout)
+        try:
+            response = self._client.send(made, stream=True)
+            if response.is_success:
+                return response
+            with contextlib.closing(response):
+                return self._read(response)
+        except httpx2.RequestError as error:
+            return no_response(request.url, error)
+
+    def _read(self, response: httpx2.Response) -> Response:
+        body = bytearray()
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > RESPONSE_BYTES_MAX:
+                raise too_large(response)
+        return Response(response.status_code, response.headers, bytes(body))
 
     def close(self) -> None:
         self._client.close()
@@ -264,6 +287,7 @@ class AsyncTransport:
     def __init__(self, settings: Settings, timeout: float, clock: AsyncClock | None) -> None:
         self.settings = settings
         self.clock = clock or AsyncClock()
+        self.timeout = timeout
         self._client = httpx2.AsyncClient(timeout=timeout, follow_redirects=False, verify=tls(settings.url))
 
     async def run(self, steps: Steps[Outcome]) -> Outcome:
@@ -286,14 +310,30 @@ class AsyncTransport:
                 request.method, request.url, headers=dict(request.headers), content=request.body
             )
             async with stream as response:
-                body = bytearray()
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > RESPONSE_BYTES_MAX:
-                        raise too_large(response)
-                return Response(response.status_code, response.headers, bytes(body))
+                return await self._read(response)
         except httpx2.RequestError as error:
             return no_response(request.url, error)
+
+    async def open(self, request: Request, silence_max: float) -> httpx2.Response | Response | ConnectionFailed:
+        """A success as a response that is read piece by piece and must be closed; what failed is read here."""
+        timeout = httpx2.Timeout(self.timeout, read=silence_max)
+        made = self._client.build_request(request.method, request.url, headers=dict(request.headers), timeout=timeout)
+        try:
+            response = await self._client.send(made, stream=True)
+            if response.is_success:
+                return response
+            async with contextlib.aclosing(response):
+                return await self._read(response)
+        except httpx2.RequestError as error:
+            return no_response(request.url, error)
+
+    async def _read(self, response: httpx2.Response) -> Response:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > RESPONSE_BYTES_MAX:
+                raise too_large(response)
+        return Response(response.status_code, response.headers, bytes(body))
 
     async def close(self) -> None:
         await self._client.aclose()

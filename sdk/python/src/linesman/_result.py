@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import _frame
+from .types import Removed
 
 if TYPE_CHECKING:
     import pandas
@@ -27,6 +28,8 @@ class Meta:
     requests_remaining: int | None
     """Of the tightest quota."""
     requests_used: int | None
+    cursor: str | None = None
+    """Of odds, scores and events: where the response stands, for `since`."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,19 @@ class Page(Generic[Item, Data]):
     meta: Meta
     next: str | None = None
     """The query of the page after this one; None for the last."""
+
+
+@dataclass(frozen=True)
+class Delta(Generic[Item]):
+    """What changed in a list since a cursor. Put `upserts` by their ids and delete what `removed` names."""
+
+    cursor: str
+    """Where this answer stands: the next `since`."""
+    upserts: list[Item]
+    """New and changed records."""
+    removed: list[Removed]
+    """Records that the selection no longer has."""
+    meta: Meta
 
 
 @dataclass(frozen=True)
@@ -108,6 +124,21 @@ class List(Generic[Item, Data]):
         return _frame.to_polars(self._rows())
 
 
+class RecordList(List[Item, Data]):
+    """A list whose changes can be asked for."""
+
+    def __init__(
+        self, fetch: Callable[[str], Page[Item, Data]], query: Query, since: Callable[[str], Delta[Item]]
+    ) -> None:
+        super().__init__(fetch, query)
+        self._since = since
+
+    def since(self, cursor: str) -> Delta[Item]:
+        """What changed since `meta.cursor` of a page, or since `cursor` of the delta before: one request, and none of
+        the quota where nothing did. `CursorExpired`: read the list again."""
+        return self._since(cursor)
+
+
 class AsyncList(Generic[Item, Data]):
     """All items of a list, for tasks. Pages are requested when the iteration reaches them."""
 
@@ -149,3 +180,21 @@ class AsyncList(Generic[Item, Data]):
     async def to_polars(self) -> polars.DataFrame:
         """All items as rows; needs the extra `polars`."""
         return _frame.to_polars(await self._rows())
+
+
+class AsyncRecordList(AsyncList[Item, Data]):
+    """A list whose changes can be asked for, for tasks."""
+
+    def __init__(
+        self,
+        fetch: Callable[[str], Awaitable[Page[Item, Data]]],
+        query: Query,
+        since: Callable[[str], Awaitable[Delta[Item]]],
+    ) -> None:
+        super().__init__(fetch, query)
+        self._since = since
+
+    async def since(self, cursor: str) -> Delta[Item]:
+        """What changed since `meta.cursor` of a page, or since `cursor` of the delta before: one request, and none of
+        the quota where nothing did. `CursorExpired`: read the list again."""
+        return await self._since(cursor)

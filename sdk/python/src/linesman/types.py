@@ -573,6 +573,8 @@ class GetStreamParams(TypedDict):
     """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
     mode: NotRequired[Literal["publication"] | str]
     """When changes are sent: with each publication."""
+    since: NotRequired[str]
+    """Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time."""
     until: NotRequired[str]
     """When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier."""
     freshness: NotRequired[Literal["sources", "records", "none"] | str]

@@ -75,6 +75,48 @@ record! {
 }
 
 record! {
+    /// What changed in odds since a cursor. Put `upserts` by id and delete `removed`.
+    OddsDelta {
+        /// Where this answer stands: the next `since`.
+        cursor: String,
+        /// When the publication was made.
+        published_at: String,
+        /// New and changed records, as odds show them.
+        upserts: Vec<OddsRecord>,
+        /// Records that the selection no longer has.
+        removed: Vec<Removed>,
+    }
+}
+
+record! {
+    /// What changed in scores since a cursor.
+    ScoresDelta {
+        /// Where this answer stands: the next `since`.
+        cursor: String,
+        /// When the publication was made.
+        published_at: String,
+        /// New and changed scores.
+        upserts: Vec<ScoreRecord>,
+        /// Scores that the selection no longer has.
+        removed: Vec<Removed>,
+    }
+}
+
+record! {
+    /// What changed in events since a cursor.
+    EventsDelta {
+        /// Where this answer stands: the next `since`.
+        cursor: String,
+        /// When the publication was made.
+        published_at: String,
+        /// New and changed events.
+        upserts: Vec<Event>,
+        /// Events that the selection no longer has.
+        removed: Vec<Removed>,
+    }
+}
+
+record! {
     /// The first event of a stream: what follows.
     StreamHello {
         /// The stream's id, for questions to the operator.

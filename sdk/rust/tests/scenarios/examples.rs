@@ -27,7 +27,7 @@ macro_rules! examples {
     };
 }
 
-examples! { odds pages errors stream why push }
+examples! { odds pages errors stream since why push }
 
 /// A whole program.
 mod arbitrage_watch {

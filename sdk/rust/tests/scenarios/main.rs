@@ -16,6 +16,7 @@
 mod examples;
 mod reading;
 mod resilience;
+mod streams;
 mod support;
 mod writing;
 
@@ -49,12 +50,13 @@ scenarios! {
         long_wait_fails_at_once cached_response_needs_no_request unchanged_response_is_reused status_is_never_cached
         cache_can_be_disabled cache_is_bounded errors_have_types unknown_code_gives_base_type
     }
+    streams {
+        stream_folds_to_the_lists stream_resumes_after_a_lost_connection stream_reset_is_reported
+        stream_accepts_what_is_unknown stream_is_bounded stream_ends since_brings_only_changes
+    }
     writing { push_counts_lines_of_whole_input push_retries_unavailable }
     examples { examples_run }
 }
-
-/// Of this language alone.
-const MORE: [&str; 2] = ["stream_folds_to_the_lists", "stream_goes_on_after_a_lost_connection"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -78,13 +80,6 @@ fn main() -> ExitCode {
         // Its name stands above what it says where it fails.
         println!("{name}");
         runtime.block_on(run(name));
-    }
-    for name in MORE.iter().filter(wanted) {
-        println!("{name}");
-        match *name {
-            "stream_folds_to_the_lists" => runtime.block_on(writing::stream_folds_to_the_lists()),
-            _ => runtime.block_on(writing::stream_goes_on_after_a_lost_connection()),
-        }
     }
     ExitCode::SUCCESS
 }

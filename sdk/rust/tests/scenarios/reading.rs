@@ -211,6 +211,7 @@ pub(crate) async fn results_carry_meta() {
     assert!(status.requests_remaining.unwrap() > 0);
     let page = client.odds("mma").limit(2).await.unwrap().meta;
     assert!(page.etag.unwrap().starts_with('"') && page.request_id.unwrap().starts_with("req_"));
+    assert!(page.cursor.is_some() && status.cursor.is_none());
     assert!(page.requests_used > status.requests_used);
     let long = "9".repeat(5000);
     let odd = json!({"x-requests-used": long, "x-requests-remaining": "many"});

@@ -18,6 +18,12 @@ pub(crate) fn variable(name: &str) -> String {
         .unwrap()
 }
 
+/// An instant so many hours before now.
+pub(crate) fn ago(hours: i64) -> String {
+    let then = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(hours);
+    format!("{then:.0}")
+}
+
 /// A proxy in front of the program, made by sdk/testing/proxy.py.
 pub(crate) struct Proxy {
     pub(crate) url: String,

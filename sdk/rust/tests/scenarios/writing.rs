@@ -1,11 +1,9 @@
-//! Pushes and streams.
+//! Pushes.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
-use linesman_client::types::{OddsRecord, StreamRecord};
-use linesman_client::{Client, ErrorCode, StreamEvent, Update};
+use linesman_client::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::support::{FakeClock, Proxy, body_of, told};
@@ -59,123 +57,4 @@ pub(crate) async fn push_retries_unavailable() {
     let receipt = error.receipt().unwrap();
     assert_eq!(*error.code(), ErrorCode::FeedPaused);
     assert_eq!(receipt.accepted + receipt.unchanged, 5_000);
-}
-
-pub(crate) async fn stream_folds_to_the_lists() {
-    let client = Client::builder().cache(false).build().unwrap();
-    let mut changes = client
-        .stream()
-        .sports(["boxing"])
-        .channels(["odds", "scores", "events"])
-        .market("moneyline")
-        .heartbeat(5)
-        .open();
-    let update = changes.next().await.unwrap().unwrap();
-    assert!(update.reset.is_none() && update.cut.published);
-    assert_eq!(changes.cursor(), Some(update.cut.cursor.as_str()));
-    let at = &update.cut.at;
-    let odds = client.odds("boxing").market("moneyline").as_of(at).limit(500).all().await.unwrap();
-    let by_id = |records: Vec<OddsRecord>| -> BTreeMap<String, OddsRecord> {
-        records.into_iter().map(|record| (record.id.clone(), record)).collect()
-    };
-    assert!(!odds.is_empty());
-    assert_eq!(changes.state().odds, by_id(odds));
-    let scores = client.scores("boxing").as_of(at).limit(500).all().await.unwrap();
-    assert!(
-        scores.iter().eq(scores.iter().filter_map(|one| changes.state().scores.get(&one.event_id)))
-    );
-    assert_eq!(changes.state().scores.len(), scores.len());
-    let events = client.events("boxing").as_of(at).limit(500).all().await.unwrap();
-    assert_eq!(changes.state().events.len(), events.len());
-    let error = client.stream().sports(["chess"]).open().next().await.unwrap().unwrap_err();
-    assert_eq!(*error.code(), ErrorCode::SportNotFound);
-}
-
-/// A response with these events.
-fn events(blocks: &[(&str, Value)]) -> Value {
-    let blocks = blocks.iter().map(|(event, data)| format!("event: {event}\ndata: {data}\n\n"));
-    let body = format!("retry: 2000\n{}", blocks.collect::<String>());
-    json!({"status": 200, "headers": {"Content-Type": "text/event-stream"}, "body": body})
-}
-
-fn hello(resumed: bool) -> (&'static str, Value) {
-    let hello = json!({
-        "stream": "str_1", "mode": "publication", "sports": ["mma"], "channels": ["odds"], "resumed": resumed,
-        "heartbeat_s": 15, "interval_ms": 1000,
-    });
-    ("hello", hello)
-}
-
-fn cut(cursor: &str) -> (&'static str, Value) {
-    ("cut", json!({"cursor": cursor, "at": "2026-11-14T23:38:00.000Z", "published": true}))
-}
-
-fn record(id: &str, price: i64) -> Value {
-    json!({
-        "id": id, "sport_key": "mma", "event_id": "evt_1", "bookmaker": "fanduel", "market": "moneyline",
-        "format": "american", "last_update": "2026-11-14T23:38:00Z",
-        "outcomes": [{"name": "A", "price": price, "point": null}],
-    })
-}
-
-fn snapshot(records: &[Value]) -> (&'static str, Value) {
-    let snapshot =
-        json!({"channel": "odds", "sport": "mma", "part": 1, "parts": 1, "records": records});
-    ("snapshot", snapshot)
-}
-
-pub(crate) async fn stream_goes_on_after_a_lost_connection() {
-    let removed = json!([{"id": "odd_1", "event_id": "evt_1", "reason": "no_prices"}]);
-    let delta = json!({
-        "channel": "odds", "sport": "mma", "upserts": [record("odd_2", 130), record("odd_3", 140)],
-        "removed": removed,
-    });
-    let ending = json!({"code": "unavailable", "message": "restarts", "retry_after_s": 3});
-    let done = json!({"code": "done", "message": "until", "retry_after_s": 0});
-    let script = json!([
-        // Lost after a cut and half an update, which comes again.
-        events(&[
-            hello(false),
-            snapshot(&[record("odd_1", 110), record("odd_2", 120)]),
-            cut("c1"),
-            snapshot(&[record("odd_9", 900)]),
-        ]),
-        {"drop": true},
-        events(&[hello(true), ("delta", delta), ("novel", json!(1)), cut("c2"), ("end", ending)]),
-        events(&[hello(false), ("reset", json!({"reason": "expired"})), snapshot(&[record("odd_4", 150)]), cut("c3")]),
-        events(&[hello(true), ("end", done)]),
-    ]);
-    let proxy = Proxy::with_script(script).await;
-    let clock = FakeClock::new(0.5);
-    let client = proxy.builder(&clock).build().unwrap();
-    let mut changes = client.stream().sports(["mma"]).open();
-    let known = |changes: &linesman_client::Changes| -> Vec<String> {
-        changes.state().odds.keys().cloned().collect()
-    };
-    let first: Update = changes.next().await.unwrap().unwrap();
-    assert!(
-        matches!(&first.events[1], StreamEvent::Snapshot(snapshot) if matches!(snapshot.records[0], StreamRecord::Odds(_)))
-    );
-    assert_eq!(known(&changes), ["odd_1", "odd_2"]);
-    let second = changes.next().await.unwrap().unwrap();
-    assert_eq!(known(&changes), ["odd_2", "odd_3"]);
-    assert_eq!(second.events[2], StreamEvent::Other("novel".to_owned(), "1".to_owned()));
-    // The server's `retry`, then a retry of the request.
-    assert_eq!(clock.waits(), [2.0, 0.5]);
-    let third = changes.next().await.unwrap().unwrap();
-    assert_eq!(third.reset.unwrap().as_str(), "expired");
-    assert_eq!(known(&changes), ["odd_4"]);
-    assert!(changes.next().await.is_none(), "`done` ends it");
-    assert_eq!(clock.waits(), [2.0, 0.5, 3.0, 2.0]);
-    let sent = proxy.requests().await;
-    let cursors: Vec<&Value> = sent.iter().map(|one| &one["headers"]["last-event-id"]).collect();
-    assert_eq!(cursors, [&Value::Null, &json!("c1"), &json!("c1"), &json!("c2"), &json!("c3")]);
-    // What the caller must know ends it.
-    let revoked =
-        json!({"code": "authentication_failed", "message": "revoked", "retry_after_s": 0});
-    let proxy = Proxy::with_script(json!([events(&[hello(false), ("end", revoked)])])).await;
-    let mut changes = proxy.client().stream().open();
-    let error = changes.next().await.unwrap().unwrap_err();
-    assert_eq!(*error.code(), ErrorCode::AuthenticationFailed);
-    assert!(changes.next().await.is_none());
 }

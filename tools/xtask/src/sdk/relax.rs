@@ -72,7 +72,7 @@ fn all_params(document: &Value) -> Vec<(String, Value)> {
         let operation = item.pointer("/get/operationId")?.as_str()?;
         let listed = item.get("parameters")?.as_array()?;
         let properties: Map<_, _> =
-            listed.iter().filter_map(|one| query_param(document, one)).collect();
+            listed.iter().filter_map(|one| query_param(document, operation, one)).collect();
         let schema = json!({
             "type": "object",
             "description": format!("Query parameters of `{operation}`."),
@@ -84,12 +84,14 @@ fn all_params(document: &Value) -> Vec<(String, Value)> {
 }
 
 /// A parameter's name and schema, as callers give it: lists as lists, decimal numbers as numbers.
-fn query_param(document: &Value, reference: &Value) -> Option<(String, Value)> {
+fn query_param(document: &Value, operation: &str, reference: &Value) -> Option<(String, Value)> {
     let pointer = reference.get("$ref")?.as_str()?.strip_prefix('#')?;
     let param = document.pointer(pointer)?;
     let is_current = param.get("deprecated").is_none();
-    // The answer to `since` has another shape, that to `format` another type; the clients' methods give lists.
-    let changes_shape = ["since", "format"].contains(&param.get("name")?.as_str()?);
+    // The answer to `since` has another shape, that to `format` another type; the clients' methods give lists, and
+    // have others for changes. A stream has one shape.
+    let name = param.get("name")?.as_str()?;
+    let changes_shape = name == "format" || (name == "since" && operation != "get_stream");
     if param.get("in")? != "query" || !is_current || changes_shape {
         return None;
     }
@@ -207,5 +209,22 @@ mod tests {
             },
         });
         assert_eq!(relaxed(document).pointer("/components/schemas/ListEvParams"), Some(&params));
+    }
+
+    #[test]
+    fn a_stream_begins_at_a_cursor() {
+        let schema = json!({ "type": "string" });
+        let document = json!({
+            "paths": { "/v1/stream": {
+                "get": { "operationId": "get_stream" },
+                "parameters": [{ "$ref": "#/components/parameters/since" }],
+            } },
+            "components": {
+                "schemas": {},
+                "parameters": { "since": { "name": "since", "in": "query", "description": "since", "schema": schema } },
+            },
+        });
+        let since = "/components/schemas/GetStreamParams/properties/since/type";
+        assert_eq!(relaxed(document).pointer(since), Some(&json!("string")));
     }
 }

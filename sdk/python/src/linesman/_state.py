@@ -1,0 +1,134 @@
+"""What streams carry: events, and the state they add up to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypedDict
+
+from . import types as api
+from ._error import LinesmanError
+
+# The field that a record is put by.
+ID_OF = {"odds": "id", "scores": "event_id", "events": "id"}
+# What each event must have, as far as it is used here.
+FIELDS: dict[str, dict[str, type]] = {
+    "hello": {"resumed": bool},
+    "snapshot": {"channel": str, "records": list},
+    "delta": {"channel": str, "upserts": list, "removed": list},
+    "fresh": {},
+    "reset": {"reason": str},
+}
+
+
+class HelloEvent(TypedDict):
+    event: Literal["hello"]
+    data: api.StreamHello
+
+
+class SnapshotEvent(TypedDict):
+    event: Literal["snapshot"]
+    data: api.StreamSnapshot
+
+
+class DeltaEvent(TypedDict):
+    event: Literal["delta"]
+    data: api.StreamDelta
+
+
+class FreshEvent(TypedDict):
+    event: Literal["fresh"]
+    data: api.StreamFresh
+
+
+class ResetEvent(TypedDict):
+    event: Literal["reset"]
+    data: api.StreamReset
+
+
+class OtherEvent(TypedDict):
+    """An event that this version of the client does not know, with its data as text."""
+
+    event: Literal["other"]
+    name: str
+    data: str
+
+
+StreamEvent: TypeAlias = HelloEvent | SnapshotEvent | DeltaEvent | FreshEvent | ResetEvent | OtherEvent
+"""An event of a stream, as a WebSocket has it: `{"event": "delta", "data": {…}}`."""
+
+
+@dataclass
+class State:
+    """What a stream adds up to: after each update what the lists of the same selection would give, but for
+    `last_update`; with `freshness="records"` that, too."""
+
+    odds: dict[str, api.OddsRecord] = field(default_factory=lambda: {})
+    """By the record's id."""
+    scores: dict[str, api.ScoreRecord] = field(default_factory=lambda: {})
+    """By the event's id."""
+    events: dict[str, api.Event] = field(default_factory=lambda: {})
+    """By the event's id."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What belongs together: the events up to a cut."""
+
+    events: list[StreamEvent]
+    """The events since the cut before this one."""
+    cut: api.StreamCut
+    """Where the stream stands now."""
+    reset: str | None = None
+    """Why the server could not go on from the last cursor: what was known is forgotten, and this is all there is."""
+
+
+def unexpected(message: str) -> LinesmanError:
+    """The error for what the API does not send."""
+    return LinesmanError(message, code="unexpected_response")
+
+
+def event_of(name: str, data: dict[str, Any]) -> StreamEvent:
+    """An event that can be folded as a whole: what is used of it is there."""
+    if name in ("snapshot", "delta"):
+        channel, put, removed = changes_in(name, data)
+        ids = [(one, ID_OF.get(channel, "")) for one in put] + [(one, "id") for one in removed]
+        if channel in ID_OF and not all(isinstance(one, dict) and isinstance(one.get(key), str) for one, key in ids):
+            raise unexpected(f"a record in the event `{name}` of a stream has no id")
+    touched = data.get("touched", {})
+    if name == "fresh" and not (isinstance(touched, dict) and all(is_texts(ids) for ids in touched.values())):
+        raise unexpected("`touched` in a stream cannot be read")
+    event: Any = {"event": name, "data": data}
+    read: StreamEvent = event
+    return read
+
+
+def is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def changes_in(name: str, data: Any) -> tuple[str, list[Any], list[Any]]:
+    """The channel of a snapshot or a delta, the records to put and those to remove."""
+    if name == "snapshot":
+        return data["channel"], data["records"], []
+    return data["channel"], data["upserts"], data["removed"]
+
+
+def fold(state: State, event: StreamEvent) -> None:
+    """Puts records by their ids and deletes those that are gone."""
+    if event["event"] == "reset" or (event["event"] == "hello" and not event["data"]["resumed"]):
+        for records in (state.odds, state.scores, state.events):
+            records.clear()
+    elif event["event"] == "snapshot" or event["event"] == "delta":
+        channel, put, removed = changes_in(event["event"], event["data"])
+        if channel not in ID_OF:
+            return  # What this version does not know is left to the caller.
+        known: dict[str, Any] = getattr(state, channel)
+        known.update({record[ID_OF[channel]]: record for record in put})
+        for gone in removed:
+            known.pop(gone["id"], None)
+    elif event["event"] == "fresh":
+        for last_update, ids in event["data"].get("touched", {}).items():
+            for one in ids:
+                if (record := state.odds.get(one)) is not None:
+                    # The record in the event that brought it stays as it was.
+                    state.odds[one] = {**record, "last_update": last_update}
