@@ -7,6 +7,7 @@ mod history;
 pub(crate) mod last_request;
 pub(crate) mod param;
 pub(crate) mod query;
+mod refusal;
 pub(crate) mod refusal_log;
 pub(crate) mod region;
 pub mod stream;
@@ -17,8 +18,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use accounts::{
-    Call, Charge, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Owner,
-    Refusal, Standing, Window,
+    Call, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Standing,
+    Window,
 };
 use domain::{Catalogue, SportId, Timestamp, World};
 use market::analysis::Analysis;
@@ -38,6 +39,11 @@ use crate::v1::last_request::{LastRequest, ParsedTarget};
 pub use crate::v1::param::Param;
 use crate::v1::query::Lookup;
 use crate::v1::query::Query;
+pub use crate::v1::refusal::no_such_path;
+pub(crate) use crate::v1::refusal::{
+    admit, charged, check_permission, closed, key_status_unknown, not_yet,
+};
+use crate::v1::refusal::{refused, too_busy, wrong_method};
 use crate::v1::refusal_log::Refused;
 use crate::v1::region::RegionTable;
 use crate::v1::target_path::TargetPath;
@@ -55,9 +61,6 @@ pub struct Memory {
 }
 
 pub(crate) type Connection = ConnectionState<Memory>;
-
-/// Longest `Retry-After` we hand out for a full store or queue.
-const UNAVAILABLE_RETRY_S: u32 = 1;
 
 /// Answers a request under `/v1`. The operation is for the metrics.
 pub async fn answer(
@@ -112,12 +115,6 @@ pub async fn answer_as(api: &Arc<Api>, request: &Request<'_>, entry: &Arc<KeyEnt
 
 /// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
 const QUERY_KEY_DEPRECATED_SINCE: &str = "@1793491200";
-
-/// The key may be good; this node has been out of touch for too long to say so.
-pub(crate) fn key_status_unknown() -> ApiError {
-    let text = "key status is temporarily unknown on this node; retry";
-    ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S)
-}
 
 /// One authenticated request.
 struct Admitted<'a> {
@@ -424,26 +421,6 @@ pub(crate) fn world_of(grant: &Grant) -> World {
     }
 }
 
-/// Refuses a key that may not read odds, events and scores.
-pub(crate) fn check_permission(grant: &Grant) -> Result<(), ApiError> {
-    if !grant.odds_read {
-        let text = "this key has no permission odds:read, which odds, events and scores need";
-        return Err(ApiError::new(ErrorCode::Forbidden, text));
-    }
-    Ok(())
-}
-
-/// Refuses a sport that a key may not read.
-pub(crate) fn admit(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Result<(), ApiError> {
-    check_permission(grant)?;
-    let group = &catalogue.sport(sport).group;
-    if !grant.covers_group(group) {
-        let text = format!("this key is restricted to other sport groups than `{group}`");
-        return Err(ApiError::new(ErrorCode::Forbidden, text));
-    }
-    Ok(())
-}
-
 /// The answer that is ready, or one made now.
 ///
 /// # Errors
@@ -474,68 +451,6 @@ pub(crate) fn begin_head(published: &Published, encoded: &Encoded, now: Timestam
         line.number(published.until.since(now).as_secs());
     });
     head
-}
-
-/// More is asked than can be answered, and this one is not ready.
-fn too_busy() -> ApiError {
-    ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
-}
-
-/// This node has not read the log yet.
-pub(crate) fn not_yet() -> ApiError {
-    ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
-}
-
-fn wrong_method(operation: Operation) -> ApiError {
-    let (text, allow) = match operation.is_stream() {
-        true => ("this path answers GET only", "GET"),
-        false => ("this path answers GET and HEAD only", "GET, HEAD"),
-    };
-    let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
-    error.allow = Some(allow);
-    error
-}
-
-/// A path that leads nowhere, or only without the slash at its end.
-pub fn no_such_path(only_slash: bool) -> ApiError {
-    let text = if only_slash {
-        "there is no such path; leave out the slash at its end"
-    } else {
-        "there is no such path; /docs lists the endpoints"
-    };
-    ApiError::new(ErrorCode::NotFound, text)
-}
-
-/// The service is closed by its operator.
-pub(crate) fn closed(retry_after_s: u32) -> ApiError {
-    let text = "the service is closed for maintenance; try again later";
-    ApiError::new(ErrorCode::Maintenance, text).retry_after(retry_after_s)
-}
-
-pub(crate) fn charged(charge: Charge) -> Result<Standing, ApiError> {
-    match charge {
-        Charge::Granted(standing) => Ok(standing),
-        Charge::Refused(refusal) => Err(refused(refusal)),
-        Charge::Unavailable => {
-            let text = "requests cannot be counted at the moment; try again shortly";
-            Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S))
-        }
-    }
-}
-
-fn refused(refusal: Refusal) -> ApiError {
-    let limit = refusal.limit;
-    let whose = match refusal.owner {
-        Owner::Key => "",
-        Owner::Account => " of the account",
-    };
-    let (code, what, span) = match refusal.window {
-        Window::Minute => (ErrorCode::RateLimited, "rate limit", "minute"),
-        Window::Day => (ErrorCode::QuotaExceeded, "quota", "day (UTC)"),
-        Window::Month => (ErrorCode::QuotaExceeded, "quota", "month (UTC)"),
-    };
-    let text = format!("{what}{whose} reached: {limit} requests per {span}");
-    ApiError::new(code, text).retry_after(refusal.retry_after_s)
 }
 
 /// Where the key stands, in the prior interface's headers and in the IETF's.

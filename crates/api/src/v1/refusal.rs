@@ -1,0 +1,98 @@
+//! What requests are refused for, whatever they ask: a key, a limit, a method, a service that cannot answer now.
+
+use accounts::{Charge, Grant, Owner, Refusal, Standing, Window};
+use domain::{Catalogue, SportId};
+
+use crate::error::{ApiError, ErrorCode};
+use crate::operation::Operation;
+
+/// Longest `Retry-After` we hand out for a full store or queue.
+const UNAVAILABLE_RETRY_S: u32 = 1;
+
+/// The key may be good; this node has been out of touch for too long to say so.
+pub(crate) fn key_status_unknown() -> ApiError {
+    let text = "key status is temporarily unknown on this node; retry";
+    ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S)
+}
+
+/// Refuses a key that may not read odds, events and scores.
+pub(crate) fn check_permission(grant: &Grant) -> Result<(), ApiError> {
+    if !grant.odds_read {
+        let text = "this key has no permission odds:read, which odds, events and scores need";
+        return Err(ApiError::new(ErrorCode::Forbidden, text));
+    }
+    Ok(())
+}
+
+/// Refuses a sport that a key may not read.
+pub(crate) fn admit(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Result<(), ApiError> {
+    check_permission(grant)?;
+    let group = &catalogue.sport(sport).group;
+    if !grant.covers_group(group) {
+        let text = format!("this key is restricted to other sport groups than `{group}`");
+        return Err(ApiError::new(ErrorCode::Forbidden, text));
+    }
+    Ok(())
+}
+
+/// More is asked than can be answered, and this one is not ready.
+pub(super) fn too_busy() -> ApiError {
+    ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
+}
+
+/// This node has not read the log yet.
+pub(crate) fn not_yet() -> ApiError {
+    ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
+}
+
+pub(super) fn wrong_method(operation: Operation) -> ApiError {
+    let (text, allow) = match operation.is_stream() {
+        true => ("this path answers GET only", "GET"),
+        false => ("this path answers GET and HEAD only", "GET, HEAD"),
+    };
+    let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
+    error.allow = Some(allow);
+    error
+}
+
+/// A path that leads nowhere, or only without the slash at its end.
+pub fn no_such_path(only_slash: bool) -> ApiError {
+    let text = if only_slash {
+        "there is no such path; leave out the slash at its end"
+    } else {
+        "there is no such path; /docs lists the endpoints"
+    };
+    ApiError::new(ErrorCode::NotFound, text)
+}
+
+/// The service is closed by its operator.
+pub(crate) fn closed(retry_after_s: u32) -> ApiError {
+    let text = "the service is closed for maintenance; try again later";
+    ApiError::new(ErrorCode::Maintenance, text).retry_after(retry_after_s)
+}
+
+pub(crate) fn charged(charge: Charge) -> Result<Standing, ApiError> {
+    match charge {
+        Charge::Granted(standing) => Ok(standing),
+        Charge::Refused(refusal) => Err(refused(refusal)),
+        Charge::Unavailable => {
+            let text = "requests cannot be counted at the moment; try again shortly";
+            Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S))
+        }
+    }
+}
+
+pub(super) fn refused(refusal: Refusal) -> ApiError {
+    let limit = refusal.limit;
+    let whose = match refusal.owner {
+        Owner::Key => "",
+        Owner::Account => " of the account",
+    };
+    let (code, what, span) = match refusal.window {
+        Window::Minute => (ErrorCode::RateLimited, "rate limit", "minute"),
+        Window::Day => (ErrorCode::QuotaExceeded, "quota", "day (UTC)"),
+        Window::Month => (ErrorCode::QuotaExceeded, "quota", "month (UTC)"),
+    };
+    let text = format!("{what}{whose} reached: {limit} requests per {span}");
+    ApiError::new(code, text).retry_after(refusal.retry_after_s)
+}
