@@ -196,7 +196,11 @@ impl Accounts {
 
     /// Counts one request to the key's burst. Waits only where a lease is needed first.
     pub async fn charge_burst(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
-        entry.meters.charge_burst(now).await
+        match entry.meters.spend_burst(now).settled() {
+            Some(charge) => charge,
+            // Boxed, or every request would carry what only the first of many needs.
+            None => Box::pin(entry.meters.charge_burst(now)).await,
+        }
     }
 
     /// Counts one request to the key's day and month and its account's, to all or to none.
@@ -206,7 +210,10 @@ impl Accounts {
 
     /// Counts several requests to the key's day and month and its account's: all of them to all windows, or none.
     pub async fn charge_credits(&self, entry: &KeyEntry, credits: u32, now: Timestamp) -> Charge {
-        entry.meters.charge_quota(credits, now).await
+        match entry.meters.spend_quota(credits, now).settled() {
+            Some(charge) => charge,
+            None => Box::pin(entry.meters.charge_quota(credits, now)).await,
+        }
     }
 
     /// Stops the worker and returns unspent leases, which are lost where the store fails. From here on nothing can be

@@ -18,14 +18,14 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use accounts::{
-    Call, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Standing,
-    Window,
+    Call, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Limits, Maintenance, Outcome,
+    Standing, Window,
 };
 use domain::{Catalogue, SportId, Timestamp, World};
 use market::analysis::Analysis;
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Answers, Encoded, Missing, Ready, Selector};
+use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready};
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
@@ -177,7 +177,7 @@ impl Admitted<'_> {
         if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
             fault.adjust_standing(&mut standing);
         }
-        put_standing(&mut reply.head, &entry.grant, &standing, now);
+        put_standing(&mut reply.head, entry, &standing, now);
         (operation, reply)
     }
 
@@ -188,7 +188,8 @@ impl Admitted<'_> {
     ) -> Answered {
         charged(self.api.accounts.charge_burst(self.entry, self.now).await)?;
         error::check_target(self.request)?;
-        *operation = match last_request.recall(self.request) {
+        let recalled = last_request.is_again(self.request);
+        *operation = match last_request.parsed().filter(|_| recalled) {
             Some(parsed) => parsed.operation,
             None => self.target_path()?.operation,
         };
@@ -212,7 +213,7 @@ impl Admitted<'_> {
             return Box::pin(self.open_stream()).await;
         }
         let read;
-        let parsed = match last_request.recall(self.request) {
+        let parsed = match last_request.parsed().filter(|_| recalled) {
             Some(parsed) => {
                 parsed.sport.map(|sport| self.admit(sport)).transpose()?;
                 parsed
@@ -234,11 +235,9 @@ impl Admitted<'_> {
             return Err(not_yet());
         }
         match (parsed.as_of, parsed.since) {
-            (None, None) => {
-                self.select(*operation, &parsed.selector, &world.published(), None).await
-            }
+            (None, None) => self.select(*operation, &parsed.asked, &world.published(), None).await,
             // Boxed like the stream.
-            (_, Some(since)) => Box::pin(self.select_since(&parsed.selector, since)).await,
+            (_, Some(since)) => Box::pin(self.select_since(&parsed.asked, since)).await,
             (Some(at), None) => Box::pin(self.select_as_of(*operation, parsed, at)).await,
         }
     }
@@ -260,9 +259,9 @@ impl Admitted<'_> {
         let operation = target.operation;
         let sport = target.sport.map(|key| self.open_sport(key)).transpose()?;
         let values = self.query.values(operation, self.api.settings.query_key_enabled)?;
-        let selector = values.selector(target, sport, self.api.lookup())?;
+        let asked = Asked::new(values.selector(target, sport, self.api.lookup())?);
         let (as_of, since) = (values.as_of()?, values.since()?);
-        Ok(ParsedTarget { operation, sport, selector, as_of, since })
+        Ok(ParsedTarget { operation, sport, asked, as_of, since })
     }
 
     /// The answer to a selection of a publication: the ready one, or one made now. `past` says which publications are
@@ -270,7 +269,7 @@ impl Admitted<'_> {
     async fn select(
         &self,
         operation: Operation,
-        selector: &Selector,
+        selector: &Asked,
         published: &Arc<Published>,
         past: Option<&PastPublication>,
     ) -> Answered {
@@ -299,7 +298,7 @@ impl Admitted<'_> {
     /// The slow answer of this epoch: the ready one, or one computed now.
     async fn find_or_compute(
         &self,
-        selector: &Selector,
+        selector: &Asked,
         published: &Arc<Published>,
     ) -> Result<Ready, ApiError> {
         match self.api.answers(self.world(), published).find(selector) {
@@ -318,7 +317,7 @@ impl Admitted<'_> {
     /// time, and kept like any other.
     async fn compute(
         &self,
-        selector: &Selector,
+        selector: &Asked,
         missing: Missing,
         published: &Arc<Published>,
     ) -> Result<Arc<Answer>, ApiError> {
@@ -398,7 +397,7 @@ impl Admitted<'_> {
             return Ok((Reply::empty(304, head), None));
         }
         let standing = match operation.is_metered() {
-            true => Some(charged(self.api.accounts.charge_quota(self.entry, self.now).await)?),
+            true => Some(charged(self.api.accounts.charge_credits(self.entry, 1, self.now).await)?),
             false => None,
         };
         head.put_bytes("content-type", answer.content_type.as_bytes());
@@ -428,7 +427,7 @@ pub(crate) fn world_of(grant: &Grant) -> World {
 pub(crate) fn find_or_make(
     api: &Api,
     answers: &Answers,
-    selector: &Selector,
+    selector: &Asked,
     begun: Instant,
     make: impl FnOnce() -> Answer,
 ) -> Result<Ready, ApiError> {
@@ -454,7 +453,7 @@ pub(crate) fn begin_head(published: &Published, encoded: &Encoded, now: Timestam
 }
 
 /// Where the key stands, in the prior interface's headers and in the IETF's.
-pub(crate) fn put_standing(head: &mut Head, grant: &Grant, standing: &Standing, now: Timestamp) {
+pub(crate) fn put_standing(head: &mut Head, entry: &KeyEntry, standing: &Standing, now: Timestamp) {
     let (burst, quota) = (&standing.burst, &standing.quota);
     head.put_number("x-requests-remaining", quota.remaining);
     head.put_number("x-requests-used", quota.used);
@@ -474,20 +473,21 @@ pub(crate) fn put_standing(head: &mut Head, grant: &Grant, standing: &Standing, 
         line.text(";t=");
         line.number(left(quota.resets_at));
     });
-    let limits = &grant.limits;
-    head.line("ratelimit-policy", |line| {
-        line.text("\"burst\";q=");
-        line.number(limits.burst_per_minute);
-        line.text(";w=60, \"daily\";q=");
-        line.number(limits.requests_per_day);
-        line.text(";w=86400");
-        if let Some(monthly) = limits.requests_per_month {
-            // Months differ; the longest is the bound a client can rely on.
-            line.text(", \"monthly\";q=");
-            line.number(monthly);
-            line.text(";w=2678400");
-        }
-    });
+    let policy = entry.grant_text.get_or_init(|| policy(&entry.grant.limits));
+    head.put_bytes("ratelimit-policy", policy);
+}
+
+/// The value of the header that names a key's limits.
+fn policy(limits: &Limits) -> Box<[u8]> {
+    let mut text = format!(
+        "\"burst\";q={};w=60, \"daily\";q={};w=86400",
+        limits.burst_per_minute, limits.requests_per_day
+    );
+    if let Some(monthly) = limits.requests_per_month {
+        // Months differ; the longest is the bound a client can rely on.
+        text.push_str(&format!(", \"monthly\";q={monthly};w=2678400"));
+    }
+    text.into_bytes().into()
 }
 
 fn policy_name(window: Window) -> &'static str {

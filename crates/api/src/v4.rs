@@ -22,7 +22,7 @@ use http::percent::decode;
 use http::{Answering, Method, Reply, Request, RequestId, SingleHeader};
 use tokio::time::Instant;
 
-use crate::answers::{Answers, Ready, Selector};
+use crate::answers::{Answers, Asked, Ready, Selector};
 use crate::context::Api;
 use crate::error as errors;
 use crate::error::{ApiError, ErrorCode};
@@ -140,7 +140,7 @@ pub(crate) struct Parsed {
     operation: Operation,
     /// The sport is there whether or not it has events.
     lasting: bool,
-    selector: Selector,
+    asked: Asked,
     price: Price,
 }
 
@@ -186,7 +186,7 @@ impl Admitted<'_> {
         if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
             fault.adjust_standing(&mut standing);
         }
-        v1::put_standing(&mut reply.head, &entry.grant, &standing, now);
+        v1::put_standing(&mut reply.head, entry, &standing, now);
         reply.head.put_number("x-requests-last", credits);
         (operation, reply)
     }
@@ -236,7 +236,7 @@ impl Admitted<'_> {
             (Some(target), _) => {
                 read = self.read(target, &source)?;
                 // Whose scope it is may change with the next request.
-                if !matches!(sport_of(&read.selector), Some(SportFilter::Upcoming(_))) {
+                if !matches!(sport_of(&read.asked), Some(SportFilter::Upcoming(_))) {
                     last.learn(self.request, &read);
                 }
                 &read
@@ -260,7 +260,7 @@ impl Admitted<'_> {
         };
         let values = Values::new(self.query, target)?;
         let (selection, price) = values.selection(target, sport, &self.api.catalogue)?;
-        Ok(Parsed { operation, lasting, selector: Selector::V4(selection), price })
+        Ok(Parsed { operation, lasting, asked: Asked::new(Selector::V4(selection)), price })
     }
 
     /// The sport a path names, if the key may read it, and whether it is there without events too.
@@ -300,12 +300,11 @@ impl Admitted<'_> {
     /// What may differ from the last time that the same was asked: the key, and the sports that there are.
     fn check_again(&self, parsed: &Parsed, source: &Source<'_>) -> Result<(), Refused> {
         let (SportFilter::Whole(sport) | SportFilter::Key(sport, _)) =
-            sport_of(&parsed.selector).unwrap_or(&SportFilter::All)
+            sport_of(&parsed.asked).unwrap_or(&SportFilter::All)
         else {
             return Ok(());
         };
-        if let (Some(SportFilter::Key(_, key)), false) =
-            (sport_of(&parsed.selector), parsed.lasting)
+        if let (Some(SportFilter::Key(_, key)), false) = (sport_of(&parsed.asked), parsed.lasting)
             && source.index().sport_of(key) != Some(*sport)
         {
             return Err(unknown_sport());
@@ -322,7 +321,7 @@ impl Admitted<'_> {
         source: &Source<'_>,
         past: Option<&PastPublication>,
     ) -> Answered {
-        let Selector::V4(selection) = &parsed.selector else {
+        let Selector::V4(selection) = &parsed.asked.selector else {
             return Err(ApiError::internal().into());
         };
         if let What::EventOdds(id) | What::EventMarkets(id) = selection.what {
@@ -335,7 +334,7 @@ impl Admitted<'_> {
         }
         let make = || source.make(selection).of_publication(published.snapshot.cut_at, None);
         let Ready { answer, popular } =
-            v1::find_or_make(self.api, answers, &parsed.selector, self.begun, make)?;
+            v1::find_or_make(self.api, answers, &parsed.asked, self.begun, make)?;
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let mut head = match past {
             Some(past) => v1::begin_head_of_past(past, encoded, self.now),

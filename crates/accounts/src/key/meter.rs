@@ -69,6 +69,18 @@ pub enum Spend {
     NeedsLease,
 }
 
+impl Spend {
+    /// What came of it, unless a lease has to be waited for.
+    #[inline]
+    pub fn settled(self) -> Option<Charge> {
+        match self {
+            Self::Granted(standing) => Some(Charge::Granted(standing)),
+            Self::Refused(refusal) => Some(Charge::Refused(refusal)),
+            Self::NeedsLease => None,
+        }
+    }
+}
+
 /// The result of spending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
@@ -271,12 +283,10 @@ impl Meters {
     }
 
     async fn charge(self: &Arc<Self>, now: Timestamp, count: Count) -> Charge {
-        match self.spend(now, count) {
-            Spend::Granted(standing) => Charge::Granted(standing),
-            Spend::Refused(refusal) => Charge::Refused(refusal),
-            Spend::NeedsLease => {
-                // Boxed, or every request would carry what only the first of many needs.
-                let refilled = Box::pin(self.charge_when_refilled(now, count));
+        match self.spend(now, count).settled() {
+            Some(charge) => charge,
+            None => {
+                let refilled = self.charge_when_refilled(now, count);
                 tokio::time::timeout(LEASE_WAIT, refilled).await.unwrap_or(Charge::Unavailable)
             }
         }
@@ -294,10 +304,8 @@ impl Meters {
             // Listening starts before spending, so that a refill in between is not missed.
             own.as_mut().enable();
             theirs.as_mut().enable();
-            match self.spend(now, count) {
-                Spend::Granted(standing) => return Charge::Granted(standing),
-                Spend::Refused(refusal) => return Charge::Refused(refusal),
-                Spend::NeedsLease => {}
+            if let Some(charge) = self.spend(now, count).settled() {
+                return charge;
             }
             if failures() != failed_before || !self.order().await || !shared.order().await {
                 return Charge::Unavailable;

@@ -8,7 +8,7 @@ use std::{
     collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicI64, Ordering},
     },
 };
@@ -40,6 +40,8 @@ const NEVER_MS: i64 = i64::MIN;
 pub struct KeyEntry {
     pub grant: Grant,
     pub meters: Arc<Meters>,
+    /// What an interface says of the grant with every answer, put into words once.
+    pub grant_text: OnceLock<Box<[u8]>>,
     revoked_from_ms: AtomicI64,
     /// The last use; [`NEVER_MS`] before the first.
     used_ms: AtomicI64,
@@ -498,6 +500,7 @@ impl KeyRing {
         let entry = KeyEntry {
             grant: grant(row),
             meters,
+            grant_text: OnceLock::new(),
             revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
             used_ms: AtomicI64::new(used_ms.unwrap_or(NEVER_MS)),
             noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),

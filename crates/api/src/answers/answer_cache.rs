@@ -9,13 +9,14 @@
 //! - when there is no room, what was not asked for since the hand last came by goes first (the CLOCK algorithm). A
 //!   popular answer is asked for again before the hand is round; one of a million is not.
 //!
-//! Hashes are keyed anew for each epoch, so that nobody can choose selections that meet in one place.
+//! Hashes are keyed anew for each process, so that nobody can choose selections that meet in one place.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -40,7 +41,6 @@ const MARKS: usize = 4 << 10;
 pub(crate) struct Answers {
     bytes_max: usize,
     shards: [Mutex<Shard>; SHARDS],
-    keyed: Keyed,
     kept_bytes: AtomicUsize,
     figures: Arc<Figures>,
     body_file: OnceLock<Option<Arc<BodyFile>>>,
@@ -117,7 +117,6 @@ impl Answers {
         Self {
             bytes_max,
             shards: Default::default(),
-            keyed: Keyed::default(),
             kept_bytes: AtomicUsize::new(0),
             figures,
             body_file: OnceLock::new(),
@@ -127,8 +126,9 @@ impl Answers {
     }
 
     /// The answer if it is ready.
-    pub(crate) fn find(&self, selector: &Selector) -> Result<Ready, Missing> {
-        let hash = self.keyed.hash_one(selector);
+    pub(crate) fn find(&self, asked: &Asked) -> Result<Ready, Missing> {
+        let Asked { selector, hash } = asked;
+        let hash = *hash;
         let mut shard = self.shard(hash);
         if let Some(kept) = shard.find(hash, selector) {
             return Ok(kept);
@@ -254,6 +254,28 @@ fn nth(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
+/// A selector, and its hash: who asks the same again and again has it computed once.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) selector: Selector,
+    hash: u64,
+}
+
+impl Asked {
+    pub(crate) fn new(selector: Selector) -> Self {
+        static KEYED: LazyLock<Keyed> = LazyLock::new(Keyed::default);
+        Self { hash: KEYED.hash_one(&selector), selector }
+    }
+}
+
+impl Deref for Asked {
+    type Target = Selector;
+
+    fn deref(&self) -> &Selector {
+        &self.selector
+    }
+}
+
 /// A keyed hash of what a selector is made of. Its dozen small fields are gathered and hashed at once, which is a
 /// third of the work of the standard library's hash and as unknown to a client.
 #[derive(Debug)]
@@ -325,7 +347,7 @@ mod tests {
 
     impl Answers {
         fn get_or_make(&self, selector: &Selector, make: impl FnOnce() -> Answer) -> Arc<Answer> {
-            match self.find(selector) {
+            match self.find(&Asked::new(selector.clone())) {
                 Ok(ready) => ready.answer,
                 Err(missing) => self.make(selector, missing, make),
             }
@@ -415,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_tells_apart_what_differs_anywhere_and_is_another_in_every_epoch() {
+    fn the_hash_tells_apart_what_differs_anywhere_and_is_another_in_every_process() {
         let (one, other) = (Keyed::default(), Keyed::default());
         let mut seen = std::collections::HashSet::new();
         // Longer and longer lists go beyond what is gathered at once.

@@ -30,7 +30,7 @@ impl Admitted<'_> {
             .as_of(at, xxh3_64(self.entry.grant.key_id.as_str().as_bytes()))
             .await;
         let past = past.map_err(|error| refused(&error))?;
-        self.select(operation, &parsed.selector, &past.published, Some(&past)).await
+        self.select(operation, &parsed.asked, &past.published, Some(&past)).await
     }
 
     /// How far history reaches.

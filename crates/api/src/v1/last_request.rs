@@ -5,7 +5,7 @@ use std::fmt;
 
 use domain::{SportId, Timestamp};
 
-use crate::answers::Selector;
+use crate::answers::Asked;
 use crate::operation::Operation;
 use crate::position::LogPosition;
 use http::Request;
@@ -30,7 +30,7 @@ impl<P> Default for LastRequest<P> {
 pub(crate) struct ParsedTarget {
     pub(crate) operation: Operation,
     pub(crate) sport: Option<SportId>,
-    pub(crate) selector: Selector,
+    pub(crate) asked: Asked,
     /// The instant whose publication is asked for, where it is not the present one.
     pub(crate) as_of: Option<Timestamp>,
     /// From where on changes are asked for.
@@ -43,12 +43,22 @@ const TARGET_BYTES_MAX: usize = 256;
 impl<P: Clone> LastRequest<P> {
     /// What it means, if it is the same as last time.
     pub(crate) fn recall(&self, request: &Request<'_>) -> Option<&P> {
-        let Remembered { target, parsed } = self.0.as_deref()?;
+        self.parsed().filter(|_| self.is_again(request))
+    }
+
+    /// Whether it is the same as last time.
+    pub(crate) fn is_again(&self, request: &Request<'_>) -> bool {
         // The path has no question mark, so this can only be one way.
-        let same = target.len() == request.path.len() + 1 + request.query.len()
-            && target.starts_with(request.path)
-            && target.ends_with(request.query);
-        same.then_some(parsed)
+        self.0.as_deref().is_some_and(|Remembered { target, .. }| {
+            target.len() == request.path.len() + 1 + request.query.len()
+                && target.starts_with(request.path)
+                && target.ends_with(request.query)
+        })
+    }
+
+    /// What was asked last time.
+    pub(crate) fn parsed(&self) -> Option<&P> {
+        self.0.as_deref().map(|remembered| &remembered.parsed)
     }
 
     /// Remembers what a target means.
@@ -76,6 +86,7 @@ impl<P> fmt::Debug for LastRequest<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answers::Selector;
 
     #[test]
     fn only_the_very_same_target_is_recalled() {
@@ -83,7 +94,7 @@ mod tests {
         let parsed = ParsedTarget {
             operation: Operation::ListBooks,
             sport: None,
-            selector: Selector::Books,
+            asked: Asked::new(Selector::Books),
             as_of: None,
             since: None,
         };

@@ -7,7 +7,7 @@ use engine::{HistoryError, PastPublication, WorldHandle};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Admitted, Answered, Parsed};
-use crate::answers::Selector;
+use crate::answers::{Asked, Selector};
 use crate::v1::{refused_by_history, world_of};
 use crate::v4::error::{Code, Refused};
 use crate::v4::query::Values;
@@ -55,7 +55,8 @@ impl Admitted<'_> {
         let (mut selection, price) = read?.selection(target, sport, &self.api.catalogue)?;
         selection.neighbours = Some(self.neighbours(&past, handle).await);
         let selector = Selector::V4(selection);
-        let parsed = Parsed { operation: target.operation, lasting, selector, price };
+        let asked = Asked::new(selector);
+        let parsed = Parsed { operation: target.operation, lasting, asked, price };
         self.select(&parsed, &past.published, answers, &source, Some(&past)).await
     }
 
