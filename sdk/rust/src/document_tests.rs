@@ -29,7 +29,7 @@ const NOT_READ: [&str; 9] = [
     "EventsDelta",
 ];
 /// They make a response something else: `since` a difference, `format` a table; `region` is another name of `regions`.
-const NO_METHOD: [&str; 5] = ["since", "format", "region", "group_by", "mode"];
+const NO_METHOD: [&str; 4] = ["since", "format", "region", "group_by"];
 
 fn document() -> Json {
     serde_json::from_str(DOCUMENT).unwrap()

@@ -1,7 +1,10 @@
 //! `/v1/stream`: changes as they are published (S1 to S15).
 
 mod client;
+mod cluster;
 mod ends;
+mod live;
+mod replay;
 mod websocket;
 
 use std::time::{Duration, Instant};
@@ -177,7 +180,7 @@ async fn a_stream_goes_on_after_a_restart_and_says_where_it_cannot() {
         back.state = state.clone();
         let events = back.cut().await;
         assert_eq!(names(&events), ["delta", "fresh", "cut"]);
-        assert_eq!(events[0].data["conflated"], true);
+        assert_eq!(events[0].data["conflated"], true, "two publications in one");
         assert_eq!((&back.state, &back.cursor), (&client.state, &client.cursor));
     }
     // A time begins with the publication of that time, and goes on from there.
@@ -226,7 +229,7 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
         ("?sports=mma&sports=golf", &key, 400, Some("sports")),
         ("?sports=", &key, 400, Some("sports")),
         ("?channels=prices", &key, 400, Some("channels")),
-        ("?mode=live", &key, 400, Some("mode")),
+        ("?mode=quick", &key, 400, Some("mode")),
         ("?freshness=all", &key, 400, Some("freshness")),
         ("?until=nonsense", &key, 400, Some("until")),
         ("?until=2020-01-01T00:00:00Z", &key, 400, Some("until")),
@@ -234,6 +237,8 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
         ("?heartbeat=4", &key, 400, Some("heartbeat")),
         ("?heartbeat=61", &key, 400, Some("heartbeat")),
         ("?replay=all", &key, 400, Some("replay")),
+        ("?replay=some", &key, 400, Some("replay")),
+        ("?replay=all&mode=live&since=2026-11-14T12:00:00Z", &key, 400, Some("replay")),
         ("?status=live", &key, 400, Some("status")),
         ("?channels=scores&market=moneyline", &key, 400, Some("market")),
         ("?sports=golf&market=totals", &key, 400, Some("market")),
