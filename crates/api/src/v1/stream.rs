@@ -286,11 +286,13 @@ impl Admitted<'_> {
 
     fn take_stream_slot(&self) -> Result<slots::StreamSlot, ApiError> {
         let Streams { settings, slots, .. } = &self.api.streams;
-        slots.take(&self.entry.grant.key_id, settings).map_err(|refused| match refused {
+        let grant = &self.entry.grant;
+        let key_max = self.api.streams_max(grant.streams);
+        let count = usize::try_from(key_max).unwrap_or(usize::MAX);
+        slots.take(&grant.key_id, count, settings).map_err(|refused| match refused {
             Refused::Key => {
                 let text = format!(
-                    "this key has {} streams open, which is its limit; close one first",
-                    settings.per_key_max
+                    "this key has {key_max} streams open, which is its limit; close one first"
                 );
                 ApiError::new(ErrorCode::TooManyStreams, text).retry_after(TOO_MANY_RETRY_S)
             }

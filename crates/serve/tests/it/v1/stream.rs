@@ -284,7 +284,21 @@ async fn streams_are_bounded_for_a_key_and_for_all_and_come_free_again() {
     let metrics = app.get_operator("/metrics").await;
     let open_now = "\nlinesman_stream_open{mode=\"publication\",transport=\"sse\"} 3\n";
     assert!(metrics.text().contains(open_now), "{}", metrics.text());
+    // A key may have a limit of its own.
+    let own = NewKey { streams: Some(1), ..unlimited(KeyKind::Production) };
+    let own = app.key(own).await;
     drop(first);
+    let begun = Instant::now();
+    let held = loop {
+        let response = ask(&app, &own, "?sports=mma", None).await;
+        if response.status() == 200 {
+            break response;
+        }
+        assert!(begun.elapsed() < PATIENCE, "no place came free");
+    };
+    let refused = app.get("/v1/stream?sports=mma", &own).await;
+    assert_eq!(refused.refusal(), (429, "too_many_streams".to_owned()));
+    drop(held);
     let begun = Instant::now();
     while ask(&app, &other, "?sports=mma", None).await.status() != 200 {
         assert!(begun.elapsed() < PATIENCE, "no place came free");
