@@ -43,6 +43,44 @@ export function setStage(prepare = async () => {}) {
 /** Starts the program on a folder of its own and reads what it prints. */
 export async function startService(environment = {}, listen = "127.0.0.1:0") {
   const data = mkdtempSync(join(tmpdir(), "linesman-e2e-"));
+  let { child, said } = await startProgram(data, environment, listen);
+  const base = said.match(/Linesman is at (\S+)/)[1];
+  const end = async (signal) => {
+    const ended = new Promise((resolve) => child.on("exit", resolve));
+    child.kill(signal);
+    await ended;
+  };
+  return {
+    base,
+    key: said.match(/sk_test_\w+/)[0],
+    operatorLink: said.match(/\S+\/link\/\S+/)[0],
+    /** What the command line prints, on the folder of this service. */
+    async run(...words) {
+      const { stdout } = await promisify(execFile)(PROGRAM, ["--data", join(data, "data"), ...words], { cwd: data });
+      return stdout.trim();
+    },
+    /** Pushes messages under a feed's token. */
+    async push(token, messages) {
+      return fetch(`${base}/ingest/v1/messages`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/x-ndjson" },
+        body: messages.map((message) => JSON.stringify(message) + "\n").join(""),
+      });
+    },
+    /** Kills the program and starts it again, at the same address and on the same folder. */
+    async restart() {
+      await end("SIGKILL");
+      ({ child, said } = await startProgram(data, environment, new URL(base).host));
+    },
+    async stop() {
+      await end("SIGTERM");
+      rmSync(data, { recursive: true });
+    },
+  };
+}
+
+/** Starts the program on a folder, and waits until it has said where it is. */
+async function startProgram(data, environment, listen) {
   const child = spawn(PROGRAM, ["--data", join(data, "data"), "serve", "--listen", listen], {
     env: {
       ...process.env,
@@ -63,31 +101,7 @@ export async function startService(environment = {}, listen = "127.0.0.1:0") {
       if (said.includes("Ingest")) resolve();
     });
   });
-  const base = said.match(/Linesman is at (\S+)/)[1];
-  return {
-    base,
-    key: said.match(/sk_test_\w+/)[0],
-    operatorLink: said.match(/\S+\/link\/\S+/)[0],
-    /** What the command line prints, on the folder of this service. */
-    async run(...words) {
-      const { stdout } = await promisify(execFile)(PROGRAM, ["--data", join(data, "data"), ...words], { cwd: data });
-      return stdout.trim();
-    },
-    /** Pushes messages under a feed's token. */
-    async push(token, messages) {
-      return fetch(`${base}/ingest/v1/messages`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/x-ndjson" },
-        body: messages.map((message) => JSON.stringify(message) + "\n").join(""),
-      });
-    },
-    async stop() {
-      const ended = new Promise((resolve) => child.on("exit", resolve));
-      child.kill("SIGTERM");
-      await ended;
-      rmSync(data, { recursive: true });
-    },
-  };
+  return { child, said };
 }
 
 async function startBrowser() {

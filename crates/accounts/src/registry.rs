@@ -114,6 +114,7 @@ impl Registry {
             burst_per_minute: new.limits.burst_per_minute,
             requests_per_day: new.limits.requests_per_day,
             requests_per_month: new.limits.requests_per_month,
+            streams: new.streams,
             meter_id: String::from(id.as_str()),
             created_ms: self.clock.now().as_millis(),
             revoked_ms: None,
@@ -385,6 +386,7 @@ fn check(new: &NewKey) -> Result<(), AccountError> {
         ("burst_per_minute", Some(new.limits.burst_per_minute)),
         ("requests_per_day", Some(new.limits.requests_per_day)),
         ("requests_per_month", new.limits.requests_per_month),
+        ("streams", new.streams),
     ];
     if let Some((field, _)) = limits.into_iter().find(|(_, limit)| *limit == Some(0)) {
         return Err(AccountError::ZeroLimit { field });

@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use data_encoding::BASE64URL_NOPAD;
 use domain::{BookmakerSet, Catalogue, EventId, SportId, Status, Timestamp, World};
+use engine::Place;
 use market::Snapshot;
 use market::select::{EventIds, NamePrefix};
 use xxhash_rust::xxh3::xxh3_64;
@@ -84,6 +85,16 @@ pub(crate) fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
     match world {
         World::Sandbox => (u64::try_from(snapshot.cut_at.as_millis()).unwrap_or(0), 0),
         World::Live => (snapshot.seq, publication_check(snapshot)),
+    }
+}
+
+/// Where the engine looks for what is at a place.
+pub(crate) fn sought(world: World, at: u64) -> Place {
+    match world {
+        World::Live => Place::Entry(at),
+        World::Sandbox => {
+            Place::Time(Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)))
+        }
     }
 }
 

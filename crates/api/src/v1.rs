@@ -30,6 +30,7 @@ use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::panics::catch_panics;
+use crate::position::LogPosition;
 use crate::v1::authentication::{KeySource, authenticate};
 use crate::v1::fault::Fault;
 pub(crate) use crate::v1::history::{
@@ -144,6 +145,11 @@ pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<()
         .selector(target, sport, Lookup { catalogue, regions })
         .map(drop)
         .map_err(|error| error.code)
+}
+
+/// A cursor of a position in the log as it is written; `None`: a text is none.
+pub fn read_cursor(text: &str) -> Option<String> {
+    LogPosition::decode(text).map(|position| position.encode())
 }
 
 type Answered = Result<(Reply, Option<Standing>), ApiError>;

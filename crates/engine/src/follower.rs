@@ -37,6 +37,8 @@ pub(crate) struct Held {
     pub(crate) book: Book,
     /// The last entry that is in it.
     pub(crate) seq: u64,
+    /// When that entry was written; `None` where it was not read or written here.
+    pub(crate) at: Option<Timestamp>,
     /// What that entry is known by; `None` where it was not read or written here.
     pub(crate) checksum: Option<u32>,
     /// The newest snapshot that the log tells of.
@@ -66,7 +68,7 @@ impl Held {
     }
 
     fn of(book: Book, seq: u64, tracker: Tracker) -> Self {
-        Self { book, seq, checksum: None, last_cut: None, furthest_cut: None, tracker }
+        Self { book, seq, at: None, checksum: None, last_cut: None, furthest_cut: None, tracker }
     }
 
     fn absorb(&mut self, read: &Logged) {
@@ -74,7 +76,7 @@ impl Held {
         self.tracker.before_change(&self.book, change);
         self.book.absorb(change, *at);
         self.tracker.after(change);
-        (self.seq, self.checksum) = (*seq, Some(*checksum));
+        (self.seq, self.at, self.checksum) = (*seq, Some(*at), Some(*checksum));
         if let Change::Cut { at } = change {
             self.last_cut = Some(*at);
             self.furthest_cut = self.furthest_cut.max(self.last_cut);
@@ -200,6 +202,7 @@ impl WorldWorker {
         let mut looks =
             Tips { known: log.last_seq(), seen: from - 1, short: false, looked: Instant::now() };
         let mut dirty = false;
+        let mut nap = NAP;
         loop {
             if self.turn_away() == Waiting::Stop {
                 return Ok(Followed::Stop);
@@ -208,7 +211,7 @@ impl WorldWorker {
             if leadership.is_some_and(|leadership| leadership.term().is_some()) {
                 return Ok(Followed::Lead);
             }
-            match self.next(&mut reader)? {
+            match self.next(&mut reader, nap)? {
                 Some(entry) => {
                     self.take_entry(&entry, held)?;
                     dirty = true;
@@ -219,6 +222,9 @@ impl WorldWorker {
                 }
                 None => {}
             }
+            let live = held.as_ref().and_then(|held| Some((held, held.at?)));
+            let wait = live.and_then(|(held, at)| self.show_live(&held.book, held.seq, at));
+            nap = wait.unwrap_or(NAP).min(NAP);
             let overdue = self.handle.lag(self.clock.now()) > LOOK_SOON;
             let every = if overdue { LOOK_SOON } else { LOOK_EVERY };
             if looks.looked.elapsed() >= every {
@@ -229,8 +235,8 @@ impl WorldWorker {
         }
     }
 
-    fn next(&self, reader: &mut Follower) -> Result<Option<Logged>, WorldError> {
-        reader.next(NAP)?.map(|entry| Logged::decode(&entry)).transpose()
+    fn next(&self, reader: &mut Follower, nap: Duration) -> Result<Option<Logged>, WorldError> {
+        reader.next(nap)?.map(|entry| Logged::decode(&entry)).transpose()
     }
 
     pub(crate) fn take_entry(

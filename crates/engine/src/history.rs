@@ -7,6 +7,7 @@
 mod kept;
 mod logged;
 mod simulated;
+mod walk;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,9 +25,11 @@ use tokio::time::timeout;
 use crate::error::{Chain, WorldError};
 use crate::options::{HistoryOptions, WorldOptions};
 use crate::publication::Published;
-use kept::{Kept, RECENT_SHARE, Recent};
+use kept::Kept;
+pub(crate) use kept::{RECENT_SHARE, Recent};
 use logged::LoggedPast;
 use simulated::SimulatedPast;
+pub use walk::Walk;
 
 /// Books made again at a time, for everybody together and for one key.
 const REBUILDS_MAX: usize = 2;
@@ -239,7 +242,7 @@ impl History {
         found: Found,
         key: u64,
     ) -> Result<PastPublication, HistoryError> {
-        if let Some((recent, _)) = self.recent().find(|held| held.cut_at == found.at) {
+        if let Some((recent, _)) = self.recent_at(found) {
             return Ok(found.with(recent));
         }
         let cell = self.kept().cell(found.seq, found.at);
@@ -317,28 +320,35 @@ impl History {
         if place.is_of(&current.snapshot) {
             return Ok(Some((current, None)));
         }
-        if let Some((recent, next)) = self.recent().find(|held| place.is_of(held)) {
+        let recent = self.recent().find(|held| place.is_of(&held.snapshot), |_| true);
+        if let Some((recent, next)) = recent {
             return Ok(Some((recent, next.or(Some(current.snapshot.cut_at)))));
         }
-        let found = match (&self.source, place) {
-            (Source::Simulated(past), Place::Time(at)) => {
-                past.find(at, current.snapshot.cut_at).map(Some)
+        match self.find_place(place, current.snapshot.cut_at).await? {
+            Some(found) => {
+                self.remake(found, key).await.map(|past| Some((past.published, past.next)))
             }
+            None => Ok(None),
+        }
+    }
+
+    /// Where a position is that clients hold; `None`: history does not have it.
+    async fn find_place(
+        self: &Arc<Self>,
+        place: Place,
+        current: Timestamp,
+    ) -> Result<Option<Found>, HistoryError> {
+        let found = match (&self.source, place) {
+            (Source::Simulated(past), Place::Time(at)) => past.find_place(at, current).map(Some),
             (Source::Logged(_), Place::Entry(seq)) => {
                 self.blocking(move |past| past.find_entry(seq)).await
             }
             (Source::Simulated(_) | Source::Logged(_) | Source::Nothing, _) => Ok(None),
         };
-        let found = match found {
-            Ok(found) => found.filter(|found| place.is(found.seq, found.at)),
-            Err(HistoryError::NotKept(_) | HistoryError::Off) => None,
-            Err(error) => return Err(error),
-        };
         match found {
-            Some(found) => {
-                self.remake(found, key).await.map(|past| Some((past.published, past.next)))
-            }
-            None => Ok(None),
+            Ok(found) => Ok(found.filter(|found| place.is(found.seq, found.at))),
+            Err(HistoryError::NotKept(_) | HistoryError::Off) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -396,19 +406,41 @@ impl History {
         self: &Arc<Self>,
         read: impl FnOnce(&LoggedPast) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
-        let _turn = self.turn(&self.turns).await?;
-        let history = Arc::clone(self);
-        let reading = tokio::task::spawn_blocking(move || match &history.source {
+        let read = move |source: &Source| match source {
             Source::Logged(past) => read(past),
             Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),
+        };
+        self.on_source(read).await
+    }
+
+    /// Does something with what the past is made from, on another thread and when it is its turn.
+    async fn on_source<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let turn = self.turn(&self.turns).await?;
+        let history = Arc::clone(self);
+        let working = tokio::task::spawn_blocking(move || {
+            // The turn ends with the work, also where nobody waits for it any more.
+            let _turn = turn;
+            work(&history.source)
         });
-        reading.await.unwrap_or(Err(HistoryError::Unreadable(None)))
+        working.await.unwrap_or(Err(HistoryError::Unreadable(None)))
     }
 
     /// Keeps a publication that another has followed, for those who ask what changed since.
     pub(crate) fn note_recent(&self, published: &Published) {
         let published = published.of_the_past(ANSWER_BYTES_MAX);
         self.recent().push(published, self.options.memory_max / RECENT_SHARE);
+    }
+
+    fn recent_at(&self, found: Found) -> Option<(Arc<Published>, Option<Timestamp>)> {
+        // What is between publications may be of the same millisecond. A simulated world has no entries that count.
+        let same = |held: &Snapshot| match self.source {
+            Source::Logged(_) => (held.seq, held.cut_at) == (found.seq, found.at),
+            Source::Simulated(_) | Source::Nothing => held.cut_at == found.at,
+        };
+        self.recent().find(|held| same(&held.snapshot), |_| true)
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {
@@ -442,7 +474,7 @@ impl Place {
         }
     }
 
-    fn is_of(self, snapshot: &Snapshot) -> bool {
+    pub(crate) fn is_of(self, snapshot: &Snapshot) -> bool {
         self.is(snapshot.seq, snapshot.cut_at)
     }
 }

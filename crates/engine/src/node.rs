@@ -76,8 +76,7 @@ impl WorldHandle {
         let handle =
             Arc::new(Self::new(&options, published, &book, Arc::clone(&queue), Some(shared)));
         let queue = Intake(queue);
-        let worker =
-            WorldWorker { options, clock, handle: Arc::clone(&handle), queue, retired: None };
+        let worker = WorldWorker::new(options, clock, &handle, queue);
         (handle, Node { worker, leadership })
     }
 }
@@ -310,6 +309,8 @@ impl Writer {
             tracker: Some(held.tracker),
             unlogged: false,
             unlogged_since: None,
+            last_at: held.at,
+            played: None,
             term: Some(Term {
                 leadership: Arc::clone(leadership),
                 looked: Instant::now(),
@@ -362,6 +363,7 @@ impl Writer {
         let kept = self.tracker.filter(|_| !self.ahead).map(|tracker| Held {
             book: self.book,
             seq,
+            at: self.last_at,
             checksum: self.log.last_checksum(),
             last_cut,
             furthest_cut,

@@ -34,6 +34,8 @@ pub struct WorldOptions {
     /// A folder for what is worth keeping over a restart and is no part of the world.
     pub notes: Option<PathBuf>,
     pub history: HistoryOptions,
+    /// How often it is shown between publications at the most, to those who follow it live.
+    pub live_tick: Duration,
 }
 
 impl WorldOptions {

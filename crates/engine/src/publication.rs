@@ -13,6 +13,8 @@ pub struct Published {
     pub snapshot: Arc<Snapshot>,
     /// When the next one is due.
     pub until: Timestamp,
+    /// It was not published, but shown between two publications to those who follow live.
+    pub is_between: bool,
     /// What answers made from it may take, in bytes, where that is less than for the present.
     pub answer_bytes_max: Option<usize>,
     kept: Slot,
@@ -35,13 +37,19 @@ impl fmt::Debug for Kept {
 impl Published {
     pub(crate) fn new(snapshot: Snapshot, until: Timestamp) -> Self {
         let snapshot = Arc::new(snapshot);
-        Self { snapshot, until, answer_bytes_max: None, kept: Slot::new() }
+        Self { snapshot, until, is_between: false, answer_bytes_max: None, kept: Slot::new() }
     }
 
     /// The same as one of many of the past, without what is kept for it.
     pub(crate) fn of_the_past(&self, answer_bytes_max: usize) -> Self {
-        let (snapshot, until) = (Arc::clone(&self.snapshot), self.until);
-        Self { snapshot, until, answer_bytes_max: Some(answer_bytes_max), kept: Slot::new() }
+        let (snapshot, answer_bytes_max) = (Arc::clone(&self.snapshot), Some(answer_bytes_max));
+        let Self { until, is_between, .. } = *self;
+        Self { snapshot, until, is_between, answer_bytes_max, kept: Slot::new() }
+    }
+
+    /// The same as one between two publications.
+    pub(crate) fn between(self) -> Self {
+        Self { is_between: true, ..self }
     }
 
     /// The last log entry that is in it; 0 before any.

@@ -25,6 +25,8 @@ pub(crate) struct Start {
     /// The entry and the time of the snapshot that was published last, if the log has it.
     last_cut: Option<(u64, Timestamp)>,
     last_published: Option<Published>,
+    /// When the last entry of the log was written, where it was read.
+    pub(crate) last_at: Option<Timestamp>,
     pub(crate) entries: Entries,
     /// What the writer says about itself; `None` in a simulated world.
     pub(crate) configured: Option<Configured>,
@@ -53,6 +55,7 @@ impl Start {
         for logged in replay.by_ref() {
             let Logged { seq, at, change, .. } = logged?;
             read = true;
+            start.last_at = Some(at);
             let cut = if let Change::Cut { at } = change { Some((seq, at)) } else { None };
             waiting.push((at, change));
             if cut.is_none() && waiting.len() < WAITING_MAX {
@@ -102,8 +105,9 @@ impl Start {
 
     fn with(book: Book, checkpoint_seq: u64, entries: Entries, options: &WorldOptions) -> Self {
         let configured = options.simulation.is_none().then(|| options.configured());
-        let (last_cut, last_published) = (None, None);
-        Self { book, checkpoint_seq, last_cut, last_published, entries, configured, lost: 0 }
+        let (last_cut, last_published, last_at) = (None, None, None);
+        let lost = 0;
+        Self { book, checkpoint_seq, last_cut, last_published, last_at, entries, configured, lost }
     }
 
     fn cut_last(&mut self, options: &WorldOptions) {

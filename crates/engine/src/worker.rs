@@ -14,6 +14,10 @@ use crate::publication::Published;
 use crate::queue::{self, Intake};
 use crate::world::WorldHandle;
 
+/// To show a large book takes its time. The thread that writes rests for so many times as long before it does so again,
+/// however short the tick is.
+const LIVE_REST: u32 = 9;
+
 /// What a thread has that runs a world, whatever it does for it at the moment.
 #[derive(Debug)]
 pub(crate) struct WorldWorker {
@@ -23,9 +27,21 @@ pub(crate) struct WorldWorker {
     pub(crate) queue: Intake,
     /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
     pub(crate) retired: Option<Arc<Published>>,
+    /// When it may be shown next to those who follow live.
+    pub(crate) live_due: Instant,
 }
 
 impl WorldWorker {
+    pub(crate) fn new(
+        options: WorldOptions,
+        clock: Arc<dyn Clock>,
+        handle: &Arc<WorldHandle>,
+        queue: Intake,
+    ) -> Self {
+        let handle = Arc::clone(handle);
+        Self { options, clock, handle, queue, retired: None, live_due: Instant::now() }
+    }
+
     /// Publishes the snapshot of a book as it is after log entry `seq`.
     pub(crate) fn publish(&mut self, book: &Book, seq: u64, at: Timestamp) {
         let begun = Instant::now();
@@ -33,6 +49,7 @@ impl WorldWorker {
         let published = options.publication(book, seq, at);
         // Before it is replaced: whoever has it is to find it at any time.
         handle.history.note_recent(&handle.published.load());
+        handle.live.note_publication(&published);
         let retired = handle.published.swap(Arc::new(published));
         self.retired = Some(retired);
         if let Some(shared) = &handle.shared {
@@ -44,6 +61,29 @@ impl WorldWorker {
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         handle.stats.cut_us_last.store(took, Ordering::Relaxed);
         WorldHandle::count(&handle.stats.snapshots, 1);
+    }
+
+    /// Shows a book, as it is after log entry `seq`, to those who follow it live. Gives how long it is too early for
+    /// that; `None`: it is done, or there is nothing to do.
+    pub(crate) fn show_live(&mut self, book: &Book, seq: u64, at: Timestamp) -> Option<Duration> {
+        let live = &self.handle.live;
+        if !live.is_wanted() || !self.handle.has_begun() {
+            return None;
+        }
+        let published = live.position_of(&self.handle.published().snapshot);
+        let shown = live.present().map_or(0, |shown| live.position_of(&shown.snapshot));
+        if live.position(seq, at) <= published.max(shown) {
+            return None;
+        }
+        let wait = self.live_due.saturating_duration_since(Instant::now());
+        if !wait.is_zero() {
+            return Some(wait);
+        }
+        let begun = Instant::now();
+        live.show(self.options.publication(book, seq, at).between());
+        let rest = self.options.live_tick.max(LIVE_REST * begun.elapsed());
+        self.live_due = Instant::now() + rest;
+        None
     }
 
     /// Shows operators what has changed of identities since the last time.

@@ -13,8 +13,9 @@ use market::{Book, Health, Limits, Load, Operation, Vitals};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::error::{NotTaken, OperateError};
-use crate::history::{History, HistoryError, PastPublication, Place};
+use crate::history::{History, HistoryError, PastPublication, Place, Walk};
 use crate::identities::Identities;
+use crate::live::Live;
 use crate::piece::Piece;
 use crate::publication::Published;
 use crate::queue::{Look, Queue, Reserved};
@@ -71,6 +72,7 @@ pub struct WorldHandle {
     pub limits: Limits,
     /// Told of every publication.
     pub(crate) publications: watch::Sender<()>,
+    pub(crate) live: Live,
     /// Where its past can be looked up.
     pub past: Past,
     pub history: Arc<History>,
@@ -139,6 +141,21 @@ impl WorldHandle {
         self.publications.subscribe()
     }
 
+    /// Says when something was shown to those who follow live since this was last asked. It is, while anybody has this.
+    pub fn live_changes(&self) -> watch::Receiver<()> {
+        self.live.changes()
+    }
+
+    /// The world as it was last shown to those who follow live. Publications that came before that are in force.
+    pub fn shown_live(&self) -> Option<Arc<Published>> {
+        self.live.present()
+    }
+
+    /// The last entry of the log that this node has.
+    pub fn last_entry(&self) -> u64 {
+        self.stats.log_seq.load(Ordering::Relaxed).max(self.published.load().seq())
+    }
+
     /// How the world is doing at this moment, not at the last cut.
     pub fn health(&self, now: Timestamp) -> Health {
         let mut health = self.vitals.load().health(now, self.stale_after);
@@ -185,7 +202,35 @@ impl WorldHandle {
         place: Place,
         key: u64,
     ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
-        self.history.publication_at(self.published.load_full(), place, key).await
+        let current = self.published.load_full();
+        if let Some((held, next)) = self.live.find_between(place) {
+            return Ok(Some((held, next)));
+        }
+        self.history.publication_at(current, place, key).await
+    }
+
+    /// Begins to show every publication after a position that clients hold; `None`: there is none that can be shown.
+    ///
+    /// # Errors
+    /// It cannot be made again now.
+    pub async fn walk(&self, place: Place, key: u64) -> Result<Option<Walk>, HistoryError> {
+        let current = self.published.load().snapshot.cut_at;
+        self.history.walk(place, current, key).await
+    }
+
+    /// The same for who follows live: what followed need not be a publication.
+    ///
+    /// # Errors
+    /// It cannot be made again now.
+    pub async fn shown_at(
+        &self,
+        place: Place,
+        key: u64,
+    ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
+        match self.live.find(place) {
+            Some(found) => Ok(Some(found)),
+            None => self.publication_at(place, key).await,
+        }
     }
 
     pub fn vitals(&self) -> arc_swap::Guard<Arc<Vitals>> {

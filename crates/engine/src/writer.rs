@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use change_log::Log;
 use domain::{Clock, Timestamp};
+use feeds::sandbox::Simulation;
 use market::book::IMAGE_VERSION;
 use market::{Book, Change, Configured, Operation};
 use tokio::sync::watch;
@@ -23,6 +24,7 @@ use crate::history::History;
 use crate::identities::{Identities, Tracker};
 use crate::leadership::ANSWER_TIME_MAX;
 use crate::leadership::Term;
+use crate::live::Live;
 use crate::options::{WorldOptions, epoch_start};
 use crate::publication::Published;
 use crate::queue::{Intake, Queue, QueuedOperation, Waiting};
@@ -62,6 +64,10 @@ pub struct Writer {
     pub(crate) unlogged: bool,
     /// Since when publications are not in the log.
     pub(crate) unlogged_since: Option<Timestamp>,
+    /// When the log's last entry was written, where that is known.
+    pub(crate) last_at: Option<Timestamp>,
+    /// Up to when a simulated world was played since its last publication, for those who follow it live.
+    pub(crate) played: Option<Timestamp>,
     /// Set where other nodes may write.
     pub(crate) term: Option<Term>,
 }
@@ -84,8 +90,10 @@ impl WorldHandle {
         let mut entries = mem::take(&mut start.entries);
         let (published, at) =
             start.first_snapshot(&options, clock.now(), log.last_seq(), &mut entries);
+        let mut last_at = start.last_at;
         if !entries.ends.is_empty() {
             log.append(at.as_millis(), entries.iter())?;
+            last_at = Some(at);
         }
         let next_cut = published.until;
         let tracker = options.simulation.is_none().then(|| Tracker::of(&start.book));
@@ -100,8 +108,7 @@ impl WorldHandle {
             check_older(&handle, start.checkpoint_seq);
         }
         let queue = Intake(queue);
-        let worker =
-            WorldWorker { options, clock, handle: Arc::clone(&handle), queue, retired: None };
+        let worker = WorldWorker::new(options, clock, &handle, queue);
         let writer = Writer {
             worker,
             book: start.book,
@@ -116,6 +123,8 @@ impl WorldHandle {
             tracker,
             unlogged: false,
             unlogged_since: None,
+            last_at,
+            played: None,
             term: None,
         };
         writer.note_log(0);
@@ -146,6 +155,7 @@ impl WorldHandle {
                 notes: options.notes.clone(),
             },
             history: History::new(options),
+            live: Live::new(options),
             stats: WorldStats::default(),
             disk_full: AtomicBool::new(false),
             shared,
@@ -171,7 +181,9 @@ impl Writer {
             return self.next(Next::GoOn);
         }
         let now = self.worker.clock.now();
-        let nap = if due { Duration::ZERO } else { self.next_cut.since(now).min(NAP_MAX) };
+        let live = self.show_live().unwrap_or(NAP_MAX);
+        let nap =
+            if due { Duration::ZERO } else { self.next_cut.since(now).min(NAP_MAX).min(live) };
         let next = match self.worker.queue.wait(nap) {
             Waiting::Stop => Next::Stop,
             Waiting::Operation(queued) => {
@@ -214,6 +226,41 @@ impl Writer {
         }
         self.cut(at);
         true
+    }
+
+    /// Shows what was taken since the last publication to those who follow live, where it is time for that. Gives how
+    /// long it is not.
+    fn show_live(&mut self) -> Option<Duration> {
+        if self.ahead || !self.worker.handle.live.is_wanted() {
+            return None;
+        }
+        if self.worker.options.simulation.is_some() {
+            self.play_on();
+        }
+        let at = if self.worker.options.simulation.is_some() { self.played } else { self.last_at };
+        self.worker.show_live(&self.book, self.log.last_seq(), at?)
+    }
+
+    /// Plays what has happened in a simulated world since, and before its next publication.
+    fn play_on(&mut self) {
+        let Some(simulation) = &self.worker.options.simulation else { return };
+        let (from, at) = (self.played_to(), Simulation::last_step(self.worker.clock.now()));
+        if at <= from || at >= self.next_cut {
+            return;
+        }
+        let mut entries = Entries::default();
+        for message in simulation.between(from, at) {
+            play(&mut self.book, &message, at, &mut entries);
+        }
+        self.played = Some(at);
+        // Where that fails, the world goes on all the same, as with a publication.
+        self.append(at, &entries);
+    }
+
+    /// Up to when a simulated world was played.
+    fn played_to(&self) -> Timestamp {
+        let published = self.next_cut.minus(self.worker.options.refresh_interval);
+        self.played.unwrap_or(published)
     }
 
     /// The beginning of the epoch. Where several nodes show snapshots, one that was shown is never shown differently:
@@ -293,7 +340,7 @@ impl Writer {
     /// Writes down that a snapshot is cut, and with it what time alone brings about. Where that fails, nothing of it
     /// has happened.
     pub(crate) fn store_cut(&mut self, at: Timestamp) -> bool {
-        let from = self.next_cut.minus(self.worker.options.refresh_interval);
+        let from = self.played_to();
         let mut entries = Entries::default();
         if let Some(simulation) = &self.worker.options.simulation {
             // What happened in between is only worth playing when it is not much more than what there is.
@@ -310,6 +357,7 @@ impl Writer {
                 play(&mut self.book, &message, at, &mut entries);
             }
         }
+        self.played = None;
         let overdue = self.book.overdue(at, self.worker.options.lifetimes);
         overdue.iter().for_each(|change| entries.push(change));
         if let Some(from) = self.unlogged_since.filter(|from| *from < at) {

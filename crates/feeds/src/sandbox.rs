@@ -120,6 +120,11 @@ impl Simulation {
         outbox.world()
     }
 
+    /// The last instant, up to this one, at which anything may have happened.
+    pub fn last_step(at: Timestamp) -> Timestamp {
+        Timestamp::from_secs(to_tick(at.as_secs()))
+    }
+
     /// What happened after `from`, up to and including `to`.
     pub fn between(&self, from: Timestamp, to: Timestamp) -> Vec<FeedMessage> {
         let (from, to) = (to_tick(from.as_secs()), to_tick(to.as_secs()));

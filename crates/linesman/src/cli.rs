@@ -256,6 +256,9 @@ pub(crate) struct KeysCreateArgs {
     /// Responses per month, UTC [default: no monthly limit]
     #[arg(long, value_name = "N", value_parser = parse_limit)]
     pub(crate) requests_per_month: Option<u32>,
+    /// Streams open at the same time [default: `stream.per_key_max`]
+    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    pub(crate) streams: Option<u32>,
     /// What the key may read besides sports, books and status
     #[arg(long, default_value = "odds:read")]
     pub(crate) permissions: Permissions,

@@ -105,6 +105,7 @@ impl WorldSetup<'_> {
             },
             simulation: plays.then(|| Simulation::new(config.sandbox.seed, Arc::clone(catalogue))),
             notes: Some(self.folder.path().to_owned()),
+            live_tick: config.stream.live_tick,
             history: HistoryOptions {
                 enabled: config.history.enabled,
                 store: self.folder.archive_of(config).filter(|_| world == World::Live),

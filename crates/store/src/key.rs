@@ -66,6 +66,8 @@ pub struct KeyRow {
     pub burst_per_minute: u32,
     pub requests_per_day: u32,
     pub requests_per_month: Option<u32>,
+    /// Streams it may have open; `None`: the operator's setting.
+    pub streams: Option<u32>,
     /// What its requests are counted to; shared by a key and its rotated successors.
     pub meter_id: String,
     pub created_ms: i64,
@@ -112,7 +114,7 @@ pub enum KeyEnd {
 impl Table for KeyRow {
     const NAME: &'static str = "api_key";
     const COLUMNS: &'static str = "id, name, kind, digest, hint, sport_groups, permissions, burst_per_minute, \
-         requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, expires_ms, \
+         requests_per_day, requests_per_month, streams, meter_id, created_ms, revoked_ms, expires_ms, \
          rotated_from, account_id, last_used_ms, last_agent, suspended_ms, \
          (SELECT a.requests_per_day FROM account a WHERE a.id = api_key.account_id) AS account_day, \
          (SELECT a.requests_per_month FROM account a WHERE a.id = api_key.account_id) AS account_month";
@@ -137,6 +139,7 @@ from_row!(KeyRow, |row| {
         burst_per_minute: to_count(row.try_get("burst_per_minute")?)?,
         requests_per_day: to_count(row.try_get("requests_per_day")?)?,
         requests_per_month: count(row.try_get("requests_per_month")?)?,
+        streams: count(row.try_get("streams")?)?,
         id: row.try_get("id")?,
         name: row.try_get("name")?,
         hint: row.try_get("hint")?,
@@ -157,8 +160,8 @@ const USES_AT_ONCE: usize = 200;
 /// A key that is created while its account is being suspended is suspended with it.
 const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_groups, permissions, \
     burst_per_minute, requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, \
-    expires_ms, rotated_from, account_id, suspended_ms) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
+    expires_ms, rotated_from, account_id, streams, suspended_ms) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
     (SELECT suspended_ms FROM account WHERE id = $16))";
 
 impl Store {
@@ -411,6 +414,7 @@ impl Tx {
             .bind(key.expires_ms)
             .bind(&key.rotated_from)
             .bind(&key.account_id)
+            .bind(key.streams.map(i64::from))
             .execute(self)
             .await?;
         Ok(())

@@ -20,7 +20,7 @@ const DOCUMENT: &str = include_str!("../../../openapi.json");
 const NOT_READ: [&str; 6] =
     ["FeedMessage", "FeedEvent", "FeedOdds", "FeedScore", "FeedRemove", "FeedHeartbeat"];
 /// They make a response something else: `since` another body, `format` a table; `region` is another name of `regions`.
-const NO_METHOD: [&str; 5] = ["since", "format", "region", "group_by", "mode"];
+const NO_METHOD: [&str; 4] = ["since", "format", "region", "group_by"];
 
 fn document() -> Json {
     serde_json::from_str(DOCUMENT).unwrap()

@@ -49,7 +49,8 @@ impl StreamRequest {
     }
 
     parameters! {
-        [sports] [channels] market bookmaker [regions] odds_format [event_ids] status since until freshness
+        [sports] [channels] market bookmaker [regions] odds_format [event_ids] status mode since until
+        replay freshness
     }
 
     /// Seconds without an event before the server says that it is still there.

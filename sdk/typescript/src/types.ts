@@ -588,12 +588,14 @@ export interface paths {
                 event_ids?: components["parameters"]["event_ids"];
                 /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
                 status?: components["parameters"]["status"];
-                /** @description When changes are sent: with each publication. */
+                /** @description When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false. */
                 mode?: components["parameters"]["mode"];
                 /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
                 /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
                 until?: components["parameters"]["until"];
+                /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`. */
+                replay?: components["parameters"]["replay"];
                 /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
                 /** @description Seconds without an event before a comment is sent. */
@@ -1422,8 +1424,8 @@ export interface components {
         StreamHello: {
             /** @description The stream's id, for questions to the operator. */
             stream: string;
-            /** @description When changes are sent: with each publication. */
-            mode: "publication" | string;
+            /** @description When changes are sent: `publication` or `live`. */
+            mode: ("publication" | "live") | string;
             /** @description The sports that are followed. */
             sports: string[];
             /** @description What is followed of them: `odds`, `scores`, `events`. */
@@ -1481,13 +1483,13 @@ export interface components {
             /** @description Whether that is too long ago. */
             stale: boolean;
         };
-        /** @description The end of what belongs together: from here on the client has all of a publication. */
+        /** @description The end of what belongs together: all of a publication or, in `live`, of what is stored so far. */
         StreamCut: {
             /** @description Where the stream stands: `since`, or `Last-Event-ID`, to go on from here. */
             cursor: string;
-            /** @description When the publication was made. */
+            /** @description When the publication was made, or the last change was stored. */
             at: components["schemas"]["TimestampMs"];
-            /** @description Whether a publication ends here. */
+            /** @description Whether a publication ends here; always, but in `live`. */
             published: boolean;
         };
         /** @description The client's cursor cannot be used: forget what is known, a snapshot follows. */
@@ -2127,8 +2129,8 @@ export interface components {
             event_ids?: string | string[];
             /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
             status?: ("scheduled" | "live" | "final") | string;
-            /** @description When changes are sent: with each publication. */
-            mode?: "publication" | string;
+            /** @description When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false. */
+            mode?: ("publication" | "live") | string;
             /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
             since?: string;
             /**
@@ -2136,6 +2138,8 @@ export interface components {
              * @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier.
              */
             until?: string;
+            /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`. */
+            replay?: ("net" | "all") | string;
             /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
             freshness?: ("sources" | "records" | "none") | string;
             /** @description Seconds without an event before a comment is sent. */
@@ -2745,12 +2749,14 @@ export interface components {
         since: string;
         /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
         until: string;
+        /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`. */
+        replay: ("net" | "all") | string;
         /** @description Only these sports, comma-separated; all that the key covers when absent. */
         sports: string;
         /** @description What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when absent. */
         channels: string;
-        /** @description When changes are sent: with each publication. */
-        mode: "publication" | string;
+        /** @description When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false. */
+        mode: ("publication" | "live") | string;
         /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
         freshness: ("sources" | "records" | "none") | string;
         /** @description Seconds without an event before a comment is sent. */
@@ -2948,6 +2954,7 @@ export type ParameterStake = components['parameters']['stake'];
 export type ParameterAsOf = components['parameters']['as_of'];
 export type ParameterSince = components['parameters']['since'];
 export type ParameterUntil = components['parameters']['until'];
+export type ParameterReplay = components['parameters']['replay'];
 export type ParameterSports = components['parameters']['sports'];
 export type ParameterChannels = components['parameters']['channels'];
 export type ParameterMode = components['parameters']['mode'];
@@ -3883,12 +3890,14 @@ export interface operations {
                 event_ids?: components["parameters"]["event_ids"];
                 /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
                 status?: components["parameters"]["status"];
-                /** @description When changes are sent: with each publication. */
+                /** @description When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false. */
                 mode?: components["parameters"]["mode"];
                 /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
                 /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
                 until?: components["parameters"]["until"];
+                /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`. */
+                replay?: components["parameters"]["replay"];
                 /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
                 /** @description Seconds without an event before a comment is sent. */

@@ -48,6 +48,8 @@ pub struct Grant {
     /// Sport groups the key is restricted to; `None` is all.
     pub groups: Option<Box<[Box<str>]>>,
     pub limits: Limits,
+    /// Streams it may have open; `None`: the operator's setting.
+    pub streams: Option<u32>,
 }
 
 impl Grant {
@@ -67,6 +69,7 @@ pub(crate) fn grant(row: &KeyRow) -> Grant {
             .as_ref()
             .map(|groups| groups.iter().map(|group| group.as_str().into()).collect()),
         limits: limits(row),
+        streams: row.streams,
     }
 }
 

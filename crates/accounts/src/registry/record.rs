@@ -16,6 +16,8 @@ pub struct NewKey {
     pub groups: Option<Vec<String>>,
     pub odds_read: bool,
     pub limits: Limits,
+    /// Streams it may have open; `None`: the operator's setting.
+    pub streams: Option<u32>,
     /// Its owner, if any.
     pub account_id: Option<String>,
 }
@@ -29,6 +31,7 @@ impl NewKey {
             groups: None,
             odds_read: true,
             limits: Limits::DEFAULT,
+            streams: None,
             account_id: None,
         }
     }
@@ -53,6 +56,8 @@ pub struct KeyRecord {
     pub permissions: Vec<String>,
     #[serde(flatten)]
     pub limits: Limits,
+    /// Streams it may have open; `None`: the operator's setting.
+    pub streams: Option<u32>,
     #[serde(serialize_with = "instant_text")]
     pub created_at: Timestamp,
     /// When the key ended, or will end.
@@ -113,6 +118,7 @@ pub(crate) fn key_record(row: KeyRow) -> KeyRecord {
     KeyRecord {
         id: KeyId::from_stored(&row.id),
         limits: grant::limits(&row),
+        streams: row.streams,
         name: row.name,
         kind: row.kind,
         hint: row.hint,

@@ -14,12 +14,13 @@ async fn a_key_carries_its_grant() {
         groups: Some(vec![String::from("golf"), String::from("combat"), String::from("golf")]),
         odds_read: false,
         limits: limits(7, 8, Some(9)),
+        streams: Some(3),
         ..NewKey::of_kind(KeyKind::Sandbox)
     };
     let (key, record) = node.create_key(new, &Actor::command_line()).await.unwrap();
     let grant = &node.entry(&key, test.now()).grant;
     assert_eq!((grant.kind, grant.odds_read), (KeyKind::Sandbox, false));
-    assert_eq!(grant.limits, limits(7, 8, Some(9)));
+    assert_eq!((grant.limits, grant.streams), (limits(7, 8, Some(9)), Some(3)));
     assert_eq!(grant.key_id, record.id);
     assert!(grant.covers_group("golf") && !grant.covers_group("tennis"));
     assert_eq!(record.groups.as_deref().unwrap(), ["combat", "golf"]);
@@ -140,6 +141,7 @@ async fn what_cannot_be_meant_is_refused_with_its_reason() {
     };
     check(NewKey { limits: limits(0, 1, None), ..plain.clone() }, "burst_per_minute").await;
     check(NewKey { limits: limits(1, 1, Some(0)), ..plain.clone() }, "requests_per_month").await;
+    check(NewKey { streams: Some(0), ..plain.clone() }, "streams").await;
     check(NewKey { groups: groups("a,b"), ..plain.clone() }, "\"a,b\"").await;
     check(NewKey { groups: Some(Vec::new()), ..plain.clone() }, "at least one").await;
     check(NewKey { name: "x".repeat(101), ..plain.clone() }, "100").await;
@@ -186,7 +188,7 @@ async fn a_record_is_json_with_its_id_and_instants_as_text() {
             "id": record.id.as_str(), "name": "site", "kind": "production",
             "hint": format!("{}…", &key.expose()[..10]), "groups": null,
             "permissions": ["odds:read"], "burst_per_minute": 60, "requests_per_day": 10_000,
-            "requests_per_month": null, "created_at": NOON, "revoked_at": null,
+            "requests_per_month": null, "streams": null, "created_at": NOON, "revoked_at": null,
             "rotated_from": null, "account_id": null,
         })
     );

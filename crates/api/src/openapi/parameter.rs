@@ -13,7 +13,8 @@ use crate::v1::param::{
     HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN, LIMIT_DEFAULT, LIMIT_MAX, MAX_AGE_S_MAX,
     MIN_BOOKS_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, Param, REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
 };
-use crate::v1::wire::stream::{Channel, Freshness, MODE};
+use crate::v1::query::stream::REPLAYS;
+use crate::v1::wire::stream::{Channel, Freshness, Mode};
 
 /// A cursor is a short text of this alphabet, to be sent back as it came.
 const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
@@ -130,7 +131,11 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         }),
         Param::Sports => sports(catalogue),
         Param::Channels => channels(),
-        Param::Mode => choice(&[MODE], MODE),
+        Param::Mode => choice(&Mode::KEYS, Mode::Publication.key()),
+        Param::Replay => {
+            let [default, ..] = REPLAYS;
+            choice(&REPLAYS, default)
+        }
         Param::Freshness => {
             let [default, ..] = Freshness::KEYS;
             choice(&Freshness::KEYS, default)

@@ -328,6 +328,7 @@ pub(super) const ROWS: [Row; 25] = [
             Param::Mode,
             Param::Since,
             Param::Until,
+            Param::Replay,
             Param::Freshness,
             Param::Heartbeat,
             Param::ApiKey,

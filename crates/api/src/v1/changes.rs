@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::{Timestamp, World};
-use engine::{HistoryError, Place, Published, WorldHandle};
+use engine::{HistoryError, Published, WorldHandle};
 use http::Reply;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -11,9 +11,10 @@ use super::history::refused;
 use super::{Admitted, Answered, begin_head, charged};
 use crate::answers::{Answer, Asked, List, Selector};
 use crate::error::{ApiError, ErrorCode};
-use crate::position::{LogPlace, LogPosition, place_of};
+use crate::position::{LogPlace, LogPosition, place_of, sought};
 use crate::v1::param::Param;
 use crate::v1::wire::Delta;
+use crate::v1::wire::stream::Mode;
 
 /// How far ahead the clock of the node may be that gave out a cursor of the sandbox.
 const AHEAD_MAX_MS: u64 = 60_000;
@@ -85,7 +86,7 @@ impl Admitted<'_> {
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
         let world = self.world();
         let place = (since.at, since.check);
-        match Base::find(self.api.world(world), place, key)
+        match Base::find(self.api.world(world), place, Mode::Publication, key)
             .await
             .map_err(|error| refused(&error))?
         {
@@ -100,7 +101,7 @@ impl Admitted<'_> {
 
 /// What is known of a position that a client holds.
 pub(super) enum Base {
-    /// Its publication, and when the one after that was made.
+    /// What was shown there, and when the next of the mode was made.
     Held(Arc<Published>, Option<Timestamp>),
     /// This node may come to it.
     Ahead,
@@ -111,31 +112,42 @@ pub(super) enum Base {
 }
 
 impl Base {
-    /// Looks up a position of a world. `key`: for whom its publication is made again, where it has to be.
+    /// Looks up a position of a world. `key`: for whom it is made again, where it has to be.
     pub(super) async fn find(
         handle: &WorldHandle,
         place: LogPlace,
+        mode: Mode,
         key: u64,
     ) -> Result<Self, HistoryError> {
         let (at, _) = place;
-        let (now, _) = place_of(handle.world, &handle.published().snapshot);
-        if at > now {
-            let near = handle.world == World::Sandbox && at - now <= AHEAD_MAX_MS;
+        if !has_come_to(handle, at) {
+            let (now, _) = place_of(handle.world, &handle.published().snapshot);
+            let near = handle.world == World::Sandbox && at.saturating_sub(now) <= AHEAD_MAX_MS;
             return Ok(if near || handle.shared.is_some() { Self::Ahead } else { Self::Unknown });
         }
-        let sought = match handle.world {
-            World::Live => Place::Entry(at),
-            World::Sandbox => {
-                Place::Time(Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)))
-            }
+        let sought = sought(handle.world, at);
+        let found = match mode {
+            Mode::Publication => handle.publication_at(sought, key).await,
+            Mode::Live => handle.shown_at(sought, key).await,
         };
-        Ok(match handle.publication_at(sought, key).await? {
+        Ok(match found? {
             None => Self::Expired,
             Some((held, next)) if place_of(handle.world, &held.snapshot) == place => {
                 Self::Held(held, next)
             }
             Some(_) => Self::Unknown,
         })
+    }
+}
+
+/// Whether this node is as far as a position. Positions of the sandbox are times, and after its last publication it
+/// plays on to the next one.
+pub(super) fn has_come_to(handle: &WorldHandle, at: u64) -> bool {
+    match handle.world {
+        World::Live => at <= handle.last_entry(),
+        World::Sandbox => {
+            i64::try_from(at).is_ok_and(|at| at < handle.published().until.as_millis())
+        }
     }
 }
 

@@ -26,6 +26,7 @@ pub enum Param {
     AsOf,
     Since,
     Until,
+    Replay,
     Sports,
     Channels,
     Mode,
@@ -76,7 +77,7 @@ pub(crate) const HEARTBEAT_S_MIN: u32 = 5;
 pub(crate) const HEARTBEAT_S_MAX: u32 = 60;
 
 impl Param {
-    pub const COUNT: usize = 32;
+    pub const COUNT: usize = 33;
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -103,6 +104,7 @@ impl Param {
             Self::AsOf => "as_of",
             Self::Since => "since",
             Self::Until => "until",
+            Self::Replay => "replay",
             Self::Sports => "sports",
             Self::Channels => "channels",
             Self::Mode => "mode",
@@ -189,6 +191,10 @@ impl Param {
                 "When the stream ends, with `done`: after the last publication at or before this instant. In the past \
                  it needs `since`, which is earlier."
             }
+            Self::Replay => {
+                "After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, \
+                 one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`."
+            }
             Self::Sports => {
                 "Only these sports, comma-separated; all that the key covers when absent."
             }
@@ -196,7 +202,10 @@ impl Param {
                 "What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when \
                  absent."
             }
-            Self::Mode => "When changes are sent: with each publication.",
+            Self::Mode => {
+                "When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. \
+                 Between publications a `cut` of `live` has `published` false."
+            }
             Self::Freshness => {
                 "`sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records \
                  were confirmed, so that `last_update` of all of them is known. `none`: nothing."

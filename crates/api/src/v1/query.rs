@@ -39,7 +39,7 @@ pub(crate) struct Query<'a> {
 }
 
 /// The parameters of an operation, each known, given once and not empty.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Values<'a>([Option<Cow<'a, str>>; Param::COUNT]);
 
 /// Where the names in a query are looked up.
@@ -70,7 +70,7 @@ impl<'a> Query<'a> {
         operation: Operation,
         query_key: bool,
     ) -> Result<Values<'a>, ApiError> {
-        let mut values = Values::default();
+        let mut values = Values([const { None }; Param::COUNT]);
         for (name, value) in self.pairs() {
             let name = decode(name).ok_or_else(|| {
                 ApiError::new(ErrorCode::InvalidParameter, "a parameter's name is not UTF-8 text")

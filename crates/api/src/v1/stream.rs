@@ -9,10 +9,15 @@
 //!    (`shared`). The publication at its position comes from those that were kept, or from history.
 //! 3. It hands them over one after the other, each at the pace of its client, and checks the key before each. Whoever
 //!    is slow is at an older position afterwards, and gets the sum of what was missed.
+//!
+//!    In `live` it does the same for what the engine shows between two publications, and publications come in their
+//!    places: it never goes past one.
 //! 4. Where its position is not known, it says so (`reset`) and begins with a snapshot: there is no silent gap.
 
+mod end;
 mod metrics;
 mod render;
+mod replay;
 mod selection;
 mod shared;
 mod slots;
@@ -26,6 +31,7 @@ use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::metrics::Metrics;
+use self::replay::{Replay, Replays};
 use self::selection::Selection;
 use self::shared::Renders;
 use self::slots::{Refused, StreamSlots};
@@ -39,23 +45,34 @@ use crate::operation::Operation;
 use crate::position::{LogPosition, place_of};
 use crate::v1::param::Param;
 use crate::v1::query::stream::{Since, StreamParams};
-use crate::v1::wire::stream::{Hello, Reset, Transport, hello};
+use crate::v1::wire::stream::{Hello, Mode, Reset, Transport, hello};
 
 /// What the operator decided about streams.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamSettings {
     pub enabled: bool,
+    /// Whether changes may be followed before they are published.
+    pub live: bool,
     /// Streams that one key may have open on this node.
     pub per_key_max: usize,
     /// Streams open on this node at the same time.
     pub connections_max: usize,
+    /// Streams at the same time that are sent every publication of the past.
+    pub replays_max: usize,
     /// What rendered events may take.
     pub memory_max: usize,
 }
 
 impl Default for StreamSettings {
     fn default() -> Self {
-        Self { enabled: true, per_key_max: 5, connections_max: 7500, memory_max: 64 << 20 }
+        Self {
+            enabled: true,
+            live: true,
+            per_key_max: 5,
+            connections_max: 7500,
+            replays_max: 4,
+            memory_max: 64 << 20,
+        }
     }
 }
 
@@ -68,13 +85,15 @@ pub struct Streams {
     pub(super) settings: StreamSettings,
     slots: Arc<StreamSlots>,
     renders: Renders,
+    replays: Replays,
     metrics: Metrics,
 }
 
 impl Streams {
     pub(crate) fn new(settings: StreamSettings) -> Self {
         let (slots, metrics) = (Arc::default(), Metrics::default());
-        Self { settings, slots, renders: Renders::new(settings.memory_max), metrics }
+        let replays = Replays::new(settings.replays_max);
+        Self { settings, slots, renders: Renders::new(settings.memory_max), replays, metrics }
     }
 }
 
@@ -86,6 +105,10 @@ impl Admitted<'_> {
         let values =
             self.query.values(Operation::GetStream, self.api.settings.query_key_enabled)?;
         let params = values.stream(&sports, self.api.lookup())?;
+        if params.mode == Mode::Live && !self.api.streams.settings.live {
+            let text = "this service has no live streams; leave `mode` out to follow publications";
+            return Err(ApiError::new(ErrorCode::Forbidden, text));
+        }
         let handle = self.api.world(world);
         if !handle.has_begun() {
             return Err(not_yet());
@@ -95,17 +118,22 @@ impl Admitted<'_> {
             Some(_) => Transport::WebSocket,
             None => Transport::ServerSentEvents,
         };
-        let (lists, freshness) = (params.lists.clone(), params.freshness);
-        let selection = Arc::new(Selection::new(world, lists, freshness, transport, self.api));
+        let StreamParams { mode, freshness, .. } = params;
+        let lists = params.lists.clone();
+        let selection = Selection::new(world, lists, mode, freshness, transport, self.api);
+        let selection = Arc::new(selection);
+        self.check_replay(&params)?;
         self.check_until(&params).await?;
         let (begin, reset) = self.begin(&params, &selection).await?;
         let slot = self.take_stream_slot()?;
+        let replay = self.take_replay_turn(&params).await?;
         let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
 
         let catalogue = &self.api.catalogue;
         let id = self.api.next_request_id().to_string();
         let first = hello(&Hello {
             id: id.replacen("req_", "str_", 1),
+            mode,
             sports: sports.iter().map(|sport| &*catalogue.sport(*sport).key).collect(),
             channels: &params.channels,
             resumed: matches!(begin, Begin::At(_)),
@@ -115,7 +143,7 @@ impl Admitted<'_> {
         let entry = Arc::clone(self.entry);
         let subscription = Subscription::new(self.api, entry, selection, begin, slot);
         let subscription = subscription.saying(&first, reset, params.heartbeat_s);
-        let subscription = subscription.ending_at(params.until);
+        let subscription = subscription.ending_at(params.until).replaying(replay);
         Ok((into_reply(subscription.into_stream(), accept.as_deref()), Some(standing)))
     }
 
@@ -212,7 +240,7 @@ impl Admitted<'_> {
         }
         let place = (position.at, position.check);
         let handle = self.api.world(position.world);
-        let base = Base::find(handle, place, self.key_number()).await;
+        let base = Base::find(handle, place, Mode::Publication, self.key_number()).await;
         Ok(match base.map_err(|error| refused(&error))? {
             // A node that is behind waits for the position in the stream.
             Base::Held(..) | Base::Ahead => (Begin::At(place), None),
@@ -221,17 +249,50 @@ impl Admitted<'_> {
         })
     }
 
+    /// Refuses to send every publication where it is not said since when, or where more is wanted than those.
+    fn check_replay(&self, params: &StreamParams) -> Result<(), ApiError> {
+        let name = Param::Replay.name();
+        if !params.replays_all {
+            return Ok(());
+        }
+        if params.mode == Mode::Live {
+            let text = "`replay=all` sends publications; leave `mode` out, or `replay` to be brought up to date";
+            return Err(ApiError::param(name, text));
+        }
+        if params.since.is_none() && self.request.page.last_event_id.is_none() {
+            let text = "`replay=all` needs `since`: the cursor or the time from which on everything is sent";
+            return Err(ApiError::param(name, text));
+        }
+        Ok(())
+    }
+
+    /// Waits for the turn of a stream that is to be sent every publication.
+    async fn take_replay_turn(&self, params: &StreamParams) -> Result<Option<Replay>, ApiError> {
+        if !params.replays_all {
+            return Ok(None);
+        }
+        let turn = self.api.streams.replays.take(self.key_number()).await;
+        let turn = turn.ok_or_else(|| {
+            ApiError::unavailable(
+                "the past is sent to others, or to this key, at the moment; try again",
+            )
+        })?;
+        Ok(Some(Replay::new(turn)))
+    }
+
     fn key_number(&self) -> u64 {
         xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
     }
 
     fn take_stream_slot(&self) -> Result<slots::StreamSlot, ApiError> {
         let Streams { settings, slots, .. } = &self.api.streams;
-        slots.take(&self.entry.grant.key_id, settings).map_err(|refused| match refused {
+        let grant = &self.entry.grant;
+        let key_max = self.api.streams_max(grant.streams);
+        let count = usize::try_from(key_max).unwrap_or(usize::MAX);
+        slots.take(&grant.key_id, count, settings).map_err(|refused| match refused {
             Refused::Key => {
                 let text = format!(
-                    "this key has {} streams open, which is its limit; close one first",
-                    settings.per_key_max
+                    "this key has {key_max} streams open, which is its limit; close one first"
                 );
                 ApiError::new(ErrorCode::TooManyStreams, text).retry_after(TOO_MANY_RETRY_S)
             }

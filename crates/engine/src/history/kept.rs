@@ -4,46 +4,51 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use domain::Timestamp;
-use market::Snapshot;
 use tokio::sync::OnceCell;
 
 use crate::publication::Published;
 
 /// The last publications. They share what did not change, so each takes little more than its rows.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     publications: VecDeque<Arc<Published>>,
     bytes: usize,
 }
 
 /// The part of the memory of history that they may take.
-pub(super) const RECENT_SHARE: usize = 4;
+pub(crate) const RECENT_SHARE: usize = 4;
+/// So many are kept whatever they take: who follows is at one of them.
+const RECENT_MIN: usize = 4;
 /// What the row of a record takes with its places in the indexes, and that of an event.
 const RECORD_ROW_BYTES: usize = 100;
 const EVENT_ROW_BYTES: usize = 300;
 
 impl Recent {
-    pub(super) fn push(&mut self, published: Published, max: usize) {
+    pub(crate) fn push(&mut self, published: Published, max: usize) {
         self.bytes += row_bytes(&published);
         self.publications.push_back(Arc::new(published));
         while self.bytes > max
+            && self.publications.len() > RECENT_MIN
             && let Some(oldest) = self.publications.pop_front()
         {
             self.bytes -= row_bytes(&oldest);
         }
     }
 
-    /// The last such publication, and when the one after it was made, as far as it is kept too.
-    pub(super) fn find(
+    /// The last such publication, and when the one after it that `follows` was made, as far as it is kept too.
+    pub(crate) fn find(
         &self,
-        is: impl Fn(&Snapshot) -> bool,
+        is: impl Fn(&Published) -> bool,
+        follows: impl Fn(&Published) -> bool,
     ) -> Option<(Arc<Published>, Option<Timestamp>)> {
         let mut next = None;
         for held in self.publications.iter().rev() {
-            if is(&held.snapshot) {
+            if is(held) {
                 return Some((Arc::clone(held), next));
             }
-            next = Some(held.snapshot.cut_at);
+            if follows(held) {
+                next = Some(held.snapshot.cut_at);
+            }
         }
         None
     }

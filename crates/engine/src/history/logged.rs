@@ -1,14 +1,15 @@
 //! The past of a live world, from its log and, where that does not reach back any more, from its archive: the newest
 //! book before a publication, and the entries from there to it.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::{Archive, Commit, Publication, Table};
+use archive::{Archive, Commit, Entry, Lineage, Publication, Table};
 use change_log::ReadLog;
 use domain::Timestamp;
 use market::{Book, Change, Configured, Ids};
 
+use super::walk::Steps;
 use super::{Found, HistoryError, Reach};
 use crate::archiver::book_at;
 use crate::error::{Chain, WorldError};
@@ -50,6 +51,9 @@ struct Archived {
     failed: bool,
 }
 
+/// Entries that are held decoded for who is shown every publication.
+const READ_MAX: usize = 20_000;
+
 /// The lineage of what is in the log, after all those of the archive.
 const IN_LOG: usize = usize::MAX;
 
@@ -82,12 +86,37 @@ impl LoggedPast {
         self.read_on()?.find(at, &self.options)
     }
 
-    /// The publication of an entry.
+    /// The publication of an entry or, where it is between two, what the book was after it.
     pub(super) fn find_entry(&self, seq: u64) -> Result<Option<Found>, HistoryError> {
         let index = self.read_on()?;
-        let cut = index.cuts.iter().rev().find(|cut| cut.seq == seq);
-        let found = |cut: &Cut| Found { seq, at: cut.at, previous: None, next: None };
-        Ok(cut.map(found))
+        let (cut, next) = (index.cut_of(seq), index.cut_after(seq));
+        let in_log = seq > index.base_seq;
+        let found = |at| Found { seq, at, previous: None, next: next.map(|next| next.at) };
+        if let Some(cut) = cut {
+            return Ok(Some(found(cut.at)));
+        }
+        drop(index);
+        if !in_log {
+            let entry = match self.archived(seq)? {
+                Some((archive, commit, lineage)) => {
+                    archive.entries(&commit, lineage, seq..=seq).next().transpose()
+                }
+                None => Ok(None),
+            };
+            return Ok(entry.map_err(unreadable)?.map(|entry| found(entry.at)));
+        }
+        let logged = Replay::from(&*self.open()?, seq).map_err(unreadable)?.next();
+        let logged = logged.transpose().map_err(unreadable)?;
+        Ok(logged.filter(|logged| logged.seq == seq).map(|logged| found(logged.at)))
+    }
+
+    /// Which part of the archive has an entry.
+    fn archived(&self, seq: u64) -> Result<Option<(&Archive, Commit, usize)>, HistoryError> {
+        let Some(archive) = &self.archive else { return Ok(None) };
+        let commit = archive.newest().map_err(unreadable)?;
+        let has = |lineage: &Lineage| (lineage.first_seq..=lineage.last_seq).contains(&seq);
+        let lineage = commit.lineages.iter().rposition(has);
+        Ok(lineage.map(|lineage| (archive, commit, lineage)))
     }
 
     pub(super) fn reach(&self) -> Result<Reach, HistoryError> {
@@ -104,21 +133,72 @@ impl LoggedPast {
 
     /// A publication, and the weight of its book.
     pub(super) fn rebuild(&self, found: Found) -> Result<(Published, u64), HistoryError> {
-        let lineage = self.index().lineage_of(found);
+        let book = self.book(found)?;
+        let weight = book.weight();
+        Ok((self.options.publication(&book, found.seq, found.at), weight))
+    }
+
+    /// The book of a publication, or of what was shown between two.
+    pub(super) fn book(&self, found: Found) -> Result<Book, HistoryError> {
+        let (lineage, base) = {
+            let index = self.index();
+            (index.lineage_of(found), index.base_seq)
+        };
         match (lineage, &self.archive) {
             (Some(lineage), Some(archive)) if lineage != IN_LOG => {
-                self.rebuild_archived(archive, lineage, found)
+                self.archived_book(archive, lineage, found)
             }
-            _ => self.rebuild_logged(found),
+            // No publication: it is between two.
+            (None, Some(archive)) if found.seq <= base => match self.archived(found.seq)? {
+                Some((_, _, lineage)) => self.archived_book(archive, lineage, found),
+                None => Err(self.not_kept()),
+            },
+            _ => self.logged_book(found),
         }
     }
 
-    fn rebuild_archived(
+    /// The next publication after the one that somebody is at.
+    pub(super) fn next(&self, steps: &mut Steps) -> Result<Option<Published>, HistoryError> {
+        loop {
+            if let Some(next) = steps.advance(&self.options)? {
+                return Ok(Some(next));
+            }
+            let from = steps.at.seq;
+            if self.read_on()?.cut_after(from).is_none() {
+                return Ok(None);
+            }
+            self.read_entries(from + 1, &mut steps.waiting)?;
+            if steps.waiting.is_empty() {
+                return Err(HistoryError::Unreadable(None));
+            }
+        }
+    }
+
+    /// Reads some entries from one on.
+    fn read_entries(&self, from: u64, entries: &mut VecDeque<Entry>) -> Result<(), HistoryError> {
+        let log = self.open()?;
+        if log.first_seq() <= from {
+            for logged in Replay::from(&*log, from).map_err(unreadable)?.take(READ_MAX) {
+                let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
+                entries.push_back(Entry { seq, at, change });
+            }
+            return Ok(());
+        }
+        let Some((archive, commit, lineage)) = self.archived(from)? else {
+            return Err(self.not_kept());
+        };
+        for entry in archive.entries(&commit, lineage, from..=u64::MAX).take(READ_MAX) {
+            entries.push_back(entry.map_err(unreadable)?);
+        }
+        Ok(())
+    }
+
+    fn archived_book(
         &self,
         archive: &Archive,
         lineage: usize,
         found: Found,
-    ) -> Result<(Published, u64), HistoryError> {
+    ) -> Result<Book, HistoryError> {
         let commit = archive.newest().map_err(unreadable)?;
         let book = book_at(archive, &commit, (lineage, found.seq), &self.options);
         let book = book.map_err(unreadable)?;
@@ -130,11 +210,10 @@ impl LoggedPast {
         if then.is_some_and(|then| then != self.options.catalogue.version()) || !whole {
             return Err(HistoryError::Unreadable(None));
         }
-        let weight = book.weight();
-        Ok((self.options.publication(&book, found.seq, found.at), weight))
+        Ok(book)
     }
 
-    fn rebuild_logged(&self, found: Found) -> Result<(Published, u64), HistoryError> {
+    fn logged_book(&self, found: Found) -> Result<Book, HistoryError> {
         let mut log = self.open()?;
         let configured = self.index().configured_at(found.seq);
         if configured.is_some_and(|then| *then.catalogue != *self.options.catalogue.version()) {
@@ -161,9 +240,8 @@ impl LoggedPast {
             }
             // An entry that was lost may have been one of those that made it.
             let whole = seq == found.seq && replay.losses().entries == 0;
-            let weight = book.weight();
             return match whole {
-                true => Ok((self.options.publication(&book, seq, found.at), weight)),
+                true => Ok(book),
                 false => Err(HistoryError::Unreadable(None)),
             };
         }
@@ -302,6 +380,22 @@ impl Index {
         same.filter(|cut| cut.seq == found.seq).map(|cut| cut.lineage).max()
     }
 
+    /// The publication of an entry.
+    fn cut_of(&self, seq: u64) -> Option<Cut> {
+        self.cuts.iter().rev().find(|cut| cut.seq == seq).copied()
+    }
+
+    /// The publication that followed an entry. The log goes on where the archive ends.
+    fn cut_after(&self, seq: u64) -> Option<Cut> {
+        let newest = self.cuts.iter().filter(|cut| cut.seq > seq).map(|cut| cut.lineage).max();
+        let later = self.cuts.iter().filter(|cut| cut.seq > seq);
+        let lineage = self.cut_of(seq).map(|cut| cut.lineage).or(newest);
+        later
+            .filter(|cut| cut.lineage == IN_LOG || Some(cut.lineage) == lineage)
+            .min_by_key(|cut| cut.seq)
+            .copied()
+    }
+
     fn find(&self, at: Timestamp, options: &WorldOptions) -> Result<Found, HistoryError> {
         let end = self.cuts.partition_point(|cut| cut.at <= at);
         let place = end.checked_sub(1);
@@ -385,6 +479,16 @@ mod tests {
         let found = index.find(Timestamp::from_secs(160), &options()).unwrap();
         assert_eq!(found.previous, Some(Timestamp::from_secs(145)));
         assert_eq!(found.next, Some(Timestamp::from_secs(190)));
+    }
+
+    #[test]
+    fn the_publication_after_an_entry_is_known_also_where_the_clock_was_set_back() {
+        let index = index(&[(100, 10), (130, 20), (110, 30), (140, 40)]);
+        let after = |seq| index.cut_after(seq).map(|cut| cut.seq);
+        assert_eq!(after(10), Some(20));
+        assert_eq!(after(20), Some(30));
+        assert_eq!(after(25), Some(30));
+        assert_eq!(after(40), None);
     }
 
     #[test]

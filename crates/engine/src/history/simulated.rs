@@ -7,6 +7,7 @@ use domain::Timestamp;
 use feeds::sandbox::Simulation;
 use market::Book;
 
+use super::walk::Steps;
 use super::{Found, HistoryError, Reach};
 use crate::options::WorldOptions;
 use crate::options::epoch_start;
@@ -42,6 +43,20 @@ impl SimulatedPast {
         Ok(Found { seq: 0, at, previous, next })
     }
 
+    /// Where a position is that clients hold: a publication, or a moment between two at which the world moves.
+    pub(super) fn find_place(
+        &self,
+        at: Timestamp,
+        current: Timestamp,
+    ) -> Result<Found, HistoryError> {
+        let found = self.find(at, current)?;
+        if found.at == at || Simulation::last_step(at) != at {
+            return Ok(found);
+        }
+        let next = Some(found.at.plus(self.interval())).filter(|next| *next <= current);
+        Ok(Found { at, previous: Some(found.at), next, ..found })
+    }
+
     pub(super) fn before(&self, current: Timestamp) -> Option<Timestamp> {
         Some(current.minus(self.interval())).filter(|before| *before >= self.first(current))
     }
@@ -64,16 +79,44 @@ impl SimulatedPast {
         epoch_start(current.minus(REACH), self.interval())
     }
 
-    /// The publication of an instant, and the weight of its book.
+    /// What was shown at an instant, and the weight of its book.
     pub(super) fn rebuild(&self, at: Timestamp) -> (Published, u64) {
+        let book = self.book(at);
+        (self.options.publication(&book, 0, at), book.weight())
+    }
+
+    /// The book of an instant.
+    pub(super) fn book(&self, at: Timestamp) -> Book {
         let mut book = Book::new(Arc::clone(&self.options.catalogue), SANDBOX_IDS);
         book.set_limits(self.options.limits);
-        for message in self.simulation.world_at(at) {
+        let published = epoch_start(at, self.interval());
+        for message in self.simulation.world_at(published) {
+            play_back(&mut book, &message, published);
+        }
+        for change in book.overdue(published, self.options.lifetimes) {
+            book.absorb(&change, published);
+        }
+        // Between two publications the writer only plays.
+        for message in self.simulation.between(published, at) {
             play_back(&mut book, &message, at);
         }
-        for change in book.overdue(at, self.options.lifetimes) {
-            book.absorb(&change, at);
+        book
+    }
+
+    /// The publication after the one that somebody is at.
+    pub(super) fn next(&self, steps: &mut Steps, current: Timestamp) -> Option<Published> {
+        let from = steps.at.at;
+        let at = epoch_start(from, self.interval()).plus(self.interval());
+        if at > current {
+            return None;
         }
-        (self.options.publication(&book, 0, at), book.weight())
+        for message in self.simulation.between(from, at) {
+            play_back(&mut steps.book, &message, at);
+        }
+        for change in steps.book.overdue(at, self.options.lifetimes) {
+            steps.book.absorb(&change, at);
+        }
+        steps.at.at = at;
+        Some(self.options.publication(&steps.book, 0, at))
     }
 }

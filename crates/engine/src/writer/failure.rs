@@ -110,6 +110,9 @@ impl Writer {
         match written {
             Ok(()) => {
                 self.unlogged = false;
+                if !entries.ends.is_empty() {
+                    self.last_at = Some(now);
+                }
                 let stats = &self.worker.handle.stats;
                 let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 WorldHandle::count(&stats.append_us, took);
@@ -184,10 +187,11 @@ impl Writer {
         let reopened = Log::open(&self.worker.options.log);
         let recovered = reopened.map_err(WorldError::from).and_then(|mut log| {
             let start = Start::recover(&mut log, &self.worker.options)?;
-            Ok((log, start.book))
+            Ok((log, start.book, start.last_at))
         });
         match recovered {
-            Ok((log, book)) => {
+            Ok((log, book, last_at)) => {
+                self.last_at = last_at;
                 self.log = log;
                 self.book = book;
                 self.ahead = false;

@@ -144,6 +144,7 @@ mod hostile {
                 simulation: None,
                 notes: None,
                 history: crate::HistoryOptions::default(),
+                live_tick: Duration::ZERO,
             };
             let (handle, writer) = WorldHandle::open(options, Arc::clone(&clock) as _).unwrap();
             Self { writer, handle, clock, catalogue, _dir: dir }

@@ -24,6 +24,7 @@ pub(crate) fn test_options(log: LogLocation) -> WorldOptions {
         simulation: None,
         notes: None,
         history: HistoryOptions::default(),
+        live_tick: Duration::ZERO,
     }
 }
 

@@ -83,6 +83,7 @@ fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
         groups: (!args.groups.is_empty()).then(|| args.groups.clone()),
         odds_read: args.permissions == Permissions::OddsRead,
         account_id: None,
+        streams: args.streams,
         limits: Limits {
             burst_per_minute: args.burst_per_minute.unwrap_or(defaults.burst_per_minute),
             requests_per_day: args.requests_per_day.unwrap_or(defaults.requests_per_day),
@@ -93,22 +94,24 @@ fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
 
 fn key_table(keys: &[KeyRecord]) -> String {
     let mut lines = vec![format!(
-        "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10}  state",
-        "id", "key", "name", "groups", "/minute", "/day", "/month"
+        "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10} {:>8}  state",
+        "id", "key", "name", "groups", "/minute", "/day", "/month", "streams"
     )];
     for key in keys {
         let groups = key.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(","));
+        let streams = key.streams.map_or("-".to_owned(), |n| n.to_string());
         let month = key.limits.requests_per_month.map_or("-".to_owned(), |n| n.to_string());
         let state = key.revoked_at.map_or("active".to_owned(), |at| format!("revoked {at}"));
         lines.push(format!(
-            "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10}  {state}",
+            "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10} {:>8}  {state}",
             key.id.as_str(),
             key.hint,
             key.name,
             groups,
             key.limits.burst_per_minute,
             key.limits.requests_per_day,
-            month
+            month,
+            streams
         ));
     }
     lines.join("\n")

@@ -282,11 +282,13 @@ fn api_settings(config: &Config) -> ApiSettings {
         },
         stream: StreamSettings {
             enabled: config.stream.enabled,
+            live: config.stream.live,
             per_key_max: config.stream.per_key_max,
             connections_max: config
                 .stream
                 .connections_max
                 .unwrap_or((config.server.connections_max * 3 / 4).max(1)),
+            replays_max: config.stream.replays_max,
             memory_max: config.stream.memory_mb << 20,
         },
     }

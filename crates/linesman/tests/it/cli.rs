@@ -66,6 +66,7 @@ async fn a_keys_record_says_what_it_was_made_with() {
     let mut create = vec!["keys", "create", "--kind", "production", "--name", "Acme Ltd", "--json"];
     create.extend(["--groups", "golf,combat", "--permissions", "none", "--burst-per-minute", "5"]);
     create.extend(["--requests-per-day", "100", "--requests-per-month", "2000"]);
+    create.extend(["--streams", "9"]);
     let mut made = parsed(&program.ok(&create).await);
     let key = made.as_object_mut().unwrap().remove("key").unwrap();
     let key = key.as_str().unwrap();
@@ -73,8 +74,8 @@ async fn a_keys_record_says_what_it_was_made_with() {
     assert_eq!(made["kind"], "production");
     assert_eq!(made["groups"], json!(["combat", "golf"]));
     assert_eq!(made["permissions"], json!([]));
-    let limits = ["burst_per_minute", "requests_per_day", "requests_per_month"];
-    assert_eq!(limits.map(|limit| made[limit].as_u64().unwrap()), [5, 100, 2000]);
+    let limits = ["burst_per_minute", "requests_per_day", "requests_per_month", "streams"];
+    assert_eq!(limits.map(|limit| made[limit].as_u64().unwrap()), [5, 100, 2000, 9]);
     assert_eq!((&made["revoked_at"], &made["rotated_from"]), (&Value::Null, &Value::Null));
 
     let listed = program.ok(&["keys", "list", "--json"]).await;
@@ -105,7 +106,7 @@ async fn defaults_of_a_key_are_the_interfaces() {
     let made = parsed(&program.ok(&["keys", "create", "--kind", "sandbox", "--json"]).await);
     assert_eq!(made["burst_per_minute"], 60);
     assert_eq!(made["requests_per_day"], 10_000);
-    assert_eq!(made["requests_per_month"], Value::Null);
+    assert_eq!((&made["requests_per_month"], &made["streams"]), (&Value::Null, &Value::Null));
     assert_eq!(made["permissions"], json!(["odds:read"]));
     assert_eq!(made["groups"], Value::Null);
 }

@@ -71,10 +71,12 @@ pub(crate) use people::*;
 
 pub(crate) async fn a_key_comes_back_as_it_was_kept(database: TestDatabase) {
     let store = database.open().await;
-    let kept =
-        KeyRow {
-            requests_per_month: Some(u32::MAX), name: String::from("Ünïcode 🥊"), ..key(1)
-        };
+    let kept = KeyRow {
+        requests_per_month: Some(u32::MAX),
+        streams: Some(u32::MAX),
+        name: String::from("Ünïcode 🥊"),
+        ..key(1)
+    };
     store.insert_key(&kept, None, &audit_entry(1, None)).await.unwrap();
     assert_eq!(store.key("key_1").await.unwrap().as_ref(), Some(&kept));
     assert_eq!(store.key_by_digest(&kept.digest).await.unwrap().as_ref(), Some(&kept));

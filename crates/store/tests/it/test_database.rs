@@ -57,6 +57,7 @@ pub(crate) fn key(n: u8) -> KeyRow {
         burst_per_minute: 60,
         requests_per_day: 10_000,
         requests_per_month: None,
+        streams: None,
         meter_id: String::from("key_1"),
         created_ms: i64::from(n),
         revoked_ms: None,

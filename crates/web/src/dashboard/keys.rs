@@ -122,6 +122,7 @@ struct KeyPage {
     key: KeyLine,
     burst: String,
     month: Option<String>,
+    streams: String,
 }
 
 #[derive(Template)]
@@ -238,11 +239,13 @@ pub(crate) fn id_or_none(key: Option<&KeyView>) -> &str {
 
 async fn key_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let view = own_view(visit).await?;
+    let streams = visit.web.api.streams_max(view.record.streams);
     let page = KeyPage {
         shell: Shell::new(visit, "Key", "keys"),
         key: KeyLine::new(&view, visit.now),
         burst: number(view.record.limits.burst_per_minute),
         month: view.record.limits.requests_per_month.map(number),
+        streams: number(streams),
     };
     page::render(200, &page)
 }

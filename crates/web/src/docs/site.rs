@@ -55,6 +55,7 @@ const GUIDES: &[Guide] = &[
     guide!(START, "v4", "The Odds API v4, unchanged", "docs/v4.md"),
     guide!(GUIDES_GROUP, "polling", "Polling and paging", "docs/guides/polling.md"),
     guide!(GUIDES_GROUP, "streaming", "Streaming", "docs/guides/streaming.md"),
+    guide!(GUIDES_GROUP, "replay", "Replay a past day", "docs/guides/replay.md"),
     guide!(GUIDES_GROUP, "python", "Python client", "docs/clients/python.md"),
     guide!(GUIDES_GROUP, "typescript", "TypeScript client", "docs/clients/typescript.md"),
     guide!(GUIDES_GROUP, "rust", "Rust client", "docs/clients/rust.md"),

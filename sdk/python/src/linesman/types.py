@@ -124,8 +124,8 @@ class StreamHello(TypedDict):
 
     stream: str
     """The stream's id, for questions to the operator."""
-    mode: Literal["publication"] | str
-    """When changes are sent: with each publication."""
+    mode: Literal["publication", "live"] | str
+    """When changes are sent: `publication` or `live`."""
     sports: list[str]
     """The sports that are followed."""
     channels: list[str]
@@ -571,12 +571,14 @@ class GetStreamParams(TypedDict):
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
     """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
-    mode: NotRequired[Literal["publication"] | str]
-    """When changes are sent: with each publication."""
+    mode: NotRequired[Literal["publication", "live"] | str]
+    """When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false."""
     since: NotRequired[str]
     """Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time."""
     until: NotRequired[str]
     """When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier."""
+    replay: NotRequired[Literal["net", "all"] | str]
+    """After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`."""
     freshness: NotRequired[Literal["sources", "records", "none"] | str]
     """`sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing."""
     heartbeat: NotRequired[int]
@@ -877,14 +879,14 @@ class StreamSource(TypedDict):
 
 
 class StreamCut(TypedDict):
-    """The end of what belongs together: from here on the client has all of a publication."""
+    """The end of what belongs together: all of a publication or, in `live`, of what is stored so far."""
 
     cursor: str
     """Where the stream stands: `since`, or `Last-Event-ID`, to go on from here."""
     at: TimestampMs
-    """When the publication was made."""
+    """When the publication was made, or the last change was stored."""
     published: bool
-    """Whether a publication ends here."""
+    """Whether a publication ends here; always, but in `live`."""
 
 
 HistoryGap = TypedDict(

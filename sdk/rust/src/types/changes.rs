@@ -23,6 +23,7 @@ open_enum! {
     /// When changes are sent.
     StreamMode {
         Publication = "publication",
+        Live = "live",
     }
 }
 

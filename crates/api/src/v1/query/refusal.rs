@@ -33,6 +33,7 @@ pub(super) fn repeated(param: Param) -> String {
         | Param::AsOf
         | Param::Since
         | Param::Until
+        | Param::Replay
         | Param::Mode
         | Param::Freshness
         | Param::Heartbeat

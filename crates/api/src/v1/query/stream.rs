@@ -7,7 +7,10 @@ use crate::answers::List;
 use crate::error::ApiError;
 use crate::position::LogPosition;
 use crate::v1::param::{HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN, Param};
-use crate::v1::wire::stream::{Channel, Freshness, MODE};
+use crate::v1::wire::stream::{Channel, Freshness, Mode};
+
+/// What is sent of the time since a position. The first is meant when nothing is said.
+pub(crate) const REPLAYS: [&str; 2] = ["net", "all"];
 
 /// What a client wants to follow, and from where on.
 #[derive(Debug)]
@@ -16,9 +19,12 @@ pub(crate) struct StreamParams {
     pub(crate) channels: Vec<Channel>,
     /// The lists that are followed, by sport and then by channel.
     pub(crate) lists: Vec<List>,
+    pub(crate) mode: Mode,
     pub(crate) freshness: Freshness,
     pub(crate) heartbeat_s: u32,
     pub(crate) since: Option<Since>,
+    /// Whether every publication since then is sent, and not only what they add up to.
+    pub(crate) replays_all: bool,
     /// When it ends.
     pub(crate) until: Option<Timestamp>,
 }
@@ -36,15 +42,19 @@ impl Values<'_> {
         sports: &[SportId],
         lookup: Lookup<'_>,
     ) -> Result<StreamParams, ApiError> {
-        self.check_choice(Param::Mode, "mode", &[MODE])?;
+        let mode = self.check_choice(Param::Mode, "mode", &Mode::KEYS)?;
         let freshness = self.check_choice(Param::Freshness, "freshness", &Freshness::KEYS)?;
+        let replay = self.check_choice(Param::Replay, "replay", &REPLAYS)?;
+        let [_, all] = REPLAYS;
         let channels = self.channels()?;
         self.check_filters(&channels)?;
         Ok(StreamParams {
             lists: self.lists(sports, &channels, lookup)?,
+            mode: mode.and_then(Mode::parse).unwrap_or(Mode::Publication),
             freshness: freshness.and_then(Freshness::parse).unwrap_or(Freshness::Sources),
             heartbeat_s: self.heartbeat_s()?,
             since: self.stream_since()?,
+            replays_all: replay == Some(all),
             until: self.instant(Param::Until)?,
             channels,
         })

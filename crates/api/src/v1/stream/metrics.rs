@@ -7,7 +7,7 @@ use domain::MetricsText;
 
 use super::Streams;
 use crate::metrics::seconds;
-use crate::v1::wire::stream::{EndCode, MODE, Transport};
+use crate::v1::wire::stream::{EndCode, Mode, Transport};
 
 /// A series of each kind of stream: its name, what it is, what it says, and where it is counted.
 type Family = (&'static str, &'static str, &'static str, fn(&StreamMetrics) -> &AtomicU64);
@@ -24,7 +24,7 @@ const FAMILIES: [Family; 6] = [
     (
         "linesman_stream_conflated_total",
         "counter",
-        "Changes of several publications sent as one, to clients that were behind.",
+        "Changes of several publications, or of several batches in `live`, sent as one, to clients that were behind.",
         |metrics| &metrics.conflated,
     ),
     (
@@ -38,7 +38,7 @@ const FAMILIES: [Family; 6] = [
 /// How a stream ends that its client closes.
 const CLOSED: &str = "closed";
 
-/// Of the streams that travel one way.
+/// Of the streams of one mode that travel one way.
 #[derive(Debug, Default)]
 pub(super) struct StreamMetrics {
     open: AtomicU64,
@@ -54,12 +54,9 @@ pub(super) struct StreamMetrics {
     lags: AtomicU64,
 }
 
-/// Of all streams.
+/// Of all streams: by mode, and then by how they travel.
 #[derive(Debug, Default)]
-pub(super) struct Metrics {
-    sse: StreamMetrics,
-    websocket: StreamMetrics,
-}
+pub(super) struct Metrics([[StreamMetrics; 2]; 2]);
 
 impl StreamMetrics {
     /// Notes another one, and gives how many there were before.
@@ -85,24 +82,33 @@ impl StreamMetrics {
 }
 
 impl Streams {
-    /// The figures of the streams that travel so.
-    pub(super) fn metrics(&self, transport: Transport) -> &StreamMetrics {
+    /// The figures of the streams of a mode that travel so.
+    pub(super) fn metrics(&self, mode: Mode, transport: Transport) -> &StreamMetrics {
+        let Metrics([publication, live]) = &self.metrics;
+        let [sse, websocket] = match mode {
+            Mode::Publication => publication,
+            Mode::Live => live,
+        };
         match transport {
-            Transport::ServerSentEvents => &self.metrics.sse,
-            Transport::WebSocket => &self.metrics.websocket,
+            Transport::ServerSentEvents => sse,
+            Transport::WebSocket => websocket,
         }
     }
 
     /// Writes the series of `/metrics`.
     pub fn render(&self, page: &mut MetricsText) {
-        let all = Transport::ALL.map(|transport| {
-            let labels = format!("mode=\"{MODE}\",transport=\"{}\"", transport.key());
-            (labels, self.metrics(transport))
+        let all = Mode::ALL.map(|mode| {
+            Transport::ALL.map(|transport| {
+                let (way, mode_key) = (transport.key(), mode.key());
+                let labels = format!("mode=\"{mode_key}\",transport=\"{way}\"");
+                (labels, self.metrics(mode, transport))
+            })
         });
+        let all = all.as_flattened();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (name, kind, help, counter) in FAMILIES {
             page.family(name, kind, help);
-            for (labels, metrics) in &all {
+            for (labels, metrics) in all {
                 page.line(format_args!("{name}{{{labels}}} {}", read(counter(metrics))));
             }
         }
@@ -112,7 +118,7 @@ impl Streams {
             "counter",
             "Streams ended, by the code that was sent; `slow`: the client did not read; `closed`: by the client.",
         );
-        for (labels, metrics) in &all {
+        for (labels, metrics) in all {
             let codes = EndCode::ALL.map(EndCode::key).into_iter().zip(&metrics.ended);
             for (code, counter) in codes.chain([(CLOSED, &metrics.closed)]) {
                 page.line(format_args!("{name}{{{labels},code=\"{code}\"}} {}", read(counter)));
@@ -122,9 +128,9 @@ impl Streams {
         page.family(
             name,
             "summary",
-            "From a publication to its last event handed over to a client.",
+            "From a publication, or from when a change was stored in `live`, to the last event handed over to a client.",
         );
-        for (labels, metrics) in &all {
+        for (labels, metrics) in all {
             page.line(format_args!("{name}_sum{{{labels}}} {}", seconds(read(&metrics.lag_us))));
             page.line(format_args!("{name}_count{{{labels}}} {}", read(&metrics.lags)));
         }

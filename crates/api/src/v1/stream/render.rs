@@ -1,17 +1,19 @@
-//! The events from one publication to another, as bytes for everybody who follows the same.
+//! The events from one publication to another, or to what is shown between two, as bytes for everybody who follows
+//! the same.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use domain::Timestamp;
+use engine::Published;
 use market::Snapshot;
 
 use super::selection::Selection;
 use crate::answers::List;
 use crate::position::LogPlace;
 use crate::v1::wire::Delta;
-use crate::v1::wire::stream::{Event, Freshness, Transport, cut, deltas, fresh, snapshots};
+use crate::v1::wire::stream::{Event, Freshness, Mode, Transport, cut, deltas, fresh, snapshots};
 
 /// Small events go out together: a write for each would cost more than its bytes.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -23,6 +25,8 @@ pub(super) struct Rendered {
     /// Where they lead to.
     pub(super) to: LogPlace,
     pub(super) cut_at: Timestamp,
+    /// Until when changes cost nothing more, once these are paid for.
+    pub(super) paid_until: Timestamp,
     /// Whether there is anything but freshness.
     pub(super) has_changes: bool,
     /// Whether they are the sum of several publications.
@@ -44,10 +48,16 @@ impl Rendered {
     pub(super) fn new(
         selection: &Selection,
         from: Option<(&Snapshot, Option<Timestamp>)>,
-        to: &Snapshot,
+        to: &Published,
         held: &Arc<AtomicUsize>,
     ) -> Self {
-        let conflated = from.is_some_and(|(_, next)| next != Some(to.cut_at));
+        let (is_between, paid_until) = (to.is_between, to.until);
+        let to = &*to.snapshot;
+        // What is shown live comes when it comes: only what is known to be left out was.
+        let is_live = selection.mode == Mode::Live;
+        let is_next =
+            |next: Option<Timestamp>| next == Some(to.cut_at) || is_live && next.is_none();
+        let conflated = from.is_some_and(|(_, next)| !is_next(next));
         let (mut events, mut freshness): (Vec<Event>, Vec<Event>) = Default::default();
         for list in &selection.lists {
             let delta = Delta::between(list, from.map(|(from, _)| from), to);
@@ -57,6 +67,9 @@ impl Rendered {
             });
             if let (List::Odds(odds, _), Some(_)) = (list, from) {
                 freshness.extend(match selection.freshness {
+                    // How fresh sources are is said with publications.
+                    Freshness::Sources if is_between => Vec::new(),
+                    Freshness::Records if is_between && delta.is_fresh_alike() => Vec::new(),
                     Freshness::Sources => fresh(odds, None, to),
                     Freshness::Records => fresh(odds, Some(&delta), to),
                     Freshness::None => Vec::new(),
@@ -65,7 +78,10 @@ impl Rendered {
         }
         let has_changes = !events.is_empty();
         events.extend(freshness);
-        events.push(cut(selection.cursor(to), to));
+        // Between publications nothing is said where nothing is to be said.
+        if !is_between || !events.is_empty() {
+            events.push(cut(selection.cursor(to), to, !is_between));
+        }
         let chunks = together(events, selection.transport);
         let bytes = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         held.fetch_add(bytes, Ordering::Relaxed);
@@ -73,6 +89,8 @@ impl Rendered {
             chunks,
             to: selection.place_of(to),
             cut_at: to.cut_at,
+            // An interval costs once, however many changes are sent in it.
+            paid_until: if is_between { paid_until } else { to.cut_at },
             has_changes,
             conflated: conflated && has_changes,
             bytes,
@@ -107,6 +125,8 @@ fn together(events: Vec<Event>, transport: Transport) -> Vec<Chunk> {
         }
         count += 1;
     }
-    chunks.push(Chunk { bytes: bytes.into(), events: count });
+    if count > 0 {
+        chunks.push(Chunk { bytes: bytes.into(), events: count });
+    }
     chunks
 }

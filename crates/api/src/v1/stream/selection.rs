@@ -6,13 +6,14 @@ use market::Snapshot;
 use crate::answers::List;
 use crate::context::Api;
 use crate::position::{LogPlace, LogPosition, lists_check, place_of};
-use crate::v1::wire::stream::{Freshness, Transport};
+use crate::v1::wire::stream::{Freshness, Mode, Transport};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Selection {
     pub(super) world: World,
     /// By sport and then by channel, in the order in which they are sent.
     pub(super) lists: Vec<List>,
+    pub(super) mode: Mode,
     pub(super) freshness: Freshness,
     /// How its events are written.
     pub(super) transport: Transport,
@@ -24,19 +25,20 @@ impl Selection {
     pub(super) fn new(
         world: World,
         lists: Vec<List>,
+        mode: Mode,
         freshness: Freshness,
         transport: Transport,
         api: &Api,
     ) -> Self {
         let check = lists_check(lists.iter(), &api.catalogue);
-        Self { world, lists, freshness, transport, check }
+        Self { world, lists, mode, freshness, transport, check }
     }
 
     pub(super) fn place_of(&self, snapshot: &Snapshot) -> LogPlace {
         place_of(self.world, snapshot)
     }
 
-    /// The cursor of a publication.
+    /// The cursor of a publication, or of what is shown between two.
     pub(super) fn cursor(&self, snapshot: &Snapshot) -> String {
         let (at, check) = self.place_of(snapshot);
         LogPosition { world: self.world, at, check, selection: self.check }.encode()

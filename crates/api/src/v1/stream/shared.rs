@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use domain::Timestamp;
 use engine::{HistoryError, Published, WorldHandle};
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -11,7 +12,7 @@ use super::render::Rendered;
 use super::selection::Selection;
 use crate::position::LogPlace;
 use crate::v1::changes::Base;
-use crate::v1::wire::stream::Reset;
+use crate::v1::wire::stream::{Mode, Reset};
 
 /// What is rendered at a time: each takes a processor for some milliseconds.
 const RENDERS_MAX: usize = 2;
@@ -54,6 +55,9 @@ pub(super) struct Renders {
     held_max: usize,
 }
 
+/// What events begin from, and when the next of its kind was made.
+type Held = (Arc<Published>, Option<Timestamp>);
+
 /// Why there are no events.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NotRendered {
@@ -83,33 +87,58 @@ impl Renders {
         let name = Key { selection: Arc::clone(selection), from, to: to_place };
         let cell = self.lock().cell(&name);
         let made = cell.get_or_try_init(async || {
-            if self.held.load(Ordering::Relaxed) >= self.held_max {
-                self.lock().make_room(0);
-                if self.held.load(Ordering::Relaxed) >= self.held_max {
-                    return Err(NotRendered::Later);
-                }
-            }
+            self.make_room()?;
             let base = match from {
-                Some(place) => Some(base(handle, place, key).await?),
+                Some(place) => Some(base(handle, place, selection.mode, key).await?),
                 None => None,
             };
-            let turn = Arc::clone(&self.turns).acquire_owned().await;
-            let turn = turn.map_err(|_| NotRendered::Failed)?;
-            let (selection, held) = (Arc::clone(selection), Arc::clone(&self.held));
-            let to = Arc::clone(&to.snapshot);
-            let rendering = tokio::task::spawn_blocking(move || {
-                // The turn ends with the work, also where nobody waits for it any more.
-                let _turn = turn;
-                let from = base.as_ref().map(|(base, next)| (&*base.snapshot, *next));
-                Rendered::new(&selection, from, &to, &held)
-            });
-            let rendered = rendering.await.map_err(|_| NotRendered::Failed)?;
-            let rendered = Arc::new(rendered);
+            let rendered = Arc::new(self.make(selection, base, to).await?);
             // Half is for what is kept, the other half for what clients have not read.
             self.lock().note(&name, rendered.bytes(), self.held_max / 2);
             Ok(rendered)
         });
         made.await.map(Arc::clone)
+    }
+
+    /// Events for one client alone, which are not kept.
+    pub(super) async fn render(
+        &self,
+        selection: &Arc<Selection>,
+        base: Option<Held>,
+        to: &Arc<Published>,
+    ) -> Result<Rendered, NotRendered> {
+        self.make_room()?;
+        self.make(selection, base, to).await
+    }
+
+    /// Makes sure that there is memory for some events more.
+    fn make_room(&self) -> Result<(), NotRendered> {
+        if self.held.load(Ordering::Relaxed) >= self.held_max {
+            self.lock().make_room(0);
+            if self.held.load(Ordering::Relaxed) >= self.held_max {
+                return Err(NotRendered::Later);
+            }
+        }
+        Ok(())
+    }
+
+    async fn make(
+        &self,
+        selection: &Arc<Selection>,
+        base: Option<Held>,
+        to: &Arc<Published>,
+    ) -> Result<Rendered, NotRendered> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.map_err(|_| NotRendered::Failed)?;
+        let (selection, held) = (Arc::clone(selection), Arc::clone(&self.held));
+        let to = Arc::clone(to);
+        let rendering = tokio::task::spawn_blocking(move || {
+            // The turn ends with the work, also where nobody waits for it any more.
+            let _turn = turn;
+            let from = base.as_ref().map(|(base, next)| (&*base.snapshot, *next));
+            Rendered::new(&selection, from, &to, &held)
+        });
+        rendering.await.map_err(|_| NotRendered::Failed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -118,13 +147,14 @@ impl Renders {
     }
 }
 
-/// The publication at a place, and when the one after it was made.
-async fn base(
+/// What was shown at a place, and when the next of the mode was made.
+pub(super) async fn base(
     handle: &WorldHandle,
     place: LogPlace,
+    mode: Mode,
     key: u64,
-) -> Result<(Arc<Published>, Option<domain::Timestamp>), NotRendered> {
-    match Base::find(handle, place, key).await {
+) -> Result<Held, NotRendered> {
+    match Base::find(handle, place, mode, key).await {
         Ok(Base::Held(held, next)) => Ok((held, next)),
         Ok(Base::Expired) => Err(NotRendered::Reset(Reset::Expired)),
         Ok(Base::Unknown) => Err(NotRendered::Reset(Reset::Unknown)),

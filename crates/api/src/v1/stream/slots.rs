@@ -35,11 +35,12 @@ impl StreamSlots {
     pub(super) fn take(
         self: &Arc<Self>,
         key: &KeyId,
+        key_max: usize,
         settings: &StreamSettings,
     ) -> Result<StreamSlot, Refused> {
         let mut taken = self.lock();
         let own = taken.by_key.get(key.as_str()).copied().unwrap_or_default();
-        if own >= settings.per_key_max {
+        if own >= key_max {
             return Err(Refused::Key);
         }
         if taken.all >= settings.connections_max {

@@ -1,6 +1,5 @@
 //! One stream: where it is, what it waits for, and what it sends next.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
@@ -15,34 +14,29 @@ use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WorldHandle};
 use http::StreamBody;
-use http::websocket::close_code;
+use market::Snapshot;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::end::End;
 use super::metrics::StreamMetrics;
 use super::render::{Chunk, Rendered};
+use super::replay::{Replay, Step};
 use super::selection::Selection;
 use super::shared::NotRendered;
 use super::slots::StreamSlot;
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::position::LogPlace;
-use crate::v1::changes::Base;
-use crate::v1::wire::stream::{self as wire, EndCode, Event, Reset};
+use crate::v1::changes::{Base, has_come_to};
+use crate::v1::wire::stream::{self as wire, EndCode, Event, Mode, Reset};
 use crate::v1::{admit, charged, closed, key_status_unknown};
 
 /// How long a node may take to come to a position, or to make again what was there.
 const LATER_MAX: Duration = Duration::from_secs(10);
 /// How often that is tried, beside each publication.
 const LATER_EVERY: Duration = Duration::from_millis(500);
-/// When clients should connect again where nothing else is known.
-const RETRY_AFTER_S: u32 = 30;
-/// Over which time the clients of a node that stops come back.
-const STOP_RETRY_MS_MAX: u64 = 5000;
-/// What spreads them over it: prime to it, and far from a part of it.
-const STOP_RETRY_MS_STEP: u64 = 1237;
-
 /// Where a stream begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
@@ -52,45 +46,6 @@ pub(super) enum Begin {
     Past(LogPlace),
     /// With what changed since a position.
     At(LogPlace),
-}
-
-/// Why a stream ends.
-#[derive(Debug)]
-struct End {
-    code: EndCode,
-    message: Cow<'static, str>,
-    retry_after_s: u32,
-    retry_ms: Option<u32>,
-    /// How it closes a WebSocket.
-    close_code: u16,
-}
-
-impl From<ApiError> for End {
-    fn from(error: ApiError) -> Self {
-        let code = EndCode::of(error.code);
-        Self {
-            code,
-            close_code: code.close_code(),
-            retry_after_s: error.retry_after_s.unwrap_or(RETRY_AFTER_S),
-            message: error.message,
-            retry_ms: None,
-        }
-    }
-}
-
-impl End {
-    fn now(code: EndCode, message: &'static str) -> Self {
-        let (message, close_code) = (message.into(), code.close_code());
-        Self { code, message, retry_after_s: 0, retry_ms: None, close_code }
-    }
-
-    fn done() -> Self {
-        Self::now(EndCode::Done, "the stream has come to `until`")
-    }
-
-    fn slow() -> Self {
-        Self::now(EndCode::Slow, "no ping was answered; connect again and go on from the last cut")
-    }
 }
 
 /// What woke a stream that waited.
@@ -112,6 +67,8 @@ pub(super) struct Subscription {
     entry: Arc<KeyEntry>,
     selection: Arc<Selection>,
     begin: Begin,
+    /// Set where every publication is sent.
+    replay: Option<Replay>,
     /// Publications after it are not sent: it ends there.
     until: Option<Timestamp>,
     /// The publication up to which the quota is paid.
@@ -128,6 +85,8 @@ pub(super) struct Subscription {
     later_since: Option<Instant>,
     sent_at: Instant,
     publications: watch::Receiver<()>,
+    /// Says when something is shown between publications; `None` where those alone are followed.
+    live: Option<watch::Receiver<()>>,
     endings: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
     /// How it ended, where that was said.
@@ -150,7 +109,8 @@ impl Subscription {
         let handle = api.world(selection.world);
         let (slow_sender, slow) = watch::channel(false);
         Self {
-            number: api.streams.metrics(selection.transport).note_begin(),
+            number: api.streams.metrics(selection.mode, selection.transport).note_begin(),
+            live: (selection.mode == Mode::Live).then(|| handle.live_changes()),
             publications: handle.publications(),
             endings: api.accounts.endings(),
             stopping: api.server.stopping(),
@@ -161,6 +121,7 @@ impl Subscription {
             begin,
             begun: false,
             until: None,
+            replay: None,
             heartbeat_s: 0,
             first: VecDeque::new(),
             outgoing: None,
@@ -180,6 +141,11 @@ impl Subscription {
         if let Some(reason) = reset {
             self.note_reset(reason);
         }
+        self
+    }
+
+    pub(super) fn replaying(mut self, replay: Option<Replay>) -> Self {
+        self.replay = replay;
         self
     }
 
@@ -218,7 +184,11 @@ impl Subscription {
             let wait = match self.events().await? {
                 Some(rendered) => {
                     self.pay(&rendered).await?;
-                    self.outgoing = Some(Outgoing { rendered, sent: 0 });
+                    if rendered.chunks.is_empty() {
+                        self.move_to(&rendered);
+                    } else {
+                        self.outgoing = Some(Outgoing { rendered, sent: 0 });
+                    }
                     continue;
                 }
                 None => self.wait().await,
@@ -237,12 +207,7 @@ impl Subscription {
             return Err(End::slow());
         }
         if *self.stopping.borrow() {
-            let text = "this node stops; connect again and go on from the last cut";
-            // Not all at once.
-            let retry_ms = self.number.wrapping_mul(STOP_RETRY_MS_STEP) % STOP_RETRY_MS_MAX;
-            let retry_ms = u32::try_from(retry_ms).ok();
-            let close_code = close_code::GOING_AWAY;
-            return Err(End { retry_ms, close_code, ..ApiError::unavailable(text).into() });
+            return Err(End::stopping(self.number));
         }
         if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance() {
             return Err(closed(retry_after_s).into());
@@ -273,8 +238,7 @@ impl Subscription {
         if outgoing.sent >= outgoing.rendered.chunks.len() {
             let rendered = Arc::clone(&outgoing.rendered);
             self.outgoing = None;
-            self.begin = Begin::At(rendered.to);
-            self.begun = true;
+            self.move_to(&rendered);
             let metrics = self.metrics();
             metrics.note_lag(self.api.clock.now().since(rendered.cut_at));
             metrics.conflated.fetch_add(u64::from(rendered.conflated), Ordering::Relaxed);
@@ -282,17 +246,34 @@ impl Subscription {
         chunk
     }
 
+    fn move_to(&mut self, rendered: &Rendered) {
+        self.begin = Begin::At(rendered.to);
+        self.begun = true;
+    }
+
     /// The events that come next; `None`: there are none yet.
     async fn events(&mut self) -> Result<Option<Arc<Rendered>>, End> {
         let api = Arc::clone(&self.api);
         let handle = api.world(self.selection.world);
         self.publications.borrow_and_update();
+        if let Some(live) = &mut self.live {
+            live.borrow_and_update();
+        }
+        // First: every publication before it is in force then, and none is passed over.
+        let shown = self.live.as_ref().and_then(|_| handle.shown_live());
         let present = Arc::clone(&handle.published());
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
         let last = self.last(handle, &present, key).await;
         let (from, to) = match (self.begin, last) {
             (Begin::At(place), Ok(last)) if self.has_reached(place, &last, &present) => {
-                return if self.is_done(&present) { Err(End::done()) } else { Ok(None) };
+                match shown.filter(|shown| self.follows(place, &shown.snapshot)) {
+                    Some(shown) => (Some(place), Ok(shown)),
+                    None if self.is_done(&present) => return Err(End::done()),
+                    None => return Ok(None),
+                }
+            }
+            (Begin::At(place), Ok(last)) if self.replay.is_some() => {
+                return self.replay_step(handle, place, &last, key).await;
             }
             (Begin::At(place), last) => (Some(place), last),
             (Begin::Now, last) => (None, last),
@@ -302,6 +283,34 @@ impl Subscription {
             Ok(to) => api.streams.renders.events(handle, &self.selection, from, &to, key).await,
             Err(error) => Err(error),
         };
+        self.rendered(events)
+    }
+
+    /// The publication after a place, to who is sent every one.
+    async fn replay_step(
+        &mut self,
+        handle: &WorldHandle,
+        place: LogPlace,
+        last: &Arc<Published>,
+        key: u64,
+    ) -> Result<Option<Arc<Rendered>>, End> {
+        let Some(mut replay) = self.replay.take() else { return Ok(None) };
+        let api = Arc::clone(&self.api);
+        let means = (&api.streams.renders, &api.streams.replays);
+        let step = replay.step(means, handle, &self.selection, place, last, key).await;
+        self.replay = Some(replay);
+        if let Ok(Step { costs: true, .. }) = step {
+            let charge = api.accounts.charge_quota(&self.entry, api.clock.now()).await;
+            charged(charge)?;
+        }
+        self.rendered(step.map(|step| step.rendered))
+    }
+
+    /// What was rendered, or what is to be done where nothing was.
+    fn rendered(
+        &mut self,
+        events: Result<Arc<Rendered>, NotRendered>,
+    ) -> Result<Option<Arc<Rendered>>, End> {
         match events {
             Ok(rendered) => {
                 self.later_since = None;
@@ -341,11 +350,20 @@ impl Subscription {
         }
     }
 
-    /// Whether a position is that of the last publication, or of a later one than the stream is to send.
+    /// Whether a position is that of the last publication, between it and the next, or of a later one than the stream
+    /// is to send.
     fn has_reached(&self, place: LogPlace, last: &Published, present: &Published) -> bool {
         let last_place = self.selection.place_of(&last.snapshot);
         let ends_before = last.snapshot.cut_at < present.snapshot.cut_at;
-        place == last_place || (ends_before && place.0 >= last_place.0)
+        let handle = self.api.world(self.selection.world);
+        let is_between = place.0 > last_place.0 && has_come_to(handle, place.0);
+        place == last_place || is_between || (ends_before && place.0 >= last_place.0)
+    }
+
+    /// Whether something is to be sent after what is at a position.
+    fn follows(&self, place: LogPlace, shown: &Snapshot) -> bool {
+        let ended = self.until.is_some_and(|until| until < shown.cut_at);
+        !ended && self.selection.place_of(shown).0 > place.0
     }
 
     /// Whether nothing more can come before `until`. A publication that is due by then is waited for.
@@ -360,12 +378,12 @@ impl Subscription {
     /// Pays for changes, once for each publication, as polling would.
     async fn pay(&mut self, rendered: &Rendered) -> Result<(), End> {
         let is_first = !self.begun && self.begin == Begin::Now;
-        if !is_first && rendered.has_changes && rendered.cut_at > self.paid {
+        if !is_first && rendered.has_changes && rendered.paid_until > self.paid {
             let charge = self.api.accounts.charge_quota(&self.entry, self.api.clock.now()).await;
             charged(charge)?;
         }
         if is_first || rendered.has_changes {
-            self.paid = self.paid.max(rendered.cut_at);
+            self.paid = self.paid.max(rendered.paid_until);
         }
         Ok(())
     }
@@ -385,8 +403,15 @@ impl Subscription {
             Instant::now() + left
         });
         let until = [later, end].into_iter().flatten().fold(heartbeat, Instant::min);
+        let live = async {
+            match &mut self.live {
+                Some(live) => live.changed().await,
+                None => std::future::pending().await,
+            }
+        };
         // A sender that went away is the end of the service, which `check` finds.
         tokio::select! {
+            _ = live => Woken::Changed,
             _ = self.publications.changed() => Woken::Changed,
             _ = self.endings.changed() => Woken::Changed,
             _ = self.stopping.changed() => Woken::Changed,
@@ -398,7 +423,7 @@ impl Subscription {
     }
 
     fn metrics(&self) -> &StreamMetrics {
-        self.api.streams.metrics(self.selection.transport)
+        self.api.streams.metrics(self.selection.mode, self.selection.transport)
     }
 
     fn note_reset(&mut self, reason: Reset) {
@@ -430,7 +455,7 @@ async fn past(
     place: LogPlace,
     key: u64,
 ) -> Result<Arc<Published>, NotRendered> {
-    match Base::find(handle, place, key).await {
+    match Base::find(handle, place, Mode::Publication, key).await {
         Ok(Base::Held(held, _)) => Ok(held),
         Ok(Base::Expired | Base::Unknown) => Err(NotRendered::Reset(Reset::Expired)),
         Ok(Base::Ahead) | Err(_) => Err(NotRendered::Later),

@@ -118,6 +118,11 @@ impl Delta {
         self.upserts.count + self.removed.count == 0
     }
 
+    /// Whether no record was confirmed that is the same otherwise.
+    pub(crate) fn is_fresh_alike(&self) -> bool {
+        self.touched.is_empty()
+    }
+
     pub(crate) fn is_too_large(&self) -> bool {
         self.upserts.count + self.removed.count > CHANGES_MAX
     }

@@ -20,7 +20,7 @@ use crate::v1::wire::object::{
 
 object!(StreamHello: "The first event of a stream: what follows." {
     STREAM: "stream" = id("str_", "The stream's id, for questions to the operator."),
-    MODE: "mode" = one_of(MODES, "When changes are sent: with each publication."),
+    MODE: "mode" = one_of(Mode::KEYS, "When changes are sent: `publication` or `live`."),
     SPORTS: "sports" = texts("The sports that are followed."),
     CHANNELS: "channels" = texts("What is followed of them: `odds`, `scores`, `events`."),
     RESUMED: "resumed" = flag("Whether it goes on from the client's cursor, without a snapshot."),
@@ -56,10 +56,10 @@ object!(StreamSource: "How fresh a bookmaker's prices of a sport are." {
     STALE: "stale" = flag("Whether that is too long ago."),
 });
 
-object!(StreamCut: "The end of what belongs together: from here on the client has all of a publication." {
+object!(StreamCut: "The end of what belongs together: all of a publication or, in `live`, of what is stored so far." {
     CURSOR: "cursor" = text("Where the stream stands: `since`, or `Last-Event-ID`, to go on from here."),
-    AT: "at" = schema("TimestampMs", "When the publication was made."),
-    PUBLISHED: "published" = flag("Whether a publication ends here."),
+    AT: "at" = schema("TimestampMs", "When the publication was made, or the last change was stored."),
+    PUBLISHED: "published" = flag("Whether a publication ends here; always, but in `live`."),
 });
 
 object!(StreamReset: "The client's cursor cannot be used: forget what is known, a snapshot follows." {
@@ -79,9 +79,6 @@ object!(StreamEnd: "The stream ends; the connection closes." {
     RETRY_AFTER_S: "retry_after_s" = count("When it makes sense to connect again."),
 });
 
-const MODES: [&str; 1] = [MODE];
-/// The one mode there is.
-pub(crate) const MODE: &str = "publication";
 /// What a client waits before it connects again, in milliseconds.
 const RETRY_MS: u32 = 2000;
 /// Ids in one event of freshness at the most, so that it is no larger than a part of a snapshot.
@@ -124,6 +121,7 @@ impl Channel {
 /// What the first event says.
 pub(crate) struct Hello<'a> {
     pub(crate) id: String,
+    pub(crate) mode: Mode,
     pub(crate) sports: Vec<&'a str>,
     pub(crate) channels: &'a [Channel],
     pub(crate) resumed: bool,
@@ -197,6 +195,33 @@ impl EndCode {
     }
 }
 
+/// When changes are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Mode {
+    /// With each publication.
+    Publication,
+    /// As soon as they are stored.
+    Live,
+}
+
+impl Mode {
+    /// The first is meant when nothing is said.
+    pub(crate) const ALL: [Self; 2] = [Self::Publication, Self::Live];
+    pub(crate) const KEYS: [&str; 2] = ["publication", "live"];
+
+    pub(crate) const fn key(self) -> &'static str {
+        let [publication, live] = Self::KEYS;
+        match self {
+            Self::Publication => publication,
+            Self::Live => live,
+        }
+    }
+
+    pub(crate) fn parse(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.key() == key)
+    }
+}
+
 /// What is sent about how fresh prices are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Freshness {
@@ -260,7 +285,7 @@ pub(crate) fn hello(hello: &Hello<'_>) -> Event {
     let mut out = StreamHello::STREAM.first.to_owned();
     push_plain(&hello.id, &mut out);
     out.push_str(StreamHello::MODE.next);
-    push_plain(MODE, &mut out);
+    push_plain(hello.mode.key(), &mut out);
     out.push_str(StreamHello::SPORTS.next);
     push_list(hello.sports.iter().copied(), &mut out);
     out.push_str(StreamHello::CHANNELS.next);
@@ -424,13 +449,14 @@ fn push_touched(touched: &[(Timestamp, RecordId)], out: &mut String) {
     out.push_str(if before == '{' { "{}" } else { "}" });
 }
 
-pub(crate) fn cut(cursor: String, snapshot: &Snapshot) -> Event {
+/// `published`: whether it is that of a publication.
+pub(crate) fn cut(cursor: String, snapshot: &Snapshot, published: bool) -> Event {
     let mut out = StreamCut::CURSOR.first.to_owned();
     push_plain(&cursor, &mut out);
     out.push_str(StreamCut::AT.next);
     push_plain(&String::from_utf8_lossy(&snapshot.cut_at.millis_text()), &mut out);
     out.push_str(StreamCut::PUBLISHED.next);
-    out.push_str("true}");
+    out.push_str(if published { "true}" } else { "false}" });
     Event { id: Some(cursor), ..Event::new("cut", out) }
 }
 

@@ -84,7 +84,8 @@ impl Answer {
 
     /// The target of the `Link` to the next page.
     pub(crate) fn next_page(&self) -> Option<String> {
-        let link = self.header("link")?;
+        // An empty list leads to why it is empty instead.
+        let link = self.header("link").filter(|link| !link.ends_with("; rel=\"help\""))?;
         let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
         Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
     }

@@ -260,6 +260,7 @@ impl Builder {
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
+            live_tick: Duration::from_millis(1),
             history: history(&self.history, self.archive, dir.path(), world),
         };
         let open = |options: WorldOptions| {

@@ -1,7 +1,10 @@
 //! `/v1/stream`: changes as they are published (S1 to S15).
 
 mod client;
+mod cluster;
 mod ends;
+mod live;
+mod replay;
 mod websocket;
 
 use std::time::{Duration, Instant};
@@ -177,7 +180,7 @@ async fn a_stream_goes_on_after_a_restart_and_says_where_it_cannot() {
         back.state = state.clone();
         let events = back.cut().await;
         assert_eq!(names(&events), ["delta", "fresh", "cut"]);
-        assert_eq!(events[0].data["conflated"], true);
+        assert_eq!(events[0].data["conflated"], true, "two publications in one");
         assert_eq!((&back.state, &back.cursor), (&client.state, &client.cursor));
     }
     // A time begins with the publication of that time, and goes on from there.
@@ -226,7 +229,7 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
         ("?sports=mma&sports=golf", &key, 400, Some("sports")),
         ("?sports=", &key, 400, Some("sports")),
         ("?channels=prices", &key, 400, Some("channels")),
-        ("?mode=live", &key, 400, Some("mode")),
+        ("?mode=quick", &key, 400, Some("mode")),
         ("?freshness=all", &key, 400, Some("freshness")),
         ("?until=nonsense", &key, 400, Some("until")),
         ("?until=2020-01-01T00:00:00Z", &key, 400, Some("until")),
@@ -234,6 +237,8 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
         ("?heartbeat=4", &key, 400, Some("heartbeat")),
         ("?heartbeat=61", &key, 400, Some("heartbeat")),
         ("?replay=all", &key, 400, Some("replay")),
+        ("?replay=some", &key, 400, Some("replay")),
+        ("?replay=all&mode=live&since=2026-11-14T12:00:00Z", &key, 400, Some("replay")),
         ("?status=live", &key, 400, Some("status")),
         ("?channels=scores&market=moneyline", &key, 400, Some("market")),
         ("?sports=golf&market=totals", &key, 400, Some("market")),
@@ -279,7 +284,21 @@ async fn streams_are_bounded_for_a_key_and_for_all_and_come_free_again() {
     let metrics = app.get_operator("/metrics").await;
     let open_now = "\nlinesman_stream_open{mode=\"publication\",transport=\"sse\"} 3\n";
     assert!(metrics.text().contains(open_now), "{}", metrics.text());
+    // A key may have a limit of its own.
+    let own = NewKey { streams: Some(1), ..unlimited(KeyKind::Production) };
+    let own = app.key(own).await;
     drop(first);
+    let begun = Instant::now();
+    let held = loop {
+        let response = ask(&app, &own, "?sports=mma", None).await;
+        if response.status() == 200 {
+            break response;
+        }
+        assert!(begun.elapsed() < PATIENCE, "no place came free");
+    };
+    let refused = app.get("/v1/stream?sports=mma", &own).await;
+    assert_eq!(refused.refusal(), (429, "too_many_streams".to_owned()));
+    drop(held);
     let begun = Instant::now();
     while ask(&app, &other, "?sports=mma", None).await.status() != 200 {
         assert!(begun.elapsed() < PATIENCE, "no place came free");

@@ -251,6 +251,7 @@ async fn end(socket: &mut Raw) -> Value {
 #[tokio::test]
 async fn a_client_that_answers_no_ping_is_given_up_and_one_that_does_is_not() {
     let (app, _, key) = opened().await;
+    let begun = tokio::time::Instant::now();
     let mut silent = open(&app, &key, "?sports=mma&heartbeat=60").await;
     let mut there = open(&app, &key, "?sports=mma&heartbeat=60").await;
     for socket in [&mut silent, &mut there] {
@@ -258,7 +259,6 @@ async fn a_client_that_answers_no_ping_is_given_up_and_one_that_does_is_not() {
     }
     // Everything waits: time goes on by itself.
     tokio::time::pause();
-    let begun = tokio::time::Instant::now();
     for _ in 0..2 {
         assert_eq!(frame(&mut there).await, Some((PING, Vec::new())));
         there.send(&masked(PONG, b"")).await;

@@ -1,0 +1,63 @@
+//! How a stream ends, and what its client is told (S13).
+
+use std::borrow::Cow;
+
+use http::websocket::close_code;
+
+use crate::error::ApiError;
+use crate::v1::wire::stream::EndCode;
+
+/// When clients should connect again where nothing else is known.
+const RETRY_AFTER_S: u32 = 30;
+/// Over which time the clients of a node that stops come back.
+const STOP_RETRY_MS_MAX: u64 = 5000;
+/// What spreads them over it: prime to it, and far from a part of it.
+const STOP_RETRY_MS_STEP: u64 = 1237;
+
+/// Why a stream ends.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) code: EndCode,
+    pub(super) message: Cow<'static, str>,
+    pub(super) retry_after_s: u32,
+    pub(super) retry_ms: Option<u32>,
+    /// How it closes a WebSocket.
+    pub(super) close_code: u16,
+}
+
+impl From<ApiError> for End {
+    fn from(error: ApiError) -> Self {
+        let code = EndCode::of(error.code);
+        Self {
+            code,
+            close_code: code.close_code(),
+            retry_after_s: error.retry_after_s.unwrap_or(RETRY_AFTER_S),
+            message: error.message,
+            retry_ms: None,
+        }
+    }
+}
+
+impl End {
+    fn now(code: EndCode, message: &'static str) -> Self {
+        let (message, close_code) = (message.into(), code.close_code());
+        Self { code, message, retry_after_s: 0, retry_ms: None, close_code }
+    }
+
+    pub(super) fn done() -> Self {
+        Self::now(EndCode::Done, "the stream has come to `until`")
+    }
+
+    pub(super) fn slow() -> Self {
+        Self::now(EndCode::Slow, "no ping was answered; connect again and go on from the last cut")
+    }
+
+    /// The node stops. `number`: how many streams began before this one.
+    pub(super) fn stopping(number: u64) -> Self {
+        let text = "this node stops; connect again and go on from the last cut";
+        // Not all at once.
+        let retry_ms = number.wrapping_mul(STOP_RETRY_MS_STEP) % STOP_RETRY_MS_MAX;
+        let (retry_ms, close_code) = (u32::try_from(retry_ms).ok(), close_code::GOING_AWAY);
+        Self { retry_ms, close_code, ..ApiError::unavailable(text).into() }
+    }
+}

@@ -1,0 +1,122 @@
+//! Every publication of the past, one after the other, at the pace of a client (S2, S10, S11, S12).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use engine::{Published, Walk, WorldHandle};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::render::Rendered;
+use super::selection::Selection;
+use super::shared::{NotRendered, Renders, base};
+use crate::position::{LogPlace, sought};
+use crate::v1::wire::stream::Mode;
+
+/// How long a replay waits for its turn.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Publications of the past that cost one request.
+pub(super) const PUBLICATIONS_PER_REQUEST: u64 = 500;
+
+/// How many replays there may be: of all keys together, and one of each.
+#[derive(Debug)]
+pub(super) struct Replays {
+    turns: Arc<Semaphore>,
+    /// Only of keys that have one or wait for it.
+    keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
+}
+
+/// The right to replay, for as long as it lasts.
+#[derive(Debug)]
+pub(super) struct ReplayTurn {
+    _of_key: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl Replays {
+    pub(super) fn new(max: usize) -> Self {
+        Self { turns: Arc::new(Semaphore::new(max)), keys: Mutex::default() }
+    }
+
+    /// Waits for a turn; `None`: none came.
+    pub(super) async fn take(&self, key: u64) -> Option<ReplayTurn> {
+        let of_key = {
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.retain(|_, turns| Arc::strong_count(turns) > 1);
+            Arc::clone(keys.entry(key).or_insert_with(|| Arc::new(Semaphore::new(1))))
+        };
+        let taking = async {
+            let _of_key = of_key.acquire_owned().await.ok()?;
+            let _of_all = Arc::clone(&self.turns).acquire_owned().await.ok()?;
+            Some(ReplayTurn { _of_key, _of_all })
+        };
+        timeout(TURN_WAIT_MAX, taking).await.ok().flatten()
+    }
+}
+
+/// A stream that is sent every publication.
+#[derive(Debug)]
+pub(super) struct Replay {
+    turn: Option<ReplayTurn>,
+    /// What is rolled forward, and the publication that it is at.
+    walk: Option<(Walk, Arc<Published>)>,
+    /// Publications of the past that were sent.
+    sent: u64,
+}
+
+/// What comes next.
+pub(super) struct Step {
+    pub(super) rendered: Arc<Rendered>,
+    /// Whether another request is to be paid for.
+    pub(super) costs: bool,
+}
+
+impl Replay {
+    pub(super) fn new(turn: ReplayTurn) -> Self {
+        Self { turn: Some(turn), walk: None, sent: 0 }
+    }
+
+    /// The events from a place to the publication after it, where `present` is not at that place. Where this fails, it
+    /// begins anew at the place.
+    pub(super) async fn step(
+        &mut self,
+        (renders, replays): (&Renders, &Replays),
+        handle: &WorldHandle,
+        selection: &Arc<Selection>,
+        place: LogPlace,
+        present: &Arc<Published>,
+        key: u64,
+    ) -> Result<Step, NotRendered> {
+        let current = present.snapshot.cut_at;
+        let (walk, last) = match self.walk.take() {
+            Some(walk) => walk,
+            None => {
+                let (held, next) = base(handle, place, Mode::Publication, key).await?;
+                if next == Some(current) {
+                    let rendered = renders.events(handle, selection, Some(place), present, key);
+                    let rendered = rendered.await?;
+                    self.turn = None;
+                    return Ok(Step { rendered, costs: false });
+                }
+                if self.turn.is_none() {
+                    self.turn = Some(replays.take(key).await.ok_or(NotRendered::Later)?);
+                }
+                let walk = handle.walk(sought(handle.world, place.0), key).await?;
+                (walk.ok_or(NotRendered::Later)?, held)
+            }
+        };
+        let (walk, next) = walk.next(current).await?;
+        let next = next.ok_or(NotRendered::Later)?;
+        let base = Some((last, Some(next.snapshot.cut_at)));
+        let rendered = renders.render(selection, base, &next).await?;
+        let costs = self.sent.is_multiple_of(PUBLICATIONS_PER_REQUEST);
+        self.sent += 1;
+        if rendered.to == selection.place_of(&present.snapshot) {
+            self.turn = None;
+        } else {
+            self.walk = Some((walk, next));
+        }
+        Ok(Step { rendered: Arc::new(rendered), costs })
+    }
+}

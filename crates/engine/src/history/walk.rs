@@ -1,0 +1,104 @@
+//! Publications of the past one after the other: one book, rolled forward from each to the next.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use archive::Entry;
+use domain::Timestamp;
+use market::{Book, Change};
+
+use super::{Found, History, HistoryError, Place, Source};
+use crate::options::WorldOptions;
+use crate::publication::Published;
+
+/// Where somebody is who is shown every publication.
+#[derive(Debug)]
+pub struct Walk {
+    history: Arc<History>,
+    steps: Box<Steps>,
+}
+
+/// The book of a publication, and what follows.
+#[derive(Debug)]
+pub(super) struct Steps {
+    pub(super) book: Book,
+    pub(super) at: Found,
+    /// Entries after it that were read already.
+    pub(super) waiting: VecDeque<Entry>,
+}
+
+impl Steps {
+    pub(super) fn new(book: Book, at: Found) -> Self {
+        Self { book, at, waiting: VecDeque::new() }
+    }
+
+    /// Rolls the book forward to the next publication among the entries that wait.
+    pub(super) fn advance(
+        &mut self,
+        options: &WorldOptions,
+    ) -> Result<Option<Published>, HistoryError> {
+        while let Some(Entry { seq, at, change }) = self.waiting.pop_front() {
+            // An entry that was lost may have been one of those that made it.
+            if seq != self.at.seq + 1 {
+                return Err(HistoryError::Unreadable(None));
+            }
+            self.book.absorb(&change, at);
+            self.at.seq = seq;
+            if let Change::Cut { at } = change {
+                self.at.at = at;
+                let then = self.book.configured().map(|configured| &*configured.catalogue);
+                if then.is_some_and(|then| then != options.catalogue.version()) {
+                    return Err(HistoryError::Unreadable(None));
+                }
+                return Ok(Some(options.publication(&self.book, seq, at)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl History {
+    /// Begins after a position that clients hold, where `current` is the publication of the present; `None`: there is
+    /// none that can be shown. `key`: for whom.
+    pub(crate) async fn walk(
+        self: &Arc<Self>,
+        place: Place,
+        current: Timestamp,
+        key: u64,
+    ) -> Result<Option<Walk>, HistoryError> {
+        let Some(found) = self.find_place(place, current).await? else { return Ok(None) };
+        let _turn = self.turn_of(key).await?;
+        let begin = move |source: &Source| match source {
+            Source::Simulated(past) => Ok(past.book(found.at)),
+            Source::Logged(past) => past.book(found),
+            Source::Nothing => Err(HistoryError::Off),
+        };
+        let book = self.on_source(begin).await?;
+        let steps = Box::new(Steps::new(book, found));
+        Ok(Some(Walk { history: Arc::clone(self), steps }))
+    }
+}
+
+impl Walk {
+    /// The next publication, where `current` is the one of the present; `None`: there is none yet.
+    ///
+    /// # Errors
+    /// It cannot be made again now, or history does not go on.
+    pub async fn next(
+        self,
+        current: Timestamp,
+    ) -> Result<(Self, Option<Arc<Published>>), HistoryError> {
+        let Self { history, mut steps } = self;
+        let step = move |source: &Source| {
+            let next = match source {
+                Source::Simulated(past) => Ok(past.next(&mut steps, current)),
+                Source::Logged(past) => past.next(&mut steps),
+                Source::Nothing => Err(HistoryError::Off),
+            };
+            next.map(|next| (steps, next))
+        };
+        let (steps, next) = history.on_source(step).await?;
+        let next = next.map(|next| Arc::new(next.of_the_past(0)));
+        Ok((Self { history, steps }, next))
+    }
+}

@@ -1,0 +1,247 @@
+//! Streams of changes before they are published (S6).
+
+use std::time::Duration;
+
+use accounts::KeyKind;
+use api::v1::stream::StreamSettings;
+use domain::{Timestamp, World};
+use serde_json::{Value, json};
+
+use super::client::{Client, at_of, check, names, opened, quote};
+use crate::harness::{TestApp, line, ndjson, unlimited, wait_for};
+
+const LIVE: &str = "?sports=mma&mode=live";
+
+#[tokio::test]
+async fn a_change_is_sent_before_it_is_published_and_publications_are_in_their_places() {
+    let (app, feed, key) = opened().await;
+    let (mut live, hello) = Client::open(&app, &key, LIVE, None).await;
+    assert_eq!(hello["mode"], "live");
+    let (mut waits, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    assert_eq!(names(&live.cut().await), ["snapshot", "cut"]);
+    waits.cut().await;
+    for price in [140, 150, 160] {
+        quote(&app, &feed, price).await;
+        let events = live.cut().await;
+        assert_eq!(names(&events), ["delta", "cut"]);
+        assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], price);
+        assert_eq!(events[0].data.get("conflated"), None);
+        assert_eq!(events[1].data["published"], false);
+    }
+    app.publish().await;
+    let events = live.cut().await;
+    assert_eq!(names(&events), ["fresh", "cut"], "there is nothing left to say");
+    check(&app, &key, &live, &[("odds", "mma")], &at_of(&events)).await;
+    // Who waits for publications gets the last of it, and both are at the same place.
+    let events = waits.cut().await;
+    assert_eq!(names(&events), ["delta", "fresh", "cut"]);
+    assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 160);
+    assert_eq!((&waits.cursor, &waits.state), (&live.cursor, &live.state));
+    // A price that is only confirmed is no change, and what is not in the selection says nothing.
+    quote(&app, &feed, 160).await;
+    app.push_all(&feed, &[line::event("g", "boxing", "Cy Young", "Di Zeta")]).await;
+    quote(&app, &feed, 170).await;
+    let events = live.cut().await;
+    assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 170);
+    let metrics = app.get_operator("/metrics").await;
+    let open = "\nlinesman_stream_open{mode=\"live\",transport=\"sse\"} 1\n";
+    assert!(metrics.text().contains(open), "{}", metrics.text());
+}
+
+#[tokio::test]
+async fn the_changes_of_an_interval_cost_one_request() {
+    let (app, feed, _) = opened().await;
+    let key = app.limited_key(100, 3, None).await;
+    let used = async || app.get("/v1/status", &key).await.requests_used();
+    let (mut live, _) = Client::open(&app, &key, LIVE, None).await;
+    live.cut().await;
+    assert_eq!(used().await, 1, "to begin");
+    for price in [140, 150] {
+        quote(&app, &feed, price).await;
+        live.cut().await;
+        assert_eq!(used().await, 2, "changes of the same interval");
+    }
+    app.publish().await;
+    live.cut().await;
+    assert_eq!(used().await, 2);
+    quote(&app, &feed, 160).await;
+    live.cut().await;
+    assert_eq!(used().await, 3);
+    app.publish().await;
+    live.cut().await;
+    quote(&app, &feed, 170).await;
+    assert_eq!(live.end().await["code"], "quota_exceeded");
+}
+
+#[tokio::test]
+async fn what_was_sent_live_is_there_after_a_restart_and_goes_on_in_either_mode() {
+    let (app, feed, key) = opened().await;
+    let (mut live, _) = Client::open(&app, &key, LIVE, None).await;
+    live.cut().await;
+    quote(&app, &feed, 140).await;
+    live.cut().await;
+    let (cursor, state) = (live.cursor.clone(), live.state.clone());
+    quote(&app, &feed, 150).await;
+    live.cut().await;
+    let again = TestApp::builder().starting_at(app.now()).on(app.copy_of_disk()).start().await;
+    let (mut back, hello) = Client::open(&again, &key, LIVE, Some(&cursor)).await;
+    assert_eq!(hello["resumed"], true);
+    back.state = state.clone();
+    let events = back.cut().await;
+    assert_eq!(
+        (names(&events), &events[1].data["published"]),
+        (vec!["delta", "cut"], &json!(false))
+    );
+    assert_eq!((&back.state, &back.cursor), (&live.state, &live.cursor));
+    // Publications go on from it, too, with the next one; and so does a list.
+    let since = format!("?sports=mma&since={cursor}");
+    let (mut waits, hello) = Client::open(&again, &key, &since, None).await;
+    assert_eq!(hello["resumed"], true);
+    waits.state = state;
+    again.publish().await;
+    let events = waits.cut().await;
+    assert_eq!(names(&events), ["delta", "fresh", "cut"]);
+    assert_eq!(events[0].data.get("conflated"), None, "it is the next publication");
+    assert_eq!(names(&back.cut().await), ["fresh", "cut"]);
+    assert_eq!((&waits.state, &waits.cursor), (&back.state, &back.cursor));
+    let delta = again.get(&format!("/v1/sports/mma/odds?since={cursor}"), &key).await;
+    assert_eq!(delta.json()["upserts"][0]["outcomes"][0]["price"], 150);
+    // One of another log begins anew.
+    let (other, feed, other_key) = opened().await;
+    let (mut foreign, _) = Client::open(&other, &other_key, LIVE, None).await;
+    foreign.cut().await;
+    quote(&other, &feed, 140).await;
+    foreign.cut().await;
+    let (mut anew, _) = Client::open(&again, &key, LIVE, Some(&foreign.cursor)).await;
+    assert_eq!(names(&anew.cut().await)[..2], ["reset", "snapshot"]);
+}
+
+#[tokio::test]
+async fn the_sandbox_moves_between_publications_the_same_everywhere() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let query = "?sports=mma,tennis&mode=live&freshness=records";
+    let (mut live, _) = Client::open(&app, &key, query, None).await;
+    live.cut().await;
+    let mut between = None;
+    for _ in 0..2 {
+        for step in [10, 20] {
+            let due = app.service.api.world(World::Sandbox).published().snapshot.cut_at;
+            let due = due.plus(Duration::from_secs(step));
+            app.advance(due.plus(Duration::from_secs(1)).since(app.now()));
+            wait_for("the sandbox", || shown(&app) >= Some(due)).await;
+        }
+        app.publish_both().await;
+        let mut events = live.cut().await;
+        while events.last().unwrap().data["published"] == false {
+            between = Some((live.cursor.clone(), live.state.clone()));
+            events = live.cut().await;
+        }
+        let lists = [("odds", "mma"), ("odds", "tennis")];
+        check(&app, &key, &live, &lists, &at_of(&events)).await;
+    }
+    let (cursor, state) = between.expect("nothing moved between publications");
+    // Another service with the same seed has the same between the same publications.
+    let other = TestApp::builder().sandbox(7).starting_at(app.now()).start().await;
+    let other_key = other.key(unlimited(KeyKind::Sandbox)).await;
+    let (mut back, hello) = Client::open(&other, &other_key, query, Some(&cursor)).await;
+    assert_eq!(hello["resumed"], true);
+    back.state = state;
+    back.cut().await;
+    assert_eq!(back.cursor, live.cursor);
+    assert!(back.state == live.state);
+}
+
+/// When the sandbox was last shown to those who follow it live.
+fn shown(app: &TestApp) -> Option<Timestamp> {
+    let shown = app.service.api.world(World::Sandbox).shown_live();
+    shown.map(|shown| shown.snapshot.cut_at)
+}
+
+/// The law of streams, over worlds that change at random: whatever is sent when, and wherever a client goes on, it has
+/// what the lists have after every publication.
+#[tokio::test]
+async fn whatever_happens_the_folded_state_is_what_the_lists_have_after_each_publication() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.key(unlimited(KeyKind::Production)).await);
+    let lists = [("odds", "mma"), ("scores", "mma"), ("events", "mma")];
+    for (seed, freshness) in [(1, "records"), (2, "none"), (3, "records")] {
+        // What happens is the same in every run. How often a client is told of it is not, and need not be.
+        let (mut random, mut luck) = (Random(seed), Random(seed));
+        let query = format!("?sports=mma&channels=odds,scores,events&freshness={freshness}&mode=");
+        let mut modes = ["live", "publication"].into_iter().cycle();
+        let open = async |mode: &str, last: Option<&str>| {
+            Client::open(&app, &key, &(query.clone() + mode), last).await.0
+        };
+        let mut client = open("live", None).await;
+        client.cut().await;
+        for _ in 0..8 {
+            for _ in 0..random.below(6) {
+                app.push(&feed, ndjson(&random_lines(&mut random))).await;
+                if random.below(3) == 0 {
+                    app.advance(Duration::from_secs(1));
+                }
+            }
+            app.publish().await;
+            let at = app.service.api.world(World::Live).published().snapshot.cut_at;
+            let at = String::from_utf8(at.millis_text().to_vec()).unwrap();
+            while !is_publication(&client.cut().await, &at) {
+                // Now and then it goes on anew, from wherever it is.
+                if luck.below(3) == 0 {
+                    let last = client;
+                    client = open(modes.next().unwrap(), Some(&last.cursor)).await;
+                    client.state = last.state;
+                }
+            }
+            check(&app, &key, &client, &lists, &at).await;
+            if luck.below(2) == 0 {
+                let last = client;
+                client = open("live", Some(&last.cursor)).await;
+                client.state = last.state;
+            }
+        }
+    }
+}
+
+fn is_publication(events: &[super::client::Event], at: &str) -> bool {
+    let cut = &events.last().unwrap().data;
+    cut["published"] == true && cut["at"] == at
+}
+
+/// Some messages about a few events.
+fn random_lines(random: &mut Random) -> Vec<Value> {
+    let mut lines = Vec::new();
+    for _ in 0..=random.below(5) {
+        let n = random.below(4);
+        let (reference, one, other) =
+            (format!("r-{n}"), format!("Ann{n} Aberg{n}"), format!("Bea{n} Bryant{n}"));
+        let price = i32::try_from(105 + random.below(3) * 10).unwrap();
+        lines.push(match random.below(6) {
+            0 => line::event(&reference, "mma", &one, &other),
+            1 => json!({"type": "remove", "ref": reference}),
+            2 => json!({"type": "heartbeat", "bookmaker": "fanduel", "sport": "mma"}),
+            _ => line::moneyline(&reference, "fanduel", (&one, price), (&other, -155)),
+        });
+    }
+    lines
+}
+
+/// Numbers that look random and are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+#[tokio::test]
+async fn a_service_without_live_streams_says_so() {
+    let settings = StreamSettings { live: false, ..StreamSettings::default() };
+    let app = TestApp::builder().streams(settings).start().await;
+    let key = app.live_key().await;
+    let refused = app.get("/v1/stream?sports=mma&mode=live", &key).await;
+    assert_eq!(refused.refusal(), (403, "forbidden".to_owned()));
+}

@@ -1,0 +1,91 @@
+//! Streams of every publication of the past (S2, S11, S12).
+
+use std::time::Duration;
+
+use accounts::KeyKind;
+use api::v1::stream::StreamSettings;
+use domain::Timestamp;
+
+use super::client::{Client, at_of, check, move_to, names, opened, opened_on};
+use crate::harness::{TestApp, unlimited};
+
+fn text(at: Timestamp) -> String {
+    String::from_utf8(at.millis_text().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn every_publication_since_a_cursor_comes_one_after_the_other() {
+    let (app, feed, key) = opened().await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let (cursor, state) = (client.cursor.clone(), client.state.clone());
+    let mut seen = Vec::new();
+    for price in [140, 150, 150, 160, 170] {
+        move_to(&app, &feed, price).await;
+        seen.push((at_of(&client.cut().await), client.cursor.clone(), client.state.clone()));
+    }
+    let again = TestApp::builder().starting_at(app.now()).on(app.copy_of_disk()).start().await;
+    for app in [&app, &again] {
+        let query = format!("?sports=mma&replay=all&since={cursor}");
+        let (mut replay, hello) = Client::open(app, &key, &query, None).await;
+        assert_eq!(hello["resumed"], true);
+        replay.state = state.clone();
+        for (at, cursor, state) in &seen {
+            let events = replay.cut().await;
+            assert!(events.iter().all(|event| event.data.get("conflated").is_none()));
+            assert_eq!((&at_of(&events), &replay.cursor, &replay.state), (at, cursor, state));
+        }
+        // From there on it is a stream like any other.
+        app.publish().await;
+        assert_eq!(names(&replay.cut().await), ["fresh", "cut"]);
+    }
+}
+
+#[tokio::test]
+async fn a_span_of_the_past_is_replayed_and_then_the_stream_is_done() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let since = app.now().minus(Duration::from_secs(24 * 3600));
+    let until = since.plus(Duration::from_secs(60));
+    let (since, until) = (text(since), text(until));
+    let query = format!(
+        "?sports=mma&channels=odds,events&freshness=records&replay=all&since={since}&until={until}"
+    );
+    let lists = [("odds", "mma"), ("events", "mma")];
+    let (mut replay, hello) = Client::open(&app, &key, &query, None).await;
+    assert_eq!(hello["resumed"], false);
+    let mut ats = Vec::new();
+    for _ in 0..3 {
+        let at = at_of(&replay.cut().await);
+        check(&app, &key, &replay, &lists, &at).await;
+        ats.push(at);
+    }
+    assert!(ats.is_sorted() && ats[0] <= since && ats[2] <= until, "{ats:?}");
+    assert_eq!(replay.end().await["code"], "done");
+}
+
+#[tokio::test]
+async fn a_replay_costs_a_request_and_waits_for_its_turn() {
+    let (app, feed, _) = opened().await;
+    let key = app.limited_key(100, 100, None).await;
+    let cursor = app.get("/v1/sports/mma/odds", &key).await;
+    let cursor = cursor.header("x-cursor").unwrap().to_owned();
+    for price in [140, 150, 160] {
+        move_to(&app, &feed, price).await;
+    }
+    let query = format!("?sports=mma&replay=all&since={cursor}");
+    let used = async || app.get("/v1/status", &key).await.requests_used();
+    let before = used().await;
+    let (mut replay, _) = Client::open(&app, &key, &query, None).await;
+    for _ in 0..3 {
+        replay.cut().await;
+    }
+    assert_eq!(used().await, before + 2, "to begin, and for the first 500 publications");
+    // Where there is no turn, it is said.
+    let settings = StreamSettings { replays_max: 0, ..StreamSettings::default() };
+    let (app, _, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
+    let odds = app.get("/v1/sports/mma/odds", &key).await;
+    let cursor = odds.header("x-cursor").unwrap();
+    let refused = app.get(&format!("/v1/stream?sports=mma&replay=all&since={cursor}"), &key).await;
+    assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
+}
