@@ -156,6 +156,13 @@ pub(crate) enum Verb {
     #[command(after_help = "Example:\n  linesman why evt_8ZDGX3VOhGx --market moneyline\n\n\
                       The server is --url or LINESMAN_URL, the key is in --key-file or LINESMAN_KEY.")]
     Why(Box<WhyArgs>),
+    /// Serve the API to agents: tools of the Model Context Protocol over stdin and stdout
+    #[command(
+        after_help = "Example, as the configuration of an agent:\n  {\"mcpServers\": {\"linesman\": {\"command\": \"linesman\", \"args\": [\"mcp\"],\n    \
+                      \"env\": {\"LINESMAN_URL\": \"http://127.0.0.1:8080\", \"LINESMAN_KEY\": \"sk_test_…\"}}}}\n\n\
+                      The server is --url or LINESMAN_URL, the key is in --key-file or LINESMAN_KEY. It reads and changes nothing."
+    )]
+    Mcp(Server),
     /// Print the OpenAPI 3.1 document
     #[command(
         after_help = "Example:\n  linesman openapi > openapi.json\n  linesman openapi --v4 > openapi-v4.json"

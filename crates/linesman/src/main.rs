@@ -68,6 +68,9 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     if let Verb::Why(args) = &cli.verb {
         return commands::get::why(args);
     }
+    if let Verb::Mcp(server) = &cli.verb {
+        return commands::get::serve_mcp(server);
+    }
     let config = Config::load(cli.config.as_deref(), &flags)?;
     match &cli.verb {
         Verb::Config(args) if args.check => {
@@ -112,7 +115,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             output::print_line(&document)?;
         }
         Verb::Init => commands::init::run(&config, &cli.data)?,
-        Verb::Completions(_) | Verb::Man | Verb::Get(_) | Verb::Why(_) => {}
+        Verb::Completions(_) | Verb::Man | Verb::Get(_) | Verb::Why(_) | Verb::Mcp(_) => {}
     }
     Ok(())
 }

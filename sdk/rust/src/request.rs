@@ -332,6 +332,20 @@ impl<T> Stream for Items<T> {
 pub struct Raw;
 
 impl Request<Raw> {
+    /// The bytes of one page, and the `cursor` of the page after it.
+    ///
+    /// # Errors
+    /// As [`Request::send`].
+    pub async fn page(&self) -> Result<(Answer<Vec<u8>>, Option<String>)> {
+        let (response, meta) = self.get(&self.query).await?;
+        let next = next_query(&response, &self.query)?;
+        let cursor = next.as_deref().and_then(|query| {
+            let mut parameters = query.trim_start_matches('?').split('&');
+            parameters.find_map(|parameter| parameter.strip_prefix("cursor=")).map(str::to_owned)
+        });
+        Ok((Answer { data: response.body.clone(), meta }, cursor))
+    }
+
     /// The bytes of each page, such as those of `format=csv`; pages are requested when they are reached.
     pub fn bodies(self) -> Items<Answer<Vec<u8>>> {
         let first = Some(self.query.clone());

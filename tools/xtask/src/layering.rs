@@ -18,7 +18,7 @@ const THIS_FILE: &str = "tools/xtask/src/layering.rs";
 /// Each crate of the workspace with the crates it depends on, all without the prefix `linesman-`. A crate without a row
 /// is refused: adding one means deciding where it stands.
 const ARROWS: &str = "
-linesman     → serve web api engine http adapters feeds market history change-log accounts store client domain
+linesman     → serve web api engine http adapters feeds market history change-log accounts store mcp client domain
 serve        → web api engine http accounts domain
 web          → api engine http accounts market domain
 api          → engine http accounts market feeds domain
@@ -32,6 +32,7 @@ accounts     → store domain
 store        →
 change-log   →
 domain       →
+mcp          → client
 client       →
 arbitrage-watch → client
 test-servers →

@@ -1,4 +1,5 @@
-//! `linesman get` and `linesman why`: read any server through the Rust client, and print what it answers.
+//! `linesman get`, `linesman why` and `linesman mcp`: read any server through the Rust client, for people, programs and
+//! agents.
 
 mod table;
 
@@ -107,6 +108,14 @@ async fn introduce(client: &Client, sport: &str, event: &str) -> anyhow::Result<
     let line =
         format!("{name} · {} · {} · {}", event.competition, event.commence_time, event.status);
     output::print_line(&table::printable(&line))
+}
+
+/// `linesman mcp`: serves the API to agents. Everything but the protocol goes to stderr.
+pub(crate) fn serve_mcp(server: &Server) -> anyhow::Result<()> {
+    let client = client(server)?;
+    let document = serde_json::from_str(&api::openapi::document())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(mcp::serve(client, &document))?)
 }
 
 fn client(server: &Server) -> anyhow::Result<Client> {

@@ -60,6 +60,7 @@ const GUIDES: &[Guide] = &[
     guide!(GUIDES_GROUP, "typescript", "TypeScript client", "docs/clients/typescript.md"),
     guide!(GUIDES_GROUP, "rust", "Rust client", "docs/clients/rust.md"),
     guide!(GUIDES_GROUP, "command-line", "Command line", "docs/clients/command-line.md"),
+    guide!(GUIDES_GROUP, "agents", "Agents", "docs/clients/agents.md"),
     guide!(GUIDES_GROUP, "spreadsheets", "Spreadsheets", "docs/guides/spreadsheets.md"),
     guide!(GUIDES_GROUP, "push-python", "Push a feed from Python", "docs/guides/push-python.md"),
     guide!(GUIDES_GROUP, "catalogue", "Add a bookmaker or a sport", "docs/guides/catalogue.md"),

@@ -24,6 +24,8 @@ const PACKAGES: [&str; 10] = [
     "twine==7.0.0",
 ];
 
+const MCP_CLIENTS: [&str; 2] = ["mcp==1.30.0", "mcp==2.3.0"];
+
 /// The data stays the same while a test reads its pages.
 const SETTINGS: [(&str, &str); 2] =
     [("LINESMAN_MARKET__REFRESH_INTERVAL", "1h"), ("LINESMAN_MARKET__STALE_AFTER", "3h")];
@@ -58,12 +60,34 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command
     };
+    mcp(repository, &program, folder.path(), with_variables).context("`linesman mcp`")?;
     python(repository, &programs, folder.path(), with_variables)
         .context("the Python client in sdk/python")?;
     let mut npm = with_variables(shell::command("npm", &typescript));
     shell::run(npm.args(["test", "--silent", "--if-present"]))
         .context("the TypeScript client in sdk/typescript")?;
     rust(repository, with_variables).context("the Rust client in sdk/rust")
+}
+
+/// The official clients of the protocol, in both of their versions, call every tool.
+fn mcp(
+    repository: &Repository,
+    program: &Path,
+    folder: &Path,
+    with_variables: impl Fn(Command) -> Command,
+) -> Result<()> {
+    let mut spent = with_data(program, folder);
+    spent.args(["keys", "create", "--kind", "sandbox", "--name", "spent"]);
+    let spent = shell::output(spent.args(["--requests-per-day", "1"]))?.trim().to_owned();
+    for version in MCP_CLIENTS {
+        let environment = format!("mcp-{}", version.trim_start_matches("mcp=="));
+        let programs = packages::python(repository, &environment, &[version])?;
+        let client = shell::command(programs.join("python"), &repository.root);
+        let mut client = with_variables(client);
+        client.arg("sdk/testing/mcp_client.py").arg(program);
+        shell::run(client.env("LINESMAN_TEST_SPENT_KEY", &spent)).context(version)?;
+    }
+    Ok(())
 }
 
 /// The tests that need the server, and what `cargo publish` would send. The others run with those of the workspace.
