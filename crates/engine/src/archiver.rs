@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use archive::{Archive, ArchiveError, Commit, Compact, Entry, Lineage, Outcome, P
 use change_log::ReadLog;
 use domain::Timestamp;
 use market::{Book, Change, Ids};
+use rustix::fs::statvfs;
 use rustix::process::setpriority_process;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -28,6 +30,10 @@ use crate::world::WorldHandle;
 
 /// How soon it is tried again where the archive could not be written.
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Space that the archive leaves to the log and everything else: this part of the disk, and no more than that.
+const KEPT_PART: u64 = 20;
+const KEPT_BYTES_MAX: u64 = 1 << 30;
+const NO_ROOM: &str = "the disk is nearly full; what is left is for the log";
 /// It has the least of a contended core.
 const NICENESS: i32 = 19;
 
@@ -41,11 +47,18 @@ pub struct Archiver {
     held: Option<Held>,
 }
 
-/// What became of an attempt.
+/// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Copied {
-    /// There is more.
-    Part,
+enum Step {
+    Copy,
+    /// All that was published is copied.
+    Compact,
+    Ended(Ended),
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
     All,
     /// All was copied, but files could not be put together.
     NotCompacted,
@@ -81,59 +94,72 @@ impl Archiver {
                 Err(_) => {}
             }
             let which = asked.iter().map(|order| &order.compact).max().cloned().unwrap_or_default();
-            let work = move || {
-                let copied = self.work_or_tell(&which);
-                (self, copied)
+            let mut step = Step::Copy;
+            let ended = loop {
+                // A step at a time. What is published after all was copied waits for the next time, or files that are
+                // put together would never be all.
+                let (which, now) = (which.clone(), step);
+                let work = move || {
+                    let next = self.work_or_tell(now, &which);
+                    (self, next)
+                };
+                (self, step) = match apart(work).await {
+                    Some(done) => done,
+                    // A fault of ours. The service does not depend on the archive, and begins with it anew.
+                    None => match Self::new(options.clone(), &handle) {
+                        Some(anew) => (anew, Step::Ended(Ended::Failed)),
+                        None => return,
+                    },
+                };
+                if let Step::Ended(ended) = step {
+                    break ended;
+                }
             };
-            let copied;
-            (self, copied) = match apart(work).await {
-                Some(done) => done,
-                // A fault of ours. The service does not depend on the archive, and begins with it anew.
-                None => match Self::new(options.clone(), &handle) {
-                    Some(anew) => (anew, Copied::Failed),
-                    None => return,
-                },
+            pause = match ended {
+                Ended::All | Ended::NotCompacted => interval,
+                Ended::Failed => interval.min(RETRY_MAX),
             };
-            pause = match copied {
-                Copied::Part => Duration::ZERO,
-                Copied::All | Copied::NotCompacted => interval,
-                Copied::Failed => interval.min(RETRY_MAX),
-            };
-            if copied != Copied::Part {
-                asked.drain(..).for_each(|order| {
-                    let done = match copied {
-                        Copied::NotCompacted => order.compact == Compact::Due,
-                        Copied::All | Copied::Part => true,
-                        Copied::Failed => false,
-                    };
-                    // Whoever asked may have left.
-                    order.done.send(done).unwrap_or_default();
-                });
-            }
+            asked.drain(..).for_each(|order| {
+                let done = match ended {
+                    Ended::NotCompacted => order.compact == Compact::Due,
+                    Ended::All => true,
+                    Ended::Failed => false,
+                };
+                // Whoever asked may have left.
+                order.done.send(done).unwrap_or_default();
+            });
         }
     }
 
-    /// Copies a part or, where all is copied, puts files together, and says what became of it.
-    fn work_or_tell(&mut self, which: &Compact) -> Copied {
+    /// Copies a part, or puts files together, and says what is to be done next.
+    fn work_or_tell(&mut self, step: Step, which: &Compact) -> Step {
+        match step {
+            Step::Copy => self.copy_or_tell(),
+            Step::Compact => match self.compact(which) {
+                Ok(true) => Step::Compact,
+                Ok(false) => Step::Ended(Ended::All),
+                Err(error) => {
+                    tracing::warn!(event = "archive.compaction_failed", error = %Chain(&error), "files of the archive are not put together");
+                    Step::Ended(Ended::NotCompacted)
+                }
+            },
+            Step::Ended(_) => step,
+        }
+    }
+
+    fn copy_or_tell(&mut self) -> Step {
         let copied = self.copy();
         if !matches!(copied, Ok(true)) {
             self.held = None;
         }
         match copied {
-            Ok(true) => Copied::Part,
-            Ok(false) => match self.compact(which) {
-                Ok(true) => Copied::Part,
-                Ok(false) => Copied::All,
-                Err(error) => {
-                    tracing::warn!(event = "archive.compaction_failed", error = %Chain(&error), "files of the archive are not put together");
-                    Copied::NotCompacted
-                }
-            },
+            Ok(true) => Step::Copy,
+            Ok(false) => Step::Compact,
             Err(error) => {
                 let stats = &self.handle.history.stats;
                 stats.commit_failures.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(event = "archive.failed", error = %Chain(&error), "the archive is not written; the log keeps its entries until it is");
-                Copied::Failed
+                Step::Ended(Ended::Failed)
             }
         }
     }
@@ -180,7 +206,12 @@ impl Archiver {
             Some(archive) => archive,
             None => Archive::create(&root)?,
         };
-        Ok(Some(self.archive.insert(archive).clone()))
+        let archive = self.archive.insert(archive).clone();
+        if !has_room(&root) {
+            let source = io::Error::new(io::ErrorKind::StorageFull, NO_ROOM);
+            return Err(ArchiveError::Io { path: root, source }.into());
+        }
+        Ok(Some(archive))
     }
 
     /// Puts some files together and takes out what is past retention, and says whether there may be more.
@@ -290,6 +321,18 @@ impl Archiver {
         }
         Ok(Part::founding(commit, book, common))
     }
+}
+
+/// Whether the disk has more space than is left to the log. What cannot be asked is taken for enough.
+fn has_room(root: &Path) -> bool {
+    statvfs(root).map_or(true, |disk| {
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        leaves_room(bytes(disk.f_bavail), bytes(disk.f_blocks))
+    })
+}
+
+fn leaves_room(free: u64, disk: u64) -> bool {
+    free > (disk / KEPT_PART).min(KEPT_BYTES_MAX)
 }
 
 /// Does work on a thread of its own, which gives way to whatever serves requests and which a service that stops does

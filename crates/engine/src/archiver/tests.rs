@@ -74,6 +74,17 @@ impl World {
     }
 }
 
+/// All steps, one after the other.
+fn work(archiver: &mut Archiver, which: &Compact) -> Ended {
+    let mut step = Step::Copy;
+    loop {
+        step = archiver.work_or_tell(step, which);
+        if let Step::Ended(ended) = step {
+            return ended;
+        }
+    }
+}
+
 const NOON: i64 = 1_794_000_001;
 
 #[test]
@@ -170,12 +181,12 @@ fn where_the_archive_cannot_be_written_the_world_goes_on_and_the_log_keeps_every
     fs::write(dir.path().join("archive"), "in the way").unwrap();
     let mut archiver = world.archiver();
     world.publish();
-    assert_eq!(archiver.work_or_tell(&Compact::Due), Copied::Failed);
+    assert_eq!(work(&mut archiver, &Compact::Due), Ended::Failed);
     assert_eq!(world.handle.history.stats.commit_failures.load(Ordering::Relaxed), 1);
     assert_eq!(world.handle.history.keep_from(), 0);
     world.publish();
     fs::remove_file(dir.path().join("archive")).unwrap();
-    assert_eq!(archiver.work_or_tell(&Compact::Due), Copied::All);
+    assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
     assert_eq!(world.archived(0), world.logged());
 }
 
@@ -200,12 +211,12 @@ fn days_that_are_over_are_put_together_and_those_past_retention_go() {
     for _ in 0..4 {
         for _ in 0..3 {
             world.publish();
-            assert!(matches!(archiver.work_or_tell(&Compact::Due), Copied::Part | Copied::All));
+            assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
             seqs.push(world.handle.published().snapshot.seq);
         }
         world.clock.advance(Duration::from_secs(24 * 3600));
     }
-    while archiver.work_or_tell(&Compact::Due) == Copied::Part {}
+    assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
     let (archive, commit) = (world.archive(), world.archive().newest().unwrap());
     let faults = archive.verify(&commit).faults;
     assert!(faults.is_empty(), "{faults:?}");
@@ -231,6 +242,25 @@ fn days_that_are_over_are_put_together_and_those_past_retention_go() {
         }
     }
     assert!(book_at(&archive, &commit, (0, seqs[0]), &world.options).is_err(), "too old");
-    assert_eq!(archiver.work_or_tell(&Compact::All), Copied::Part);
-    assert_eq!(archiver.work_or_tell(&Compact::All), Copied::All);
+    assert_eq!(work(&mut archiver, &Compact::All), Ended::All);
+    assert_eq!(archiver.work_or_tell(Step::Compact, &Compact::All), Step::Ended(Ended::All));
+    // What is published while files are put together is not waited for.
+    world.publish();
+    world.publish();
+    assert_eq!(archiver.work_or_tell(Step::Copy, &Compact::All), Step::Compact);
+    world.publish();
+    assert_eq!(archiver.work_or_tell(Step::Compact, &Compact::All), Step::Compact);
+    world.publish();
+    assert_eq!(archiver.work_or_tell(Step::Compact, &Compact::All), Step::Ended(Ended::All));
+}
+
+#[test]
+fn the_rest_of_a_disk_is_left_to_the_log() {
+    let gigabytes = |n: u64| n << 30;
+    assert!(leaves_room(gigabytes(2), gigabytes(1000)));
+    assert!(!leaves_room(gigabytes(1), gigabytes(1000)));
+    assert!(leaves_room(gigabytes(1), gigabytes(10)));
+    assert!(!leaves_room(gigabytes(1) / 2, gigabytes(10)));
+    assert!(has_room(tempfile::tempdir().unwrap().path()));
+    assert!(has_room(Path::new("/no/such/folder")), "writing to it says more");
 }

@@ -94,6 +94,7 @@ const GUIDES: &[Guide] = &[
 /// What those who write clients read in one text, the most needed first.
 const FOR_CLIENTS: [&str; 11] = [
     "start",
+    "sandbox",
     "polling",
     "analytics",
     "coverage",
@@ -101,7 +102,6 @@ const FOR_CLIENTS: [&str; 11] = [
     "spreadsheets",
     "python",
     "typescript",
-    "sandbox",
     "rust",
     "command-line",
 ];
