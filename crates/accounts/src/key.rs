@@ -1,6 +1,7 @@
 //! API keys: their text, what they allow, the ring of live keys in memory, and the counting of their requests.
 
 pub(crate) mod grant;
+pub(crate) mod hold;
 pub(crate) mod lease;
 pub(crate) mod lease_worker;
 pub(crate) mod meter;

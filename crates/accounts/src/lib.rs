@@ -26,6 +26,7 @@ pub use crate::{
     feed::{FeedGrant, Feeds},
     key::{
         grant::{Grant, Limits},
+        hold::KeyHold,
         lease_worker::{LeaseStats, LeaseWorker},
         meter::{Charge, Meters, Owner, Refusal, Spend, Standing, WindowStanding},
         ring::{ConnectionKey, KeyEntry, KeyRefusal, KeyRing},
@@ -175,6 +176,7 @@ impl Accounts {
     fn store_maintenance(&self, maintenance: Maintenance) {
         self.maintenance.store(Arc::new(maintenance));
         if maintenance != Maintenance::Off {
+            self.keys.note_all_held();
             self.keys.endings.send_replace(());
         }
     }

@@ -9,7 +9,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicUsize, Ordering},
     },
 };
 
@@ -22,6 +22,7 @@ use crate::{
     Grant, KeySecret,
     key::{
         grant::{grant, limits, quota, shared_meter_id},
+        hold::{Holders, KeyHold},
         meter::{Meters, Order},
         usage_counter::{Call, Failure, FailureCount, UsageCounter},
         window,
@@ -47,6 +48,8 @@ pub struct KeyEntry {
     used_ms: AtomicI64,
     /// The last use that is stored.
     noted_ms: AtomicI64,
+    /// How many hold it for longer than a request.
+    pub(crate) held: AtomicUsize,
     /// Shared with the entry that replaces this one.
     pub(crate) counter: Arc<UsageCounter>,
 }
@@ -153,6 +156,7 @@ pub struct KeyRing {
     lease: Arc<KeyLease>,
     /// Notified after keys have ended.
     pub(crate) endings: watch::Sender<()>,
+    pub(crate) holders: Holders,
 }
 
 impl KeyRing {
@@ -172,6 +176,7 @@ impl KeyRing {
             retired: std::sync::Mutex::default(),
             failures: Arc::default(),
             endings: watch::Sender::new(()),
+            holders: Holders::default(),
         }
     }
 
@@ -321,6 +326,7 @@ impl KeyRing {
                     ended = true;
                     // The entry too: a stream may hold it.
                     entry.follow(row);
+                    self.holders.note([&entry]);
                     self.retire(entry);
                 }
             } else {
@@ -330,6 +336,7 @@ impl KeyRing {
         }
         self.keys.store(Arc::new(keys));
         end_all(&replaced);
+        self.holders.note(&replaced);
         if ended || !replaced.is_empty() {
             self.endings.send_replace(());
         }
@@ -354,9 +361,20 @@ impl KeyRing {
         if let Some(entry) = keys.remove(&row.digest) {
             entry.follow(row);
             self.keys.store(Arc::new(keys));
+            self.holders.note([&entry]);
             self.retire(entry);
             self.endings.send_replace(());
         }
+    }
+
+    /// Says that a key is gone by for longer than a request: who ends it waits until this is dropped.
+    pub fn hold(&self, entry: &Arc<KeyEntry>) -> KeyHold {
+        self.holders.hold(entry)
+    }
+
+    /// All that hold any key have to notice something.
+    pub(crate) fn note_all_held(&self) {
+        self.holders.note(self.keys.load().values());
     }
 
     /// Removes keys that have expired.
@@ -381,6 +399,7 @@ impl KeyRing {
         self.retired().extend(out.iter().map(Arc::clone));
         self.keys.store(Arc::new(keys));
         end_all(&out);
+        self.holders.note(&out);
         self.endings.send_replace(());
     }
 
@@ -503,6 +522,7 @@ impl KeyRing {
             grant_text: OnceLock::new(),
             revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
             used_ms: AtomicI64::new(used_ms.unwrap_or(NEVER_MS)),
+            held: AtomicUsize::new(0),
             noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
             counter: counter
                 .unwrap_or_else(|| Arc::new(UsageCounter::new(Arc::clone(&self.failures)))),

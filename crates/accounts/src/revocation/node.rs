@@ -279,6 +279,8 @@ impl Accounts {
             Some(read) => self.catch_up(read.number).await?,
             None => self.read_all().await?,
         }
+        // What is confirmed holds for streams, too.
+        self.keys.holders.wait().await;
         asking.read = Some(change);
         let waited_for = listed.filter(Listed::is_waited_for);
         if let Some(listed) = waited_for {
@@ -328,6 +330,7 @@ impl Accounts {
 
     /// Waits until what was written to the store holds on the other nodes, too.
     pub(crate) async fn confirm(&self, need: Need) -> Result<(), AccountError> {
+        self.keys.holders.wait().await;
         let Some(member) = &self.member else {
             return Ok(());
         };

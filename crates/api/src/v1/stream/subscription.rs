@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use accounts::{KeyEntry, KeyRefusal, Maintenance};
+use accounts::{KeyEntry, KeyHold, KeyRefusal, Maintenance};
 use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WorldHandle};
@@ -96,6 +96,8 @@ pub(super) struct Subscription {
     /// The other end of that, until it is with what polls the stream.
     slow_sender: Option<watch::Sender<bool>>,
     _slot: StreamSlot,
+    /// Who ends the key waits for the stream.
+    _hold: KeyHold,
 }
 
 impl Subscription {
@@ -116,6 +118,7 @@ impl Subscription {
             stopping: api.server.stopping(),
             paid: handle.published().snapshot.cut_at,
             api: Arc::clone(api),
+            _hold: api.accounts.keys.hold(&entry),
             entry,
             selection,
             begin,
@@ -215,6 +218,7 @@ impl Subscription {
         match self.api.accounts.keys.confirm(&self.entry, now) {
             Ok(same) if Arc::ptr_eq(&same, &self.entry) => Ok(()),
             Ok(entry) => {
+                self._hold = self.api.accounts.keys.hold(&entry);
                 self.entry = entry;
                 let grant = &self.entry.grant;
                 for sport in self.selection.sports() {

@@ -315,6 +315,8 @@ async fn a_revoked_key_and_maintenance_end_streams_at_once() {
     stays.cut().await;
     let accounts = &app.service.api.accounts;
     accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
+    // Once that is done its stream has ended, whether or not its client has read so.
+    assert_eq!(open_streams(&app).await, 1);
     // Nothing has to be published for it to end, and nothing that is published later is sent.
     move_to(&app, &feed, 140).await;
     let end = ended.event().await.expect("the end");
@@ -323,6 +325,7 @@ async fn a_revoked_key_and_maintenance_end_streams_at_once() {
     assert_eq!(names(&stays.cut().await), ["delta", "fresh", "cut"]);
     let closed = Maintenance::On { retry_after_s: 77 };
     accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
+    assert_eq!(open_streams(&app).await, 0);
     let end = stays.end().await;
     assert_eq!((&end["code"], &end["retry_after_s"]), (&json!("maintenance"), &json!(77)));
     let metrics = app.get_operator("/metrics").await;
