@@ -71,42 +71,45 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     if let Verb::Mcp(server) = &cli.verb {
         return commands::get::serve_mcp(server);
     }
-    let config = Config::load(cli.config.as_deref(), &flags)?;
+    run_configured(cli, &Config::load(cli.config.as_deref(), &flags)?)
+}
+
+fn run_configured(cli: &Cli, config: &Config) -> anyhow::Result<()> {
     match &cli.verb {
         Verb::Config(args) if args.check => {
             config.check_files()?;
-            config.build_adapters(&catalogue::load(&config)?)?;
+            config.build_adapters(&catalogue::load(config)?)?;
             output::print_line("configuration OK")?;
         }
         Verb::Config(_) => output::print_line(&config.to_toml())?,
         Verb::Serve(args) => {
             config.check_files()?;
             logging::start(&config.log)?;
-            commands::serve::run(&config, &cli.data, args)?;
+            commands::serve::run(config, &cli.data, args)?;
         }
-        Verb::Keys(verb) => commands::keys::run(&config, &cli.data, verb)?,
-        Verb::Feeds(verb) => commands::feeds::run(&config, &cli.data, verb)?,
-        Verb::Operators(verb) => commands::operators::run(&config, &cli.data, verb)?,
-        Verb::Maintenance(verb) => commands::maintenance::run(&config, &cli.data, verb)?,
-        Verb::Match(args) => commands::r#match::run(&catalogue::load(&config)?, args)?,
-        Verb::Events(verb) => commands::events::run(&config, &cli.data, verb)?,
-        Verb::Aliases(verb) => commands::aliases::run(&config, &cli.data, verb)?,
+        Verb::Keys(verb) => commands::keys::run(config, &cli.data, verb)?,
+        Verb::Feeds(verb) => commands::feeds::run(config, &cli.data, verb)?,
+        Verb::Operators(verb) => commands::operators::run(config, &cli.data, verb)?,
+        Verb::Maintenance(verb) => commands::maintenance::run(config, &cli.data, verb)?,
+        Verb::Match(args) => commands::r#match::run(&catalogue::load(config)?, args)?,
+        Verb::Events(verb) => commands::events::run(config, &cli.data, verb)?,
+        Verb::Aliases(verb) => commands::aliases::run(config, &cli.data, verb)?,
         Verb::Replay(args) => commands::replay::run(args)?,
         Verb::Record(_) if config.cluster.is_some() => anyhow::bail!(
             "`record` reads the log in a data folder, but `cluster.nats_url` is set: the log is on NATS, which keeps no old \
              checkpoints to start from. Record a single node (--config, --data), or save what feeds send and `replay` it"
         ),
         Verb::Record(args) => {
-            commands::record::run(&catalogue::load(&config)?, &cli.data, args)?;
+            commands::record::run(&catalogue::load(config)?, &cli.data, args)?;
         }
-        Verb::History(verb) => commands::history::run(&config, &cli.data, verb)?,
+        Verb::History(verb) => commands::history::run(config, &cli.data, verb)?,
         Verb::Export(args) => {
-            commands::export::run(&config, &*catalogue::load(&config)?, &cli.data, args)?;
+            commands::export::run(config, &*catalogue::load(config)?, &cli.data, args)?;
         }
-        Verb::Migrate(args) => commands::migrate::run(&config, args)?,
-        Verb::Backup(args) => commands::backup::run(&config, &cli.data, args)?,
+        Verb::Migrate(args) => commands::migrate::run(config, args)?,
+        Verb::Backup(args) => commands::backup::run(config, &cli.data, args)?,
         Verb::Openapi(args) => {
-            let catalogue = catalogue::load(&config)?;
+            let catalogue = catalogue::load(config)?;
             let document = if args.v4 {
                 api::openapi::v4::text(&catalogue)
             } else {
@@ -114,7 +117,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             };
             output::print_line(&document)?;
         }
-        Verb::Init => commands::init::run(&config, &cli.data)?,
+        Verb::Init => commands::init::run(config, &cli.data)?,
         Verb::Completions(_) | Verb::Man | Verb::Get(_) | Verb::Why(_) | Verb::Mcp(_) => {}
     }
     Ok(())

@@ -150,7 +150,7 @@ mod tests {
         Tools::of(&serde_json::from_str(include_str!("../../../openapi.json")).unwrap())
     }
 
-    fn request_of(name: &str, arguments: Value) -> Result<(String, String), String> {
+    fn request_of(name: &str, arguments: &Value) -> Result<(String, String), String> {
         let tools = tools();
         let call = request(tools.find(name).unwrap(), arguments.as_object().unwrap());
         let call = call.map_err(|result| serde_json::to_string(&result.content).unwrap())?;
@@ -166,13 +166,13 @@ mod tests {
             assert_eq!((call.0.as_str(), call.1.as_str()), (path, query));
         };
         let odds = json!({"sport_key": "a/b?c", "regions": ["us", "uk"], "market": "moneyline"});
-        let odds = request_of("get_odds", odds).unwrap();
+        let odds = request_of("get_odds", &odds).unwrap();
         is(odds, "sports|a/b?c|odds", "limit=20&market=moneyline&regions=us,uk");
         let explain = json!({"sport_key": "mma", "event_id": "evt_1"});
-        is(request_of("explain_event", explain).unwrap(), "sports|mma|events|evt_1|explain", "");
-        is(request_of("get_status", json!({})).unwrap(), "status", "");
+        is(request_of("explain_event", &explain).unwrap(), "sports|mma|events|evt_1|explain", "");
+        is(request_of("get_status", &json!({})).unwrap(), "status", "");
         let limited = json!({"sport_key": "mma", "limit": 100});
-        is(request_of("list_ev", limited).unwrap(), "sports|mma|ev", "limit=100");
+        is(request_of("list_ev", &limited).unwrap(), "sports|mma|ev", "limit=100");
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             (json!({"sport_key": "mma", "api_key": "sk_test_1"}), "api_key"),
             (json!({"sport_key": "mma", "market": {"a": 1}}), "market"),
         ] {
-            let error = request_of("get_odds", arguments).unwrap_err();
+            let error = request_of("get_odds", &arguments).unwrap_err();
             assert!(error.contains("invalid_parameter") && error.contains(name), "{error}");
             assert!(!error.contains("sk_test_1"));
         }
