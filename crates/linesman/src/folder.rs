@@ -86,14 +86,12 @@ impl Folder {
     fn close_to_others(&self) {
         let (ours, others): (Vec<PathBuf>, _) =
             entries(&self.0).into_iter().partition(|path| is_ours(path));
-        for path in &ours {
-            close(path);
-            let is_folder = path.symlink_metadata().is_ok_and(|held| held.is_dir());
-            entries(path).iter().filter(|_| is_folder).for_each(|file| close(file));
+        for path in ours {
+            close(&path, everything_in(path.clone()));
         }
         let here = self.0.canonicalize().unwrap_or_else(|_| self.0.clone());
         if others.is_empty() {
-            close(&here);
+            close(&here, std::iter::once(here.clone()));
         } else if is_open(&here) == Some(true) {
             tracing::warn!(event = "folder.open_to_others", folder = %self.0.display(), "other users can read the data folder; it holds other files too, so its permissions stay");
         }
@@ -173,20 +171,33 @@ fn is_open(path: &Path) -> Option<bool> {
     Some(held.mode() & 0o077 != 0)
 }
 
-fn close(path: &Path) {
-    if is_open(path) != Some(true) {
-        return;
+/// A path and all that is below it; links are not followed.
+fn everything_in(path: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let mut waiting = vec![path];
+    std::iter::from_fn(move || {
+        let next = waiting.pop()?;
+        if next.symlink_metadata().is_ok_and(|held| held.is_dir()) {
+            waiting.extend(entries(&next));
+        }
+        Some(next)
+    })
+}
+
+/// Removes other users' permissions from paths at or below one, with one line in the log: an archive has thousands.
+fn close(top: &Path, paths: impl Iterator<Item = PathBuf>) {
+    let (mut closed, mut failed) = (0_u64, None);
+    for path in paths.filter(|path| is_open(path) == Some(true)) {
+        let private = |held: fs::Metadata| Permissions::from_mode(held.mode() & 0o700);
+        match path.metadata().and_then(|held| fs::set_permissions(&path, private(held))) {
+            Ok(()) => closed += 1,
+            Err(error) => failed = failed.or(Some((path, error))),
+        }
     }
-    let closed = path
-        .metadata()
-        .and_then(|held| fs::set_permissions(path, Permissions::from_mode(held.mode() & 0o700)));
-    match closed {
-        Ok(()) => {
-            tracing::warn!(event = "folder.permissions_removed", path = %path.display(), "other users could read this file; permissions removed");
-        }
-        Err(error) => {
-            tracing::error!(event = "folder.permissions_failed", path = %path.display(), %error, "other users can read this file; permissions not removed");
-        }
+    if closed > 0 {
+        tracing::warn!(event = "folder.permissions_removed", path = %top.display(), closed, "other users could read this; permissions removed");
+    }
+    if let Some((path, error)) = failed {
+        tracing::error!(event = "folder.permissions_failed", path = %path.display(), %error, "other users can read this file; permissions not removed");
     }
 }
 
