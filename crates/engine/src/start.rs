@@ -15,7 +15,7 @@ use crate::replay::{Base, Logged, Replay};
 use crate::simulator::play;
 use crate::world::WorldHandle;
 
-/// So many entries after the last snapshot are held decoded while a log is read.
+/// The most entries after the last snapshot that are held decoded while a log is read.
 const WAITING_MAX: usize = 50_000;
 
 /// A book on its way to its first snapshot.

@@ -14,8 +14,8 @@ use crate::publication::Published;
 use crate::queue::{self, Intake};
 use crate::world::WorldHandle;
 
-/// To show a large book takes its time. The thread that writes rests for so many times as long before it does so again,
-/// however short the tick is.
+/// After a live snapshot the writer waits this many times as long as the snapshot took before it makes the next one,
+/// even where `stream.live_tick` is shorter: a large market takes at most a tenth of the writer's time.
 const LIVE_REST: u32 = 9;
 
 /// What a thread has that runs a world, whatever it does for it at the moment.

@@ -41,7 +41,7 @@ export interface CallOptions {
 /** A success whose body is read piece by piece. */
 export interface Opened {
   type: string | null;
-  /** The next piece, or null at the end; a silence of so many seconds, and a timeout more, is a lost connection. */
+  /** The next piece, or null at the end. After `silence` seconds and the timeout without a byte it is lost. */
   read(silence: number): Promise<Uint8Array | null>;
   close(): void;
 }

@@ -112,7 +112,7 @@ pub struct Meters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Count {
     Burst,
-    /// So many units.
+    /// This number of units.
     Quota(u32),
 }
 
@@ -182,8 +182,8 @@ impl Meters {
         self.spend(now, Count::Burst)
     }
 
-    /// Counts so many units to the day and the month, the account's too, all to all of them or none to any, without
-    /// waiting.
+    /// Counts `units` to the day and the month, the account's too: all of them to all windows or none to any. Never
+    /// waits.
     pub fn spend_quota(self: &Arc<Self>, units: u32, now: Timestamp) -> Spend {
         self.spend(now, Count::Quota(units))
     }
@@ -455,7 +455,7 @@ impl State {
         }
     }
 
-    /// Whether the day and the month have so many units left, requesting a lease where that may help.
+    /// Whether the day and the month have `units` left, requesting a lease where that may help.
     fn check(&mut self, units: u32, now: Timestamp) -> Result<(), Option<Refusal>> {
         let day = self.day.check(units, now);
         let month = self.month.as_mut().map_or(Ok(()), |month| month.check(units, now));

@@ -19,7 +19,7 @@ fn call(operation: usize, outcome: Outcome) -> Call<'static> {
     Call { operation, outcome, agent: Some(b"curl/8.5.0") }
 }
 
-/// An account with so many keys.
+/// An account with this number of keys.
 async fn account(test: &TestStore, keys: usize) -> (String, Vec<KeySecret>) {
     account_of(test, "ann@example.com", keys).await
 }

@@ -184,7 +184,8 @@ impl Answers {
         shard.ring.push(hash);
     }
 
-    /// Lets go of answers in one shard until so many bytes are free, or the hand was round. Says how many are.
+    /// Lets go of answers in one shard until `wanted` bytes are free or every answer was looked at. Returns the bytes
+    /// that were freed.
     fn make_room(&self, hash: u64, wanted: usize) -> usize {
         let mut shard = self.shard(hash);
         let mut freed = 0;

@@ -17,7 +17,7 @@ pub(crate) struct Recent {
 
 /// The part of the memory of history that they may take.
 pub(crate) const RECENT_SHARE: usize = 4;
-/// So many are kept whatever they take: who follows is at one of them.
+/// The newest publications that are kept however much memory they take: streams that are up to date read from them.
 const RECENT_MIN: usize = 4;
 /// What the row of a record takes with its places in the indexes, and that of an event.
 const RECORD_ROW_BYTES: usize = 100;

@@ -23,7 +23,7 @@ use crate::writer::Writer;
 /// How long nothing is taken after a failure: at first, and at the most where it keeps failing.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Reading the book back takes the writer at most one part in so many of its time.
+/// After reading the book back the writer waits this many times as long as that took.
 const READ_BACK_REST: u32 = 4;
 
 /// Failures of the log, one after the other.

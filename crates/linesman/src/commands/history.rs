@@ -116,7 +116,7 @@ fn sample(
     ))
 }
 
-/// One at random of each of so many parts of a list.
+/// Splits a list into `parts` of about equal length and chooses one item of each at random.
 fn choose<T>(all: &[T], parts: usize) -> impl Iterator<Item = &T> {
     let random = RandomState::new();
     let parts = parts.min(all.len());

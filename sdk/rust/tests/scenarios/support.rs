@@ -18,7 +18,7 @@ pub(crate) fn variable(name: &str) -> String {
         .unwrap()
 }
 
-/// An instant so many hours before now.
+/// The instant `hours` before now.
 pub(crate) fn ago(hours: i64) -> String {
     let then = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(hours);
     format!("{then:.0}")
