@@ -7,16 +7,19 @@
 //! epoch and the last who read from it: giving back parts of it earlier could zero pages that a socket still holds.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::io::writev;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use tokio::io::{AsyncRead, AsyncWrite, Interest};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -75,6 +78,33 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Whether something has arrived that was not read, also where the runtime has not heard of it yet.
     fn has_unread(&self) -> bool;
 
+    /// Reads what has arrived into the stack, and what was read from there to the end of `held`.
+    fn poll_receive<const BYTES: usize>(
+        &mut self,
+        held: &mut Vec<u8>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let mut space = [MaybeUninit::uninit(); BYTES];
+        let mut read = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(self).poll_read(context, &mut read))?;
+        held.extend_from_slice(read.filled());
+        Poll::Ready(Ok(read.filled().len()))
+    }
+
+    /// Writes as much of `bytes` as the socket takes.
+    fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write(context, bytes)
+    }
+
+    /// The same for bytes in several pieces.
+    fn poll_send_pieces(
+        &mut self,
+        pieces: &[IoSlice<'_>],
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write_vectored(context, pieces)
+    }
+
     /// Sends `lines` and then the body from `sent` on. Both are moved on by what was sent.
     fn poll_send_file(
         &mut self,
@@ -101,6 +131,50 @@ impl Socket for TcpStream {
         let mut byte = [0];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(self, &mut byte[..], flags).is_ok_and(|(_, bytes)| bytes > 0)
+    }
+
+    fn poll_receive<const BYTES: usize>(
+        &mut self,
+        held: &mut Vec<u8>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.poll_read_ready(context))?;
+            let call = || {
+                let mut space = [MaybeUninit::uninit(); BYTES];
+                let ((read, _), _) = recv(&*self, &mut space[..], RecvFlags::DONTWAIT)?;
+                held.extend_from_slice(read);
+                Ok(read.len())
+            };
+            if let Some(read) = call_once(self, Interest::READABLE, BYTES, call) {
+                return Poll::Ready(read);
+            }
+        }
+    }
+
+    fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.poll_write_ready(context))?;
+            let call = || Ok(send(&*self, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?);
+            if let Some(sent) = call_once(self, Interest::WRITABLE, bytes.len(), call) {
+                return Poll::Ready(sent);
+            }
+        }
+    }
+
+    fn poll_send_pieces(
+        &mut self,
+        pieces: &[IoSlice<'_>],
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let all = pieces.iter().map(|piece| piece.len()).sum();
+        loop {
+            ready!(self.poll_write_ready(context))?;
+            let call = || Ok(writev(&*self, pieces)?);
+            if let Some(sent) = call_once(self, Interest::WRITABLE, all, call) {
+                return Poll::Ready(sent);
+            }
+        }
     }
 
     fn poll_send_file(
@@ -136,6 +210,26 @@ impl Socket for TcpStream {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+    }
+}
+
+/// Makes one system call on a socket that is ready, as long as the runtime says so. Where it moved less than `wanted`,
+/// there is no more for now, which the runtime need not find out by another call. `None`: it is not ready after all.
+fn call_once(
+    stream: &TcpStream,
+    interest: Interest,
+    wanted: usize,
+    mut call: impl FnMut() -> io::Result<usize>,
+) -> Option<io::Result<usize>> {
+    let mut moved = 0;
+    let outcome = stream.try_io(interest, || {
+        moved = call()?;
+        if (1..wanted).contains(&moved) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    });
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => (moved > 0).then_some(Ok(moved)),
+        Err(error) => Some(Err(error)),
+        Ok(()) => Some(Ok(moved)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::wire::{Wire, poll_read};
+use super::wire::Wire;
 use crate::sendfile::Socket;
 
 /// How much of a body is read at a time.
@@ -220,9 +220,7 @@ impl<S: Socket> Body for Incoming<'_, S> {
                 own.invitation = own.invitation.get(sent..).unwrap_or_default();
             }
             ready!(Pin::new(&mut own.wire.stream).poll_flush(context))?;
-            if ready!(poll_read::<READ_BYTES, S>(&mut own.wire.stream, &mut own.read, context))?
-                == 0
-            {
+            if ready!(own.wire.stream.poll_receive::<READ_BYTES>(&mut own.read, context))? == 0 {
                 return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
             }
         }

@@ -2,14 +2,12 @@
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use domain::Timestamp;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
 use crate::date::http_date_bytes;
@@ -20,7 +18,7 @@ use crate::server::{self, Counters, Phase};
 use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX, Timeout};
 
 /// How much is read at a time: more than nearly every head, and little for a stack.
-pub(super) const READ_BYTES: usize = 4 << 10;
+const READ_BYTES: usize = 4 << 10;
 /// How much is read of what a client sends after it was told to go.
 const LINGER_READS_MAX: usize = 4_096;
 /// Pieces of an answer that leave in one write.
@@ -85,7 +83,7 @@ impl<S: Socket> Wire<S> {
         }
         let mut hurried = false;
         poll_fn(|context| {
-            if let Poll::Ready(read) = poll_read::<READ_BYTES, S>(&mut self.stream, held, context) {
+            if let Poll::Ready(read) = self.stream.poll_receive::<READ_BYTES>(held, context) {
                 return Poll::Ready(read.is_ok_and(|read| read > 0));
             }
             if idle && !hurried && self.is_closing(context) {
@@ -168,7 +166,7 @@ impl<S: Socket> Wire<S> {
             }
             let mut scrap = Vec::new();
             next = poll_fn(|context| {
-                let read = poll_read::<READ_BYTES, S>(&mut self.stream, &mut scrap, context);
+                let read = self.stream.poll_receive::<READ_BYTES>(&mut scrap, context);
                 let gone = match read {
                     Poll::Ready(Ok(0) | Err(_)) => true,
                     Poll::Ready(Ok(_)) => {
@@ -236,7 +234,8 @@ impl<S: Socket> Wire<S> {
                 if self.timeout.is_over(context) {
                     return Poll::Ready(false);
                 }
-                poll_read::<READ_BYTES, S>(&mut self.stream, &mut scrap, context)
+                self.stream
+                    .poll_receive::<READ_BYTES>(&mut scrap, context)
                     .map(|read| read.is_ok_and(|read| read > 0))
             });
             if !heard.await {
@@ -274,33 +273,19 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Reads what is there into the stack, and what was read from there to the end of `held`.
-pub(super) fn poll_read<const BYTES: usize, S: AsyncRead + Unpin>(
-    stream: &mut S,
-    held: &mut Vec<u8>,
-    context: &mut Context<'_>,
-) -> Poll<io::Result<usize>> {
-    let mut space = [MaybeUninit::uninit(); BYTES];
-    let mut read = ReadBuf::uninit(&mut space);
-    ready!(Pin::new(stream).poll_read(context, &mut read))?;
-    held.extend_from_slice(read.filled());
-    Poll::Ready(Ok(read.filled().len()))
-}
-
-fn poll_write_all<S: AsyncWrite + Unpin>(
+fn poll_write_all<S: Socket>(
     stream: &mut S,
     rest: &mut impl Buf,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<()>> {
     while rest.has_remaining() {
-        let writing = Pin::new(&mut *stream);
         let written = if rest.chunk().len() == rest.remaining() {
-            ready!(writing.poll_write(context, rest.chunk()))?
+            ready!(stream.poll_send(rest.chunk(), context))?
         } else {
             let mut slices = [IoSlice::new(&[]); PIECES_AT_ONCE];
             let filled = rest.chunks_vectored(&mut slices);
             let slices = slices.get(..filled).unwrap_or_default();
-            ready!(writing.poll_write_vectored(context, slices))?
+            ready!(stream.poll_send_pieces(slices, context))?
         };
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
