@@ -4,6 +4,7 @@
 //! other where they are used. On PostgreSQL nothing waits longer than [`ANSWER_TIME_MAX`], whatever the network does: a
 //! connection that did not answer is closed and never used again.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use sqlx::{
@@ -184,6 +185,16 @@ pub(crate) fn to_count(column: i64) -> Result<u32, sqlx::Error> {
     u32::try_from(column).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
+/// Work on the database under way. Boxed where it is made, so that it is compiled once, in this crate, and not in
+/// each that waits for it.
+type Running<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
+
+/// What a statement yielded.
+enum Rows {
+    Sqlite(Vec<SqliteRow>),
+    Postgres(Vec<PgRow>),
+}
+
 /// A statement with its values, `$1` first.
 pub(crate) struct Query<'a> {
     text: SqlStr,
@@ -217,11 +228,16 @@ impl<'a> Query<'a> {
     }
 
     /// Runs a statement that yields no rows, and returns how many it changed.
-    pub(crate) async fn execute(self, tx: &mut Tx) -> Result<u64, StoreError> {
-        match tx {
-            Tx::Sqlite(tx) => Ok(self.for_sqlite()?.execute(&mut **tx).await?.rows_affected()),
-            Tx::Postgres(tx) => tx.execute(self.for_postgres()?).await,
-        }
+    pub(crate) fn execute<'t>(self, tx: &'t mut Tx) -> Running<'t, u64>
+    where
+        'a: 't,
+    {
+        Box::pin(async move {
+            match tx {
+                Tx::Sqlite(tx) => Ok(self.for_sqlite()?.execute(&mut **tx).await?.rows_affected()),
+                Tx::Postgres(tx) => tx.execute(self.for_postgres()?).await,
+            }
+        })
     }
 
     /// Every row that the statement yields.
@@ -229,19 +245,35 @@ impl<'a> Query<'a> {
         self,
         on: impl Into<On<'_>>,
     ) -> Result<Vec<R>, StoreError> {
-        match on.into() {
-            On::Database(Database::Sqlite(pool)) => {
-                decode(&self.for_sqlite()?.fetch_all(pool).await?)
-            }
-            On::Tx(Tx::Sqlite(tx)) => decode(&self.for_sqlite()?.fetch_all(&mut **tx).await?),
-            On::Database(Database::Postgres(pool)) => {
-                let query = self.for_postgres()?;
-                let mut connection = pool.acquire().await?;
-                let rows = timeout(ANSWER_TIME_MAX, query.fetch_all(&mut *connection)).await;
-                decode(&settle(rows, &mut connection)?)
-            }
-            On::Tx(Tx::Postgres(tx)) => decode(&tx.fetch_all(self.for_postgres()?).await?),
+        match self.fetch(on.into()).await? {
+            Rows::Sqlite(rows) => decode(&rows),
+            Rows::Postgres(rows) => decode(&rows),
         }
+    }
+
+    fn fetch<'t>(self, on: On<'t>) -> Running<'t, Rows>
+    where
+        'a: 't,
+    {
+        Box::pin(async move {
+            Ok(match on {
+                On::Database(Database::Sqlite(pool)) => {
+                    Rows::Sqlite(self.for_sqlite()?.fetch_all(pool).await?)
+                }
+                On::Tx(Tx::Sqlite(tx)) => {
+                    Rows::Sqlite(self.for_sqlite()?.fetch_all(&mut **tx).await?)
+                }
+                On::Database(Database::Postgres(pool)) => {
+                    let query = self.for_postgres()?;
+                    let mut connection = pool.acquire().await?;
+                    let rows = timeout(ANSWER_TIME_MAX, query.fetch_all(&mut *connection)).await;
+                    Rows::Postgres(settle(rows, &mut connection)?)
+                }
+                On::Tx(Tx::Postgres(tx)) => {
+                    Rows::Postgres(tx.fetch_all(self.for_postgres()?).await?)
+                }
+            })
+        })
     }
 
     /// The one row that the statement can yield.
@@ -294,10 +326,12 @@ where
 
 impl Database {
     /// Begins a transaction that writes.
-    pub(crate) async fn begin(&self) -> Result<Tx, StoreError> {
-        Ok(match self {
-            Self::Sqlite(pool) => Tx::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
-            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool).await?),
+    pub(crate) fn begin(&self) -> Running<'_, Tx> {
+        Box::pin(async move {
+            Ok(match self {
+                Self::Sqlite(pool) => Tx::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+                Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool).await?),
+            })
         })
     }
 
@@ -344,19 +378,13 @@ impl Tx {
         query(text).fetch_number(self).await
     }
 
-    pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(tx) => Ok(tx.commit().await?),
-            Self::Postgres(mut tx) => {
-                if tx.state != PgTxState::Open {
-                    return Err(StoreError::corrupt("a failed transaction was to be committed"));
-                }
-                let done = timeout(ANSWER_TIME_MAX, tx.connection.execute("COMMIT")).await;
-                tx.settle(done)?;
-                tx.state = PgTxState::Ended;
-                Ok(())
+    pub(crate) fn commit(self) -> Running<'static, ()> {
+        Box::pin(async move {
+            match self {
+                Self::Sqlite(tx) => Ok(tx.commit().await?),
+                Self::Postgres(tx) => tx.commit().await,
             }
-        }
+        })
     }
 }
 
@@ -366,6 +394,16 @@ impl PgTx {
         let begun = timeout(ANSWER_TIME_MAX, tx.connection.execute("BEGIN")).await;
         tx.settle(begun)?;
         Ok(tx)
+    }
+
+    async fn commit(mut self) -> Result<(), StoreError> {
+        if self.state != PgTxState::Open {
+            return Err(StoreError::corrupt("a failed transaction was to be committed"));
+        }
+        let done = timeout(ANSWER_TIME_MAX, self.connection.execute("COMMIT")).await;
+        self.settle(done)?;
+        self.state = PgTxState::Ended;
+        Ok(())
     }
 
     pub(crate) async fn execute(&mut self, query: PgQuery<'_>) -> Result<u64, StoreError> {
