@@ -1,5 +1,6 @@
 //! Several processes that share PostgreSQL and NATS: the same program in its roles.
 
+mod adapters;
 mod backup;
 
 use std::time::Instant;
