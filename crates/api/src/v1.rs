@@ -31,6 +31,7 @@ use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::panics::catch_panics;
 use crate::position::LogPosition;
+pub use crate::v1::authentication::authenticate_agent;
 use crate::v1::authentication::{KeySource, authenticate};
 use crate::v1::fault::Fault;
 pub(crate) use crate::v1::history::{
@@ -112,6 +113,14 @@ pub async fn answer_as(api: &Arc<Api>, request: &Request<'_>, entry: &Arc<KeyEnt
     let mut reply = answered.unwrap_or_else(|error| error.into_reply(request_id));
     request_id.put(&mut reply.head);
     reply
+}
+
+/// Counts something that a key asks for and that is no request under `/v1` towards its burst limit.
+///
+/// # Errors
+/// The limit is reached, or nothing can be counted.
+pub async fn count_burst(api: &Api, entry: &KeyEntry) -> Result<(), ApiError> {
+    charged(api.accounts.charge_burst(entry, api.clock.now()).await).map(drop)
 }
 
 /// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.

@@ -21,7 +21,9 @@ use adapters::settings::AdapterSettings;
 use crate::config::{
     adapter::read_adapters,
     schema::Reader,
-    settings::{Api, Catalogue, Dashboard, History, Market, Sandbox, Sections, Server, Stream, V4},
+    settings::{
+        Api, Catalogue, Dashboard, History, Market, Mcp, Sandbox, Sections, Server, Stream, V4,
+    },
     source::{Fault, Kind, Node, Origin},
 };
 
@@ -72,6 +74,7 @@ pub(crate) struct Config {
     pub(crate) stream: Stream,
     pub(crate) api: Api,
     pub(crate) v4: V4,
+    pub(crate) mcp: Mcp,
     pub(crate) dashboard: Dashboard,
     /// `None`: no email is sent.
     pub(crate) mail: Option<Mail>,
@@ -197,6 +200,7 @@ impl Config {
             stream,
             api,
             v4,
+            mcp,
             dashboard,
             catalogue,
             log,
@@ -224,6 +228,7 @@ impl Config {
             stream,
             api,
             v4,
+            mcp,
             dashboard,
             mail,
             cluster,

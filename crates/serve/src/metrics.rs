@@ -22,6 +22,7 @@ pub(crate) fn render(service: &Service) -> String {
     api::metrics::render(&mut page, &api.metrics);
     connections(&mut page, &api.server.counters, &api.metrics.panics);
     load(&mut page, &api.server.load);
+    service.agents.render(&mut page);
     api.streams.render(&mut page);
     api.pushes.render(&mut page);
     api.feed_stats.render(&mut page);

@@ -7,6 +7,8 @@ use domain::World;
 use http::{Reply, RequestId};
 use web::Web;
 
+use crate::agents::Agents;
+
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerRole {
@@ -23,6 +25,7 @@ pub enum ListenerRole {
 pub struct Service {
     pub api: Arc<Api>,
     pub web: Arc<Web>,
+    pub agents: Agents,
     /// Whether ingest is on the main listener.
     pub ingest_on_main: bool,
 }

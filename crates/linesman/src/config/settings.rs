@@ -32,6 +32,7 @@ settings! {
         stream: Stream;
         api: Api;
         v4: V4;
+        mcp: Mcp;
         dashboard: Dashboard;
         mail: MailSection;
         database: DatabaseSection;
@@ -172,6 +173,13 @@ settings! {
         /// Origins whose pages may call /v4 from browsers, such as `https://app.example.com`; `*` for all. A key in a
         /// page can be read by everybody who opens it.
         allow_origins: List<Origin> = "";
+    }
+
+    /// The API for agents at /mcp.
+    Mcp {
+        /// Serve /mcp, where agents call the API as tools (Model Context Protocol, Streamable HTTP). A request must
+        /// name this service in `Host`: an address, `localhost`, or the name in `dashboard.public_url`.
+        enabled: Switch = true;
     }
 
     /// The web pages.

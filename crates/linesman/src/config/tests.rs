@@ -505,6 +505,7 @@ fn sections(config: &Config) -> impl fmt::Debug {
         stream,
         api,
         v4,
+        mcp,
         dashboard,
         mail,
         cluster,
@@ -516,7 +517,7 @@ fn sections(config: &Config) -> impl fmt::Debug {
     // `ops_listen` becomes a chosen address by being written down.
     let server = (server.listen, server.ops_listen, server.workers);
     format!(
-        "{server:?} {market:?} {sandbox:?} {history:?} {stream:?} {api:?} {v4:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
+        "{server:?} {market:?} {sandbox:?} {history:?} {stream:?} {api:?} {v4:?} {mcp:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
     )
 }
 

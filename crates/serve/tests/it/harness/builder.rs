@@ -15,7 +15,7 @@ use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
 use http::{Proxies, Server, ServerSettings};
 use market::{Lifetimes, Limits};
-use serve::{ListenerRole, Service};
+use serve::{Agents, ListenerRole, Service};
 use store::Store;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -281,7 +281,12 @@ impl Builder {
         let server = Server::new(clock, self.server);
         let api = Api::new(catalogue, accounts, Worlds { live, sandbox }, self.api, server);
         let web = Web::new(Arc::clone(&api), people, self.web);
-        let service = Arc::new(Service { api, web, ingest_on_main: self.ingest_on_main });
+        let service = Arc::new(Service {
+            api,
+            web,
+            agents: Agents::new(true),
+            ingest_on_main: self.ingest_on_main,
+        });
         let stop = CancellationToken::new();
         if self.keeps_pages {
             tokio::spawn(web::keep_pages(Arc::clone(&service.web), stop.clone()));
