@@ -11,12 +11,11 @@ mod walk;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use archive::Compact;
+use archive::{Compact, Location};
 use domain::Timestamp;
 use market::Snapshot;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -173,7 +172,7 @@ impl History {
     }
 
     /// Where its archive is, where it has one.
-    pub fn archive(&self) -> Option<PathBuf> {
+    pub fn archive(&self) -> Option<Location> {
         self.options.archive().filter(|_| matches!(self.source, Source::Logged(_)))
     }
 
@@ -214,7 +213,7 @@ impl History {
         at: Timestamp,
         key: u64,
     ) -> Result<PastPublication, HistoryError> {
-        if matches!(self.source, Source::Nothing) {
+        if !self.is_on() {
             return Err(HistoryError::Off);
         }
         let current = published.snapshot.cut_at;
@@ -277,15 +276,16 @@ impl History {
     /// It is off, or cannot be read.
     pub async fn reach(self: &Arc<Self>, current: Timestamp) -> Result<Reach, HistoryError> {
         match &self.source {
+            _ if !self.is_on() => Err(HistoryError::Off),
             Source::Nothing => Err(HistoryError::Off),
             Source::Simulated(past) => Ok(past.reach(current)),
             Source::Logged(_) => self.blocking(LoggedPast::reach).await,
         }
     }
 
-    /// Whether there is any.
+    /// Whether times of the past can be asked for.
     pub fn is_on(&self) -> bool {
-        !matches!(self.source, Source::Nothing)
+        self.options.by_time && !matches!(self.source, Source::Nothing)
     }
 
     /// When the last publication at or before an instant was made, if history has it.

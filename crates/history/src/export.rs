@@ -5,12 +5,12 @@ use std::io::{self, Write};
 
 use domain::Timestamp;
 
+use crate::archive::Archive;
 use crate::commit::{Commit, TableFile};
 use crate::date::date_of;
 use crate::durable::count;
 use crate::entries::unreadable;
 use crate::error::ArchiveError;
-use crate::folder::Archive;
 use crate::frame::{Frame, Values};
 use crate::parquet_file::TableWriter;
 use crate::table::{Kind, Table};

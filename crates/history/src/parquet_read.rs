@@ -1,8 +1,7 @@
 //! Rows of a Parquet file.
 
 use std::fmt;
-use std::fs::File;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use domain::score::Period;
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
@@ -10,18 +9,20 @@ use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
 };
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::statistics::Statistics;
 
 use crate::frame::{Frame, Leader, Values};
+use crate::source::Source;
 use crate::table::{Kind, Table};
 
 /// A file whose rows are read a group at a time.
 pub(crate) struct TableReader {
     table: Table,
-    file: SerializedFileReader<File>,
+    file: SerializedFileReader<Source>,
+    source: Source,
 }
 
 impl fmt::Debug for TableReader {
@@ -31,8 +32,8 @@ impl fmt::Debug for TableReader {
 }
 
 impl TableReader {
-    pub(crate) fn open(table: Table, file: File) -> Result<Self> {
-        Ok(Self { table, file: SerializedFileReader::new(file)? })
+    pub(crate) fn open(table: Table, source: Source) -> Result<Self> {
+        Ok(Self { table, file: SerializedFileReader::new(source.clone())?, source })
     }
 
     /// How many groups of rows there are.
@@ -52,6 +53,7 @@ impl TableReader {
 
     /// Adds all rows of a group to a frame.
     pub(crate) fn read(&self, group: usize, frame: &mut Frame) -> Result<()> {
+        self.source.prefetch(bytes_of(self.file.metadata().row_group(group)))?;
         read_group(frame, &*self.file.get_row_group(group)?)
     }
 
@@ -65,6 +67,14 @@ impl TableReader {
         }
         Ok(frame)
     }
+}
+
+/// Where the columns of a row group are.
+fn bytes_of(group: &RowGroupMetaData) -> Range<u64> {
+    let ranges = || group.columns().iter().map(ColumnChunkMetaData::byte_range);
+    let start = ranges().map(|(start, _)| start).min().unwrap_or_default();
+    let end = ranges().map(|(start, length)| start.saturating_add(length)).max();
+    start..end.unwrap_or(start)
 }
 
 /// Whether a row group can have entries of a range.

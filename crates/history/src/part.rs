@@ -9,11 +9,11 @@ use market::book::{Event, IMAGE_VERSION};
 use market::{Book, Change};
 
 use crate::Entry;
+use crate::archive::{Archive, Outcome};
 use crate::commit::{Catalogue, Commit, Image, Lineage, TableFile};
 use crate::date::date_of;
 use crate::durable::count;
 use crate::error::ArchiveError;
-use crate::folder::{Archive, Outcome};
 use crate::frame::Frame;
 use crate::parquet_file::TableWriter;
 use crate::priced::{LastQuoted, Priced, SinceCut};

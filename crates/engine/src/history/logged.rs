@@ -69,7 +69,7 @@ struct Cut {
 
 impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
-        let archive = options.history.archive().map(|root| Archive::at(&root));
+        let archive = options.history.archive().map(|place| Archive::of(&place));
         Self { options, archive, index: Mutex::default() }
     }
 

@@ -12,3 +12,4 @@ mod export;
 mod log;
 mod rows;
 mod shown;
+mod stores;

@@ -12,8 +12,9 @@ use crate::config::{
     adapter::AdapterSection,
     duration::LONGEST_MS,
     form::{
-        Address, Count, DatabaseUrl, Date, File, IpNetwork, List, LogFilter, LogFormat, MailUrl,
-        NatsUrl, NewFolder, OneOf, Origin, PublicUrl, Sender, Span, Switch,
+        Address, ArchivePath, BucketKey, BucketRegion, Count, DatabaseUrl, Date, File, IpNetwork,
+        List, LogFilter, LogFormat, MailUrl, NatsUrl, OneOf, Origin, PublicUrl, Sender, Span,
+        Switch,
     },
     schema::settings,
 };
@@ -124,10 +125,21 @@ settings! {
         enabled: Switch = true;
         /// How long publications stay answerable, and files of the archive are kept.
         retention: Span<1000, LONGEST_MS> = "400d";
-        /// The folder of the archive, the copy of the live world's log in Parquet files (docs/history.md). Unset: the
-        /// folder `archive` in the data folder. In a cluster it must be a folder that all nodes share; unset, there is
-        /// no archive.
-        store: Option<NewFolder>, such as "/srv/linesman/archive";
+        /// The folder or bucket of the archive, the copy of the live world's log in Parquet files (docs/history.md).
+        /// Unset: the folder `archive` in the data folder. In a cluster it must be a bucket, or a folder that all nodes
+        /// share; unset, history is off there.
+        store: Option<ArchivePath>, such as "s3://odds/archive";
+        /// Where the bucket is, if it is not at AWS. Unset: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL of the environment.
+        s3_endpoint: Option<PublicUrl>, such as "https://s3.example.com";
+        /// The region of the bucket. Unset: AWS_REGION or AWS_DEFAULT_REGION of the environment, or else us-east-1.
+        s3_region: Option<BucketRegion>, such as "eu-central-1";
+        /// The key that the bucket knows the service by. Unset: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+        /// AWS_SESSION_TOKEN of the environment.
+        s3_access_key_id: Option<BucketKey>, such as "AKIAIOSFODNN7EXAMPLE";
+        /// The secret that belongs to it, best given in the environment.
+        s3_secret_access_key: Option<BucketKey>, such as "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        /// Let the archive be sent in cleartext, to a server on a network that nobody else can read.
+        s3_allow_http: Switch = false;
         /// How often what was published is added to the archive.
         part_interval: Span<1000, { 24 * HOUR }> = "15m";
         /// Memory for publications that were made again and what is answered from them, in MiB.

@@ -318,6 +318,6 @@ fn history(
     dir: &Path,
     world: World,
 ) -> HistoryOptions {
-    let store = archive.filter(|_| world == World::Live).map(|name| dir.join(name));
+    let store = archive.filter(|_| world == World::Live).map(|name| dir.join(name).into());
     HistoryOptions { store, ..options.clone() }
 }
