@@ -102,7 +102,7 @@ impl TableFile {
 
 impl Commit {
     /// What an archive consists of before its first commit.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self {
             commit: 0,
             schema: SCHEMA,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::commit::{Blob, Commit};
 use crate::durable::{count, create_folder, modified, nonce, sync_folder, write_synced};
 use crate::error::{ArchiveError, io_at};
+use crate::event_index::EventIndex;
 use crate::new_file::{NewFile, hex};
 use crate::parquet_file::GROUP_ROWS;
 
@@ -36,6 +37,8 @@ pub struct Archive {
     root: PathBuf,
     /// Checksums of files that this process has found to be what was committed.
     checked: Arc<Mutex<HashSet<String>>>,
+    /// Which files have rows of which events, as far as that was asked.
+    index: Arc<Mutex<EventIndex>>,
     /// Rows after which a group of a file that is put together is closed.
     pub(crate) group_rows: usize,
 }
@@ -62,7 +65,16 @@ impl Archive {
 
     /// The archive in a folder that is there.
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), checked: Arc::default(), group_rows: GROUP_ROWS }
+        Self {
+            root: root.to_owned(),
+            checked: Arc::default(),
+            index: Arc::default(),
+            group_rows: GROUP_ROWS,
+        }
+    }
+
+    pub(crate) fn index(&self) -> MutexGuard<'_, EventIndex> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same with smaller groups of rows, for tests.

@@ -7,12 +7,16 @@
 //!
 //! Calls block, and read no clock.
 
+mod closing;
 mod commit;
 mod compact;
+mod confirmations;
 mod date;
 mod durable;
 mod entries;
 mod error;
+mod event_index;
+mod event_rows;
 mod export;
 mod folder;
 mod frame;
@@ -21,19 +25,25 @@ mod new_file;
 mod parquet_file;
 mod parquet_read;
 mod part;
+mod path;
 mod priced;
 mod retention;
 mod rows;
+mod starts;
 mod table;
 mod verify;
 
+pub use closing::ClosingLine;
 pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile};
 pub use compact::{Compact, Compacted};
 pub use entries::{Entries, Publication};
 pub use error::ArchiveError;
+pub use event_index::StartedEvent;
 pub use export::{Export, ExportFormat};
 pub use folder::{Archive, Outcome};
-pub use part::{ENTRIES_MAX, Part};
+pub use part::{ENTRIES_MAX, Part, Rows};
+pub use path::{EventPast, PathHead, Point, PointOutcome, RecordPath, Wanted};
+pub use starts::StartBy;
 pub use table::Table;
 pub use verify::{Fault, Verified};
 
