@@ -25,7 +25,7 @@ use domain::{Catalogue, SportId, Timestamp, World};
 use market::analysis::Analysis;
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready};
+use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready, Selector};
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
@@ -248,6 +248,12 @@ impl Admitted<'_> {
         let world = self.api.world(self.world());
         if !world.has_begun() {
             return Err(not_yet());
+        }
+        if let Selector::Path(selection) = &*parsed.asked {
+            return Box::pin(self.price_path(*operation, &parsed.asked, selection)).await;
+        }
+        if let Selector::Closing(selection) = &*parsed.asked {
+            return Box::pin(self.closing(*operation, &parsed.asked, selection)).await;
         }
         match (parsed.as_of, parsed.since) {
             (None, None) => self.select(*operation, &parsed.asked, &world.published(), None).await,

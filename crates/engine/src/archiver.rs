@@ -354,7 +354,7 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// Whether a log has the entry that a lineage ends with.
-fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
+pub(crate) fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
     if log.first_seq() > lineage.last_seq {
         return Ok(false);
     }

@@ -4,9 +4,12 @@
 //! the entries from there up to the publication. Books are made again off the request threads, a few at a time, and are
 //! kept within a bound.
 
+mod closings;
 mod kept;
 mod logged;
+mod paths;
 mod simulated;
+mod tail;
 mod walk;
 
 use std::collections::HashMap;
@@ -24,9 +27,11 @@ use tokio::time::timeout;
 use crate::error::{Chain, WorldError};
 use crate::options::{HistoryOptions, WorldOptions};
 use crate::publication::Published;
+pub use closings::{ClosedRecord, ClosingPage, ClosingRequest};
 use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent};
 use logged::LoggedPast;
+pub use paths::{EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;
 pub use walk::Walk;
 
@@ -428,10 +433,22 @@ impl History {
         working.await.unwrap_or(Err(HistoryError::Unreadable(None)))
     }
 
+    /// The same for no longer than a request waits.
+    async fn on_source_in_time<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let worked = timeout(REBUILD_TIME_MAX, self.on_source(work)).await;
+        worked.map_err(|_| HistoryError::Busy)?
+    }
+
     /// Keeps a publication that another has followed, for those who ask what changed since.
     pub(crate) fn note_recent(&self, published: &Published) {
         let published = published.of_the_past(ANSWER_BYTES_MAX);
         self.recent().push(published, self.options.memory_max / RECENT_SHARE);
+        if let Source::Logged(past) = &self.source {
+            past.tail.age();
+        }
     }
 
     fn recent_at(&self, found: Found) -> Option<(Arc<Published>, Option<Timestamp>)> {

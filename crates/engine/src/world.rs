@@ -13,7 +13,10 @@ use market::{Book, Health, Limits, Load, Operation, Vitals};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::error::{NotTaken, OperateError};
-use crate::history::{History, HistoryError, PastPublication, Place, Walk};
+use crate::history::{
+    ClosingPage, ClosingRequest, EventPaths, History, HistoryError, PastPublication, PathError,
+    PathRequest, Place, Walk,
+};
 use crate::identities::Identities;
 use crate::live::Live;
 use crate::piece::Piece;
@@ -185,6 +188,32 @@ impl WorldHandle {
     /// History does not have it, or it cannot be made again now.
     pub async fn as_of(&self, at: Timestamp, key: u64) -> Result<PastPublication, HistoryError> {
         self.history.as_of(self.published.load_full(), at, key).await
+    }
+
+    /// What became of the prices of an event. `key`: for whom.
+    ///
+    /// # Errors
+    /// History has no such event, or it cannot be looked up now.
+    pub async fn event_paths(
+        &self,
+        request: PathRequest,
+        published: &Published,
+        key: u64,
+    ) -> Result<EventPaths, PathError> {
+        self.history.event_paths(request, published, key).await
+    }
+
+    /// Closing lines. `key`: for whom.
+    ///
+    /// # Errors
+    /// They cannot be looked up now.
+    pub async fn closings(
+        &self,
+        request: ClosingRequest,
+        published: &Published,
+        key: u64,
+    ) -> Result<ClosingPage, PathError> {
+        self.history.closings(request, published, key).await
     }
 
     /// When the last publication at or before an instant was made, if history has it.

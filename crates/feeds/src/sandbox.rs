@@ -15,6 +15,8 @@ use domain::message::{
 };
 use domain::{BookmakerId, Catalogue, Side, SportId, Status, Timestamp};
 
+pub use self::life::Life;
+
 use self::bookmaker::{PROFILES, Profile};
 use self::event::{Contest, Event, Names, Revision};
 use self::golf::{Leaders, Tournament};
@@ -33,6 +35,7 @@ mod fight;
 mod football;
 mod golf;
 mod grid;
+mod life;
 mod noise;
 mod offer;
 mod origins;
@@ -402,6 +405,12 @@ impl Outbox {
     fn world(mut self) -> Vec<FeedMessage> {
         self.0.sort_by_key(|(_, rank, _)| *rank);
         self.0.into_iter().map(|(_, _, message)| message).collect()
+    }
+
+    /// By instant, with it.
+    fn timed(mut self) -> Vec<(Timestamp, FeedMessage)> {
+        self.0.sort_by_key(|(out, rank, _)| (*out, *rank));
+        self.0.into_iter().map(|(out, _, message)| (Timestamp::from_secs(out), message)).collect()
     }
 
     /// By instant.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::commit::{Blob, Commit, TableFile};
 use crate::durable::{count, hex, nonce};
 use crate::error::{ArchiveError, io_at};
+use crate::event_index::EventIndex;
 use crate::folder::TEMPORARY_SUFFIX;
 use crate::new_file::NewFile;
 use crate::object::Object;
@@ -49,6 +50,8 @@ pub struct Archive {
     checked: Arc<Mutex<HashSet<String>>>,
     /// The newest commit that was read.
     newest: Arc<Mutex<Option<Arc<Commit>>>>,
+    /// Which files have rows of which events, as far as that was asked.
+    index: Arc<Mutex<EventIndex>>,
     /// Rows after which a group of a file that is put together is closed.
     pub(crate) group_rows: usize,
     unused_kept: Duration,
@@ -95,10 +98,15 @@ impl Archive {
             store: Store::at(location),
             checked: Arc::default(),
             newest: Arc::default(),
+            index: Arc::default(),
             group_rows: GROUP_ROWS,
             unused_kept: UNUSED_KEPT,
             whole_max: WHOLE_MAX,
         }
+    }
+
+    pub(crate) fn index(&self) -> MutexGuard<'_, EventIndex> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same with smaller groups of rows, for tests.

@@ -223,7 +223,7 @@ impl Collected {
                 Table::Reads => self.take_read(&columns.row(frame, row), seq),
                 Table::Epochs => self.take_epoch(&columns.row(frame, row), seq),
                 Table::Internal => self.take_internal(&columns.row(frame, row), seq),
-                Table::Scores | Table::Events => Some(()),
+                Table::Scores | Table::Events | Table::Closing => Some(()),
             };
             if taken.is_none() {
                 self.faulty.get_or_insert(seq);

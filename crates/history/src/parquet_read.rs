@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
 use domain::score::Period;
-use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
 };
@@ -21,7 +21,7 @@ use crate::table::{Kind, Table};
 /// A file whose rows are read a group at a time.
 pub(crate) struct TableReader {
     table: Table,
-    file: SerializedFileReader<Source>,
+    pub(crate) file: SerializedFileReader<Source>,
     source: Source,
 }
 
@@ -87,6 +87,26 @@ fn has_entries(group: &RowGroupMetaData, seqs: &RangeInclusive<u64>) -> bool {
 
 fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
     let rows = usize::try_from(group.metadata().num_rows())?;
+    read_rows(frame, group, 0..rows)
+}
+
+/// Adds some rows of a group to a frame.
+pub(crate) fn read_rows(
+    frame: &mut Frame,
+    group: &dyn RowGroupReader,
+    range: Range<usize>,
+) -> Result<()> {
+    read_cells(frame, group, range, |_| true)
+}
+
+/// Adds some columns of some rows of a group to a frame.
+pub(crate) fn read_cells(
+    frame: &mut Frame,
+    group: &dyn RowGroupReader,
+    range: Range<usize>,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<()> {
+    let (skipped, rows) = (range.start, range.len());
     let before = frame.rows();
     frame.extend_by(rows);
     let table = frame.table;
@@ -94,6 +114,9 @@ fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
         let path = column.column_path().string();
         // Those of lists are named after the list and their place in it.
         let (name, part) = path.split_once('.').unwrap_or((&path, ""));
+        if !wanted(name) {
+            continue;
+        }
         // A column that a newer program has added.
         let Some(place) = frame.column(name) else { continue };
         let Some(kind) = table.columns().get(place).map(|column| column.kind) else { continue };
@@ -101,35 +124,33 @@ fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
         let Frame { values, texts, .. } = &mut *frame;
         match values.get_mut(place) {
             Some(Values::Numbers(values)) if kind == Kind::Flag => {
-                let read = read_plain(&mut get_typed_column_reader::<BoolType>(reader), rows)?;
+                let read = read_plain::<BoolType>(reader, skipped, rows)?;
                 put(values, before, read.into_iter().map(|value| value.map(i64::from)));
             }
             Some(Values::Numbers(values)) => {
-                let read = read_plain(&mut get_typed_column_reader::<Int64Type>(reader), rows)?;
+                let read = read_plain::<Int64Type>(reader, skipped, rows)?;
                 put(values, before, read);
             }
             Some(Values::Doubles(values)) => {
-                let read = read_plain(&mut get_typed_column_reader::<DoubleType>(reader), rows)?;
+                let read = read_plain::<DoubleType>(reader, skipped, rows)?;
                 put(values, before, read);
             }
             Some(Values::Texts(values)) => {
-                let read = read_plain(&mut get_typed_column_reader::<ByteArrayType>(reader), rows)?;
+                let read = read_plain::<ByteArrayType>(reader, skipped, rows)?;
                 let read =
                     read.into_iter().map(|value| value.map(|text| texts.intern(text.data())));
                 put(values, before, read);
             }
             Some(Values::Periods(values)) => {
-                let read = read_list(&mut get_typed_column_reader::<Int32Type>(reader), rows)?;
+                let read = read_list::<Int32Type>(reader, skipped, rows)?;
                 put_periods(values.get_mut(before..).unwrap_or_default(), part, &read);
             }
             Some(Values::Leaders(values)) => {
                 let values = values.get_mut(before..).unwrap_or_default();
                 if part.ends_with("name") {
-                    let reader = &mut get_typed_column_reader::<ByteArrayType>(reader);
-                    put_names(values, read_list(reader, rows)?);
+                    put_names(values, read_list::<ByteArrayType>(reader, skipped, rows)?);
                 } else {
-                    let reader = &mut get_typed_column_reader::<Int32Type>(reader);
-                    put_rounds(values, &read_list(reader, rows)?);
+                    put_rounds(values, &read_list::<Int32Type>(reader, skipped, rows)?);
                 }
             }
             None => {}
@@ -146,7 +167,21 @@ struct Listed<T> {
     repetition: Vec<i16>,
 }
 
-fn read_list<T: DataType>(reader: &mut ColumnReaderImpl<T>, rows: usize) -> Result<Listed<T::T>> {
+/// A column from one of its rows on.
+fn column_from<T: DataType>(reader: ColumnReader, skipped: usize) -> Result<ColumnReaderImpl<T>> {
+    let mut reader = get_typed_column_reader::<T>(reader);
+    match reader.skip_records(skipped)? == skipped {
+        true => Ok(reader),
+        false => Err(ParquetError::General("a column is too short".to_owned())),
+    }
+}
+
+fn read_list<T: DataType>(
+    reader: ColumnReader,
+    skipped: usize,
+    rows: usize,
+) -> Result<Listed<T::T>> {
+    let mut reader = column_from::<T>(reader, skipped)?;
     let mut read = Listed { values: Vec::new(), definition: Vec::new(), repetition: Vec::new() };
     let Listed { values, definition, repetition } = &mut read;
     let (records, _, _) = reader.read_records(rows, Some(definition), Some(repetition), values)?;
@@ -223,9 +258,11 @@ fn put<T>(values: &mut [Option<T>], from: usize, read: impl IntoIterator<Item = 
 }
 
 fn read_plain<T: DataType>(
-    reader: &mut ColumnReaderImpl<T>,
+    reader: ColumnReader,
+    skipped: usize,
     rows: usize,
 ) -> Result<Vec<Option<T::T>>> {
+    let mut reader = column_from::<T>(reader, skipped)?;
     let (mut present, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
     let mut read = 0;
     while read < rows {

@@ -42,7 +42,7 @@ fn every_property_has_a_field() {
         SportList Sport Bookmaker OddsRecord Outcome GroupedBouts BoutSource Bout BoutBook BoutOutcome ScoreRecord
         Period Event BestLines BestLine BestOutcome FairLines FairLine FairOutcome FairSource Arbitrages Arbitrage
         ArbitrageLeg Values Value Middles Middle MiddleLeg RefusedOffers RefusedLines ServiceStatus RateLimit
-        HistoryReach HistoryGap Coverage CoveredBook CoveredMarket Explanation ExplainedBook Cell PushReceipt
+        HistoryReach HistoryGap PricePath ClosingRecord OpeningLine ClosingLine PricePoint Coverage CoveredBook CoveredMarket Explanation ExplainedBook Cell PushReceipt
         RejectedLine Removed OddsDelta ScoresDelta EventsDelta StreamHello StreamSnapshot StreamDelta StreamFresh StreamSource StreamCut StreamReset
         StreamEnd
     };
@@ -71,7 +71,9 @@ fn every_value_has_a_variant() {
     let document = document();
     let mut sets = BTreeSet::new();
     collect(&document["components"]["schemas"], &mut sets);
-    let known: [&[&str]; 14] = [
+    let known: [&[&str]; 16] = [
+        StartBy::VALUES,
+        PriceReason::VALUES,
         OddsFormat::VALUES,
         Market::VALUES,
         Status::VALUES,
@@ -161,6 +163,8 @@ fn every_example_is_read_and_written_back() {
                     ("list_middles", _) => check::<Middles>(value),
                     ("get_coverage", _) => check::<Coverage>(value),
                     ("explain_event", _) => check::<Explanation>(value),
+                    ("get_closing", _) => check::<Vec<ClosingRecord>>(value),
+                    ("get_price_path", _) => check::<Vec<PricePath>>(value),
                     ("push_messages", _) => check::<PushReceipt>(value),
                     (operation, name) => panic!("{path}: {operation} has an example {name}"),
                 }
@@ -201,6 +205,8 @@ fn every_operation_and_parameter_has_a_method() {
         ("list_middles", Request::<Middles>::PARAMETERS),
         ("get_coverage", Request::<Coverage>::PARAMETERS),
         ("explain_event", Request::<Explanation>::PARAMETERS),
+        ("get_closing", Request::<Vec<ClosingRecord>>::PARAMETERS),
+        ("get_price_path", Request::<Vec<PricePath>>::PARAMETERS),
         ("get_stream", StreamRequest::PARAMETERS),
     ]);
     assert_eq!(Request::<GroupedBouts>::PARAMETERS, Request::<Vec<OddsRecord>>::PARAMETERS);

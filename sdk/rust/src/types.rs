@@ -4,11 +4,12 @@
 mod analysis;
 mod changes;
 mod odds;
+mod paths;
 mod service;
 
 use crate::macros::open_enum;
 
-pub use self::{analysis::*, changes::*, odds::*, service::*};
+pub use self::{analysis::*, changes::*, odds::*, paths::*, service::*};
 
 open_enum! {
     /// A market.

@@ -135,6 +135,20 @@ export class Linesman {
     return this.#one(of(sport, "events", event_id, "explain"), parameters, options);
   }
 
+  /** The closing lines of events that have started. */
+  closing(
+    sport: string, parameters?: ListQuery<api.GetClosingParams>, options?: CallOptions,
+  ): List<api.ClosingRecord, api.ClosingRecord[]> {
+    return this.#list(of(sport, "odds", "closing"), "", parameters, options);
+  }
+
+  /** What became of the prices of an event: opening lines, closing lines, and every change. */
+  price_path(
+    sport: string, event_id: string, parameters?: ListQuery<api.GetPricePathParams>, options?: CallOptions,
+  ): List<api.PricePath, api.PricePath[]> {
+    return this.#list(of(sport, "events", event_id, "odds", "history"), "", parameters, options);
+  }
+
   /** Changes as they are published, and the state they add up to. It connects when it is read. */
   stream(parameters: Query<api.GetStreamParams> = {}, options: CallOptions = {}): Changes {
     return new Changes(this.#http, `/v1/stream${queryOf(parameters)}`, parameters.heartbeat, options);

@@ -87,7 +87,7 @@ const scenarios: Record<string, () => Promise<void>> = {
     for (const name of Object.getOwnPropertyNames(Linesman.prototype)) {
       if (name === "constructor") continue;
       const takesSport = !["sports", "books", "status", "history", "stream"].includes(name);
-      const args = takesSport ? ["mma", ...(["event", "explain"].includes(name) ? [event.id] : [])] : [];
+      const args = takesSport ? ["mma", ...(["event", "explain", "price_path"].includes(name) ? [event.id] : [])] : [];
       const result = (watching as any)[name](...args);
       if (result instanceof linesman.Changes) for await (const _ of result) break;
       else await (result instanceof linesman.List ? result.toArray() : result);

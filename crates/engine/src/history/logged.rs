@@ -9,6 +9,7 @@ use change_log::ReadLog;
 use domain::Timestamp;
 use market::{Book, Change, Configured, Ids};
 
+use super::tail::Tail;
 use super::walk::Steps;
 use super::{Found, HistoryError, Reach};
 use crate::archiver::book_at;
@@ -19,9 +20,10 @@ use crate::replay::{Logged, Replay};
 
 #[derive(Debug)]
 pub(super) struct LoggedPast {
-    options: WorldOptions,
-    archive: Option<Archive>,
+    pub(super) options: WorldOptions,
+    pub(super) archive: Option<Archive>,
     index: Mutex<Index>,
+    pub(super) tail: Tail,
 }
 
 /// The publications that the log and the archive hold; one that is in both is there twice.
@@ -70,7 +72,7 @@ struct Cut {
 impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
         let archive = options.history.archive().map(|place| Archive::of(&place));
-        Self { options, archive, index: Mutex::default() }
+        Self { options, archive, index: Mutex::default(), tail: Tail::default() }
     }
 
     /// The publication at or before an instant, where that is known without a look at the log: another followed it.
@@ -255,7 +257,7 @@ impl LoggedPast {
         }
     }
 
-    fn open(&self) -> Result<Box<dyn ReadLog>, HistoryError> {
+    pub(super) fn open(&self) -> Result<Box<dyn ReadLog>, HistoryError> {
         self.options.log.view().map_err(unreadable)?.ok_or(HistoryError::Off)
     }
 
@@ -442,7 +444,7 @@ impl Index {
     }
 }
 
-fn unreadable(error: impl Into<WorldError>) -> HistoryError {
+pub(super) fn unreadable(error: impl Into<WorldError>) -> HistoryError {
     HistoryError::Unreadable(Some(Arc::new(error.into())))
 }
 

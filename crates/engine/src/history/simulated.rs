@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::Timestamp;
-use feeds::sandbox::Simulation;
-use market::Book;
+use archive::{Commit, Entry, EventPast, Part, Rows};
+use domain::message::FeedMessage;
+use domain::{EventId, SportId, Timestamp};
+use feeds::sandbox::{Life, Simulation};
+use market::{Book, Change, Ids, Lifetimes};
 
+use super::logged::unreadable;
+use super::paths::{EventPaths, PathError, PathRequest};
 use super::walk::Steps;
 use super::{Found, HistoryError, Reach};
 use crate::options::WorldOptions;
 use crate::options::epoch_start;
 use crate::publication::Published;
-use crate::simulator::{SANDBOX_IDS, play_back};
+use crate::simulator::{SANDBOX_FEED, SANDBOX_IDS, arrival, play_back};
 
 /// How far back it goes.
 const REACH: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -118,5 +122,118 @@ impl SimulatedPast {
         }
         steps.at.at = at;
         Some(self.options.publication(&steps.book, 0, at))
+    }
+
+    /// What became of an event's prices: the event is played once more, alone.
+    pub(super) fn event_paths(
+        &self,
+        request: &PathRequest,
+        current: Timestamp,
+    ) -> Result<EventPaths, PathError> {
+        let first = self.first(current);
+        let is = |reference: &str| self.id_of(reference) == request.event;
+        let life = self.simulation.life(is, first, current).ok_or(PathError::Unknown)?;
+        if life.sport != request.sport {
+            return Err(PathError::Unknown);
+        }
+        let begin = Some(first).filter(|_| life.listed < first);
+        let part = self.replay(life, first, current);
+        let past = request.wanted(&self.options.catalogue, |wanted| {
+            let mut past = EventPast::new();
+            let added = part.event_past(None, wanted, &mut past);
+            added.map(|()| past).map_err(unreadable)
+        })?;
+        EventPaths::new(past, begin)
+    }
+
+    /// The events of a sport that have started, with the time that they were announced for.
+    pub(super) fn started(&self, sport: SportId, current: Timestamp) -> Vec<(Timestamp, EventId)> {
+        let started = self.simulation.started(sport, self.first(current), current).into_iter();
+        started.map(|(reference, commence)| (commence, self.id_of(&reference))).collect()
+    }
+
+    fn id_of(&self, reference: &str) -> EventId {
+        match SANDBOX_IDS {
+            Ids::Derived { salt } => EventId::derived(salt, reference),
+            Ids::Minted { salt } => EventId::minted(salt, 0),
+        }
+    }
+
+    /// The rows of an event: what was published of it from `first` to `current`.
+    fn replay(&self, life: Life, first: Timestamp, current: Timestamp) -> Part {
+        let new_book = || {
+            let mut book = Book::new(Arc::clone(&self.options.catalogue), SANDBOX_IDS);
+            book.set_limits(self.options.limits);
+            book
+        };
+        let mut played = Played {
+            book: new_book(),
+            part: Part::founding(&Commit::none(), new_book(), 0).of_rows(Rows::Prices),
+            seq: 0,
+        };
+        let interval = self.interval();
+        let mut cut = epoch_start(life.listed, interval).max(first);
+        let mut messages = life.messages.into_iter().peekable();
+        while cut <= current {
+            while let Some((out, message)) = messages.next_if(|(out, _)| *out <= cut) {
+                played.play(&message, out);
+            }
+            played.publish(cut, self.options.lifetimes);
+            cut = match messages.peek() {
+                Some(_) => cut.plus(interval),
+                None => break,
+            };
+        }
+        // Then nothing happens until its time here is over.
+        let over = |at: Timestamp| !played.book.overdue(at, self.options.lifetimes).is_empty();
+        if over(current) {
+            let step = |n: i64| {
+                let ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+                Timestamp::from_millis(cut.as_millis().saturating_add(ms.saturating_mul(n)))
+            };
+            let (mut before, mut after) = (0_i64, 1_i64);
+            while !over(step(after)) && step(after) < current {
+                after = after.saturating_mul(2);
+            }
+            while before + 1 < after {
+                let middle = before + (after - before) / 2;
+                if over(step(middle)) { after = middle } else { before = middle }
+            }
+            if step(after) <= current {
+                played.publish(step(after), self.options.lifetimes);
+            }
+        }
+        played.part
+    }
+}
+
+/// An event that is played again.
+struct Played {
+    book: Book,
+    part: Part,
+    seq: u64,
+}
+
+impl Played {
+    fn play(&mut self, message: &FeedMessage, out: Timestamp) {
+        let at = arrival(message, out);
+        // What is refused now was refused then.
+        let Ok(decision) = self.book.apply(SANDBOX_FEED, message, at) else { return };
+        for change in decision.change.into_iter().chain(decision.follow) {
+            self.push(change, at);
+        }
+    }
+
+    fn publish(&mut self, cut: Timestamp, lifetimes: Lifetimes) {
+        for change in self.book.overdue(cut, lifetimes) {
+            self.book.absorb(&change, cut);
+            self.push(change, cut);
+        }
+        self.push(Change::Cut { at: cut }, cut);
+    }
+
+    fn push(&mut self, change: Change, at: Timestamp) {
+        self.seq += 1;
+        self.part.push(&Entry { seq: self.seq, at, change }, 0);
     }
 }
