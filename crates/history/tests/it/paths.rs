@@ -80,7 +80,7 @@ fn withdrawals(book: &Book, ts: Timestamp) -> Vec<Change> {
     book.events().filter_map(first).collect()
 }
 
-/// Name, price and point of each outcome.
+/// Name and price of each outcome, and its point with the exact price, which changes also where the other does not.
 type Prices = Vec<(String, String, String)>;
 
 /// What is said of a record: the changes that were published, and the closing line.
@@ -131,7 +131,7 @@ impl Model {
                     let outcome = |outcome: &market::book::Outcome| {
                         let mut price = String::new();
                         outcome.quote.write_json(domain::Format::American, &mut price);
-                        let point = format!("{:?}", outcome.point);
+                        let point = format!("{:?} {:?}", outcome.point, outcome.quote);
                         (event.outcome_text(outcome.name).to_owned(), price, point)
                     };
                     let prices: Prices = row.record.outcomes.iter().map(outcome).collect();
@@ -177,7 +177,7 @@ fn prices_of(outcomes: &[archive::PointOutcome]) -> Prices {
     let text = |outcome: &archive::PointOutcome| {
         let mut price = String::new();
         outcome.quote.write_json(domain::Format::American, &mut price);
-        (outcome.name.to_string(), price, format!("{:?}", outcome.point))
+        (outcome.name.to_string(), price, format!("{:?} {:?}", outcome.point, outcome.quote))
     };
     outcomes.iter().map(text).collect()
 }
