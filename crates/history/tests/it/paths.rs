@@ -11,6 +11,7 @@ use archive::{
 use domain::message::Body;
 use domain::{EventId, Status, Timestamp};
 use feeds::sandbox::Simulation;
+use market::change::{MarketKey, Quoted};
 use market::{Book, Change, Ids, Lifetimes, Snapshot};
 
 use crate::log::{CATALOGUE, FROM, archive_log, book_at_end, checksum, new_book, next_part};
@@ -51,6 +52,12 @@ static HOURS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
             let Ok(decision) = book.apply("sandbox", message, at) else { continue };
             decision.change.into_iter().chain(decision.follow).for_each(|change| log(at, change));
         }
+        if epoch == 2 {
+            for change in withdrawals(&book, at) {
+                book.absorb(&change, at);
+                log(at, change);
+            }
+        }
         for change in book.overdue(at, lifetimes) {
             book.absorb(&change, at);
             log(at, change);
@@ -60,7 +67,20 @@ static HOURS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     entries
 });
 
-/// Name, price and point of each outcome.
+/// One bookmaker of each event takes its prices back.
+fn withdrawals(book: &Book, ts: Timestamp) -> Vec<Change> {
+    let first = |event: &market::book::Event| {
+        let open = event.open_records().next()?;
+        let bookmaker = book.catalogue().bookmaker(open.bookmaker).key.clone();
+        let group = open.group.map(Into::into);
+        let market = MarketKey { bookmaker, market: open.market, group };
+        let (event, feed, outcomes) = (event.id, "sandbox".into(), Vec::new());
+        Some(Change::Quoted(Quoted { event, market, feed, outcomes, ts }))
+    };
+    book.events().filter_map(first).collect()
+}
+
+/// Name and price of each outcome, and its point with the exact price, which changes also where the other does not.
 type Prices = Vec<(String, String, String)>;
 
 /// What is said of a record: the changes that were published, and the closing line.
@@ -111,7 +131,7 @@ impl Model {
                     let outcome = |outcome: &market::book::Outcome| {
                         let mut price = String::new();
                         outcome.quote.write_json(domain::Format::American, &mut price);
-                        let point = format!("{:?}", outcome.point);
+                        let point = format!("{:?} {:?}", outcome.point, outcome.quote);
                         (event.outcome_text(outcome.name).to_owned(), price, point)
                     };
                     let prices: Prices = row.record.outcomes.iter().map(outcome).collect();
@@ -157,7 +177,7 @@ fn prices_of(outcomes: &[archive::PointOutcome]) -> Prices {
     let text = |outcome: &archive::PointOutcome| {
         let mut price = String::new();
         outcome.quote.write_json(domain::Format::American, &mut price);
-        (outcome.name.to_string(), price, format!("{:?}", outcome.point))
+        (outcome.name.to_string(), price, format!("{:?} {:?}", outcome.point, outcome.quote))
     };
     outcomes.iter().map(text).collect()
 }
