@@ -337,6 +337,18 @@ impl History {
         }
     }
 
+    /// Whether what was published at a position or a time, or was shown between two publications, has to be read from
+    /// the archive: it is not kept, and the log does not reach back to it any more.
+    pub(crate) async fn is_archived(self: &Arc<Self>, current: &Published, past: Place) -> bool {
+        let is_kept = past.is_of(&current.snapshot)
+            || self.recent().find(|held| past.is_of(&held.snapshot), |_| true).is_some();
+        if is_kept || self.archive().is_none() {
+            return false;
+        }
+        // What cannot be read is refused where it is asked for.
+        self.blocking(move |logged| logged.is_archived(past)).await.unwrap_or(false)
+    }
+
     /// Where a position is that clients hold; `None`: history does not have it.
     async fn find_place(
         self: &Arc<Self>,

@@ -238,6 +238,15 @@ impl WorldHandle {
         self.history.publication_at(current, place, key).await
     }
 
+    /// Whether a position, or the publication of a time, is in the archive alone: making it again takes long.
+    pub async fn is_archived(&self, place: Place) -> bool {
+        let current = self.published.load_full();
+        if self.live.find_between(place).is_some() {
+            return false;
+        }
+        self.history.is_archived(&current, place).await
+    }
+
     /// Begins to show every publication after a position that clients hold; `None`: there is none that can be shown.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ mod service;
 mod slots;
 mod timeout;
 mod unread;
+mod vanished;
 pub mod websocket;
 
 pub use date::http_date;

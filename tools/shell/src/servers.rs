@@ -1,6 +1,7 @@
 //! The servers that a cluster is built on, and that tests start for themselves, and whatever else Debian has a package
 //! of: installed where they are missing.
 
+mod debian;
 mod nats;
 
 use std::path::Path;
@@ -31,6 +32,17 @@ pub fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
     let how = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
     install(repository, &[POSTGRES, NGINX], how)?;
     nats::ensure_current(repository, || install(repository, &[NATS], how))
+}
+
+/// Unpacks packages of another release of Debian, which stays as it is, and has `take` take what is needed of them from
+/// a folder under `folder`.
+pub fn unpack<T>(
+    release: &str,
+    packages: &[&str],
+    folder: &Path,
+    take: impl Fn(&Path) -> Result<T>,
+) -> Result<T> {
+    debian::unpack(release, packages, folder, take)
 }
 
 /// Installs a package where it can be done, and says whether it is there.

@@ -11,7 +11,7 @@ use market::{Book, Change, Configured, Ids};
 
 use super::tail::Tail;
 use super::walk::Steps;
-use super::{Found, HistoryError, Reach};
+use super::{Found, HistoryError, Place, Reach};
 use crate::archiver::book_at;
 use crate::error::{Chain, WorldError};
 use crate::options::WorldOptions;
@@ -110,6 +110,21 @@ impl LoggedPast {
         let logged = Replay::from(&*self.open()?, seq).map_err(unreadable)?.next();
         let logged = logged.transpose().map_err(unreadable)?;
         Ok(logged.filter(|logged| logged.seq == seq).map(|logged| found(logged.at)))
+    }
+
+    /// Whether the log does not reach back any more to an entry, or to the publication of a time.
+    pub(super) fn is_archived(&self, place: Place) -> Result<bool, HistoryError> {
+        let index = self.read_on()?;
+        Ok(match place {
+            Place::Entry(seq) => match index.cut_of(seq) {
+                Some(cut) => cut.lineage != IN_LOG,
+                None => seq <= index.base_seq,
+            },
+            Place::Time(at) => {
+                let found = index.find(at, &self.options)?;
+                index.lineage_of(found) != Some(IN_LOG)
+            }
+        })
     }
 
     /// Which part of the archive has an entry.

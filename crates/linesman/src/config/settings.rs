@@ -155,13 +155,14 @@ settings! {
         /// How often changes are sent to those clients at the most. Large markets are sent less often, so that a tenth
         /// of the writer's time is enough for it.
         live_tick: Span<1, 1000> = "20ms";
-        /// Streams that one key may have open, on each node. Further ones are answered 429.
+        /// Streams that one key may have open, over all nodes. Further ones are answered 429.
         per_key_max: Count<usize, 1, 1_000_000> = 5;
         /// Streams open at the same time on a node; each holds a connection. Further ones are answered 503. Unset:
         /// three quarters of `server.connections_max`.
         connections_max: Option<Count<usize, 1, 1_000_000>>, such as 7500;
-        /// Streams at the same time that are sent every publication of the past (`replay=all`), on each node; one of
-        /// each key. Further ones wait for ten seconds and are then answered 503.
+        /// Streams at the same time that are sent every publication of the past (`replay=all`), or that go on from a
+        /// position in the archive, on each node; one of each key. Further ones wait for ten seconds and are then
+        /// answered 503.
         replays_max: Count<usize, 1, 1000> = 4;
         /// Memory for the events of streams that are shared or not yet read by clients, in MiB.
         memory_mb: Count<usize, 1, 1_000_000> = 64;
