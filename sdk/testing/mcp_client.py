@@ -214,7 +214,8 @@ async def denial(connect: Connect, mode: str, key: str, before: Callable[[], obj
             if before:
                 await answer(client, "list_books")
                 before()
-            told = await error(client, "list_books")
+            # Never from the cache that `linesman mcp` has.
+            told = await error(client, "get_status")
     except Exception as failure:
         text = "; ".join(texts(failure))
         assert connect is over_http and key not in text, text
