@@ -4,10 +4,14 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { copyFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const inspector = fileURLToPath(new URL("node_modules/.bin/mcp-inspector", import.meta.url));
+// Its command line reads a file that 0.17.5 was published without; all it takes from it is the version.
+const folder = new URL("node_modules/@modelcontextprotocol/inspector/", import.meta.url);
+copyFileSync(new URL("package.json", folder), new URL("cli/package.json", folder));
 const { LINESMAN_URL: url, LINESMAN_KEY: key } = process.env;
 const program = process.argv[2];
 const PATIENCE_MS = 60_000;

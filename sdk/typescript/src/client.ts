@@ -196,9 +196,9 @@ export class Linesman {
     const etag = held?.meta.etag;
     const init = etag ? { headers: { "If-None-Match": etag } } : {};
     const answer = await this.#http.send(target, init, isTemporaryRead, options);
-    if (answer.status === 304 && !held) throw unexpected(answer, "answers no If-None-Match");
-    const is304 = answer.status === 304 && held !== undefined;
-    const response = is304 ? renewed(held, answer, clock.now()) : responseOf(answer, clock.now());
+    const is304 = answer.status === 304;
+    if (is304 && !held) throw unexpected(answer, "answers no If-None-Match");
+    const response = is304 && held ? renewed(held, answer, clock.now()) : responseOf(answer, clock.now());
     const data = parse<Body>(response.answer);
     if (response.mayBeKept) cache?.put(target, response);
     return { answer: response.answer, data, meta: { ...response.meta, from_cache: is304 } };

@@ -290,6 +290,7 @@ const scenarios: Record<string, () => Promise<void>> = {
       const headers = { "x-request-id": "req_1", "retry-after": "3600" };
       const { fetch } = scripted(json(body, { status: 418, headers }));
       const error = await failure(new Linesman({ fetch }).status(), Type as typeof LinesmanError);
+      assert.equal(error.name, name);
       const { message, param, request_id, status, retry_after } = error;
       assert.deepEqual(
         { code: error.code, message, param, request_id, status, retry_after },
