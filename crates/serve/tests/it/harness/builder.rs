@@ -10,6 +10,7 @@ use api::ingest::PushLimits;
 use api::v1::stream::StreamSettings;
 use api::v4::V4Settings;
 use api::{Api, ApiSettings};
+use archive::Location;
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
@@ -47,8 +48,15 @@ pub(crate) struct Builder {
     cluster: Option<Cluster>,
     keeps_pages: bool,
     mail: bool,
-    /// Where in its folder it is archived.
-    archive: Option<&'static str>,
+    archive: Option<ArchivePlace>,
+}
+
+/// Where it is archived.
+#[derive(Debug)]
+enum ArchivePlace {
+    /// In its own folder.
+    Own,
+    Elsewhere(Location),
 }
 
 impl Builder {
@@ -115,9 +123,21 @@ impl Builder {
         self
     }
 
+    /// As in a cluster whose nodes share no archive.
+    pub(crate) fn without_times(mut self) -> Self {
+        self.history.by_time = false;
+        self
+    }
+
+    /// The same in another place.
+    pub(crate) fn archived_in(mut self, place: Location) -> Self {
+        self.archive = Some(ArchivePlace::Elsewhere(place));
+        self
+    }
+
     /// What is published is archived when the test asks for it.
     pub(crate) fn archived(mut self) -> Self {
-        self.archive = Some("archive");
+        self.archive = Some(ArchivePlace::Own);
         self
     }
 
@@ -261,7 +281,7 @@ impl Builder {
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
             live_tick: Duration::from_millis(1),
-            history: history(&self.history, self.archive, dir.path(), world),
+            history: history(&self.history, self.archive.as_ref(), dir.path(), world),
         };
         let open = |options: WorldOptions| {
             let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
@@ -314,10 +334,13 @@ impl Builder {
 /// The live world is archived when a test asks for it, and not before.
 fn history(
     options: &HistoryOptions,
-    archive: Option<&str>,
+    archive: Option<&ArchivePlace>,
     dir: &Path,
     world: World,
 ) -> HistoryOptions {
-    let store = archive.filter(|_| world == World::Live).map(|name| dir.join(name).into());
+    let store = archive.filter(|_| world == World::Live).map(|place| match place {
+        ArchivePlace::Own => dir.join("archive").into(),
+        ArchivePlace::Elsewhere(place) => place.clone(),
+    });
     HistoryOptions { store, ..options.clone() }
 }
