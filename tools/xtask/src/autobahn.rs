@@ -188,7 +188,8 @@ struct Echo {
 
 impl Echo {
     fn start(repository: &Repository) -> Result<Self> {
-        let example = ["-p", "linesman-http", "--example", "websocket_echo"];
+        // Of the whole workspace, as the tests are built: each set of features is built apart.
+        let example = ["--workspace", "--example", "websocket_echo"];
         shell::run(shell::cargo(repository).args(["build", "-q"]).args(example))?;
         let program = repository.target()?.join("debug/examples/websocket_echo");
         let mut command = shell::command(program, &repository.root);
