@@ -23,7 +23,7 @@ pub(crate) use answer_cache::{Answers, Asked, Figures, Missing, Ready};
 pub(crate) use fragment_cache::{Fragment, FragmentCache, SportFragments};
 pub(crate) use list::List;
 
-use crate::v1::wire::path::{ClosingSelection, PathSelection};
+use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 use crate::v4::selection::Selection;
 
 /// What is asked of a snapshot, in normal form.

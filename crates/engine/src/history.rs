@@ -127,8 +127,8 @@ pub(crate) struct Found {
 
 /// What a world's past is made again from.
 enum Source {
-    Simulated(SimulatedPast),
-    Logged(LoggedPast),
+    Simulated(Box<SimulatedPast>),
+    Logged(Box<LoggedPast>),
     Nothing,
 }
 
@@ -157,10 +157,10 @@ impl History {
         let source = match (&options.simulation, &options.log) {
             _ if !options.history.enabled => Source::Nothing,
             (Some(simulation), _) => {
-                Source::Simulated(SimulatedPast::new(simulation.clone(), options.clone()))
+                Source::Simulated(Box::new(SimulatedPast::new(simulation.clone(), options.clone())))
             }
             (None, change_log::LogLocation::Nowhere) => Source::Nothing,
-            (None, _) => Source::Logged(LoggedPast::new(options.clone())),
+            (None, _) => Source::Logged(Box::new(LoggedPast::new(options.clone()))),
         };
         let (order, orders) = mpsc::channel(ORDERS_MAX);
         Arc::new(Self {

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::commit::{Blob, Commit, TableFile};
 use crate::durable::{count, hex, nonce};
 use crate::error::{ArchiveError, io_at};
-use crate::event_index::EventIndex;
+use crate::event_cache::EventIndex;
 use crate::folder::TEMPORARY_SUFFIX;
 use crate::new_file::NewFile;
 use crate::object::Object;

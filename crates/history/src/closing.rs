@@ -1,34 +1,15 @@
 //! Closing lines: the prices in the last publication before an event started (H12).
 
-use domain::{EventId, Timestamp};
+use domain::EventId;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::event_index::EventFiles;
 use crate::frame::Frame;
-use crate::path::{Columns, EventPast, PathHead, Point, Wanted};
+use crate::path::{ClosingLine, Columns, EventPast, PathHead, Point, Wanted};
 use crate::rows::{self, OddsHead, Offer};
 use crate::starts::{StartBy, Started};
 use crate::{Commit, TableFile, entries};
-
-/// The closing line of a record; the one with the greatest `seq` counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClosingLine {
-    pub head: PathHead,
-    pub lineage: usize,
-    /// The publication that shows the start.
-    pub seq: u64,
-    /// When the event started and what says so; `None`: it has not started after all.
-    pub start: Option<(Timestamp, StartBy)>,
-    pub commence_time: Timestamp,
-    /// Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why they
-    /// were taken back.
-    pub active: bool,
-    pub reason: Option<Box<str>>,
-    pub last_update: Timestamp,
-    /// The change that brought the prices.
-    pub prices: Point,
-}
 
 /// The closing lines that the start of an event makes, from all that was published of it.
 pub(crate) fn closing_lines(

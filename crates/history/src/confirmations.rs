@@ -76,7 +76,8 @@ impl Confirmations {
     }
 
     fn note_event(&mut self, book: &Book, event: EventId) {
-        for (record, held) in book.event(event).into_iter().flat_map(|event| event.confirmed()) {
+        for (record, held) in book.event(event).into_iter().flat_map(market::book::Event::confirmed)
+        {
             self.records.entry(record).or_insert(held);
         }
     }

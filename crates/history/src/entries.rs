@@ -15,9 +15,11 @@ use crate::commit::{Commit, TableFile};
 use crate::error::ArchiveError;
 use crate::frame::Frame;
 use crate::parquet_read::TableReader;
-use crate::part::ENTRIES_MAX;
 use crate::rows::QUOTED;
 use crate::{Entry, Table};
+
+/// Entries after which a part is closed at the next publication: what is held in memory at a time.
+pub const ENTRIES_MAX: u64 = 100_000;
 
 /// Files of a bucket that are read at the same time.
 const READ_AT_A_TIME: usize = 12;

@@ -9,35 +9,10 @@ use crate::archive::Archive;
 use crate::commit::{Commit, TableFile};
 use crate::entries::unreadable;
 use crate::error::ArchiveError;
+use crate::event_cache::Held;
 use crate::frame::Frame;
 use crate::path::Columns;
 use crate::table::Table;
-
-/// The events of files, by their ids. Files never change, so each is read once.
-#[derive(Debug, Default)]
-pub(crate) struct EventIndex {
-    files: HashMap<String, Arc<[Held]>>,
-}
-
-/// An event that a file has rows of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
-    pub(crate) event: EventId,
-    /// The last of its rows that the file has.
-    pub(crate) seq: u64,
-    /// In `events`: it is not shown any more. In `closing`: it has not started after all.
-    pub(crate) is_gone: bool,
-    /// When it is announced for, in milliseconds, where the last row says that.
-    pub(crate) commence_ms: Option<i64>,
-}
-
-impl EventIndex {
-    fn find(&self, file: &TableFile, event: EventId) -> Option<Held> {
-        let held = self.files.get(&file.path)?;
-        let at = held.binary_search_by_key(&event, |held| held.event).ok()?;
-        held.get(at).copied()
-    }
-}
 
 /// The files that have rows of an event.
 #[derive(Debug, Default)]
@@ -46,6 +21,9 @@ pub(crate) struct EventFiles<'a> {
     pub(crate) odds: Vec<&'a TableFile>,
     pub(crate) closing: Vec<&'a TableFile>,
 }
+
+/// A file and the events that it has rows of.
+pub(crate) type IndexedFile<'a> = (&'a TableFile, Arc<[Held]>);
 
 impl Archive {
     /// The files of a table and sport, in the order of days and entries, with the events of each.
@@ -57,7 +35,7 @@ impl Archive {
         commit: &'a Commit,
         table: Table,
         sport: &str,
-    ) -> Result<Vec<(&'a TableFile, Arc<[Held]>)>, ArchiveError> {
+    ) -> Result<Vec<IndexedFile<'a>>, ArchiveError> {
         let mut indexed = Vec::new();
         for file in files_of(commit, table, sport) {
             let known = self.index().files.get(&file.path).cloned();
@@ -123,7 +101,14 @@ impl Archive {
                 let Some((event, seq)) = event.zip(seq) else { continue };
                 let is_gone = match file.table {
                     Table::Closing => frame.number(columns.start, row).is_none(),
-                    _ => matches!(frame.text(columns.what, row), Some("removed" | "merged")),
+                    Table::Odds
+                    | Table::Scores
+                    | Table::Events
+                    | Table::Reads
+                    | Table::Epochs
+                    | Table::Internal => {
+                        matches!(frame.text(columns.what, row), Some("removed" | "merged"))
+                    }
                 };
                 let commence_ms = frame.number(columns.commence_time, row);
                 let held = Held { event, seq, is_gone, commence_ms };

@@ -1,9 +1,9 @@
 //! The archive of history: a columnar copy of a world's log, in Parquet files that people own and can query.
 //!
 //! An [`Archive`] is in a folder or in a bucket ([`Location`]). Entries are converted to rows ([`Part`]) and read back
-//! from them ([`Archive::entries`]); what comes back equals what went in. Files are made first and become part of the archive by a [`Commit`], which is
-//! created exclusively: of two writers one loses, reads on and continues after the other. A process that is killed
-//! leaves the archive as it was before or as it is after a commit.
+//! from them ([`Archive::entries`]); what comes back equals what went in. Files are made first and become part of the
+//! archive by a [`Commit`], which is created exclusively: of two writers one loses, reads on and continues after the
+//! other. A process that is killed leaves the archive as it was before or as it is after a commit.
 //!
 //! Calls block, and read no clock but for the signatures of requests to a bucket.
 
@@ -18,6 +18,7 @@ mod date;
 mod durable;
 mod entries;
 mod error;
+mod event_cache;
 mod event_index;
 mod event_rows;
 mod export;
@@ -41,15 +42,14 @@ mod verify;
 
 pub use archive::{Archive, Outcome};
 pub use bucket::{BucketOptions, Credentials};
-pub use closing::ClosingLine;
 pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile};
 pub use compact::{Compact, Compacted};
-pub use entries::{Entries, Publication};
+pub use entries::{ENTRIES_MAX, Entries, Publication};
 pub use error::ArchiveError;
 pub use event_index::StartedEvent;
 pub use export::{Export, ExportFormat};
-pub use part::{ENTRIES_MAX, Part, Rows};
-pub use path::{EventPast, PathHead, Point, PointOutcome, RecordPath, Wanted};
+pub use part::{Part, Rows};
+pub use path::{ClosingLine, EventPast, PathHead, Point, PointOutcome, RecordPath, Wanted};
 pub use starts::StartBy;
 pub use store::Location;
 pub use table::Table;

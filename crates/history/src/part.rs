@@ -15,6 +15,7 @@ use crate::archive::{Archive, Outcome};
 use crate::commit::{Catalogue, Commit, Image, Lineage, TableFile};
 use crate::date::date_of;
 use crate::durable::count;
+use crate::entries::ENTRIES_MAX;
 use crate::error::ArchiveError;
 use crate::frame::Frame;
 use crate::parquet_file::TableWriter;
@@ -23,8 +24,6 @@ use crate::rows::{self, EventChange};
 use crate::starts::{Started, Starts};
 use crate::table::Table;
 
-/// Entries after which a part is closed at the next publication: what is held in memory at a time.
-pub const ENTRIES_MAX: u64 = 100_000;
 /// A book is kept after this number of entries, or this much time.
 const IMAGE_ENTRIES: u64 = 250_000;
 const IMAGE_MS: i64 = 3_600_000;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use domain::{EventId, Format, Line, Market, Price, Quote, RecordId, Timestamp};
 
-use crate::closing::ClosingLine;
 use crate::frame::Frame;
+use crate::starts::StartBy;
 
 /// Outcomes that are held of one event. Whoever wants more asks for less at a time.
 const OUTCOMES_MAX: usize = 500_000;
@@ -86,8 +86,27 @@ pub struct RecordPath {
     before: Option<Point>,
 }
 
+/// The closing line of a record; the one with the greatest `seq` counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosingLine {
+    pub head: PathHead,
+    pub lineage: usize,
+    /// The publication that shows the start.
+    pub seq: u64,
+    /// When the event started and what says so; `None`: it has not started after all.
+    pub start: Option<(Timestamp, StartBy)>,
+    pub commence_time: Timestamp,
+    /// Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why they
+    /// were taken back.
+    pub active: bool,
+    pub reason: Option<Box<str>>,
+    pub last_update: Timestamp,
+    /// The change that brought the prices.
+    pub prices: Point,
+}
+
 /// What became of an event's prices.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EventPast {
     /// When it was first shown, and whether it was new then.
     listed: Option<(Timestamp, bool)>,
@@ -108,11 +127,6 @@ impl Point {
 }
 
 impl EventPast {
-    pub fn new() -> Self {
-        let (records, names) = (HashMap::new(), HashSet::new());
-        Self { listed: None, records, names, outcomes: 0 }
-    }
-
     /// Whether nothing is known of it.
     pub fn is_unknown(&self) -> bool {
         self.listed.is_none() && self.records.is_empty()

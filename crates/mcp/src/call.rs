@@ -3,7 +3,7 @@
 use form_urlencoded::byte_serialize;
 use serde_json::{Map, Value, json};
 
-use crate::reader::{Page, Refused};
+use crate::page::{Page, Refused};
 use crate::tool::{LIMIT_DEFAULT, LIMIT_MAX, Operation};
 
 /// Text of a result: more fills the memory of a model with one answer.

@@ -49,16 +49,16 @@ impl Fault {
 ///
 /// # Errors
 /// It is none; with its id, as far as it has one.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Message, (Option<Value>, Fault)> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Message, Box<(Option<Value>, Fault)>> {
     let value = serde_json::from_slice(bytes)
-        .map_err(|_| (None, Fault::new(PARSE_ERROR, "the message is not JSON")))?;
+        .map_err(|_| Box::new((None, Fault::new(PARSE_ERROR, "the message is not JSON"))))?;
     let Value::Object(mut fields) = value else {
         let text = "a message is one object; batches are not taken";
-        return Err((None, Fault::new(INVALID_REQUEST, text)));
+        return Err(Box::new((None, Fault::new(INVALID_REQUEST, text))));
     };
     let id = fields.remove("id");
     let known = id.clone().filter(|id| id.is_string() || id.is_i64() || id.is_u64());
-    let invalid = |text: &str| Err((known.clone(), Fault::new(INVALID_REQUEST, text)));
+    let invalid = |text: &str| Err(Box::new((known.clone(), Fault::new(INVALID_REQUEST, text))));
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return invalid("`jsonrpc` must be \"2.0\"");
     }
@@ -140,7 +140,7 @@ mod tests {
                 Some(json!(7)),
             ),
         ] {
-            let (found, fault) = parse(bytes).unwrap_err();
+            let (found, fault) = *parse(bytes).unwrap_err();
             assert_eq!((found, fault.code), (id, code), "{}", bytes.escape_ascii());
         }
         let deep = [b"{\"a\":".repeat(10_000), b"1".to_vec()].concat();

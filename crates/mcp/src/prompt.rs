@@ -129,7 +129,7 @@ fn fill(text: &str, values: &[(&str, &str)]) -> String {
 mod tests {
     use super::*;
 
-    fn text_of(params: Value) -> Result<String, String> {
+    fn text_of(params: &Value) -> Result<String, String> {
         let result = get(params.as_object().unwrap()).map_err(|fault| fault.message)?;
         Ok(result["messages"][0]["content"]["text"].as_str().unwrap().to_owned())
     }
@@ -142,7 +142,7 @@ mod tests {
                 .iter()
                 .map(|(name, _)| ((*name).to_owned(), json!("{event} \"x\"")));
             let values: Params = values.collect();
-            let text = text_of(json!({ "name": prompt.name, "arguments": values })).unwrap();
+            let text = text_of(&json!({ "name": prompt.name, "arguments": values })).unwrap();
             assert!(text.contains("how old each price is") && text.contains("nothing as certain"));
             // The value is in it as it is, and is no place for another.
             assert_eq!(text.matches(r#""{event} \"x\"""#).count(), prompt.arguments.len());
@@ -164,7 +164,7 @@ mod tests {
                 "event and method",
             ),
         ] {
-            let error = text_of(params).unwrap_err();
+            let error = text_of(&params).unwrap_err();
             assert!(error.contains(named), "{error}");
         }
     }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::message::{Fault, REFUSED, RESOURCE_NOT_FOUND};
-use crate::reader::{Page, Reader, Refused};
+use crate::page::{Page, Refused};
+use crate::reader::Reader;
 
 const EVENT: &str = "linesman://events/";
 /// Ids are shorter.

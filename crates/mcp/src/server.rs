@@ -9,8 +9,9 @@ use crate::message::{
     RESOURCE_NOT_FOUND, fields_of,
 };
 use crate::method::Method;
+use crate::page::{Page, Refused};
 use crate::prompt;
-use crate::reader::{Page, Reader, Refused};
+use crate::reader::Reader;
 use crate::resource::{self, Document, Resource};
 use crate::tool::Tools;
 use crate::version::{self, Form, VERSIONS};
@@ -123,7 +124,8 @@ impl Server {
                 let fault = Err(Fault::new(INVALID_REQUEST, text));
                 return Answer::refused(None, None, counted(reader, fault).await);
             }
-            Err((id, fault)) => {
+            Err(refused) => {
+                let (id, fault) = *refused;
                 return Answer::refused(id.as_ref(), None, counted(reader, Err(fault)).await);
             }
         };

@@ -113,7 +113,8 @@ mod tests {
 
     use super::*;
     use crate::Call;
-    use crate::reader::{Answering, Page, Refused};
+    use crate::page::{Page, Refused};
+    use crate::reader::Answering;
 
     /// Never answers a request.
     struct Silent;

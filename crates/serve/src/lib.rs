@@ -1,6 +1,5 @@
 //! The service put together: which part answers a request at which listener, health, readiness and metrics.
 
-mod agents;
 mod listener_service;
 mod metrics;
 mod not_ready;
@@ -8,7 +7,7 @@ mod ops;
 mod route;
 mod service;
 
-pub use agents::{Agents, agent_server};
 pub use listener_service::{ListenerService, run};
 pub use not_ready::answer_until;
+pub use service::agents::{Agents, agent_server};
 pub use service::{ListenerRole, Service};

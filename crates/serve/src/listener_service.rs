@@ -10,9 +10,9 @@ use http::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::agents;
 use crate::ops;
 use crate::route::{self, Target};
+use crate::service::agents;
 use crate::service::{ListenerRole, Service};
 
 /// The service as one listener shows it.

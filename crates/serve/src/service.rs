@@ -1,5 +1,7 @@
 //! All parts of the service, put together.
 
+pub(crate) mod agents;
+
 use std::sync::Arc;
 
 use api::{Api, ApiError};
@@ -7,7 +9,7 @@ use domain::World;
 use http::{Reply, RequestId};
 use web::Web;
 
-use crate::agents::Agents;
+use self::agents::Agents;
 
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

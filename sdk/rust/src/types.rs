@@ -1,5 +1,5 @@
-//! What the API returns and takes: a struct for each object, with the names of the reference. Times are texts in UTC, such
-//! as `2026-11-14T23:38:00Z`.
+//! What the API returns and takes: a struct for each object, with the names of the reference. Times are texts in UTC,
+//! such as `2026-11-14T23:38:00Z`.
 
 mod analysis;
 mod changes;

@@ -19,7 +19,11 @@ use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s_fs::FileSystem;
 use tempfile::TempDir;
-use tokio::{net::TcpListener, sync::Mutex, task::JoinHandle};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Mutex,
+    task::JoinHandle,
+};
 
 /// A server with one bucket; dropped, it is gone.
 #[derive(Debug)]
@@ -71,16 +75,7 @@ impl S3 {
         let accepting = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let (service, seen) = (service.clone(), Arc::clone(&seen));
-                tokio::spawn(async move {
-                    let answer = service_fn(|request| {
-                        let (service, seen) = (service.clone(), Arc::clone(&seen));
-                        async move { serve(request, &service, &seen).await }
-                    });
-                    let connections = Builder::new(TokioExecutor::new());
-                    let connection = connections.serve_connection(TokioIo::new(socket), answer);
-                    // A client that leaves is no fault.
-                    connection.await.unwrap_or_default();
-                });
+                tokio::spawn(converse(socket, service, seen));
             }
         });
         Ok(Self { address, folder, shared, accepting })
@@ -121,6 +116,16 @@ impl Drop for S3 {
     fn drop(&mut self) {
         self.accepting.abort();
     }
+}
+
+/// Answers on one connection until the client leaves, which is no fault.
+async fn converse(socket: TcpStream, service: S3Service, shared: Arc<Shared>) {
+    let answer = service_fn(|request| {
+        let (service, shared) = (service.clone(), Arc::clone(&shared));
+        async move { serve(request, &service, &shared).await }
+    });
+    let connections = Builder::new(TokioExecutor::new());
+    connections.serve_connection(TokioIo::new(socket), answer).await.unwrap_or_default();
 }
 
 async fn serve(

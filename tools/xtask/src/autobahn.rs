@@ -1,5 +1,5 @@
-//! Autobahn's fuzzing client tries the framing of WebSockets (S19): the example `websocket_echo` of `http` sends back
-//! what it is sent, on the code that streams are framed with.
+//! Autobahn's fuzzing client tries our WebSocket frames (S19): the example `websocket_echo` of `http` sends back what
+//! it is sent, on the code that streams are framed with.
 //!
 //! The suite is of 2018 and runs on Python 2.7, which Debian 11 was the last to have: its packages are unpacked into
 //! the build folder, with the suite and what it needs beside them. Nothing on the machine is changed.

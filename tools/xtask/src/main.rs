@@ -58,7 +58,7 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
-    /// Try the framing of WebSockets with Autobahn's fuzzing client
+    /// Try our WebSocket frames with Autobahn's fuzzing client
     Autobahn,
     /// Generate clients from the OpenAPI document, and use them against a running server
     Clients,

@@ -35,10 +35,7 @@ pub fn of(operation: Operation) -> Vec<Value> {
 
 /// What a parameter is called among all: two may have one name in queries.
 const fn component(param: Param) -> &'static str {
-    match param {
-        Param::PointLimit => "limit_of_points",
-        _ => param.name(),
-    }
+    if matches!(param, Param::PointLimit) { "limit_of_points" } else { param.name() }
 }
 
 /// Every parameter of every operation.

@@ -14,7 +14,8 @@ use crate::operation::Operation;
 use crate::v1::last_request::ParsedTarget;
 use crate::v1::param::Param;
 use crate::v1::query::event_not_found;
-use crate::v1::wire::path::{ClosingSelection, PathSelection, closing_lines, price_paths};
+use crate::v1::wire::path::{closing_lines, price_paths};
+use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 
 impl Admitted<'_> {
     /// The answer as it was at an instant.

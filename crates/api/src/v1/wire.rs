@@ -13,6 +13,7 @@ pub(crate) mod event_fragment;
 pub(crate) mod object;
 mod page;
 pub(crate) mod path;
+pub(crate) mod path_selection;
 mod record;
 mod score;
 mod service;

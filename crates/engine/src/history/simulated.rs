@@ -139,7 +139,7 @@ impl SimulatedPast {
         let begin = Some(first).filter(|_| life.listed < first);
         let part = self.replay(life, first, current);
         let past = request.wanted(&self.options.catalogue, |wanted| {
-            let mut past = EventPast::new();
+            let mut past = EventPast::default();
             let added = part.event_past(None, wanted, &mut past);
             added.map(|()| past).map_err(unreadable)
         })?;

@@ -94,7 +94,7 @@ impl LoggedPast {
         let sport = &catalogue.sport(request.sport).key;
         let archive = self.archive.as_ref().zip(commit);
         request.wanted(catalogue, |wanted| {
-            let mut past = EventPast::new();
+            let mut past = EventPast::default();
             if let Some((archive, commit)) = archive {
                 archive.event_past(commit, sport, wanted, &mut past).map_err(unreadable)?;
             }

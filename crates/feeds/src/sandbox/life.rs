@@ -30,8 +30,8 @@ impl Simulation {
         let events = self.schedule.events(from - KEPT_S, to).into_iter();
         let events = events.filter(|event| self.sport_id(event.discipline) == Some(sport));
         let announced = |event: &Event| {
-            let revisions = event.revisions.iter().filter(|revision| revision.at <= to);
-            revisions.last().map(|last| last.commence)
+            let mut revisions = event.revisions.iter().filter(|revision| revision.at <= to);
+            revisions.next_back().map(|last| last.commence)
         };
         let started = events.filter_map(|event| {
             let commence = announced(&event)?;

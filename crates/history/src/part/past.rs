@@ -8,13 +8,13 @@ use market::Change;
 use super::{Part, Rows, Tables};
 use crate::Entry;
 use crate::archive::Archive;
-use crate::closing::{self, ClosingLine, closing_lines};
+use crate::closing::{self, closing_lines};
 use crate::commit::{Commit, TableFile};
 use crate::date::date_of;
 use crate::error::ArchiveError;
 use crate::event_index::StartedEvent;
 use crate::frame::Frame;
-use crate::path::{EventPast, Wanted};
+use crate::path::{ClosingLine, EventPast, Wanted};
 use crate::rows;
 use crate::starts::Started;
 use crate::table::Table;
@@ -86,7 +86,7 @@ impl Part {
         started: &Started,
     ) -> Result<Vec<ClosingLine>, ArchiveError> {
         let wanted = Wanted::all_published(started.event);
-        let mut past = EventPast::new();
+        let mut past = EventPast::default();
         if let Some((archive, commit)) = archive {
             archive.event_past(commit, &started.sport, &wanted, &mut past)?;
         }

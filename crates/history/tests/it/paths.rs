@@ -199,7 +199,7 @@ fn wanted(event: EventId) -> Wanted<'static> {
 
 /// What an archive and what comes after it say of an event.
 fn past(archive: &Archive, commit: &Commit, part: Option<&Part>, wanted: &Wanted<'_>) -> EventPast {
-    let mut past = EventPast::new();
+    let mut past = EventPast::default();
     for (_, sport) in CATALOGUE.sports() {
         archive.event_past(commit, &sport.key, wanted, &mut past).unwrap();
     }

@@ -30,7 +30,8 @@ pub(super) fn read_bucket(
     let endpoint = endpoint.trim_end_matches('/').to_owned();
     let allowed =
         history.s3_allow_http || variable(&["AWS_ALLOW_HTTP"]).is_some_and(|value| value == "true");
-    if !endpoint.starts_with("https://") && !(allowed && endpoint.starts_with("http://")) {
+    let is_fit = endpoint.starts_with("https://") || (allowed && endpoint.starts_with("http://"));
+    if !is_fit {
         let origin = match history.s3_endpoint {
             Some(_) => of("history.s3_endpoint"),
             None => of("history.store"),

@@ -129,12 +129,13 @@ settings! {
         /// Unset: the folder `archive` in the data folder. In a cluster it must be a bucket, or a folder that all nodes
         /// share; unset, history is off there.
         store: Option<ArchivePath>, such as "s3://odds/archive";
-        /// Where the bucket is, if it is not at AWS. Unset: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL of the environment.
+        /// Where the bucket is, if it is not at AWS. Unset: `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` of the
+        /// environment.
         s3_endpoint: Option<PublicUrl>, such as "https://s3.example.com";
-        /// The region of the bucket. Unset: AWS_REGION or AWS_DEFAULT_REGION of the environment, or else us-east-1.
+        /// The region of the bucket. Unset: `AWS_REGION` or `AWS_DEFAULT_REGION` of the environment, or else us-east-1.
         s3_region: Option<BucketRegion>, such as "eu-central-1";
-        /// The key that the bucket knows the service by. Unset: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-        /// AWS_SESSION_TOKEN of the environment.
+        /// The key that the bucket knows the service by. Unset: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
+        /// `AWS_SESSION_TOKEN` of the environment.
         s3_access_key_id: Option<BucketKey>, such as "AKIAIOSFODNN7EXAMPLE";
         /// The secret that belongs to it, best given in the environment.
         s3_secret_access_key: Option<BucketKey>, such as "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";

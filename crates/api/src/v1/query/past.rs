@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::v1::param::{CHANGES, POINTS_DEFAULT, POINTS_MAX, Param};
 use crate::v1::target_path::TargetPath;
 use crate::v1::wire::cursor::Paging;
-use crate::v1::wire::path::{ClosingSelection, PathCursor, PathSelection};
+use crate::v1::wire::path_selection::{ClosingSelection, PathCursor, PathSelection};
 
 impl Values<'_> {
     pub(super) fn price_path(

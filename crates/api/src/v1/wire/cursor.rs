@@ -3,8 +3,7 @@
 use data_encoding::BASE64URL_NOPAD;
 use market::analysis::LineCursor;
 use market::select::{Cursor, RecordPlace};
-
-use crate::v1::wire::path::PathCursor;
+use serde::{Serialize, de::DeserializeOwned};
 
 /// What a cursor pages through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +50,13 @@ pub(crate) fn decode_line(text: &str) -> Option<LineCursor> {
 /// First byte of a cursor that pages through points of price paths.
 const PATH_VERSION: u8 = 3;
 
-pub(super) fn encode_path(cursor: &PathCursor) -> String {
+pub(super) fn encode_path<T: Serialize>(cursor: &T) -> String {
     let mut bytes = Vec::with_capacity(BYTES);
     bytes.push(PATH_VERSION);
     BASE64URL_NOPAD.encode(&postcard::to_extend(cursor, bytes).unwrap_or_default())
 }
 
-pub(super) fn decode_path(text: &str) -> Option<PathCursor> {
+pub(super) fn decode_path<T: DeserializeOwned>(text: &str) -> Option<T> {
     if text.len() > TEXT_MAX {
         return None;
     }

@@ -1,18 +1,17 @@
 //! What became of prices: paths and closing lines (H10 to H12).
 
-use domain::{Catalogue, EventId, Format, Market, RecordId, SportId, Timestamp};
+use domain::{Catalogue, EventId, Format, RecordId, SportId, Timestamp};
 use engine::{
-    ClosedRecord, ClosingPage, ClosingRequest, EventPaths, PathRequest, Point, PointOutcome,
-    RecordPath, StartBy,
+    ClosedRecord, ClosingPage, EventPaths, PathRequest, Point, PointOutcome, RecordPath, StartBy,
 };
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answers::Answer;
-use crate::v1::wire::cursor::{decode_path, encode, encode_path};
+use crate::v1::wire::cursor::{encode, encode_path};
 use crate::v1::wire::object::{
     event_id, flag, id, list, object, one_of, push_plain, push_text, push_time, schema, text,
 };
+use crate::v1::wire::path_selection::{ClosingSelection, PathCursor, PathSelection};
 use crate::v1::wire::record::Outcome;
 
 object!(PricePath: "What became of one bookmaker's market of one event." {
@@ -98,39 +97,7 @@ fn nullable(of: &str, meaning: &str) -> Value {
     json!({ "oneOf": [{ "$ref": of }, { "type": "null" }], "description": meaning })
 }
 
-/// Which paths are asked for, in normal form.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PathSelection {
-    pub request: PathRequest,
-    pub format: Format,
-    /// Points in the answer at the most.
-    pub limit: usize,
-    pub after: Option<PathCursor>,
-}
-
-/// Which closing lines are asked for, in normal form.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ClosingSelection {
-    pub request: ClosingRequest,
-    pub format: Format,
-}
-
-/// The last point of a page.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct PathCursor {
-    bookmaker: Box<str>,
-    market: Market,
-    record: RecordId,
-    published_at: Timestamp,
-    lineage: u32,
-    seq: u64,
-}
-
 impl PathCursor {
-    pub(crate) fn decode(text: &str) -> Option<Self> {
-        decode_path(text)
-    }
-
     fn after(path: &RecordPath, point: Option<&Point>) -> Self {
         // A path without points is passed as a whole.
         let last = (Timestamp::from_millis(i64::MAX), u32::MAX, u64::MAX);

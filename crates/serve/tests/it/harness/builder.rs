@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use accounts::{Cluster, People, PeopleRules};
@@ -283,20 +284,14 @@ impl Builder {
             live_tick: Duration::from_millis(1),
             history: history(&self.history, self.archive.as_ref(), dir.path(), world),
         };
-        let open = |options: WorldOptions| {
-            let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
-            // A log on servers waits for them, which no task may do.
-            let (handle, writer) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
-            (handle, std::thread::spawn(move || writer.run()))
-        };
         let (live, live_writer) = match joining {
             Some(joining) => joining.join(options(World::Live, None), &clock).await,
-            None => open(options(World::Live, None)),
+            None => open(options(World::Live, None), &clock),
         };
         if let Some(archiver) = Archiver::new(options(World::Live, None), &live) {
             tokio::spawn(archiver.run());
         }
-        let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed));
+        let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed), &clock);
         let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
         let server = Server::new(clock, self.server);
         let api = Api::new(catalogue, accounts, Worlds { live, sandbox }, self.api, server);
@@ -329,6 +324,14 @@ impl Builder {
             writers,
         }
     }
+}
+
+/// Opens a world, and writes it on a thread of its own.
+fn open(options: WorldOptions, clock: &Arc<dyn Clock>) -> (Arc<WorldHandle>, JoinHandle<()>) {
+    let open = || WorldHandle::open(options, Arc::clone(clock)).unwrap();
+    // A log on servers waits for them, which no task may do.
+    let (handle, writer) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+    (handle, std::thread::spawn(move || writer.run()))
 }
 
 /// The live world is archived when a test asks for it, and not before.

@@ -151,7 +151,9 @@ async fn read(request: &Request<'_>, body: impl RequestBody) -> Result<Vec<u8>, 
     match request.page.content_encoding {
         http::SingleHeader::Absent => {}
         http::SingleHeader::Once(b"identity") => {}
-        _ => return Err(invalid("a message is sent as it is, without Content-Encoding")),
+        http::SingleHeader::Once(_) | http::SingleHeader::Repeated => {
+            return Err(invalid("a message is sent as it is, without Content-Encoding"));
+        }
     }
     let reading = Limited::new(body, MESSAGE_BYTES_MAX).collect();
     let read = tokio::time::timeout(BODY_TIME_MAX, reading).await;
