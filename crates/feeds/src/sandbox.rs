@@ -15,7 +15,7 @@ use domain::message::{
 };
 use domain::{BookmakerId, Catalogue, Side, SportId, Status, Timestamp};
 
-pub use self::life::Life;
+pub use self::life::{Life, Lives};
 
 use self::bookmaker::{PROFILES, Profile};
 use self::event::{Contest, Event, Names, Revision};

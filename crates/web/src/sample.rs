@@ -1,8 +1,5 @@
 //! One request to the API as code in four languages: curl, Python, TypeScript and Rust. Keys and tokens come from the
-//! environment, so that no secret stands in code. Where one of our clients has a method for the request,
-//! it is called.
-
-mod client;
+//! environment, so that no secret stands in code.
 
 /// A request in one language.
 pub(crate) struct Line {
@@ -55,14 +52,11 @@ impl Sample {
 
     /// The request in every language, curl first.
     pub(crate) fn lines(&self) -> [Line; 4] {
-        let code = client::code(self);
-        let [python, typescript, rust] =
-            code.unwrap_or_else(|| [self.python(), self.typescript(), self.rust()]);
         [
             Line { id: "curl", language: "curl", text: self.curl() },
-            Line { id: "python", language: "Python", text: python },
-            Line { id: "typescript", language: "TypeScript", text: typescript },
-            Line { id: "rust", language: "Rust", text: rust },
+            Line { id: "python", language: "Python", text: self.python() },
+            Line { id: "typescript", language: "TypeScript", text: self.typescript() },
+            Line { id: "rust", language: "Rust", text: self.rust() },
         ]
     }
 

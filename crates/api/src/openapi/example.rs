@@ -176,8 +176,8 @@ const EXAMPLES: [Example; 24] = [
     example!(
         GetClosing,
         "closing",
-        "One bookmaker's closing lines of tennis",
-        "/v1/sports/tennis/odds/closing?bookmaker=bet365",
+        "Closing lines of fights, a few at a time",
+        "/v1/sports/boxing/odds/closing?limit=2",
         Whole
     ),
     example!(GetStatus, "status", "All is well", "/v1/status", Whole),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use archive::{RecordPath, StartedEvent};
 use domain::{BookmakerSet, EventId, Market, RecordId, SportId, Timestamp};
@@ -16,6 +17,10 @@ use crate::publication::Published;
 /// Events that are looked at for one page. A page that found too few records among them ends there, and the next goes
 /// on.
 const EVENTS_MAX: usize = 500;
+/// By how much an event of the sandbox starts late at the most.
+const START_LATE_MAX: Duration = Duration::from_secs(6 * 3600);
+/// How long a page may take before it ends between two events, and the next goes on from there.
+const PAGE_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// Which closing lines are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,8 +89,9 @@ impl ClosingRequest {
         let mut records: Vec<ClosedRecord> = Vec::new();
         let mut last: Option<Cursor> = None;
         let wanted = events.filter(|(commence, event)| self.wants(*event, *commence));
+        let begun = Instant::now();
         for (looked, (commence_time, event)) in wanted.enumerate() {
-            if looked >= EVENTS_MAX {
+            if looked >= EVENTS_MAX || (!records.is_empty() && begun.elapsed() > PAGE_TIME_MAX) {
                 return Ok(ClosingPage { records, next: last });
             }
             let found = match read(self.path(event)) {
@@ -178,7 +184,11 @@ impl SimulatedPast {
         current: Timestamp,
     ) -> Result<ClosingPage, PathError> {
         let mut events: Vec<(Timestamp, EventId)> = self.started(request.sport, current);
+        // Nothing was published before those that had started when history begins; some start late.
+        let first = self.first(current).minus(START_LATE_MAX);
+        events.retain(|(commence, _)| *commence >= first);
         events.sort_unstable();
-        request.page(events.into_iter(), |path| self.event_paths(&path, current))
+        let lives = self.lives(current);
+        request.page(events.into_iter(), |path| self.paths_of(&lives, &path, current))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use archive::{Commit, Entry, EventPast, Part, Rows};
 use domain::message::FeedMessage;
 use domain::{EventId, SportId, Timestamp};
-use feeds::sandbox::{Life, Simulation};
+use feeds::sandbox::{Life, Lives, Simulation};
 use market::{Book, Change, Ids, Lifetimes};
 
 use super::logged::unreadable;
@@ -79,7 +79,7 @@ impl SimulatedPast {
     }
 
     /// The oldest publication that is made again.
-    fn first(&self, current: Timestamp) -> Timestamp {
+    pub(super) fn first(&self, current: Timestamp) -> Timestamp {
         epoch_start(current.minus(REACH), self.interval())
     }
 
@@ -130,9 +130,23 @@ impl SimulatedPast {
         request: &PathRequest,
         current: Timestamp,
     ) -> Result<EventPaths, PathError> {
+        self.paths_of(&self.lives(current), request, current)
+    }
+
+    /// The events that there are paths of.
+    pub(super) fn lives(&self, current: Timestamp) -> Lives<'_> {
+        self.simulation.lives(self.first(current), current)
+    }
+
+    pub(super) fn paths_of(
+        &self,
+        lives: &Lives<'_>,
+        request: &PathRequest,
+        current: Timestamp,
+    ) -> Result<EventPaths, PathError> {
         let first = self.first(current);
         let is = |reference: &str| self.id_of(reference) == request.event;
-        let life = self.simulation.life(is, first, current).ok_or(PathError::Unknown)?;
+        let life = lives.find(is).ok_or(PathError::Unknown)?;
         if life.sport != request.sport {
             return Err(PathError::Unknown);
         }

@@ -45,9 +45,16 @@ impl Simulation {
 
     /// What was said about the event with a reference up to an instant, if it was shown at `from` or later.
     pub fn life(&self, is: impl Fn(&str) -> bool, from: Timestamp, to: Timestamp) -> Option<Life> {
+        self.lives(from, to).find(is)
+    }
+
+    /// The events of a span, to look several up.
+    pub fn lives(&self, from: Timestamp, to: Timestamp) -> Lives<'_> {
         let (from, to) = (to_tick(from.as_secs()), to_tick(to.as_secs()));
-        let events = self.schedule.events(from - KEPT_S, to);
-        let event = events.into_iter().find(|event| is(&event.reference))?;
+        Lives { simulation: self, events: self.schedule.events(from - KEPT_S, to), from, to }
+    }
+
+    fn life_of(&self, event: &Event, from: i64, to: i64) -> Option<Life> {
         let sport = self.sport_id(event.discipline)?;
         let listed = event.listed();
         if listed > to || event.removed.is_some_and(|removed| removed <= from) {
@@ -55,16 +62,16 @@ impl Simulation {
         }
         let mut outbox = Outbox::default();
         for revision in event.revisions.iter().filter(|revision| revision.at <= to) {
-            outbox.list(&event, revision, sport);
+            outbox.list(event, revision, sport);
         }
         if let Some(removed) = event.removed.filter(|removed| *removed <= to) {
             let reference = event.reference.clone();
             outbox.push(removed, Rank::Listing, removed, Body::Remove { reference });
         }
-        outbox.scores_between(&event, listed - 1, to);
-        self.moving_odds(&event, listed - 1, to, &mut outbox);
+        outbox.scores_between(event, listed - 1, to);
+        self.moving_odds(event, listed - 1, to, &mut outbox);
         let end = to.min(event.removed.unwrap_or(event.over()));
-        let carried: Vec<BookmakerId> = self.pricers_on(&event).map(|(id, _)| id).collect();
+        let carried: Vec<BookmakerId> = self.pricers_on(event).map(|(id, _)| id).collect();
         for (id, profile, _) in self.pricers.iter().filter(|(id, ..)| carried.contains(id)) {
             for arrival in profile.reads(event.discipline, listed - 1, end) {
                 outbox.heartbeat(*id, sport, arrival, arrival - profile.lag_s());
@@ -72,5 +79,22 @@ impl Simulation {
         }
         let messages = outbox.timed();
         Some(Life { sport, listed: Timestamp::from_secs(listed), messages })
+    }
+}
+
+/// The events of a span of time.
+#[derive(Debug)]
+pub struct Lives<'a> {
+    simulation: &'a Simulation,
+    events: Vec<Event>,
+    from: i64,
+    to: i64,
+}
+
+impl Lives<'_> {
+    /// What was said about the event with a reference, if it was shown in that time.
+    pub fn find(&self, is: impl Fn(&str) -> bool) -> Option<Life> {
+        let event = self.events.iter().find(|event| is(&event.reference))?;
+        self.simulation.life_of(event, self.from, self.to)
     }
 }

@@ -328,6 +328,11 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(live(&app).history.keep_from() > 0);
+    // Requests try a store that was down again after a moment.
+    while app.get(&first.target(&first.published_at), &key).await.status == 503 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is not read");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     for one in seen.iter().flatten() {
         one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
     }
