@@ -188,7 +188,7 @@ impl SimulatedPast {
         let first = self.first(current).minus(START_LATE_MAX);
         events.retain(|(commence, _)| *commence >= first);
         events.sort_unstable();
-        let lives = self.lives(current);
+        let lives = self.lives(request.sport, current);
         request.page(events.into_iter(), |path| self.paths_of(&lives, &path, current))
     }
 }

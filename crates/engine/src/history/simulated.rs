@@ -130,12 +130,12 @@ impl SimulatedPast {
         request: &PathRequest,
         current: Timestamp,
     ) -> Result<EventPaths, PathError> {
-        self.paths_of(&self.lives(current), request, current)
+        self.paths_of(&self.lives(request.sport, current), request, current)
     }
 
     /// The events that there are paths of.
-    pub(super) fn lives(&self, current: Timestamp) -> Lives<'_> {
-        self.simulation.lives(self.first(current), current)
+    pub(super) fn lives(&self, sport: SportId, current: Timestamp) -> Lives<'_> {
+        self.simulation.lives(sport, self.first(current), current)
     }
 
     pub(super) fn paths_of(

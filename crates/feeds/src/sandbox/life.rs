@@ -27,8 +27,7 @@ impl Simulation {
         to: Timestamp,
     ) -> Vec<(Box<str>, Timestamp)> {
         let (from, to) = (to_tick(from.as_secs()), to_tick(to.as_secs()));
-        let events = self.schedule.events(from - KEPT_S, to).into_iter();
-        let events = events.filter(|event| self.sport_id(event.discipline) == Some(sport));
+        let events = self.events_of(sport, from, to).into_iter();
         let announced = |event: &Event| {
             let mut revisions = event.revisions.iter().filter(|revision| revision.at <= to);
             revisions.next_back().map(|last| last.commence)
@@ -43,15 +42,15 @@ impl Simulation {
         started.collect()
     }
 
-    /// What was said about the event with a reference up to an instant, if it was shown at `from` or later.
-    pub fn life(&self, is: impl Fn(&str) -> bool, from: Timestamp, to: Timestamp) -> Option<Life> {
-        self.lives(from, to).find(is)
+    /// The events of a sport that were shown at `from` or later, to look up what was said about them up to `to`.
+    pub fn lives(&self, sport: SportId, from: Timestamp, to: Timestamp) -> Lives<'_> {
+        let (from, to) = (to_tick(from.as_secs()), to_tick(to.as_secs()));
+        Lives { simulation: self, events: self.events_of(sport, from, to), from, to }
     }
 
-    /// The events of a span, to look several up.
-    pub fn lives(&self, from: Timestamp, to: Timestamp) -> Lives<'_> {
-        let (from, to) = (to_tick(from.as_secs()), to_tick(to.as_secs()));
-        Lives { simulation: self, events: self.schedule.events(from - KEPT_S, to), from, to }
+    fn events_of(&self, sport: SportId, from: i64, to: i64) -> Vec<Event> {
+        let own = self.sports.iter().filter(|(_, id)| *id == sport);
+        own.flat_map(|(own, _)| self.schedule.events_of(*own, from - KEPT_S, to)).collect()
     }
 
     fn life_of(&self, event: &Event, from: i64, to: i64) -> Option<Life> {
