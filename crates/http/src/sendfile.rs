@@ -240,7 +240,34 @@ fn send_lines(stream: &TcpStream, lines: &[u8]) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
     use super::*;
+
+    /// A read that fills its space leaves the socket ready: the rest would not be announced again.
+    #[tokio::test]
+    async fn what_is_longer_than_one_read_is_read_to_its_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        for length in [15, 16, 17, 32, 100] {
+            let bytes: Vec<u8> = (0..length).collect();
+            client.write_all(&bytes).await.unwrap();
+            let mut held = Vec::new();
+            let reading = async {
+                while held.len() < bytes.len() {
+                    poll_fn(|context| server.poll_receive::<16>(&mut held, context)).await.unwrap();
+                }
+            };
+            timeout(Duration::from_secs(60), reading).await.unwrap();
+            assert_eq!(held, bytes);
+        }
+    }
 
     #[test]
     fn bodies_stay_as_they_were_written_whoever_lets_go_of_others() {
