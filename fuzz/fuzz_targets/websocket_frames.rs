@@ -1,11 +1,11 @@
 //! Whatever a client of a WebSocket sends, and in whatever pieces, it is read the same or refused with a close code.
 #![no_main]
 
-use http::websocket::{BadFrame, FrameReader, Received};
+use http::websocket::{BadFrame, Discarded, FrameReader, Received};
 use libfuzzer_sys::fuzz_target;
 
 fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Received>, Option<BadFrame>) {
-    let (mut reader, mut received) = (FrameReader::default(), Vec::new());
+    let (mut reader, mut received) = (FrameReader::<Discarded>::default(), Vec::new());
     for mut rest in pieces {
         loop {
             match reader.read(&mut rest) {

@@ -7,6 +7,7 @@ pub(crate) mod lease_worker;
 pub(crate) mod meter;
 pub(crate) mod ring;
 pub(crate) mod secret;
+pub(crate) mod stream_slots;
 pub(crate) mod usage;
 pub(crate) mod usage_counter;
 pub(crate) mod window;

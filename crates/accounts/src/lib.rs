@@ -31,6 +31,7 @@ pub use crate::{
         meter::{Charge, Meters, Owner, Refusal, Spend, Standing, WindowStanding},
         ring::{ConnectionKey, KeyEntry, KeyRefusal, KeyRing},
         secret::{FeedToken, KeyId, KeySecret},
+        stream_slots::{StreamRefusal, StreamSlot, StreamSlotStats, StreamSlots},
         usage::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
         usage_counter::{Call, FAILURES_MAX, Failure, OPERATIONS_MAX},
     },
@@ -94,6 +95,8 @@ pub struct Rotated {
 pub struct Accounts {
     pub keys: KeyRing,
     pub feeds: Feeds,
+    /// The streams that keys have open.
+    pub streams: Arc<StreamSlots>,
     registry: Registry,
     maintenance: ArcSwap<Maintenance>,
     store: Store,
@@ -130,7 +133,12 @@ impl Accounts {
             LeaseWorker::new(store.clone(), Arc::clone(&clock), Arc::clone(&counters));
         let ring =
             KeyRing::new(store.clone(), Arc::clone(&clock), orders.clone(), Arc::clone(&lease));
+        let streams = match &member {
+            Some(member) => StreamSlots::shared(store.clone(), member.steady()),
+            None => StreamSlots::default(),
+        };
         let accounts = Self {
+            streams: Arc::new(streams),
             keys: ring,
             feeds: Feeds::new(store.clone(), lease),
             registry: Registry::new(store.clone(), clock),
@@ -229,6 +237,14 @@ impl Accounts {
                 "node still listed; changes of keys wait for it a while"
             );
         }
+        if let Err(error) = self.streams.close().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                event = "streams.release_failed",
+                error,
+                "streams of this node stay counted until its right expires"
+            );
+        }
         let (stopped, stop) = oneshot::channel();
         if self.orders.send(Order::Stop(stopped)).await.is_ok()
             && tokio::time::timeout(STOP_WAIT, stop).await.is_err()
@@ -293,6 +309,20 @@ impl Accounts {
         // The new key is shown once, so it is returned even where the old one's end is not confirmed.
         let unconfirmed = confirmed.err().or(unread.map(AccountError::from));
         Ok(Rotated { secret, record, unconfirmed })
+    }
+
+    /// As [`Registry::limit_key_streams`]; it counts for streams that are opened once this has returned.
+    pub async fn limit_key_streams(
+        &self,
+        id: &str,
+        streams: Option<u32>,
+        by: &Actor,
+    ) -> Result<KeyRecord, AccountError> {
+        let record = self.registry.limit_key_streams(id, streams, by).await?;
+        self.keys.refresh_key(id).await?;
+        let detail = registry::streams_text(streams);
+        self.confirm_or_note(Need::Everywhere, by, (AuditAction::KeyLimited, id, &detail)).await?;
+        Ok(record)
     }
 
     /// Waits until a change holds everywhere, and logs it where that is not known.

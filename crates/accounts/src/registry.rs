@@ -154,6 +154,24 @@ impl Registry {
         ended.ok_or(AccountError::UnknownKey)
     }
 
+    /// Gives a key a number of streams of its own, or the operator's setting.
+    ///
+    /// # Errors
+    /// There is no such key, or the number is 0.
+    pub async fn limit_key_streams(
+        &self,
+        id: &str,
+        streams: Option<u32>,
+        by: &Actor,
+    ) -> Result<KeyRecord, AccountError> {
+        if streams == Some(0) {
+            return Err(AccountError::ZeroLimit { field: "streams" });
+        }
+        let audit = by.entry(self.now(), AuditAction::KeyLimited, id, &streams_text(streams));
+        let row = self.store.limit_key_streams(id, streams, &audit).await?;
+        row.map(key_record).ok_or(AccountError::UnknownKey)
+    }
+
     /// Replaces a key, given by its id or its text, by a new one with the same grant and the same meters. The old one
     /// ends at once, or after the overlap.
     ///
@@ -413,6 +431,11 @@ fn sorted(mut groups: Vec<String>) -> Vec<String> {
     groups.sort_unstable();
     groups.dedup();
     groups
+}
+
+/// A number of streams, for the audit log.
+pub(crate) fn streams_text(streams: Option<u32>) -> String {
+    streams.map_or_else(|| "streams: default".to_owned(), |streams| format!("streams: {streams}"))
 }
 
 /// What a feed may send, for the audit log.

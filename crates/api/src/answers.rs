@@ -23,6 +23,7 @@ pub(crate) use answer_cache::{Answers, Asked, Figures, Missing, Ready};
 pub(crate) use fragment_cache::{Fragment, FragmentCache, SportFragments};
 pub(crate) use list::List;
 
+use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 use crate::v4::selection::Selection;
 
 /// What is asked of a snapshot, in normal form.
@@ -41,6 +42,10 @@ pub enum Selector {
     /// A selection as a table.
     Csv(Box<Selector>),
     V4(Selection),
+    /// What became of the prices of an event.
+    Path(Box<PathSelection>),
+    /// Closing lines.
+    Closing(Box<ClosingSelection>),
 }
 
 impl Selector {
@@ -57,6 +62,8 @@ impl Selector {
             | Self::Coverage(_)
             | Self::Explain(_)
             | Self::Delta(..)
+            | Self::Path(_)
+            | Self::Closing(_)
             | Self::V4(_) => false,
         }
     }
@@ -73,6 +80,8 @@ impl Selector {
             Self::List(list) => return list.bytes(),
             Self::Delta(list, _) => return size_of::<List>() + list.bytes(),
             Self::Csv(selector) => return size_of::<Self>() + selector.list_bytes(),
+            Self::Path(_) => return size_of::<PathSelection>(),
+            Self::Closing(closing) => closing.request.events.as_ref(),
         };
         events.map_or(0, |events| size_of_val(&**events))
     }

@@ -145,7 +145,7 @@ impl Api {
         [bytes(answers.kept_bytes()), bytes(fragments), made, evicted]
     }
 
-    /// How many streams a key may have open on this node, whose own limit is given.
+    /// How many streams a key may have open over all nodes, whose own limit is given.
     pub fn streams_max(&self, own: Option<u32>) -> u32 {
         own.unwrap_or_else(|| u32::try_from(self.settings.stream.per_key_max).unwrap_or(u32::MAX))
     }

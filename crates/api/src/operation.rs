@@ -25,6 +25,8 @@ pub enum Operation {
     GetStream,
     GetCoverage,
     ExplainEvent,
+    GetPricePath,
+    GetClosing,
     V4Sports,
     V4Events,
     V4Odds,

@@ -25,12 +25,13 @@ use domain::{Catalogue, SportId, Timestamp, World};
 use market::analysis::Analysis;
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready};
+use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready, Selector};
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::panics::catch_panics;
 use crate::position::LogPosition;
+pub use crate::v1::authentication::authenticate_agent;
 use crate::v1::authentication::{KeySource, authenticate};
 use crate::v1::fault::Fault;
 pub(crate) use crate::v1::history::{
@@ -112,6 +113,14 @@ pub async fn answer_as(api: &Arc<Api>, request: &Request<'_>, entry: &Arc<KeyEnt
     let mut reply = answered.unwrap_or_else(|error| error.into_reply(request_id));
     request_id.put(&mut reply.head);
     reply
+}
+
+/// Counts something that a key asks for and that is no request under `/v1` towards its burst limit.
+///
+/// # Errors
+/// The limit is reached, or nothing can be counted.
+pub async fn count_burst(api: &Api, entry: &KeyEntry) -> Result<(), ApiError> {
+    charged(api.accounts.charge_burst(entry, api.clock.now()).await).map(drop)
 }
 
 /// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
@@ -239,6 +248,12 @@ impl Admitted<'_> {
         let world = self.api.world(self.world());
         if !world.has_begun() {
             return Err(not_yet());
+        }
+        if let Selector::Path(selection) = &*parsed.asked {
+            return Box::pin(self.price_path(*operation, &parsed.asked, selection)).await;
+        }
+        if let Selector::Closing(selection) = &*parsed.asked {
+            return Box::pin(self.closing(*operation, &parsed.asked, selection)).await;
         }
         match (parsed.as_of, parsed.since) {
             (None, None) => self.select(*operation, &parsed.asked, &world.published(), None).await,

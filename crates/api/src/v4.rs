@@ -382,6 +382,8 @@ fn sport_of(selector: &Selector) -> Option<&SportFilter> {
         | Selector::Delta(..)
         | Selector::Csv(_)
         | Selector::Coverage(_)
+        | Selector::Path(_)
+        | Selector::Closing(_)
         | Selector::Explain(_) => None,
     }
 }

@@ -89,6 +89,10 @@ impl RecordId {
         }
         Self(xxh3_64_with_seed(text.as_bytes(), event.0))
     }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_base62(text.strip_prefix(Self::PREFIX)?).map(Self)
+    }
 }
 
 macro_rules! number_with_prefix {

@@ -193,23 +193,25 @@ impl Archiver {
 
     /// The archive, where it is for this node to write it. Other nodes only read.
     fn writable(&mut self) -> Result<Option<Archive>, WorldError> {
-        let Some(root) = self.options.history.archive() else { return Ok(None) };
+        let Some(place) = self.options.history.archive() else { return Ok(None) };
         if !self.handle.leads() || !self.handle.has_begun() {
             return Ok(None);
         }
+        let full = |source: io::Error| match place.folder() {
+            Some(folder) => Err(ArchiveError::Io { path: folder.to_owned(), source }),
+            None => Ok(()),
+        };
         if self.handle.is_disk_full() {
             // What is left is for the log.
-            let source = io::ErrorKind::StorageFull.into();
-            return Err(ArchiveError::Io { path: root, source }.into());
+            full(io::ErrorKind::StorageFull.into())?;
         }
         let archive = match self.archive.take() {
             Some(archive) => archive,
-            None => Archive::create(&root)?,
+            None => Archive::create_in(&place)?,
         };
         let archive = self.archive.insert(archive).clone();
-        if !has_room(&root) {
-            let source = io::Error::new(io::ErrorKind::StorageFull, NO_ROOM);
-            return Err(ArchiveError::Io { path: root, source }.into());
+        if place.folder().is_some_and(|folder| !has_room(folder)) {
+            full(io::Error::new(io::ErrorKind::StorageFull, NO_ROOM))?;
         }
         Ok(Some(archive))
     }
@@ -352,7 +354,7 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// Whether a log has the entry that a lineage ends with.
-fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
+pub(crate) fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
     if log.first_seq() > lineage.last_seq {
         return Ok(false);
     }

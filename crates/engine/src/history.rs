@@ -4,19 +4,21 @@
 //! the entries from there up to the publication. Books are made again off the request threads, a few at a time, and are
 //! kept within a bound.
 
+mod closings;
 mod kept;
 mod logged;
+mod paths;
 mod simulated;
+mod tail;
 mod walk;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use archive::Compact;
+use archive::{Compact, Location};
 use domain::Timestamp;
 use market::Snapshot;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -25,9 +27,11 @@ use tokio::time::timeout;
 use crate::error::{Chain, WorldError};
 use crate::options::{HistoryOptions, WorldOptions};
 use crate::publication::Published;
+pub use closings::{ClosedRecord, ClosingPage, ClosingRequest};
 use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent};
 use logged::LoggedPast;
+pub use paths::{EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;
 pub use walk::Walk;
 
@@ -123,8 +127,8 @@ pub(crate) struct Found {
 
 /// What a world's past is made again from.
 enum Source {
-    Simulated(SimulatedPast),
-    Logged(LoggedPast),
+    Simulated(Box<SimulatedPast>),
+    Logged(Box<LoggedPast>),
     Nothing,
 }
 
@@ -153,10 +157,10 @@ impl History {
         let source = match (&options.simulation, &options.log) {
             _ if !options.history.enabled => Source::Nothing,
             (Some(simulation), _) => {
-                Source::Simulated(SimulatedPast::new(simulation.clone(), options.clone()))
+                Source::Simulated(Box::new(SimulatedPast::new(simulation.clone(), options.clone())))
             }
             (None, change_log::LogLocation::Nowhere) => Source::Nothing,
-            (None, _) => Source::Logged(LoggedPast::new(options.clone())),
+            (None, _) => Source::Logged(Box::new(LoggedPast::new(options.clone()))),
         };
         let (order, orders) = mpsc::channel(ORDERS_MAX);
         Arc::new(Self {
@@ -173,7 +177,7 @@ impl History {
     }
 
     /// Where its archive is, where it has one.
-    pub fn archive(&self) -> Option<PathBuf> {
+    pub fn archive(&self) -> Option<Location> {
         self.options.archive().filter(|_| matches!(self.source, Source::Logged(_)))
     }
 
@@ -214,7 +218,7 @@ impl History {
         at: Timestamp,
         key: u64,
     ) -> Result<PastPublication, HistoryError> {
-        if matches!(self.source, Source::Nothing) {
+        if !self.is_on() {
             return Err(HistoryError::Off);
         }
         let current = published.snapshot.cut_at;
@@ -277,15 +281,16 @@ impl History {
     /// It is off, or cannot be read.
     pub async fn reach(self: &Arc<Self>, current: Timestamp) -> Result<Reach, HistoryError> {
         match &self.source {
+            _ if !self.is_on() => Err(HistoryError::Off),
             Source::Nothing => Err(HistoryError::Off),
             Source::Simulated(past) => Ok(past.reach(current)),
             Source::Logged(_) => self.blocking(LoggedPast::reach).await,
         }
     }
 
-    /// Whether there is any.
+    /// Whether times of the past can be asked for.
     pub fn is_on(&self) -> bool {
-        !matches!(self.source, Source::Nothing)
+        self.options.by_time && !matches!(self.source, Source::Nothing)
     }
 
     /// When the last publication at or before an instant was made, if history has it.
@@ -330,6 +335,18 @@ impl History {
             }
             None => Ok(None),
         }
+    }
+
+    /// Whether what was published at a position or a time, or was shown between two publications, has to be read from
+    /// the archive: it is not kept, and the log does not reach back to it any more.
+    pub(crate) async fn is_archived(self: &Arc<Self>, current: &Published, past: Place) -> bool {
+        let is_kept = past.is_of(&current.snapshot)
+            || self.recent().find(|held| past.is_of(&held.snapshot), |_| true).is_some();
+        if is_kept || self.archive().is_none() {
+            return false;
+        }
+        // What cannot be read is refused where it is asked for.
+        self.blocking(move |logged| logged.is_archived(past)).await.unwrap_or(false)
     }
 
     /// Where a position is that clients hold; `None`: history does not have it.
@@ -428,10 +445,22 @@ impl History {
         working.await.unwrap_or(Err(HistoryError::Unreadable(None)))
     }
 
+    /// The same for no longer than a request waits.
+    async fn on_source_in_time<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let worked = timeout(REBUILD_TIME_MAX, self.on_source(work)).await;
+        worked.map_err(|_| HistoryError::Busy)?
+    }
+
     /// Keeps a publication that another has followed, for those who ask what changed since.
     pub(crate) fn note_recent(&self, published: &Published) {
         let published = published.of_the_past(ANSWER_BYTES_MAX);
         self.recent().push(published, self.options.memory_max / RECENT_SHARE);
+        if let Source::Logged(past) = &self.source {
+            past.tail.age();
+        }
     }
 
     fn recent_at(&self, found: Found) -> Option<(Arc<Published>, Option<Timestamp>)> {

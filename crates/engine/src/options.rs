@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive::Location;
 use change_log::LogLocation;
 use domain::{Catalogue, Timestamp, World};
 use feeds::sandbox::Simulation;
@@ -67,8 +68,10 @@ impl WorldOptions {
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
     pub enabled: bool,
-    /// The folder of archives, with one for each world; `None`: nothing is archived.
-    pub store: Option<PathBuf>,
+    /// Times of the past can be asked for. Where not, positions that clients hold are still found in the log.
+    pub by_time: bool,
+    /// Where archives are, with one for each world; `None`: nothing is archived.
+    pub store: Option<Location>,
     /// How often what was published is added to the archive.
     pub part_interval: Duration,
     /// For how long publications stay answerable.
@@ -81,13 +84,14 @@ impl Default for HistoryOptions {
     fn default() -> Self {
         let retention = Duration::from_secs(400 * 24 * 3600);
         let part_interval = Duration::from_secs(15 * 60);
-        Self { enabled: true, store: None, part_interval, retention, memory_max: 512 << 20 }
+        let memory_max = 512 << 20;
+        Self { enabled: true, by_time: true, store: None, part_interval, retention, memory_max }
     }
 }
 
 impl HistoryOptions {
     /// The archive of the live world, where there is one.
-    pub fn archive(&self) -> Option<PathBuf> {
+    pub fn archive(&self) -> Option<Location> {
         self.store.as_ref().filter(|_| self.enabled).map(|store| store.join(World::Live.key()))
     }
 }

@@ -9,7 +9,7 @@ use market::{Book, Ids};
 use crate::entries::Entries;
 
 /// The feed name of the simulator; pushed feeds live in the other world.
-const SANDBOX_FEED: &str = "sandbox";
+pub(crate) const SANDBOX_FEED: &str = "sandbox";
 
 /// The sandbox's ids come from the refs of the seed's schedule alone, so that they are the same everywhere.
 pub const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };

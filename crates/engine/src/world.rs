@@ -13,7 +13,10 @@ use market::{Book, Health, Limits, Load, Operation, Vitals};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::error::{NotTaken, OperateError};
-use crate::history::{History, HistoryError, PastPublication, Place, Walk};
+use crate::history::{
+    ClosingPage, ClosingRequest, EventPaths, History, HistoryError, PastPublication, PathError,
+    PathRequest, Place, Walk,
+};
 use crate::identities::Identities;
 use crate::live::Live;
 use crate::piece::Piece;
@@ -187,6 +190,32 @@ impl WorldHandle {
         self.history.as_of(self.published.load_full(), at, key).await
     }
 
+    /// What became of the prices of an event. `key`: for whom.
+    ///
+    /// # Errors
+    /// History has no such event, or it cannot be looked up now.
+    pub async fn event_paths(
+        &self,
+        request: PathRequest,
+        published: &Published,
+        key: u64,
+    ) -> Result<EventPaths, PathError> {
+        self.history.event_paths(request, published, key).await
+    }
+
+    /// Closing lines. `key`: for whom.
+    ///
+    /// # Errors
+    /// They cannot be looked up now.
+    pub async fn closings(
+        &self,
+        request: ClosingRequest,
+        published: &Published,
+        key: u64,
+    ) -> Result<ClosingPage, PathError> {
+        self.history.closings(request, published, key).await
+    }
+
     /// When the last publication at or before an instant was made, if history has it.
     pub async fn published_before(&self, at: Timestamp) -> Option<Timestamp> {
         self.history.time_of(at, self.published.load().snapshot.cut_at).await
@@ -207,6 +236,15 @@ impl WorldHandle {
             return Ok(Some((held, next)));
         }
         self.history.publication_at(current, place, key).await
+    }
+
+    /// Whether a position, or the publication of a time, is in the archive alone: making it again takes long.
+    pub async fn is_archived(&self, place: Place) -> bool {
+        let current = self.published.load_full();
+        if self.live.find_between(place).is_some() {
+            return false;
+        }
+        self.history.is_archived(&current, place).await
     }
 
     /// Begins to show every publication after a position that clients hold; `None`: there is none that can be shown.

@@ -15,6 +15,8 @@ use domain::message::{
 };
 use domain::{BookmakerId, Catalogue, Side, SportId, Status, Timestamp};
 
+pub use self::life::{Life, LifeRequest, Lives};
+
 use self::bookmaker::{PROFILES, Profile};
 use self::event::{Contest, Event, Names, Revision};
 use self::golf::{Leaders, Tournament};
@@ -33,6 +35,7 @@ mod fight;
 mod football;
 mod golf;
 mod grid;
+mod life;
 mod noise;
 mod offer;
 mod origins;
@@ -150,7 +153,8 @@ impl Simulation {
                 outbox.push(removed, Rank::Listing, removed, Body::Remove { reference });
             }
             outbox.scores_between(&event, from, to);
-            self.moving_odds(&event, from, to, &mut outbox);
+            let carried: Vec<_> = self.pricers_on(&event).collect();
+            self.moving_odds(&event, &carried, (from, to), &mut outbox);
         }
         for (id, profile, _) in &self.pricers {
             for &(sport, sport_id) in &self.sports {
@@ -194,9 +198,15 @@ impl Simulation {
     }
 
     /// The odds that changed at each read. While a bookmaker goes by the same as before nothing is computed.
-    fn moving_odds(&self, event: &Event, from: i64, to: i64, outbox: &mut Outbox) {
+    fn moving_odds(
+        &self,
+        event: &Event,
+        carried: &[(BookmakerId, Pricer<'_>)],
+        (from, to): (i64, i64),
+        outbox: &mut Outbox,
+    ) {
         let priced = Priced::new(event);
-        for (id, pricer) in self.pricers_on(event) {
+        for &(id, pricer) in carried {
             let lag = pricer.profile.lag_s();
             let view_at = |arrival: i64| {
                 let read = Read { at: arrival - lag, arrival };
@@ -402,6 +412,12 @@ impl Outbox {
     fn world(mut self) -> Vec<FeedMessage> {
         self.0.sort_by_key(|(_, rank, _)| *rank);
         self.0.into_iter().map(|(_, _, message)| message).collect()
+    }
+
+    /// By instant, with it.
+    fn timed(mut self) -> Vec<(Timestamp, FeedMessage)> {
+        self.0.sort_by_key(|(out, rank, _)| (*out, *rank));
+        self.0.into_iter().map(|(out, _, message)| (Timestamp::from_secs(out), message)).collect()
     }
 
     /// By instant.

@@ -102,7 +102,7 @@ impl TableFile {
 
 impl Commit {
     /// What an archive consists of before its first commit.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self {
             commit: 0,
             schema: SCHEMA,
@@ -159,14 +159,14 @@ impl Commit {
 
     /// Every path that is part of the archive.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.checksums().map(|(path, _)| path)
+        self.checksums().map(|(path, _, _)| path)
     }
 
-    /// The same with the checksum of each file.
-    pub(crate) fn checksums(&self) -> impl Iterator<Item = (&str, &str)> {
-        let tables = self.files.iter().map(|file| (&*file.path, &*file.sha256));
+    /// The same with the checksum and length of each file.
+    pub(crate) fn checksums(&self) -> impl Iterator<Item = (&str, &str, u64)> {
+        let tables = self.files.iter().map(|file| (&*file.path, &*file.sha256, file.bytes));
         let blobs = self.images.iter().map(|image| &image.file);
         let blobs = blobs.chain(self.catalogues.iter().map(|catalogue| &catalogue.file));
-        tables.chain(blobs.map(|blob| (&*blob.path, &*blob.sha256)))
+        tables.chain(blobs.map(|blob| (&*blob.path, &*blob.sha256, blob.bytes)))
     }
 }

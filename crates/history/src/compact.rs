@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use domain::Timestamp;
 
+use crate::archive::{Archive, Outcome};
 use crate::commit::{Commit, TableFile};
 use crate::date::date_of;
 use crate::durable::count;
 use crate::entries::unreadable;
 use crate::error::ArchiveError;
-use crate::folder::{Archive, Outcome};
 use crate::frame::Frame;
 use crate::parquet_file::{GROUP_ROWS, TableWriter};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque, hash_map};
 use std::ops::RangeInclusive;
+use std::thread::ScopedJoinHandle;
 
 use domain::score::Side;
 use domain::{EventId, Format, Line, Market, Price, Quote, Timestamp};
@@ -9,14 +10,19 @@ use market::Change;
 use market::change::{MarketKey, Quoted, QuotedOutcome, Who};
 use parquet::errors::ParquetError;
 
+use crate::archive::Archive;
 use crate::commit::{Commit, TableFile};
 use crate::error::ArchiveError;
-use crate::folder::Archive;
 use crate::frame::Frame;
 use crate::parquet_read::TableReader;
-use crate::part::ENTRIES_MAX;
 use crate::rows::QUOTED;
 use crate::{Entry, Table};
+
+/// Entries after which a part is closed at the next publication: what is held in memory at a time.
+pub const ENTRIES_MAX: u64 = 100_000;
+
+/// Files of a bucket that are read at the same time.
+const READ_AT_A_TIME: usize = 12;
 
 /// The entries of a lineage in order, read a bounded number at a time. It ends after its first error.
 #[derive(Debug)]
@@ -62,11 +68,12 @@ impl Archive {
     /// The archive cannot be read.
     pub fn publications(&self, commit: &Commit) -> Result<Vec<Publication>, ArchiveError> {
         let mut publications = Vec::new();
-        for file in commit.files.iter().filter(|file| file.table == Table::Epochs) {
-            let frame = self.read_file(file, &(0..=u64::MAX))?;
-            let columns = Columns::of(&frame);
+        let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
+        let files: Vec<&TableFile> = files.collect();
+        self.read_files(&files, &(0..=u64::MAX), |file, frame| {
+            let columns = Columns::of(frame);
             for row in 0..frame.rows() {
-                let row = columns.row(&frame, row);
+                let row = columns.row(frame, row);
                 let seq = row.number(columns.seq).map(i64::cast_unsigned);
                 let published_at = row.millis(columns.published_at);
                 let (Some(seq), Some(at), Some(published_at)) = (seq, row.at(), published_at)
@@ -81,14 +88,43 @@ impl Archive {
                     publications.push(Publication { lineage, seq, at, published_at });
                 }
             }
-        }
+            Ok(())
+        })?;
         publications.sort_unstable_by_key(|publication| (publication.lineage, publication.seq));
         Ok(publications)
     }
 
     pub(crate) fn read_table(&self, file: &TableFile) -> Result<TableReader, ArchiveError> {
-        let opened = self.open(&file.path, &file.sha256)?;
+        let opened = self.open(file)?;
         TableReader::open(file.table, opened).map_err(unreadable(file))
+    }
+
+    /// Reads the rows of files that may have entries of a range, in this order. Of a bucket, where each request takes
+    /// its time, some are read at the same time.
+    fn read_files(
+        &self,
+        files: &[&TableFile],
+        seqs: &RangeInclusive<u64>,
+        mut take: impl FnMut(&TableFile, &Frame) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        let at_a_time = if self.location().folder().is_some() { 1 } else { READ_AT_A_TIME };
+        for files in files.chunks(at_a_time) {
+            let frames: Vec<_> = match files {
+                [file] => vec![self.read_file(file, seqs)],
+                files => std::thread::scope(|scope| {
+                    let read = |file| scope.spawn(move || self.read_file(file, seqs));
+                    let readers: Vec<_> = files.iter().copied().map(read).collect();
+                    let ended = |reader: ScopedJoinHandle<'_, _>| {
+                        reader.join().unwrap_or(Err(ArchiveError::Entry { seq: *seqs.start() }))
+                    };
+                    readers.into_iter().map(ended).collect()
+                }),
+            };
+            for (file, frame) in files.iter().zip(frames) {
+                take(file, &frame?)?;
+            }
+        }
+        Ok(())
     }
 
     fn read_file(
@@ -125,9 +161,11 @@ impl Entries<'_> {
                 && file.first_seq <= *seqs.end()
                 && *seqs.start() <= file.last_seq
         });
-        for file in files {
-            collected.take(&self.archive.read_file(file, seqs)?, seqs);
-        }
+        let files: Vec<&TableFile> = files.collect();
+        self.archive.read_files(&files, seqs, |_, frame| {
+            collected.take(frame, seqs);
+            Ok(())
+        })?;
         let collected = collected.finish();
         if let Some(seq) = collected.faulty {
             return Err(ArchiveError::Entry { seq });
@@ -187,7 +225,7 @@ impl Collected {
                 Table::Reads => self.take_read(&columns.row(frame, row), seq),
                 Table::Epochs => self.take_epoch(&columns.row(frame, row), seq),
                 Table::Internal => self.take_internal(&columns.row(frame, row), seq),
-                Table::Scores | Table::Events => Some(()),
+                Table::Scores | Table::Events | Table::Closing => Some(()),
             };
             if taken.is_none() {
                 self.faulty.get_or_insert(seq);

@@ -28,6 +28,20 @@ pub enum ArchiveError {
         .0.display()
     )]
     NotExclusive(PathBuf),
+    #[error("the bucket `{bucket}` cannot be used: {reason}")]
+    Bucket { bucket: String, reason: String },
+    #[error(
+        "the bucket `{0}` cannot hold an archive: it does not refuse to create an object that exists already \
+         (conditional writes with `If-None-Match: *`)"
+    )]
+    BucketNotExclusive(String),
+}
+
+impl ArchiveError {
+    /// Whether the place can never hold an archive: it does not decide between two writers.
+    pub fn is_not_exclusive(&self) -> bool {
+        matches!(self, Self::NotExclusive(_) | Self::BucketNotExclusive(_))
+    }
 }
 
 pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError + '_ {

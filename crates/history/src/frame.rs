@@ -203,6 +203,15 @@ impl Frame {
         }
     }
 
+    pub(crate) fn set_text(&mut self, column: Option<usize>, row: usize, text: &str) {
+        let values = column.and_then(|column| self.values.get_mut(column));
+        if let Some(Values::Texts(values)) = values
+            && let Some(held) = values.get_mut(row)
+        {
+            *held = Some(self.texts.intern(text.as_bytes()));
+        }
+    }
+
     pub(crate) fn bytes(&self, column: Option<usize>, row: usize) -> Option<&Bytes> {
         match self.values.get(column?)? {
             Values::Texts(values) => self.texts.get(values.get(row).copied().flatten()?),

@@ -1,8 +1,10 @@
 //! Whole books, compressed.
 
+use std::path::Path;
+
+use crate::archive::Archive;
 use crate::commit::{Blob, Image};
 use crate::error::{ArchiveError, io_at};
-use crate::folder::Archive;
 
 const ZSTD_LEVEL: i32 = 3;
 const COMPRESSED: &str = ".image.zst";
@@ -10,7 +12,7 @@ const COMPRESSED: &str = ".image.zst";
 impl Archive {
     /// Writes a book that no commit names yet.
     pub(crate) fn put_image(&self, name: &str, book: &[u8]) -> Result<Blob, ArchiveError> {
-        let compressed = zstd::encode_all(book, ZSTD_LEVEL).map_err(io_at(self.root()))?;
+        let compressed = zstd::encode_all(book, ZSTD_LEVEL).map_err(io_at(Path::new(name)))?;
         self.put(name, COMPRESSED, &compressed)
     }
 
@@ -20,7 +22,7 @@ impl Archive {
     /// It cannot be read, or is not what was committed.
     pub fn image(&self, image: &Image) -> Result<Vec<u8>, ArchiveError> {
         let path = &image.file.path;
-        let bytes = self.get(path, &image.file.sha256)?;
+        let bytes = self.get(&image.file)?;
         if !path.ends_with(COMPRESSED) {
             return Ok(bytes.into());
         }

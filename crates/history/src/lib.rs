@@ -1,39 +1,57 @@
 //! The archive of history: a columnar copy of a world's log, in Parquet files that people own and can query.
 //!
-//! An [`Archive`] is a folder. Entries are converted to rows ([`Part`]) and read back from them ([`Archive::entries`]);
-//! what comes back equals what went in. Files are made first and become part of the archive by a [`Commit`], which is
-//! created exclusively: of two writers one loses, reads on and continues after the other. A process that is killed
-//! leaves the archive as it was before or as it is after a commit.
+//! An [`Archive`] is in a folder or in a bucket ([`Location`]). Entries are converted to rows ([`Part`]) and read back
+//! from them ([`Archive::entries`]); what comes back equals what went in. Files are made first and become part of the
+//! archive by a [`Commit`], which is created exclusively: of two writers one loses, reads on and continues after the
+//! other. A process that is killed leaves the archive as it was before or as it is after a commit.
 //!
-//! Calls block, and read no clock.
+//! Calls block, and read no clock but for the signatures of requests to a bucket.
 
+mod archive;
+mod bucket;
+mod closing;
 mod commit;
 mod compact;
+mod confirmations;
+mod copy;
 mod date;
 mod durable;
 mod entries;
 mod error;
+mod event_cache;
+mod event_index;
+mod event_rows;
 mod export;
 mod folder;
 mod frame;
 mod image;
 mod new_file;
+mod object;
 mod parquet_file;
 mod parquet_read;
 mod part;
+mod path;
 mod priced;
 mod retention;
 mod rows;
+mod source;
+mod starts;
+mod store;
 mod table;
 mod verify;
 
+pub use archive::{Archive, Outcome};
+pub use bucket::{BucketOptions, Credentials};
 pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile};
 pub use compact::{Compact, Compacted};
-pub use entries::{Entries, Publication};
+pub use entries::{ENTRIES_MAX, Entries, Publication};
 pub use error::ArchiveError;
+pub use event_index::StartedEvent;
 pub use export::{Export, ExportFormat};
-pub use folder::{Archive, Outcome};
-pub use part::{ENTRIES_MAX, Part};
+pub use part::{Part, Rows};
+pub use path::{ClosingLine, EventPast, PathHead, Point, PointOutcome, RecordPath, Wanted};
+pub use starts::StartBy;
+pub use store::Location;
 pub use table::Table;
 pub use verify::{Fault, Verified};
 

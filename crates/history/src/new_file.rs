@@ -2,59 +2,103 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+use crate::bucket::{Bucket, Spooled};
 use crate::commit::Blob;
-use crate::durable::{count, create_folder, nonce, sync_folder};
+use crate::durable::{count, create_folder, hex, nonce, sync_folder};
 use crate::error::{ArchiveError, io_at};
+use crate::folder::{FolderStore, TEMPORARY_SUFFIX};
+
+/// What is held in memory of a file for a bucket; a larger one goes through a file.
+const HELD_MAX: usize = 8 << 20;
 
 /// A file that no commit names yet. Unless it is finished, it is deleted again.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     name: String,
-    path: PathBuf,
-    file: File,
+    place: Place,
     sha256: Sha256,
     bytes: u64,
+}
+
+#[derive(Debug)]
+enum Place {
+    Folder(InFolder),
+    Bucket(Bucket, Spooled),
+}
+
+#[derive(Debug)]
+struct InFolder {
+    path: PathBuf,
+    file: File,
     finished: bool,
 }
 
 impl NewFile {
     /// `name` is its path up to what makes it unique.
-    pub(crate) fn create(root: &Path, name: &str, suffix: &str) -> Result<Self, ArchiveError> {
-        let name = format!("{name}-{}{suffix}", nonce());
-        let path = root.join(&name);
-        create_folder(path.parent().unwrap_or(root))?;
+    pub(crate) fn in_folder(
+        store: &FolderStore,
+        name: &str,
+        suffix: &str,
+    ) -> Result<Self, ArchiveError> {
+        let name = unique(name, suffix);
+        let path = store.path(&name);
+        create_folder(path.parent().unwrap_or(store.root()))?;
         let file = File::create_new(&path).map_err(io_at(&path))?;
-        Ok(Self { name, path, file, sha256: Sha256::new(), bytes: 0, finished: false })
+        Ok(Self::new(name, Place::Folder(InFolder { path, file, finished: false })))
+    }
+
+    /// The same in a bucket, which has it once it is finished.
+    pub(crate) fn in_bucket(bucket: &Bucket, name: &str, suffix: &str) -> Self {
+        let spooled = Spooled::Memory(Vec::new());
+        Self::new(unique(name, suffix), Place::Bucket(bucket.clone(), spooled))
+    }
+
+    fn new(name: String, place: Place) -> Self {
+        Self { name, place, sha256: Sha256::new(), bytes: 0 }
     }
 
     /// Makes it durable.
-    pub(crate) fn finish(mut self) -> Result<Blob, ArchiveError> {
-        self.file.sync_all().map_err(io_at(&self.path))?;
-        sync_folder(self.path.parent().unwrap_or(&self.path))?;
-        self.finished = true;
-        let sha256 = hex(&std::mem::take(&mut self.sha256).finalize());
-        Ok(Blob { path: std::mem::take(&mut self.name), bytes: self.bytes, sha256 })
+    pub(crate) fn finish(self) -> Result<Blob, ArchiveError> {
+        let Self { name, place, sha256, bytes } = self;
+        let sha256 = hex(&sha256.finalize());
+        match place {
+            Place::Folder(mut place) => {
+                place.file.sync_all().map_err(io_at(&place.path))?;
+                sync_folder(place.path.parent().unwrap_or(&place.path))?;
+                place.finished = true;
+            }
+            Place::Bucket(bucket, spooled) => {
+                bucket.put_spooled(&name, spooled, (bytes, &sha256))?;
+            }
+        }
+        Ok(Blob { path: name, bytes, sha256 })
     }
 }
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
+        let written = match &mut self.place {
+            Place::Folder(place) => place.file.write(bytes)?,
+            Place::Bucket(bucket, spooled) => spooled.write(bytes, bucket)?,
+        };
         self.sha256.update(bytes.get(..written).unwrap_or(bytes));
         self.bytes += count(written);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        match &mut self.place {
+            Place::Folder(place) => place.file.flush(),
+            Place::Bucket(_, _) => Ok(()),
+        }
     }
 }
 
-impl Drop for NewFile {
+impl Drop for InFolder {
     fn drop(&mut self) {
         if !self.finished {
             // Gives the space back on a full disk. What stays is no part of the archive, and goes later.
@@ -63,6 +107,25 @@ impl Drop for NewFile {
     }
 }
 
-pub(crate) fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+impl Spooled {
+    fn write(&mut self, bytes: &[u8], bucket: &Bucket) -> io::Result<usize> {
+        if let Self::Memory(held) = self
+            && held.len() + bytes.len() > HELD_MAX
+        {
+            let path = bucket.options().spool.join(unique("bucket", TEMPORARY_SUFFIX));
+            let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
+            // It has no name, and goes with this process.
+            fs::remove_file(&path)?;
+            file.write_all(held)?;
+            *self = Self::File(file);
+        }
+        match self {
+            Self::Memory(held) => held.write(bytes),
+            Self::File(file) => file.write(bytes),
+        }
+    }
+}
+
+fn unique(name: &str, suffix: &str) -> String {
+    format!("{name}-{}{suffix}", nonce())
 }

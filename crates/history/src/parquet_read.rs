@@ -1,27 +1,28 @@
 //! Rows of a Parquet file.
 
 use std::fmt;
-use std::fs::File;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use domain::score::Period;
-use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
 };
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::statistics::Statistics;
 
 use crate::frame::{Frame, Leader, Values};
+use crate::source::Source;
 use crate::table::{Kind, Table};
 
 /// A file whose rows are read a group at a time.
 pub(crate) struct TableReader {
     table: Table,
-    file: SerializedFileReader<File>,
+    pub(crate) file: SerializedFileReader<Source>,
+    source: Source,
 }
 
 impl fmt::Debug for TableReader {
@@ -31,8 +32,8 @@ impl fmt::Debug for TableReader {
 }
 
 impl TableReader {
-    pub(crate) fn open(table: Table, file: File) -> Result<Self> {
-        Ok(Self { table, file: SerializedFileReader::new(file)? })
+    pub(crate) fn open(table: Table, source: Source) -> Result<Self> {
+        Ok(Self { table, file: SerializedFileReader::new(source.clone())?, source })
     }
 
     /// How many groups of rows there are.
@@ -52,6 +53,7 @@ impl TableReader {
 
     /// Adds all rows of a group to a frame.
     pub(crate) fn read(&self, group: usize, frame: &mut Frame) -> Result<()> {
+        self.source.prefetch(bytes_of(self.file.metadata().row_group(group)))?;
         read_group(frame, &*self.file.get_row_group(group)?)
     }
 
@@ -67,6 +69,14 @@ impl TableReader {
     }
 }
 
+/// Where the columns of a row group are.
+fn bytes_of(group: &RowGroupMetaData) -> Range<u64> {
+    let ranges = || group.columns().iter().map(ColumnChunkMetaData::byte_range);
+    let start = ranges().map(|(start, _)| start).min().unwrap_or_default();
+    let end = ranges().map(|(start, length)| start.saturating_add(length)).max();
+    start..end.unwrap_or(start)
+}
+
 /// Whether a row group can have entries of a range.
 fn has_entries(group: &RowGroupMetaData, seqs: &RangeInclusive<u64>) -> bool {
     let seq = group.columns().iter().find(|column| column.column_path().string() == "seq");
@@ -77,6 +87,26 @@ fn has_entries(group: &RowGroupMetaData, seqs: &RangeInclusive<u64>) -> bool {
 
 fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
     let rows = usize::try_from(group.metadata().num_rows())?;
+    read_rows(frame, group, 0..rows)
+}
+
+/// Adds some rows of a group to a frame.
+pub(crate) fn read_rows(
+    frame: &mut Frame,
+    group: &dyn RowGroupReader,
+    range: Range<usize>,
+) -> Result<()> {
+    read_cells(frame, group, range, |_| true)
+}
+
+/// Adds some columns of some rows of a group to a frame.
+pub(crate) fn read_cells(
+    frame: &mut Frame,
+    group: &dyn RowGroupReader,
+    range: Range<usize>,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<()> {
+    let (skipped, rows) = (range.start, range.len());
     let before = frame.rows();
     frame.extend_by(rows);
     let table = frame.table;
@@ -84,6 +114,9 @@ fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
         let path = column.column_path().string();
         // Those of lists are named after the list and their place in it.
         let (name, part) = path.split_once('.').unwrap_or((&path, ""));
+        if !wanted(name) {
+            continue;
+        }
         // A column that a newer program has added.
         let Some(place) = frame.column(name) else { continue };
         let Some(kind) = table.columns().get(place).map(|column| column.kind) else { continue };
@@ -91,35 +124,33 @@ fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
         let Frame { values, texts, .. } = &mut *frame;
         match values.get_mut(place) {
             Some(Values::Numbers(values)) if kind == Kind::Flag => {
-                let read = read_plain(&mut get_typed_column_reader::<BoolType>(reader), rows)?;
+                let read = read_plain::<BoolType>(reader, skipped, rows)?;
                 put(values, before, read.into_iter().map(|value| value.map(i64::from)));
             }
             Some(Values::Numbers(values)) => {
-                let read = read_plain(&mut get_typed_column_reader::<Int64Type>(reader), rows)?;
+                let read = read_plain::<Int64Type>(reader, skipped, rows)?;
                 put(values, before, read);
             }
             Some(Values::Doubles(values)) => {
-                let read = read_plain(&mut get_typed_column_reader::<DoubleType>(reader), rows)?;
+                let read = read_plain::<DoubleType>(reader, skipped, rows)?;
                 put(values, before, read);
             }
             Some(Values::Texts(values)) => {
-                let read = read_plain(&mut get_typed_column_reader::<ByteArrayType>(reader), rows)?;
+                let read = read_plain::<ByteArrayType>(reader, skipped, rows)?;
                 let read =
                     read.into_iter().map(|value| value.map(|text| texts.intern(text.data())));
                 put(values, before, read);
             }
             Some(Values::Periods(values)) => {
-                let read = read_list(&mut get_typed_column_reader::<Int32Type>(reader), rows)?;
+                let read = read_list::<Int32Type>(reader, skipped, rows)?;
                 put_periods(values.get_mut(before..).unwrap_or_default(), part, &read);
             }
             Some(Values::Leaders(values)) => {
                 let values = values.get_mut(before..).unwrap_or_default();
                 if part.ends_with("name") {
-                    let reader = &mut get_typed_column_reader::<ByteArrayType>(reader);
-                    put_names(values, read_list(reader, rows)?);
+                    put_names(values, read_list::<ByteArrayType>(reader, skipped, rows)?);
                 } else {
-                    let reader = &mut get_typed_column_reader::<Int32Type>(reader);
-                    put_rounds(values, &read_list(reader, rows)?);
+                    put_rounds(values, &read_list::<Int32Type>(reader, skipped, rows)?);
                 }
             }
             None => {}
@@ -136,7 +167,21 @@ struct Listed<T> {
     repetition: Vec<i16>,
 }
 
-fn read_list<T: DataType>(reader: &mut ColumnReaderImpl<T>, rows: usize) -> Result<Listed<T::T>> {
+/// A column from one of its rows on.
+fn column_from<T: DataType>(reader: ColumnReader, skipped: usize) -> Result<ColumnReaderImpl<T>> {
+    let mut reader = get_typed_column_reader::<T>(reader);
+    match reader.skip_records(skipped)? == skipped {
+        true => Ok(reader),
+        false => Err(ParquetError::General("a column is too short".to_owned())),
+    }
+}
+
+fn read_list<T: DataType>(
+    reader: ColumnReader,
+    skipped: usize,
+    rows: usize,
+) -> Result<Listed<T::T>> {
+    let mut reader = column_from::<T>(reader, skipped)?;
     let mut read = Listed { values: Vec::new(), definition: Vec::new(), repetition: Vec::new() };
     let Listed { values, definition, repetition } = &mut read;
     let (records, _, _) = reader.read_records(rows, Some(definition), Some(repetition), values)?;
@@ -213,9 +258,11 @@ fn put<T>(values: &mut [Option<T>], from: usize, read: impl IntoIterator<Item = 
 }
 
 fn read_plain<T: DataType>(
-    reader: &mut ColumnReaderImpl<T>,
+    reader: ColumnReader,
+    skipped: usize,
     rows: usize,
 ) -> Result<Vec<Option<T::T>>> {
+    let mut reader = column_from::<T>(reader, skipped)?;
     let (mut present, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
     let mut read = 0;
     while read < rows {

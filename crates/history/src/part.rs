@@ -1,36 +1,50 @@
 //! A part of the log as rows: from one publication to another.
 
+mod past;
+
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
-use domain::{EventId, SportId, Timestamp};
+use domain::{EventId, RecordId, SportId, Timestamp};
 use market::book::{Event, IMAGE_VERSION};
 use market::{Book, Change};
 
 use crate::Entry;
+use crate::archive::{Archive, Outcome};
 use crate::commit::{Catalogue, Commit, Image, Lineage, TableFile};
 use crate::date::date_of;
 use crate::durable::count;
+use crate::entries::ENTRIES_MAX;
 use crate::error::ArchiveError;
-use crate::folder::{Archive, Outcome};
 use crate::frame::Frame;
 use crate::parquet_file::TableWriter;
 use crate::priced::{LastQuoted, Priced, SinceCut};
 use crate::rows::{self, EventChange};
+use crate::starts::{Started, Starts};
 use crate::table::Table;
 
-/// Entries after which a part is closed at the next publication: what is held in memory at a time.
-pub const ENTRIES_MAX: u64 = 100_000;
 /// A book is kept after this number of entries, or this much time.
 const IMAGE_ENTRIES: u64 = 250_000;
 const IMAGE_MS: i64 = 3_600_000;
 /// What readers of such folders take for "none".
 const NO_SPORT: &str = "__HIVE_DEFAULT_PARTITION__";
 
+/// Which rows are made of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// All, for the archive.
+    All,
+    /// Those of prices and events, to look at.
+    Prices,
+    /// Those of one event, and few others.
+    PricesOf(EventId),
+}
+
 /// Entries that are being converted.
 #[derive(Debug)]
 pub struct Part {
+    rows: Rows,
     book: Book,
     lineage: usize,
     /// As it is once this part is committed.
@@ -39,12 +53,15 @@ pub struct Part {
     founds: bool,
     tables: Tables,
     /// Rows of each table up to the last publication.
-    closed: [usize; Table::ALL.len()],
+    closed: [usize; Tables::COUNT],
     since_cut: SinceCut,
     /// What the last publication shows of events, and their sports.
     shown: HashMap<EventId, (u64, SportId)>,
     /// The prices that it shows.
     priced: Priced,
+    /// Which events it shows as started, and those that started in this part.
+    starts: Starts,
+    started: Vec<Started>,
     /// The book that the lineage begins with.
     base_image: Option<Vec<u8>>,
     next_seq: u64,
@@ -64,6 +81,9 @@ struct Tables {
 }
 
 impl Tables {
+    /// Those whose rows come with entries. Closing lines are made at the end.
+    const COUNT: usize = 6;
+
     fn new() -> Self {
         Self {
             odds: Frame::new(Table::Odds),
@@ -75,11 +95,11 @@ impl Tables {
         }
     }
 
-    fn all(&self) -> [&Frame; Table::ALL.len()] {
+    fn all(&self) -> [&Frame; Self::COUNT] {
         [&self.odds, &self.scores, &self.events, &self.reads, &self.epochs, &self.internal]
     }
 
-    fn all_mut(&mut self) -> [&mut Frame; Table::ALL.len()] {
+    fn all_mut(&mut self) -> [&mut Frame; Self::COUNT] {
         let Self { odds, scores, events, reads, epochs, internal } = self;
         [odds, scores, events, reads, epochs, internal]
     }
@@ -97,7 +117,12 @@ impl Part {
     pub fn founding(commit: &Commit, book: Book, seq: u64) -> Self {
         let after = Lineage { first_seq: seq + 1, last_seq: seq, ..Lineage::default() };
         let base_image = (seq > 0).then(|| book.to_image());
-        Self { base_image, ..Self::new(book, commit.lineages.len(), after, true) }
+        let mut part = Self::new(book, commit.lineages.len(), after, true);
+        // The first publication of a lineage has rows for all that it shows: no others say what was there before.
+        part.shown = HashMap::new();
+        part.priced = Priced::default();
+        part.since_cut.any = seq > 0;
+        Self { base_image, ..part }
     }
 
     fn new(book: Book, lineage: usize, after: Lineage, founds: bool) -> Self {
@@ -105,6 +130,9 @@ impl Part {
         Self {
             shown: shown.map(|event| (event.id, (look_of(event), event.sport))).collect(),
             priced: Priced::of(&book),
+            starts: Starts::of(&book, Timestamp::from_millis(after.last_ms)),
+            started: Vec::new(),
+            rows: Rows::All,
             base_image: None,
             book,
             lineage,
@@ -112,12 +140,23 @@ impl Part {
             after,
             founds,
             tables: Tables::new(),
-            closed: [0; Table::ALL.len()],
+            closed: [0; Tables::COUNT],
             since_cut: SinceCut::default(),
             missing: Vec::new(),
             gaps: Vec::new(),
             entries: 0,
         }
+    }
+
+    /// The same to be looked at instead of archived.
+    #[must_use]
+    pub fn of_rows(self, rows: Rows) -> Self {
+        Self { rows, ..self }
+    }
+
+    /// The book after the last entry.
+    pub fn book(&self) -> &Book {
+        &self.book
     }
 
     /// The number of the entry that comes next.
@@ -147,8 +186,12 @@ impl Part {
         }
         self.next_seq = entry.seq + 1;
         self.entries += 1;
+        self.since_cut.confirmations.note(&self.book, &entry.change);
         self.book.absorb(&entry.change, entry.at);
         self.note(entry);
+        if self.rows != Rows::All {
+            return self.look_at(entry, checksum);
+        }
         let Self { tables, book, .. } = self;
         match &entry.change {
             Change::Quoted(quoted) => {
@@ -244,13 +287,22 @@ impl Part {
 
     /// Completes the rows since the last publication.
     fn publish(&mut self, entry: &Entry, cut: Timestamp, checksum: u32) {
-        self.note_events(entry, cut);
+        let changed = self.note_events(entry, cut);
         let since = std::mem::take(&mut self.since_cut);
+        self.note_starts(changed, &since, (entry.seq, cut));
         let quoted = self.priced.shown_quotes(&self.book, &since);
         let last: HashSet<u64> = quoted.into_iter().chain(since.scores.values().copied()).collect();
         for (frame, from) in self.tables.all_mut().into_iter().zip(self.closed) {
-            let [published, shown, seq, event] =
-                ["published_at", "shown", "seq", "event_id"].map(|name| frame.column(name));
+            let [published, shown, seq, event, record, outcomes, last_update] = [
+                "published_at",
+                "shown",
+                "seq",
+                "event_id",
+                "record_id",
+                "outcomes",
+                "last_update",
+            ]
+            .map(|name| frame.column(name));
             for row in from..frame.rows() {
                 frame.set_number(published, row, cut.as_millis());
                 if !matches!(frame.table, Table::Odds | Table::Scores) {
@@ -261,9 +313,19 @@ impl Part {
                 let own = frame.number(seq, row).map(i64::cast_unsigned);
                 let current = listed && own.is_some_and(|own| last.contains(&own));
                 frame.set_number(shown, row, i64::from(current));
+                // Prices that were taken back: how fresh they were.
+                let record = frame.text(record, row).and_then(RecordId::parse);
+                if current
+                    && frame.number(outcomes, row) == Some(0)
+                    && let Some(place) = event.zip(record)
+                    && let Some(at) = self.priced.last_update(&self.book, place, &since)
+                {
+                    frame.set_number(last_update, row, at.as_millis());
+                }
             }
         }
         self.priced.note(&mut self.tables.odds, &self.book, &since, (entry, cut));
+        self.drop_others();
         self.closed = self.tables.all().map(Frame::rows);
         self.after.last_seq = entry.seq;
         self.after.last_checksum = checksum;
@@ -273,8 +335,29 @@ impl Part {
         self.after.gaps.append(&mut self.gaps);
     }
 
-    /// Rows for events that this publication shows differently from the last.
-    fn note_events(&mut self, entry: &Entry, cut: Timestamp) {
+    /// Notes which events this publication shows as started.
+    fn note_starts(
+        &mut self,
+        changed: Vec<EventId>,
+        since: &SinceCut,
+        (seq, cut): (u64, Timestamp),
+    ) {
+        for (event, start) in self.starts.publish(&self.book, changed.into_iter(), cut) {
+            let Some(held) = self.book.event(event) else { continue };
+            self.started.push(Started {
+                event,
+                sport: self.book.catalogue().sport(held.sport).key.clone(),
+                seq,
+                cut,
+                commence_time: held.commence_time,
+                start,
+                last_updates: self.priced.last_updates(&self.book, event, since),
+            });
+        }
+    }
+
+    /// Rows for events that this publication shows differently from the last, and which those are.
+    fn note_events(&mut self, entry: &Entry, cut: Timestamp) -> Vec<EventId> {
         let mut changed: BTreeMap<EventId, &'static str> = BTreeMap::new();
         let mut check = |id: EventId, event: Option<&Event>| {
             let look = event.filter(|event| event.is_listed()).map(look_of);
@@ -299,7 +382,7 @@ impl Part {
         } else {
             self.since_cut.touched.keys().for_each(|id| check(*id, self.book.event(*id)));
         }
-        for (id, what) in changed {
+        for (&id, &what) in &changed {
             let event = self.book.event(id).filter(|event| event.is_listed());
             let before = match event {
                 Some(event) => self.shown.insert(id, (look_of(event), event.sport)),
@@ -314,6 +397,7 @@ impl Part {
                 EventChange { seq, at, published_at: cut, id, what, event, sport, merged_into };
             rows::push_event(&mut self.tables.events, &change);
         }
+        changed.into_keys().collect()
     }
 
     /// Writes the files of all that was published, and commits them after `commit`. Returns what the archive then
@@ -337,6 +421,7 @@ impl Part {
         for frame in self.tables.all() {
             self.write_table(archive, frame, &mut next.files)?;
         }
+        self.write_closings(archive, commit, &mut next.files)?;
         if let Some(base) = &self.base_image {
             next.images.push(self.write_image(archive, base, self.after.first_seq - 1)?);
         }
@@ -390,8 +475,7 @@ impl Part {
         files: &mut Vec<TableFile>,
     ) -> Result<(), ArchiveError> {
         let table = frame.table;
-        let [sport, published, seq] =
-            ["sport", "published_at", "seq"].map(|name| frame.column(name));
+        let [sport, published] = ["sport", "published_at"].map(|name| frame.column(name));
         let mut folders: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for row in 0..frame.rows() {
             let at = frame.number(published, row).unwrap_or_default();
@@ -405,29 +489,39 @@ impl Part {
             };
             folders.entry(folder).or_default().push(row);
         }
-        for (folder, mut rows) in folders {
-            frame.sort(&mut rows);
-            let unwritable = |source| ArchiveError::Unwritable { table: table.key(), source };
-            let seqs = || rows.iter().filter_map(|row| frame.number(seq, *row));
-            let (first, last) =
-                (seqs().min().unwrap_or_default(), seqs().max().unwrap_or_default());
-            let name = format!("{folder}/{:02}-{first:012}", self.lineage);
-            let file = archive.new_file(&name, ".parquet")?;
-            let mut writer = TableWriter::new(table, file).map_err(unwritable)?;
-            writer.write(frame, &rows).map_err(unwritable)?;
-            let file = writer.finish().map_err(unwritable)?.finish()?;
-            files.push(TableFile {
-                table,
-                path: file.path,
-                rows: count(rows.len()),
-                bytes: file.bytes,
-                sha256: file.sha256,
-                first_seq: first.cast_unsigned(),
-                last_seq: last.cast_unsigned(),
-                lineage: self.lineage,
-            });
+        for (folder, rows) in folders {
+            files.push(self.write_file(archive, frame, &folder, rows)?);
         }
         Ok(())
+    }
+
+    fn write_file(
+        &self,
+        archive: &Archive,
+        frame: &Frame,
+        folder: &str,
+        mut rows: Vec<usize>,
+    ) -> Result<TableFile, ArchiveError> {
+        let (table, seq) = (frame.table, frame.column("seq"));
+        frame.sort(&mut rows);
+        let unwritable = |source| ArchiveError::Unwritable { table: table.key(), source };
+        let seqs = || rows.iter().filter_map(|row| frame.number(seq, *row));
+        let (first, last) = (seqs().min().unwrap_or_default(), seqs().max().unwrap_or_default());
+        let name = format!("{folder}/{:02}-{first:012}", self.lineage);
+        let file = archive.new_file(&name, ".parquet")?;
+        let mut writer = TableWriter::new(table, file).map_err(unwritable)?;
+        writer.write(frame, &rows).map_err(unwritable)?;
+        let file = writer.finish().map_err(unwritable)?.finish()?;
+        Ok(TableFile {
+            table,
+            path: file.path,
+            rows: count(rows.len()),
+            bytes: file.bytes,
+            sha256: file.sha256,
+            first_seq: first.cast_unsigned(),
+            last_seq: last.cast_unsigned(),
+            lineage: self.lineage,
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use market::Book;
 use market::book::{Event, OpenRecord, Record};
 
 use crate::Entry;
+use crate::confirmations::{Confirmations, Place};
 use crate::frame::Frame;
 use crate::rows::{self, OddsHead};
 
@@ -23,6 +24,8 @@ pub(crate) struct SinceCut {
     pub(crate) merged: HashMap<EventId, EventId>,
     /// Any event may be shown differently.
     pub(crate) any: bool,
+    /// How fresh the last publication shows prices.
+    pub(crate) confirmations: Confirmations,
 }
 
 /// The last change of a record.
@@ -35,7 +38,7 @@ pub(crate) struct LastQuoted {
 }
 
 /// The prices that the last publication shows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Priced(HashMap<EventId, PricedEvent>);
 
 #[derive(Debug)]
@@ -50,6 +53,13 @@ struct PricedRecord {
     bookmaker: BookmakerId,
     market: Market,
     group: Option<Box<str>>,
+}
+
+impl PricedRecord {
+    fn place(&self, sport: SportId, event: EventId, record: RecordId) -> Place {
+        let Self { bookmaker, market, .. } = *self;
+        Place { sport, event, bookmaker, market, record }
+    }
 }
 
 impl PricedEvent {
@@ -70,6 +80,33 @@ impl Priced {
     pub(crate) fn of(book: &Book) -> Self {
         let priced = |event: &Event| Some((event.id, PricedEvent::of(event)?));
         Self(book.events().filter_map(priced).collect())
+    }
+
+    /// How fresh the last publication shows the prices of an event.
+    pub(crate) fn last_updates(
+        &self,
+        book: &Book,
+        event: EventId,
+        since: &SinceCut,
+    ) -> HashMap<RecordId, Timestamp> {
+        let Some(priced) = self.0.get(&event) else { return HashMap::new() };
+        let fresh = |(record, held): (&RecordId, &PricedRecord)| {
+            let place = held.place(priced.sport, event, *record);
+            Some((*record, since.confirmations.last_update(book, &place)?))
+        };
+        priced.records.iter().filter_map(fresh).collect()
+    }
+
+    /// How fresh it shows those of one record.
+    pub(crate) fn last_update(
+        &self,
+        book: &Book,
+        (event, record): (EventId, RecordId),
+        since: &SinceCut,
+    ) -> Option<Timestamp> {
+        let priced = self.0.get(&event)?;
+        let place = priced.records.get(&record)?.place(priced.sport, event, record);
+        since.confirmations.last_update(book, &place)
     }
 
     /// The entries of changes of prices that a publication shows.
@@ -163,6 +200,9 @@ fn note_gone(
             bookmaker: &catalogue.bookmaker(held.bookmaker).key,
             market: held.market,
             group: held.group.as_deref(),
+            last_update: since
+                .confirmations
+                .last_update(book, &held.place(before.sport, id, *record)),
         };
         rows::push_gone(odds, &head, reason);
     }
@@ -195,6 +235,7 @@ fn note_shown(
             bookmaker: &catalogue.bookmaker(open.bookmaker).key,
             market: open.market,
             group: open.group,
+            last_update: None,
         };
         rows::push_shown(odds, &head, event, open.record);
     }

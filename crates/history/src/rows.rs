@@ -106,14 +106,16 @@ pub(crate) struct OddsHead<'a> {
     pub(crate) bookmaker: &'a str,
     pub(crate) market: Market,
     pub(crate) group: Option<&'a str>,
+    /// How fresh prices were when they were last shown, where they are not shown any more.
+    pub(crate) last_update: Option<Timestamp>,
 }
 
 /// What a row of odds says of an outcome.
-struct Offer<'a> {
-    side: Option<&'static str>,
-    name: Option<&'a str>,
-    quote: Quote,
-    point: Option<Line>,
+pub(crate) struct Offer<'a> {
+    pub(crate) side: Option<&'static str>,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) quote: Quote,
+    pub(crate) point: Option<Line>,
 }
 
 /// A row for each outcome, or one that says why there is none.
@@ -121,10 +123,11 @@ fn push_offers<'a>(
     frame: &mut Frame,
     head: &OddsHead<'_>,
     offers: impl ExactSizeIterator<Item = Offer<'a>>,
-    reason: &str,
+    reason: Option<&str>,
 ) {
     let (event_id, record_id) = (head.event.to_string(), head.record.to_string());
     let outcomes = i64::try_from(offers.len()).unwrap_or(i64::MAX);
+    let last_update = head.last_update.map_or(Cell::Null, millis);
     let head = [
         Cell::unsigned(head.seq),
         millis(head.at),
@@ -141,7 +144,7 @@ fn push_offers<'a>(
     ];
     if outcomes == 0 {
         let none = [Cell::Null; 9];
-        frame.push(&[&head[..], &none, &[Cell::Text(reason)]].concat());
+        push_row(frame, &[&head[..], &none, &[Cell::text(reason), last_update]]);
     }
     for (n, offer) in (1..).zip(offers) {
         let mut decimal = String::new();
@@ -158,8 +161,31 @@ fn push_offers<'a>(
             Cell::number(i64::try_from(price.american()).ok()),
             Cell::number(offer.point.map(|point| i64::from(point.quarters()) * 25)),
             Cell::Null,
+            Cell::Null,
         ];
-        frame.push(&[&head[..], &priced].concat());
+        push_row(frame, &[&head[..], &priced]);
+    }
+}
+
+/// A row whose further columns are put in separately.
+fn push_row(frame: &mut Frame, cells: &[&[Cell<'_>]]) {
+    let mut cells = cells.concat();
+    cells.resize(frame.values.len(), Cell::Null);
+    frame.push(&cells);
+}
+
+/// A closing line, which may have a reason and prices.
+pub(crate) fn push_closing<'a>(
+    frame: &mut Frame,
+    head: &OddsHead<'_>,
+    offers: impl ExactSizeIterator<Item = Offer<'a>>,
+    reason: Option<&str>,
+) {
+    let from = frame.rows();
+    push_offers(frame, head, offers, reason);
+    let column = frame.column("reason");
+    for row in (from..frame.rows()).filter(|_| reason.is_some()) {
+        frame.set_text(column, row, reason.unwrap_or_default());
     }
 }
 
@@ -177,12 +203,13 @@ pub(crate) fn push_odds(frame: &mut Frame, entry: &Entry, quoted: &Quoted, book:
         bookmaker: &quoted.market.bookmaker,
         market: quoted.market.market,
         group: quoted.market.group.as_deref(),
+        last_update: None,
     };
     let offers = quoted.outcomes.iter().map(|outcome| {
         let (side, name) = name_of(&outcome.who, event);
         Offer { side, name, quote: outcome.quote, point: outcome.point }
     });
-    push_offers(frame, &head, offers, NO_PRICES);
+    push_offers(frame, &head, offers, Some(NO_PRICES));
 }
 
 /// Prices that are shown though nobody quoted them so: their event was renamed, or joined with another.
@@ -200,12 +227,12 @@ pub(crate) fn push_shown(frame: &mut Frame, head: &OddsHead<'_>, event: &Event, 
         quote: outcome.quote,
         point: outcome.point,
     });
-    push_offers(frame, head, offers, NO_PRICES);
+    push_offers(frame, head, offers, Some(NO_PRICES));
 }
 
 /// Prices that are not shown any more though nobody took them back.
 pub(crate) fn push_gone(frame: &mut Frame, head: &OddsHead<'_>, reason: &str) {
-    push_offers(frame, head, std::iter::empty(), reason);
+    push_offers(frame, head, std::iter::empty(), Some(reason));
 }
 
 /// The side of an outcome, and its name as it is shown. A player has no side.

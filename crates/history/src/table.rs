@@ -10,6 +10,7 @@ pub enum Table {
     Scores,
     Events,
     Reads,
+    Closing,
     Epochs,
     Internal,
 }
@@ -72,6 +73,38 @@ const ODDS: &[Column] = &[
     optional("american", Kind::Number),
     optional("point", Kind::Hundredths),
     optional("reason", Kind::Text),
+    optional("last_update", Kind::Millis),
+];
+
+/// Those of `odds`, and what a closing line has beside them.
+const CLOSING: &[Column] = &[
+    required("seq", Kind::Unsigned),
+    required("at", Kind::Millis),
+    required("ts", Kind::Millis),
+    required("published_at", Kind::Millis),
+    required("shown", Kind::Flag),
+    optional("sport", Kind::Text),
+    required("event_id", Kind::Text),
+    required("record_id", Kind::Text),
+    required("bookmaker", Kind::Text),
+    required("market", Kind::Text),
+    optional("pairing", Kind::Text),
+    required("outcomes", Kind::Number),
+    optional("n", Kind::Number),
+    optional("name", Kind::Text),
+    optional("side", Kind::Text),
+    optional("quoted", Kind::Text),
+    optional("num", Kind::Unsigned),
+    optional("den", Kind::Unsigned),
+    optional("decimal", Kind::Double),
+    optional("american", Kind::Number),
+    optional("point", Kind::Hundredths),
+    optional("reason", Kind::Text),
+    optional("last_update", Kind::Millis),
+    optional("start", Kind::Millis),
+    optional("start_by", Kind::Text),
+    optional("active", Kind::Flag),
+    optional("commence_time", Kind::Millis),
 ];
 
 const SCORES: &[Column] = &[
@@ -140,8 +173,15 @@ const INTERNAL: &[Column] = &[
 ];
 
 impl Table {
-    pub const ALL: [Self; 6] =
-        [Self::Odds, Self::Scores, Self::Events, Self::Reads, Self::Epochs, Self::Internal];
+    pub const ALL: [Self; 7] = [
+        Self::Odds,
+        Self::Scores,
+        Self::Events,
+        Self::Reads,
+        Self::Closing,
+        Self::Epochs,
+        Self::Internal,
+    ];
 
     pub const fn key(self) -> &'static str {
         match self {
@@ -149,6 +189,7 @@ impl Table {
             Self::Scores => "scores",
             Self::Events => "events",
             Self::Reads => "reads",
+            Self::Closing => "closing",
             Self::Epochs => "epochs",
             Self::Internal => "internal",
         }
@@ -160,6 +201,7 @@ impl Table {
             Self::Scores => SCORES,
             Self::Events => EVENTS,
             Self::Reads => READS,
+            Self::Closing => CLOSING,
             Self::Epochs => EPOCHS,
             Self::Internal => INTERNAL,
         }
@@ -168,7 +210,7 @@ impl Table {
     /// By which columns its rows are sorted, so that an event or a record can be read without the rest.
     pub(crate) const fn order(self) -> &'static [&'static str] {
         match self {
-            Self::Odds => &["event_id", "record_id", "seq", "n"],
+            Self::Odds | Self::Closing => &["event_id", "record_id", "seq", "n"],
             Self::Scores | Self::Events => &["event_id", "seq"],
             Self::Reads => &["bookmaker", "event_id", "record_id", "seq"],
             Self::Epochs | Self::Internal => &["seq"],
@@ -177,7 +219,7 @@ impl Table {
 
     /// Whether its files are separate for each sport.
     pub(crate) const fn by_sport(self) -> bool {
-        matches!(self, Self::Odds | Self::Scores | Self::Events | Self::Reads)
+        !matches!(self, Self::Epochs | Self::Internal)
     }
 
     /// Whether entries are read back from it. The others say the same once more, for queries.

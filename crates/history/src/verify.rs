@@ -1,8 +1,8 @@
 //! Whether an archive is whole.
 
+use crate::archive::Archive;
 use crate::commit::Commit;
 use crate::error::ArchiveError;
-use crate::folder::Archive;
 
 /// What an archive was found to be.
 #[derive(Debug, Default)]
@@ -27,10 +27,10 @@ impl Archive {
     /// Reads all that a commit names, and checks that every entry is there once.
     pub fn verify(&self, commit: &Commit) -> Verified {
         let mut verified = Verified::default();
-        for (path, sha256) in commit.checksums() {
+        for (path, sha256, length) in commit.checksums() {
             verified.files += 1;
-            match self.check(path, sha256) {
-                Ok(bytes) => verified.bytes += bytes,
+            match self.check(path, sha256, length) {
+                Ok(()) => verified.bytes += length,
                 Err(error) => verified.faults.push(error.into()),
             }
         }

@@ -22,6 +22,7 @@ mod service;
 mod slots;
 mod timeout;
 mod unread;
+mod vanished;
 pub mod websocket;
 
 pub use date::http_date;
@@ -33,8 +34,8 @@ pub use peer::Peer;
 pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
 pub use reply::{Body, BodyStream, Head, Line, Reply, StreamBody};
 pub use request::{
-    FAULT_HEADER, HEAD_BYTES_MAX, HEADERS_MAX, Method, PageHeaders, Request, STREAM_PATH,
-    SingleHeader, TARGET_BYTES_MAX, WebSocketHeaders, cut, parts,
+    AGENT_PATH, AgentHeaders, FAULT_HEADER, HEAD_BYTES_MAX, HEADERS_MAX, Method, PageHeaders,
+    Request, STREAM_PATH, SingleHeader, TARGET_BYTES_MAX, WebSocketHeaders, cut, parts,
 };
 pub use request_id::{RequestId, RequestIds};
 pub use sendfile::{BodyFile, FILE_BODY_BYTES_MIN, FileBody};

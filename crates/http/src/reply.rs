@@ -293,6 +293,7 @@ pub(crate) const fn status_line(status: u16) -> &'static str {
     match status {
         SWITCHES => "HTTP/1.1 101 Switching Protocols\r\n",
         200 => "HTTP/1.1 200 OK\r\n",
+        202 => "HTTP/1.1 202 Accepted\r\n",
         204 => "HTTP/1.1 204 No Content\r\n",
         303 => "HTTP/1.1 303 See Other\r\n",
         304 => "HTTP/1.1 304 Not Modified\r\n",

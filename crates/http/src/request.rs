@@ -13,6 +13,9 @@ pub const HEADERS_MAX: usize = 64;
 /// Where changes are sent as they come, for as long as the client listens.
 pub const STREAM_PATH: &str = "/v1/stream";
 
+/// Where agents send messages of the Model Context Protocol.
+pub const AGENT_PATH: &str = "/mcp";
+
 /// Asks the sandbox for a fault.
 pub const FAULT_HEADER: &str = "x-sandbox-fault";
 
@@ -67,6 +70,10 @@ impl<'a> SingleHeader<'a> {
         };
     }
 
+    pub fn is_repeated(self) -> bool {
+        matches!(self, Self::Repeated)
+    }
+
     /// The value, if there is exactly one.
     pub fn once(self) -> Option<&'a [u8]> {
         match self {
@@ -109,11 +116,15 @@ enum Kind {
     /// Beside those of the API, where the page comes from that asks.
     ApiOfBrowsers,
     Page,
+    /// Beside those of pages, what repeats the body.
+    Agent,
 }
 
 /// The headers that pages for people need. The cookie is never shown.
 #[derive(Default)]
 pub struct PageHeaders<'a> {
+    /// What agents send; boxed, since hardly a request has it.
+    pub agent: Option<Box<AgentHeaders<'a>>>,
     pub authorization: SingleHeader<'a>,
     pub content_encoding: SingleHeader<'a>,
     pub cookie: Option<Cow<'a, [u8]>>,
@@ -127,6 +138,26 @@ pub struct PageHeaders<'a> {
     /// Whom a proxy has the request from; believed only as far as [`crate::Proxies`] says.
     pub forwarded_for: Option<Cow<'a, [u8]>>,
     pub forwarded: Option<Cow<'a, [u8]>>,
+}
+
+/// What a message of the Model Context Protocol repeats in its headers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AgentHeaders<'a> {
+    pub protocol_version: SingleHeader<'a>,
+    pub method: SingleHeader<'a>,
+    pub name: SingleHeader<'a>,
+}
+
+impl<'a> AgentHeaders<'a> {
+    fn header(&mut self, name: &str, value: &'a [u8]) {
+        if name.eq_ignore_ascii_case("mcp-protocol-version") {
+            self.protocol_version.set(value);
+        } else if name.eq_ignore_ascii_case("mcp-method") {
+            self.method.set(value);
+        } else if name.eq_ignore_ascii_case("mcp-name") {
+            self.name.set(value);
+        }
+    }
 }
 
 /// What asks for a WebSocket (RFC 6455, 4.1), with HTTP/1.1 only.
@@ -210,6 +241,7 @@ impl<'a> Request<'a> {
                 Some("/v1/") if path == STREAM_PATH => Kind::Stream,
                 Some("/v1/") => Kind::Api,
                 Some("/v4/") => Kind::ApiOfBrowsers,
+                Some(AGENT_PATH) if path == AGENT_PATH => Kind::Agent,
                 _ => Kind::Page,
             },
         }
@@ -243,6 +275,10 @@ impl<'a> Request<'a> {
             Kind::Stream => self.page.websocket.header(name, value),
             Kind::Api | Kind::ApiOfBrowsers => {}
             Kind::Page => self.page.header(name, value),
+            Kind::Agent => {
+                self.page.header(name, value);
+                self.page.agent.get_or_insert_default().header(name, value);
+            }
         }
     }
 

@@ -105,6 +105,9 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
         Pin::new(self).poll_write_vectored(context, pieces)
     }
 
+    /// What is beneath it.
+    fn tcp(&self) -> &TcpStream;
+
     /// Sends `lines` and then the body from `sent` on. Both are moved on by what was sent.
     fn poll_send_file(
         &mut self,
@@ -122,10 +125,18 @@ impl Socket for TlsStream<TcpStream> {
     fn has_unread(&self) -> bool {
         self.get_ref().0.has_unread()
     }
+
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0
+    }
 }
 
 impl Socket for TcpStream {
     const SENDS_FILES: bool = true;
+
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
 
     fn has_unread(&self) -> bool {
         let mut byte = [0];

@@ -1,7 +1,8 @@
 //! WebSocket (RFC 6455), the server's side: the answer to a client's key, and frames in both directions.
 //!
-//! What a client sends is read as it comes, whatever its pieces, and is never collected: of a data message only its
-//! length is known, so that a connection holds at most the 125 bytes of a control frame.
+//! What a client sends is read as it comes, whatever its pieces. What becomes of its data messages is decided by a
+//! [`MessageSink`]: the service's own collects nothing, so that a connection holds at most the 125 bytes of a control
+//! frame. The example `websocket_echo` sends them back, for the test suite of the protocol.
 
 use bytes::Bytes;
 use data_encoding::BASE64;
@@ -52,11 +53,27 @@ pub fn accept_key(key: &[u8]) -> Option<String> {
     Some(BASE64.encode(&digest))
 }
 
+/// What a data message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    Text,
+    Binary,
+}
+
 /// A whole text message in one frame.
 pub fn text_frame(text: &[&[u8]]) -> Vec<u8> {
-    let length = text.iter().map(|part| part.len()).sum();
-    let mut out = begin_frame(TEXT, length);
-    for part in text {
+    message_frame(MessageKind::Text, text)
+}
+
+/// A whole message in one frame.
+pub fn message_frame(kind: MessageKind, parts: &[&[u8]]) -> Vec<u8> {
+    let length = parts.iter().map(|part| part.len()).sum();
+    let opcode = match kind {
+        MessageKind::Text => TEXT,
+        MessageKind::Binary => BINARY,
+    };
+    let mut out = begin_frame(opcode, length);
+    for part in parts {
         out.extend_from_slice(part);
     }
     out
@@ -132,9 +149,50 @@ const fn broken(reason: &'static str) -> BadFrame {
     BadFrame { code: close_code::PROTOCOL_ERROR, reason }
 }
 
+/// What becomes of a client's data messages.
+pub trait MessageSink {
+    /// The largest message.
+    const BYTES_MAX: u64;
+
+    /// A message begins.
+    fn begin(&mut self, kind: MessageKind);
+
+    /// Takes the next bytes of it.
+    ///
+    /// # Errors
+    /// The client must not send them.
+    fn take(&mut self, bytes: impl Iterator<Item = u8>) -> Result<(), BadFrame>;
+
+    /// The message is whole.
+    ///
+    /// # Errors
+    /// It must not end so.
+    fn end(&mut self) -> Result<(), BadFrame>;
+}
+
+/// Nothing: only their length counts.
+#[derive(Debug, Default)]
+pub struct Discarded;
+
+impl MessageSink for Discarded {
+    const BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
+
+    fn begin(&mut self, _kind: MessageKind) {}
+
+    fn take(&mut self, _bytes: impl Iterator<Item = u8>) -> Result<(), BadFrame> {
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), BadFrame> {
+        Ok(())
+    }
+}
+
 /// Reads the frames of a client.
 #[derive(Debug, Default)]
-pub struct FrameReader {
+pub struct FrameReader<S = Discarded> {
+    /// Where data messages go.
+    pub sink: S,
     /// Of a frame's head what has come, and how much that is.
     head: [u8; HEAD_BYTES_MAX],
     held: usize,
@@ -158,7 +216,7 @@ struct Frame {
     left: u64,
 }
 
-impl FrameReader {
+impl<S: MessageSink> FrameReader<S> {
     /// Takes bytes from the front of `rest`, up to the next that means something; `None` where all are taken.
     ///
     /// # Errors
@@ -168,18 +226,28 @@ impl FrameReader {
             let frame = match &mut self.frame {
                 Some(frame) => frame,
                 None => match self.read_head(rest)? {
-                    Some(frame) => self.frame.insert(frame),
+                    Some(frame) => {
+                        match frame.opcode {
+                            TEXT => self.sink.begin(MessageKind::Text),
+                            BINARY => self.sink.begin(MessageKind::Binary),
+                            _ => {}
+                        }
+                        self.frame.insert(frame)
+                    }
                     None => return Ok(None),
                 },
             };
             let here = usize::try_from(frame.left).unwrap_or(usize::MAX).min(rest.len());
             let (payload, after) = rest.split_at_checked(here).unwrap_or((rest, &[]));
             *rest = after;
+            let begun = usize::try_from((frame.length - frame.left) % 4).unwrap_or(0);
             frame.left -= u64::try_from(here).unwrap_or(frame.left);
+            let mask = frame.mask.iter().cycle().skip(begun);
+            let plain = payload.iter().zip(mask).map(|(byte, mask)| byte ^ mask);
             if is_control(frame.opcode) {
-                let begun = self.control.len();
-                let mask = frame.mask.iter().cycle().skip(begun % frame.mask.len());
-                self.control.extend(payload.iter().zip(mask).map(|(byte, mask)| byte ^ mask));
+                self.control.extend(plain);
+            } else {
+                self.sink.take(plain)?;
             }
             if frame.left > 0 {
                 return Ok(None);
@@ -257,7 +325,7 @@ impl FrameReader {
         }
         let opcode = first & 0xF;
         let before = self.message.unwrap_or(0);
-        if !is_control(opcode) && before.saturating_add(length) > MESSAGE_BYTES_MAX {
+        if !is_control(opcode) && before.saturating_add(length) > S::BYTES_MAX {
             let reason = "the message is too long";
             return Err(BadFrame { code: close_code::TOO_LARGE, reason });
         }
@@ -273,6 +341,7 @@ impl FrameReader {
             PONG => Some(Received::Pong),
             CLOSE => Some(Received::Close(closing(&control)?)),
             _ if frame.last => {
+                self.sink.end()?;
                 self.message = None;
                 Some(Received::Message)
             }

@@ -12,6 +12,7 @@ pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod maintenance;
 pub(crate) mod r#match;
+pub(crate) mod mcp;
 pub(crate) mod migrate;
 pub(crate) mod operators;
 pub(crate) mod record;

@@ -17,15 +17,20 @@ use std::{
 
 use adapters::build::{Adapter, BuildFault, build};
 use adapters::settings::AdapterSettings;
+use archive::BucketOptions;
 
 use crate::config::{
     adapter::read_adapters,
+    bucket::read_bucket,
     schema::Reader,
-    settings::{Api, Catalogue, Dashboard, History, Market, Sandbox, Sections, Server, Stream, V4},
+    settings::{
+        Api, Catalogue, Dashboard, History, Market, Mcp, Sandbox, Sections, Server, Stream, V4,
+    },
     source::{Fault, Kind, Node, Origin},
 };
 
 pub(crate) mod adapter;
+mod bucket;
 pub(crate) mod duration;
 mod form;
 mod print;
@@ -34,7 +39,7 @@ mod settings;
 mod source;
 
 pub(crate) use crate::config::{
-    form::{LogFormat, Secret, is_database_url, parse_address},
+    form::{ArchivePlace, LogFormat, Secret, is_database_url, parse_address},
     print::explain,
     settings::Log,
 };
@@ -49,9 +54,11 @@ const FILE_BYTES_MAX: usize = 1024 * 1024;
 const CONNECTIONS_PER_SOURCE_MIN: usize = 256;
 
 /// Settings that need another one, and why.
-const PAIRS: [(&str, &str, &str); 8] = [
+const PAIRS: [(&str, &str, &str); 10] = [
     ("server.tls_cert", "server.tls_key", ": set both, or neither"),
     ("server.tls_key", "server.tls_cert", ": set both, or neither"),
+    ("history.s3_access_key_id", "history.s3_secret_access_key", ": set both, or neither"),
+    ("history.s3_secret_access_key", "history.s3_access_key_id", ": set both, or neither"),
     ("mail.url", "mail.from", ""),
     ("mail.from", "mail.url", ""),
     ("mail.url", "dashboard.public_url", ""),
@@ -69,9 +76,12 @@ pub(crate) struct Config {
     pub(crate) market: Market,
     pub(crate) sandbox: Sandbox,
     pub(crate) history: History,
+    /// The bucket of the archive; `None`: it is in a folder.
+    pub(crate) bucket: Option<BucketOptions>,
     pub(crate) stream: Stream,
     pub(crate) api: Api,
     pub(crate) v4: V4,
+    pub(crate) mcp: Mcp,
     pub(crate) dashboard: Dashboard,
     /// `None`: no email is sent.
     pub(crate) mail: Option<Mail>,
@@ -177,12 +187,13 @@ impl Config {
         faults.extend(sections.as_ref().and_then(|sections| stale_at_once(sections, &reader)));
         let sections = sections.map(|sections| {
             let found = read_adapters(&sections.adapters, &reader, environment, &mut faults);
-            (sections, found)
+            let bucket = read_bucket(&sections.history, &reader, environment, &mut faults);
+            (sections, found, bucket)
         });
         faults.sort_by(|Fault(one, _), Fault(other, _)| one.cmp(other));
         match sections {
-            Some((sections, adapters)) if faults.is_empty() => {
-                Ok(Self::new(sections, adapters, reader))
+            Some((sections, adapters, bucket)) if faults.is_empty() => {
+                Ok(Self { bucket, ..Self::new(sections, adapters, reader) })
             }
             _ => Err(Faults(faults)),
         }
@@ -197,6 +208,7 @@ impl Config {
             stream,
             api,
             v4,
+            mcp,
             dashboard,
             catalogue,
             log,
@@ -221,9 +233,11 @@ impl Config {
             market,
             sandbox,
             history,
+            bucket: None,
             stream,
             api,
             v4,
+            mcp,
             dashboard,
             mail,
             cluster,

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use archive::{BucketOptions, Location};
 use domain::World;
 
-use crate::config::Config;
+use crate::config::{ArchivePlace, Config};
 
 /// How long a server tries for the lock while another server holds it, which may be about to stop.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
@@ -58,10 +59,18 @@ impl Folder {
         self.0.join("archive")
     }
 
-    /// Where archives are. `None`: in a cluster, no folder is named that all nodes share.
-    pub(crate) fn archive_of(&self, config: &Config) -> Option<PathBuf> {
-        let own = || config.cluster.is_none().then(|| self.archive());
-        config.history.store.clone().or_else(own)
+    /// Where archives are. `None`: in a cluster, no place is named that all nodes share.
+    pub(crate) fn archive_of(&self, config: &Config) -> Option<Location> {
+        match (&config.history.store, &config.bucket) {
+            (_, Some(bucket)) => {
+                let spool = self.0.clone();
+                Some(Location::Bucket(Box::new(BucketOptions { spool, ..bucket.clone() })))
+            }
+            (Some(ArchivePlace::Folder(path)), None) => Some(Location::Folder(path.clone())),
+            // What it would be used with is missing.
+            (Some(ArchivePlace::Bucket { .. }), None) => None,
+            (None, None) => config.cluster.is_none().then(|| Location::Folder(self.archive())),
+        }
     }
 
     /// The socket on which a server accepts commands.

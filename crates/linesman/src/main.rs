@@ -69,7 +69,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         return commands::get::why(args);
     }
     if let Verb::Mcp(server) = &cli.verb {
-        return commands::get::serve_mcp(server);
+        return commands::mcp::run(server);
     }
     run_configured(cli, &Config::load(cli.config.as_deref(), &flags)?)
 }

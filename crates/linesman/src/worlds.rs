@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::Context;
-use archive::{Archive, ArchiveError};
+use archive::Archive;
 use change_log::{LogLocation, Options};
 use domain::{Catalogue, Clock, World};
 use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Writer};
@@ -39,14 +39,14 @@ impl WorldSetup<'_> {
     ) -> anyhow::Result<(Arc<WorldHandle>, JoinHandle<()>, Option<LeaderTasks>)> {
         let Some(cluster) = &self.config.cluster else {
             let (live, writer) = self.open_world(World::Live)?;
-            archive(self.options_in_folder(World::Live), &live, tasks)?;
+            archive(self.options_in_folder(World::Live), &live, tasks).await?;
             return Ok((live, spawn_world(|| writer.run(), tasks, "live")?, None));
         };
         let membership = cluster::membership(cluster, self.role).await?;
         let leadership = membership.leadership.clone();
         let options = self.options(World::Live, cluster::log_on_servers(cluster));
         let (live, node) = WorldHandle::join(options.clone(), Arc::clone(self.clock), membership);
-        archive(options, &live, tasks)?;
+        archive(options, &live, tasks).await?;
         let thread = spawn_world(|| node.run(), tasks, "live")?;
         let watch = watch_leader(store.clone(), Arc::clone(&live), Arc::clone(self.clock));
         let tasks = tasks.apart();
@@ -83,6 +83,7 @@ impl WorldSetup<'_> {
         let Self { config, catalogue, .. } = self;
         let plays = world == World::Sandbox && config.sandbox.enabled && self.role != Role::Ingest;
         let market = &config.market;
+        let place = self.folder.archive_of(config);
         WorldOptions {
             world,
             log,
@@ -108,7 +109,9 @@ impl WorldSetup<'_> {
             live_tick: config.stream.live_tick,
             history: HistoryOptions {
                 enabled: config.history.enabled,
-                store: self.folder.archive_of(config).filter(|_| world == World::Live),
+                // A cluster whose nodes share no archive has none.
+                by_time: world == World::Sandbox || place.is_some(),
+                store: place.filter(|_| world == World::Live),
                 part_interval: config.history.part_interval,
                 retention: config.history.retention,
                 memory_max: config.history.memory_mb << 20,
@@ -117,18 +120,39 @@ impl WorldSetup<'_> {
     }
 }
 
-/// Has the archive of the live world written, where it has one. A folder that cannot be reached now may be later; one
+/// Has the archive of the live world written, where it has one. A place that cannot be reached now may be later; one
 /// that cannot decide between two writers never can.
-fn archive(options: WorldOptions, live: &Arc<WorldHandle>, tasks: &Tasks) -> anyhow::Result<()> {
-    let Some(root) = options.history.archive() else { return Ok(()) };
-    if let Err(error @ ArchiveError::NotExclusive(_)) = Archive::create(&root) {
-        return Err(error).context("`history.store` cannot be used; name another folder");
+async fn archive(
+    options: WorldOptions,
+    live: &Arc<WorldHandle>,
+    tasks: &Tasks,
+) -> anyhow::Result<()> {
+    let Some(place) = options.history.archive() else { return Ok(()) };
+    let shown = place.to_string();
+    // Where it does not answer, the start does not wait for it.
+    let tried = tokio::task::spawn_blocking(move || Archive::create_in(&place));
+    match tokio::time::timeout(ARCHIVE_WAIT_MAX, tried).await {
+        Ok(Ok(Err(error))) if error.is_not_exclusive() => {
+            return Err(error).context("`history.store` cannot be used; name another place");
+        }
+        Ok(Ok(Err(error))) => {
+            tracing::warn!(
+                event = "archive.unreachable",
+                archive = shown,
+                error = format!("{:#}", anyhow::Error::from(error)),
+                "the archive cannot be used yet; the log keeps its entries until it can"
+            );
+        }
+        Ok(Ok(Ok(_)) | Err(_)) | Err(_) => {}
     }
     if let Some(archiver) = Archiver::new(options, live) {
         tasks.spawn("the archive", archiver.run());
     }
     Ok(())
 }
+
+/// How long a start waits for the archive.
+const ARCHIVE_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The tasks of a node that depend on the leader.
 pub(crate) struct LeaderTasks {

@@ -426,10 +426,12 @@ impl Book {
 
     /// When the prices in a slot were last confirmed (D28).
     pub(crate) fn last_update(&self, sport: SportId, key: &SlotKey, slot: &Slot) -> Timestamp {
-        match self.sources.get(&(sport, key.bookmaker)) {
-            Some(source) if source.beat_at > slot.beat_seen => slot.ts.max(source.beat_at),
-            _ => slot.ts,
-        }
+        slot.confirmed().last_update(self.beat_at(sport, key.bookmaker))
+    }
+
+    /// The newest heartbeat of a source.
+    pub fn beat_at(&self, sport: SportId, bookmaker: BookmakerId) -> Timestamp {
+        self.sources.get(&(sport, bookmaker)).unwrap_or(&Source::NEVER).beat_at
     }
 
     fn source_key(&self, sport: &str, bookmaker: &str) -> Option<(SportId, BookmakerId)> {

@@ -51,6 +51,22 @@ impl Source {
     }
 }
 
+/// What the freshness of a record's prices follows from, together with the newest heartbeat of their source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Confirmed {
+    /// When the source says that they stood.
+    pub ts: Timestamp,
+    /// The source's newest heartbeat when they came: only a later one confirms them.
+    pub beat_seen: Timestamp,
+}
+
+impl Confirmed {
+    /// When they were last confirmed (D28), where `beat_at` is the newest heartbeat.
+    pub fn last_update(self, beat_at: Timestamp) -> Timestamp {
+        if beat_at > self.beat_seen { self.ts.max(beat_at) } else { self.ts }
+    }
+}
+
 /// The freshness of every source at this moment, small enough to be published with every batch: what
 /// `status` is answered from.
 #[derive(Clone, Debug, Default)]

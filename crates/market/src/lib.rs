@@ -20,7 +20,7 @@ pub use book::{
 };
 pub use change::{By, CHANGE_VERSION, Change, ChangeError, Configured, Ids};
 pub use coverage::{Cell, CellFilter, Exclusion};
-pub use freshness::{Health, Source, Vitals};
+pub use freshness::{Confirmed, Health, Source, Vitals};
 pub use matching::effort;
 pub use matching::plain_letters;
 pub use matching::{

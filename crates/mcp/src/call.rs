@@ -1,9 +1,9 @@
 //! A call of a tool as a request, and its answer as a result.
 
-use linesman_client::{Client, Error};
-use rmcp::model::{CallToolResult, ContentBlock};
+use form_urlencoded::byte_serialize;
 use serde_json::{Map, Value, json};
 
+use crate::page::{Page, Refused};
 use crate::tool::{LIMIT_DEFAULT, LIMIT_MAX, Operation};
 
 /// Text of a result: more fills the memory of a model with one answer.
@@ -11,20 +11,32 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// A request under `/v1`.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Call {
-    path: Vec<String>,
-    query: Vec<(String, String)>,
+pub struct Call {
+    /// The parts of the path after `/v1`.
+    pub path: Vec<String>,
+    pub query: Vec<(String, String)>,
 }
 
 impl Call {
-    /// One page of the answer, and the cursor of the page after it.
-    pub(crate) async fn send(&self, client: &Client) -> Result<(Vec<u8>, Option<String>), Error> {
-        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
-        let request = client.path(&path);
-        let request =
-            self.query.iter().fold(request, |request, (name, value)| request.param(name, value));
-        let (page, next) = request.page().await?;
-        Ok((page.data, next))
+    pub(crate) fn of_path(path: &[&str]) -> Self {
+        let path = path.iter().map(|part| (*part).to_owned()).collect();
+        Self { path, query: Vec::new() }
+    }
+
+    /// The path and query, encoded.
+    pub fn target(&self) -> String {
+        let mut target = "/v1".to_owned();
+        for part in &self.path {
+            target.push('/');
+            target.extend(byte_serialize(part.as_bytes()));
+        }
+        for (at, (name, value)) in self.query.iter().enumerate() {
+            target.push(if at == 0 { '?' } else { '&' });
+            target.extend(byte_serialize(name.as_bytes()));
+            target.push('=');
+            target.extend(byte_serialize(value.as_bytes()));
+        }
+        target
     }
 }
 
@@ -32,7 +44,7 @@ impl Call {
 pub(crate) fn request(
     operation: &Operation,
     arguments: &Map<String, Value>,
-) -> Result<Call, Box<CallToolResult>> {
+) -> Result<Call, Value> {
     let mut given = Vec::new();
     for (name, value) in arguments {
         let Some(text) = text_of(value) else {
@@ -77,34 +89,25 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-fn refused(param: &str, what: &str) -> Box<CallToolResult> {
+fn refused(param: &str, what: &str) -> Value {
     let message = format!("`{param}` {what}");
-    Box::new(error(&json!({ "code": "invalid_parameter", "message": message, "param": param })))
+    json!({ "code": "invalid_parameter", "message": message, "param": param })
 }
 
 /// A result that is an error, in the form of the API.
-fn error(error: &Value) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(json!({ "error": error }).to_string())])
+pub(crate) fn failed(error: &Value) -> Value {
+    let text = json!({ "error": error }).to_string();
+    json!({ "content": [{ "type": "text", "text": text }], "isError": true })
 }
 
 /// The result for an answer of the API.
-pub(crate) fn result(answer: Result<(Vec<u8>, Option<String>), Error>) -> CallToolResult {
-    let (body, next_cursor) = match answer {
-        Ok(answer) => answer,
-        Err(refused) => {
-            let mut told = json!({ "code": refused.code().as_str(), "message": refused.message() });
-            if let Some(told) = told.as_object_mut() {
-                let more = [("param", refused.param()), ("request_id", refused.request_id())];
-                let more = more.into_iter().filter_map(|(name, text)| Some((name, text?)));
-                told.extend(more.map(|(name, text)| (name.to_owned(), text.into())));
-                let wait = refused.retry_after();
-                told.extend(wait.map(|wait| ("retry_after_s".to_owned(), wait.into())));
-            }
-            return error(&told);
-        }
+pub(crate) fn result(answer: Result<Page, Refused>) -> Value {
+    let Page { body, next_cursor } = match answer {
+        Ok(page) => page,
+        Err(refused) => return failed(&refused.into_error()),
     };
     let Ok(mut body) = serde_json::from_slice::<Value>(&body) else {
-        return error(
+        return failed(
             &json!({ "code": "unexpected_response", "message": "the answer is not JSON" }),
         );
     };
@@ -114,7 +117,11 @@ pub(crate) fn result(answer: Result<(Vec<u8>, Option<String>), Error>) -> CallTo
     if let (Some(fields), 0) = (result.as_object_mut(), left_out) {
         fields.extend(next_cursor.map(|cursor| ("next_cursor".to_owned(), cursor.into())));
     }
-    CallToolResult::structured(result)
+    json!({
+        "content": [{ "type": "text", "text": result.to_string() }],
+        "structuredContent": result,
+        "isError": false,
+    })
 }
 
 /// Takes records off the end of the longest list until the text is short enough; gives their number.
@@ -153,7 +160,7 @@ mod tests {
     fn request_of(name: &str, arguments: &Value) -> Result<(String, String), String> {
         let tools = tools();
         let call = request(tools.find(name).unwrap(), arguments.as_object().unwrap());
-        let call = call.map_err(|result| serde_json::to_string(&result.content).unwrap())?;
+        let call = call.map_err(|error| error.to_string())?;
         let mut query: Vec<String> =
             call.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
         query.sort();
@@ -195,11 +202,13 @@ mod tests {
     fn a_long_answer_is_cut_between_records() {
         let record = json!({"id": "x".repeat(1000)});
         let body = json!({"lines": vec![record; 100], "books": [1]}).to_string().into_bytes();
-        let result = result(Ok((body, Some("c".to_owned()))));
-        let structured = result.structured_content.unwrap();
+        let result = result(Ok(Page { body, next_cursor: Some("c".to_owned()) }));
+        let structured = &result["structuredContent"];
         let kept = structured["answer"]["lines"].as_array().unwrap().len();
         assert_eq!(structured["left_out"], 100 - kept);
-        assert!(kept > 50 && structured.to_string().len() <= TEXT_BYTES_MAX);
+        assert!(
+            kept > 50 && result["content"][0]["text"].as_str().unwrap().len() <= TEXT_BYTES_MAX
+        );
         assert!(structured.get("next_cursor").is_none(), "the next page would begin too late");
     }
 
@@ -208,19 +217,15 @@ mod tests {
         let tools = tools();
         assert_eq!(tools.operations.len(), 13);
         for operation in &tools.operations {
-            let output = operation.tool.output_schema.as_ref().unwrap();
-            let text = serde_json::to_string(output).unwrap();
-            assert!(!text.contains("#/components"), "{}", operation.tool.name);
-            assert_ne!(output["properties"]["answer"], json!({}), "{}", operation.tool.name);
+            let output = &operation.tool["outputSchema"];
+            let text = output.to_string();
+            assert!(!text.contains("#/components"), "{}", operation.name);
+            assert_ne!(output["properties"]["answer"], json!({}), "{}", operation.name);
             assert!(output["$defs"].as_object().unwrap().values().all(|one| !one.is_null()));
-            let input = serde_json::to_string(&operation.tool.input_schema).unwrap();
+            let input = operation.tool["inputSchema"].to_string();
             assert!(!input.contains("api_key") && !input.contains("since"), "{input}");
         }
-        let all: usize = tools
-            .operations
-            .iter()
-            .map(|one| serde_json::to_string(&one.tool).unwrap().len())
-            .sum();
+        let all: usize = tools.operations.iter().map(|one| one.tool.to_string().len()).sum();
         assert!(all < 160_000, "the list of tools has {all} bytes");
     }
 }

@@ -1,10 +1,28 @@
-//! The API for agents: tools of the Model Context Protocol that are operations which read, over the Rust client.
+//! The API for agents: the Model Context Protocol, with operations that read as tools, documents and events as
+//! resources, and prompts.
 //!
-//! The protocol is that of the crate `rmcp`. What a tool may do is what the client's key may do: nothing is decided
-//! here. Schemas come from the OpenAPI document, which comes from the tables that the service runs on.
+//! A [`Server`] answers one message at a time and remembers nothing of it, so any node answers any message. What a tool
+//! may do is what the key behind its [`Reader`] may do: nothing is decided here. Schemas come from the OpenAPI
+//! document, which comes from the tables that the service runs on.
 
 mod call;
+mod header;
+mod message;
+mod method;
+mod page;
+mod prompt;
+mod reader;
+mod resource;
 mod server;
+mod stdio;
 mod tool;
+mod version;
 
-pub use crate::server::{ServeError, serve};
+pub use crate::call::Call;
+pub use crate::header::Headers;
+pub use crate::method::Method;
+pub use crate::page::{Page, Refused};
+pub use crate::reader::{Answering, Reader};
+pub use crate::resource::Document;
+pub use crate::server::{Answer, MESSAGE_BYTES_MAX, Server};
+pub use crate::stdio::serve;

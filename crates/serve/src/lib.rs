@@ -9,4 +9,5 @@ mod service;
 
 pub use listener_service::{ListenerService, run};
 pub use not_ready::answer_until;
+pub use service::agents::{Agents, agent_server};
 pub use service::{ListenerRole, Service};

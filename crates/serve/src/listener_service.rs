@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ops;
 use crate::route::{self, Target};
+use crate::service::agents;
 use crate::service::{ListenerRole, Service};
 
 /// The service as one listener shows it.
@@ -84,6 +85,7 @@ impl ListenerService {
                 error.allow = Some("POST");
                 Err(error)
             }
+            Some(Target::Agents) => Err(agents::wrong_method()),
             Some(Target::Page) => {
                 Ok(connection.peer.serve(web::answer(&service.web, request)).await)
             }
@@ -157,6 +159,10 @@ impl http::Service for ListenerService {
             }
             (Method::Post, Some(Target::Page)) => {
                 catch_panics(&api.metrics, pin!(web::take_form(web, request, body))).await
+            }
+            (Method::Post, Some(Target::Agents)) => {
+                let taken = agents::take(&self.service, request, connection.peer, body);
+                catch_panics(&api.metrics, pin!(taken)).await
             }
             (Method::Get, Some(Target::Page)) if web::is_stream(request.path) => {
                 Ok(web::watch(web, request, request_id).await)

@@ -22,6 +22,7 @@ pub(crate) fn render(service: &Service) -> String {
     api::metrics::render(&mut page, &api.metrics);
     connections(&mut page, &api.server.counters, &api.metrics.panics);
     load(&mut page, &api.server.load);
+    service.agents.render(&mut page);
     api.streams.render(&mut page);
     api.pushes.render(&mut page);
     api.feed_stats.render(&mut page);
@@ -352,6 +353,27 @@ fn trust(page: &mut MetricsText, api: &Api) {
     page.line(format_args!("{name} {}", figures.unconfirmed));
 }
 
+/// Only a node of several has to have its streams counted by the database.
+fn stream_slots(page: &mut MetricsText, api: &Api) {
+    let Some(figures) = api.accounts.streams.stats() else { return };
+    let name = "linesman_stream_slots_seconds_left";
+    let help =
+        "How long streams stay open if the database does not answer any more; 0: none is opened.";
+    page.family(name, "gauge", help);
+    page.line(format_args!("{name} {}", seconds(figures.left_ms.saturating_mul(1000))));
+    let name = "linesman_stream_slots_failed_total";
+    page.family(
+        name,
+        "counter",
+        "Writes of the streams of this node that the database did not take.",
+    );
+    page.line(format_args!("{name} {}", figures.failed));
+    let name = "linesman_stream_slots_lost_total";
+    let help = "How often all streams of this node ended because they could not be counted.";
+    page.family(name, "counter", help);
+    page.line(format_args!("{name} {}", figures.lost));
+}
+
 fn accounts(page: &mut MetricsText, service: &Service) {
     let api = &*service.api;
     let keys = api.accounts.keys.len();
@@ -363,6 +385,7 @@ fn accounts(page: &mut MetricsText, service: &Service) {
     page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
     trust(page, api);
+    stream_slots(page, api);
     let mail = service.web.people.mail_stats();
     page.family("linesman_mail_queued", "gauge", "Letters that wait for the mail server.");
     page.line(format_args!("linesman_mail_queued {}", mail.queued));

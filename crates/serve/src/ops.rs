@@ -41,7 +41,7 @@ pub(crate) fn answer(
             reply.head.put("cache-control", "no-store");
             Ok(reply)
         }
-        Target::V1 | Target::V4 | Target::Push | Target::Page | Target::Docs => {
+        Target::V1 | Target::V4 | Target::Push | Target::Agents | Target::Page | Target::Docs => {
             Err(ApiError::internal())
         }
     }

@@ -8,6 +8,7 @@ pub(crate) enum Target {
     V1,
     V4,
     Push,
+    Agents,
     Page,
     Docs,
     OpenApi,
@@ -36,10 +37,11 @@ const fn route(path: &'static str, target: Target, roles: &'static [ListenerRole
 }
 
 /// The most used first.
-const ROUTES: [Route; 13] = [
+const ROUTES: [Route; 14] = [
     Route { path: "/v1", below: true, target: Target::V1, roles: MAIN },
     Route { path: "/v4", below: true, target: Target::V4, roles: MAIN },
     route(api::ingest::PATH, Target::Push, &[ListenerRole::Main, ListenerRole::Ingest]),
+    route(http::AGENT_PATH, Target::Agents, MAIN),
     route("/healthz", Target::Health, ALL),
     route("/readyz", Target::Ready, ALL),
     route("/metrics", Target::Metrics, OPERATOR),
@@ -66,6 +68,7 @@ pub(crate) fn find(service: &Service, role: ListenerRole, path: &str) -> Option<
     match found.map(|route| route.target) {
         Some(Target::Push) if role == ListenerRole::Main && !service.ingest_on_main => None,
         Some(Target::V4 | Target::OpenApiV4) if !service.api.settings.v4.enabled => None,
+        Some(Target::Agents) if !service.agents.enabled => None,
         Some(Target::Docs) if !service.web.settings.docs => None,
         None if role == ListenerRole::Main && web::covers(&service.web, path) => Some(Target::Page),
         found => found,

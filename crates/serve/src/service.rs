@@ -1,11 +1,15 @@
 //! All parts of the service, put together.
 
+pub(crate) mod agents;
+
 use std::sync::Arc;
 
 use api::{Api, ApiError};
 use domain::World;
 use http::{Reply, RequestId};
 use web::Web;
+
+use self::agents::Agents;
 
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,7 @@ pub enum ListenerRole {
 pub struct Service {
     pub api: Arc<Api>,
     pub web: Arc<Web>,
+    pub agents: Agents,
     /// Whether ingest is on the main listener.
     pub ingest_on_main: bool,
 }

@@ -63,6 +63,8 @@ pub(crate) enum Lock<'a> {
     Keys { account_id: &'a str },
     /// Suspending operators.
     Operators,
+    /// Counting the streams of keys.
+    Streams,
 }
 
 /// Where a statement that reads is run.
@@ -359,6 +361,7 @@ impl Tx {
             Lock::Sessions { account_id } => (2, account_id),
             Lock::Keys { account_id } => (3, account_id),
             Lock::Operators => (4, ""),
+            Lock::Streams => (5, ""),
         };
         if let Self::Postgres(tx) = self {
             let query = sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))");

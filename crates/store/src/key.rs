@@ -357,6 +357,21 @@ impl Store {
         tx.commit_changed(row, audit).await
     }
 
+    /// Gives a key a number of streams of its own, or the operator's setting. Returns the key as it now is.
+    pub async fn limit_key_streams(
+        &self,
+        id: &str,
+        streams: Option<u32>,
+        audit: &AuditEntry,
+    ) -> Result<Option<KeyRow>, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let limit = returning::<KeyRow>(
+            "UPDATE api_key SET streams = $2, change_number = NULL WHERE id = $1",
+        );
+        let row = limit.bind(id).bind(streams.map(i64::from)).fetch_optional(&mut tx).await?;
+        tx.commit_changed(row, audit).await
+    }
+
     /// Ends a key and stores its successor, both or neither. `limit` is `None` for callers that may create any number.
     pub async fn rotate_key(
         &self,

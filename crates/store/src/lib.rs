@@ -25,6 +25,7 @@ mod postgres;
 mod session;
 mod setting;
 mod sqlite;
+mod stream_slot;
 mod transfer;
 mod usage;
 mod usage_history;
@@ -44,6 +45,7 @@ pub use crate::{
     leadership::Leadership,
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},
+    stream_slot::StreamsWanted,
     transfer::{Transferred, transfer},
     usage::{Lease, LeaseRequest, Unspent, UsageRow, Window, WindowStarts},
     usage_history::{CountRow, Outcome, Step},

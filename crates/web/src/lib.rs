@@ -11,3 +11,4 @@ pub use dashboard::{
     watch,
 };
 pub use docs::answer as docs_answer;
+pub use docs::site::guide_text;

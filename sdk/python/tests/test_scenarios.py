@@ -38,6 +38,8 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "list_middles": ("middles", ("sport",)),
     "get_coverage": ("coverage", ("sport",)),
     "explain_event": ("explain", ("sport", "event")),
+    "get_closing": ("closing", ("sport",)),
+    "get_price_path": ("price_path", ("sport", "event")),
 }
 MAX_AGE = {"Cache-Control": "private, max-age=20"}
 

@@ -14,8 +14,8 @@ use crate::reader::{Reader, STATUS};
 use crate::request::{Raw, Request};
 use crate::stream::StreamRequest;
 use crate::types::{
-    Arbitrages, BestLines, Bookmaker, Coverage, Event, Explanation, FairLines, HistoryReach,
-    Middles, OddsRecord, ScoreRecord, ServiceStatus, SportList, Values,
+    Arbitrages, BestLines, Bookmaker, ClosingRecord, Coverage, Event, Explanation, FairLines,
+    HistoryReach, Middles, OddsRecord, PricePath, ScoreRecord, ServiceStatus, SportList, Values,
 };
 
 const URL: &str = "http://127.0.0.1:8080";
@@ -197,6 +197,16 @@ impl Client {
     /// Why each price of an event is there or missing.
     pub fn explain(&self, sport_key: &str, event_id: &str) -> Request<Explanation> {
         self.of_sport(sport_key, &format!("events/{}/explain", encode(event_id)))
+    }
+
+    /// What became of the prices of an event: opening lines, closing lines, and every change.
+    pub fn price_path(&self, sport_key: &str, event_id: &str) -> Request<Vec<PricePath>> {
+        self.of_sport(sport_key, &format!("events/{}/odds/history", encode(event_id)))
+    }
+
+    /// The closing lines of events that have started.
+    pub fn closing(&self, sport_key: &str) -> Request<Vec<ClosingRecord>> {
+        self.of_sport(sport_key, "odds/closing")
     }
 
     /// Changes as they are published, and the state they add up to.

@@ -109,6 +109,41 @@ impl Feed {
         }
     }
 
+    /// Sends lines of a recording as they are, with the bodies, the receipt and the errors of [`Feed::push`]. A line
+    /// that is no message is rejected by the server.
+    ///
+    /// # Errors
+    /// As [`Feed::push`]; a line has a line break within.
+    pub async fn push_lines(
+        &self,
+        lines: impl IntoIterator<Item = impl AsRef<[u8]>>,
+    ) -> Result<PushReceipt> {
+        let mut batch = Batch::new();
+        match self.push_each(lines, &mut batch).await {
+            Ok(()) => Ok(batch.receipt),
+            Err(error) => Err(error.with_receipt(batch.receipt)),
+        }
+    }
+
+    async fn push_each(
+        &self,
+        lines: impl IntoIterator<Item = impl AsRef<[u8]>>,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        for line in lines {
+            let line = line.as_ref();
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            if line.contains(&b'\n') {
+                return Err(Error::configuration("a line has a line break within"));
+            }
+            if batch.is_full(line.len() + 1) {
+                self.send(batch).await?;
+            }
+            batch.add(line);
+        }
+        self.send(batch).await
+    }
+
     async fn push_all<M: Serialize>(
         &self,
         messages: impl IntoIterator<Item = M>,

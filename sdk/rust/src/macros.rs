@@ -105,6 +105,66 @@ macro_rules! record {
     };
 }
 
+/// The field that says which message an object is.
+pub(crate) const fn tag(_kind: &str) -> &'static str {
+    "type"
+}
+
+/// A struct for what is sent: `new` takes what it must have, and the rest has a method each.
+macro_rules! message {
+    (
+        $(#[$about:meta])*
+        $name:ident $(= $kind:literal)? { $($(#[$doc:meta])* $field:ident: $type:ty,)* }
+        optional { $($(#[$option_doc:meta])* $option:ident: $option_type:ty,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        #[must_use]
+        pub struct $name {
+            $($(#[$doc])* pub $field: $type,)*
+            $($(#[$option_doc])* pub $option: Option<$option_type>,)*
+        }
+
+        impl $name {
+            /// With what it must have.
+            pub fn new($($field: impl Into<$type>),*) -> Self {
+                Self { $($field: $field.into(),)* $($option: None,)* }
+            }
+
+            $(
+                $(#[$option_doc])*
+                pub fn $option(mut self, $option: impl Into<$option_type>) -> Self {
+                    self.$option = Some($option.into());
+                    self
+                }
+            )*
+
+            #[cfg(test)]
+            /// The names of its fields, and of those that may be missing.
+            pub(crate) const FIELDS: (&'static [&'static str], &'static [&'static str]) =
+                (&[$($crate::macros::tag($kind),)? $(stringify!($field)),*], &[$(stringify!($option)),*]);
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap as _;
+
+                let mut map = serializer.serialize_map(None)?;
+                $(map.serialize_entry($crate::macros::tag($kind), $kind)?;)?
+                // A field may have the name of a keyword.
+                $(map.serialize_entry(stringify!($field).trim_start_matches("r#"), &self.$field)?;)*
+                $(
+                    if let Some(value) = &self.$option {
+                        map.serialize_entry(stringify!($option), value)?;
+                    }
+                )*
+                map.end()
+            }
+        }
+    };
+}
+
 /// A set of values that may grow: one that this version does not know is kept in `Other`.
 macro_rules! open_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -183,4 +243,4 @@ macro_rules! parameters {
     };
 }
 
-pub(crate) use {open_enum, parameters, record};
+pub(crate) use {message, open_enum, parameters, record};

@@ -21,9 +21,9 @@ use crate::price::OddsFormat;
 use crate::query::add;
 use crate::reader::{Meta, Reader};
 use crate::types::{
-    Arbitrage, Arbitrages, BestLine, BestLines, Bookmaker, Bout, Coverage, Event, Explanation,
-    FairLine, FairLines, GroupedBouts, HistoryReach, Middle, Middles, OddsRecord, ScoreRecord,
-    ServiceStatus, Sport, SportList, Value, Values,
+    Arbitrage, Arbitrages, BestLine, BestLines, Bookmaker, Bout, ClosingRecord, Coverage, Event,
+    Explanation, FairLine, FairLines, GroupedBouts, HistoryReach, Middle, Middles, OddsRecord,
+    PricePath, ScoreRecord, ServiceStatus, Sport, SportList, Value, Values,
 };
 
 /// One response.
@@ -403,4 +403,8 @@ operations! {
     }
     Coverage { market bookmaker [regions] as_of }
     Explanation { market bookmaker [regions] as_of }
+    Vec<ClosingRecord> {
+        market bookmaker [regions] odds_format [event_ids] commence_from commence_to limit cursor
+    }
+    Vec<PricePath> { market bookmaker [regions] odds_format from to changes limit cursor }
 }

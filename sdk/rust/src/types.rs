@@ -1,14 +1,16 @@
-//! What the API returns: a struct for each object, with the names of the reference. Times are texts in UTC, such as
-//! `2026-11-14T23:38:00Z`.
+//! What the API returns and takes: a struct for each object, with the names of the reference. Times are texts in UTC,
+//! such as `2026-11-14T23:38:00Z`.
 
 mod analysis;
 mod changes;
+mod feed;
 mod odds;
+mod paths;
 mod service;
 
 use crate::macros::open_enum;
 
-pub use self::{analysis::*, changes::*, odds::*, service::*};
+pub use self::{analysis::*, changes::*, feed::*, odds::*, paths::*, service::*};
 
 open_enum! {
     /// A market.

@@ -1,7 +1,6 @@
 /** Answers: reading the body, and the error that an answer describes. */
 
-import * as errors from "./error.js";
-import { LinesmanError } from "./error.js";
+import { LinesmanError, typeOf } from "./error_type.js";
 
 /** Larger than the largest page by far; a server that sends more is not Linesman. */
 const BYTES_MAX = 2 ** 26;
@@ -12,28 +11,6 @@ export interface Answer {
   text: string;
   bytes: number;
 }
-
-const TYPES = new Map<string, typeof LinesmanError>(Object.entries({
-  invalid_parameter: errors.InvalidParameter,
-  invalid_body: errors.InvalidBody,
-  authentication_failed: errors.AuthenticationFailed,
-  forbidden: errors.Forbidden,
-  sport_not_found: errors.SportNotFound,
-  event_not_found: errors.EventNotFound,
-  not_in_history: errors.NotInHistory,
-  not_found: errors.NotFound,
-  method_not_allowed: errors.MethodNotAllowed,
-  feed_paused: errors.FeedPaused,
-  cursor_expired: errors.CursorExpired,
-  too_many_streams: errors.TooManyStreams,
-  upgrade_required: errors.UpgradeRequired,
-  request_too_large: errors.RequestTooLarge,
-  rate_limited: errors.RateLimited,
-  quota_exceeded: errors.QuotaExceeded,
-  internal: errors.Internal,
-  maintenance: errors.Maintenance,
-  unavailable: errors.Unavailable,
-}));
 
 export async function readAnswer(response: Response): Promise<Answer> {
   const { status, headers } = response;
@@ -72,11 +49,6 @@ export function errorOf(answer: Answer): LinesmanError {
 }
 
 export const requestId = (headers: Headers): string | null => headers.get("x-request-id");
-
-/** The type of the errors with a code. */
-export function typeOf(code: string): typeof LinesmanError {
-  return TYPES.get(code) ?? LinesmanError;
-}
 
 /** An answer that the API does not give. It is not quoted, since nothing is known about its content. */
 export function unexpected(

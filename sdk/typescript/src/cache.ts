@@ -5,7 +5,7 @@ import type { Answer } from "./answer.js";
 import type { Meta } from "./list.js";
 
 const RESPONSES_MAX = 128;
-const BYTES_MAX = 32 * 1024 * 1024;
+const BYTES_MAX = 2 ** 25;
 
 export interface CachedResponse {
   /** Its body is parsed for each result, so that callers may change what they get. */

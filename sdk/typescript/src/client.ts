@@ -135,6 +135,20 @@ export class Linesman {
     return this.#one(of(sport, "events", event_id, "explain"), parameters, options);
   }
 
+  /** The closing lines of events that have started. */
+  closing(
+    sport: string, parameters?: ListQuery<api.GetClosingParams>, options?: CallOptions,
+  ): List<api.ClosingRecord, api.ClosingRecord[]> {
+    return this.#list(of(sport, "odds", "closing"), "", parameters, options);
+  }
+
+  /** What became of the prices of an event: opening lines, closing lines, and every change. */
+  price_path(
+    sport: string, event_id: string, parameters?: ListQuery<api.GetPricePathParams>, options?: CallOptions,
+  ): List<api.PricePath, api.PricePath[]> {
+    return this.#list(of(sport, "events", event_id, "odds", "history"), "", parameters, options);
+  }
+
   /** Changes as they are published, and the state they add up to. It connects when it is read. */
   stream(parameters: Query<api.GetStreamParams> = {}, options: CallOptions = {}): Changes {
     return new Changes(this.#http, `/v1/stream${queryOf(parameters)}`, parameters.heartbeat, options);
@@ -182,9 +196,9 @@ export class Linesman {
     const etag = held?.meta.etag;
     const init = etag ? { headers: { "If-None-Match": etag } } : {};
     const answer = await this.#http.send(target, init, isTemporaryRead, options);
-    if (answer.status === 304 && !held) throw unexpected(answer, "answers no If-None-Match");
-    const is304 = answer.status === 304 && held !== undefined;
-    const response = is304 ? renewed(held, answer, clock.now()) : responseOf(answer, clock.now());
+    const is304 = answer.status === 304;
+    if (is304 && !held) throw unexpected(answer, "answers no If-None-Match");
+    const response = is304 && held ? renewed(held, answer, clock.now()) : responseOf(answer, clock.now());
     const data = parse<Body>(response.answer);
     if (response.mayBeKept) cache?.put(target, response);
     return { answer: response.answer, data, meta: { ...response.meta, from_cache: is304 } };

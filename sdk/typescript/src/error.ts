@@ -1,56 +1,48 @@
 /** Errors: one type for each code of the API under one base type. */
 
-import type { PushReceipt } from "./types.js";
+import { LinesmanError, named, typeFor } from "./error_type.js";
 
-export interface ErrorFields {
-  code: string;
-  message: string;
-  /** The HTTP status, or null where no answer arrived. */
-  status?: number | null;
-  /** The parameter that is wrong, where there is one. */
-  param?: string | null;
-  request_id?: string | null;
-  /** Seconds to wait before the next attempt, where the server says so. */
-  retry_after?: number | null;
-  cause?: unknown;
-}
+export { LinesmanError } from "./error_type.js";
+export type { ErrorFields } from "./error_type.js";
 
-/** What every method of this package throws. A code that this version does not know has this type. */
-export class LinesmanError extends Error {
-  declare readonly code: string;
-  declare readonly status: number | null;
-  declare readonly param: string | null;
-  declare readonly request_id: string | null;
-  declare readonly retry_after: number | null;
-  /** Of a push: what the server had confirmed before this error. */
-  receipt: PushReceipt | null = null;
-
-  constructor({ message, cause, ...fields }: ErrorFields) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.name = new.target.name;
-    Object.assign(this, { status: null, param: null, request_id: null, retry_after: null }, fields);
-  }
-}
-
-export class InvalidParameter extends LinesmanError {}
-export class InvalidBody extends LinesmanError {}
-export class AuthenticationFailed extends LinesmanError {}
-export class Forbidden extends LinesmanError {}
-export class SportNotFound extends LinesmanError {}
-export class EventNotFound extends LinesmanError {}
-export class NotInHistory extends LinesmanError {}
-export class NotFound extends LinesmanError {}
-export class MethodNotAllowed extends LinesmanError {}
-export class FeedPaused extends LinesmanError {}
-export class CursorExpired extends LinesmanError {}
-export class RequestTooLarge extends LinesmanError {}
-export class RateLimited extends LinesmanError {}
-export class TooManyStreams extends LinesmanError {}
-export class UpgradeRequired extends LinesmanError {}
-export class QuotaExceeded extends LinesmanError {}
-export class Internal extends LinesmanError {}
-export class Maintenance extends LinesmanError {}
-export class Unavailable extends LinesmanError {}
+export const InvalidParameter = typeFor("InvalidParameter");
+export type InvalidParameter = LinesmanError;
+export const InvalidBody = typeFor("InvalidBody");
+export type InvalidBody = LinesmanError;
+export const AuthenticationFailed = typeFor("AuthenticationFailed");
+export type AuthenticationFailed = LinesmanError;
+export const Forbidden = typeFor("Forbidden");
+export type Forbidden = LinesmanError;
+export const SportNotFound = typeFor("SportNotFound");
+export type SportNotFound = LinesmanError;
+export const EventNotFound = typeFor("EventNotFound");
+export type EventNotFound = LinesmanError;
+export const NotInHistory = typeFor("NotInHistory");
+export type NotInHistory = LinesmanError;
+export const NotFound = typeFor("NotFound");
+export type NotFound = LinesmanError;
+export const MethodNotAllowed = typeFor("MethodNotAllowed");
+export type MethodNotAllowed = LinesmanError;
+export const FeedPaused = typeFor("FeedPaused");
+export type FeedPaused = LinesmanError;
+export const CursorExpired = typeFor("CursorExpired");
+export type CursorExpired = LinesmanError;
+export const RequestTooLarge = typeFor("RequestTooLarge");
+export type RequestTooLarge = LinesmanError;
+export const RateLimited = typeFor("RateLimited");
+export type RateLimited = LinesmanError;
+export const TooManyStreams = typeFor("TooManyStreams");
+export type TooManyStreams = LinesmanError;
+export const UpgradeRequired = typeFor("UpgradeRequired");
+export type UpgradeRequired = LinesmanError;
+export const QuotaExceeded = typeFor("QuotaExceeded");
+export type QuotaExceeded = LinesmanError;
+export const Internal = typeFor("Internal");
+export type Internal = LinesmanError;
+export const Maintenance = typeFor("Maintenance");
+export type Maintenance = LinesmanError;
+export const Unavailable = typeFor("Unavailable");
+export type Unavailable = LinesmanError;
 
 /** No answer arrived: no connection, a connection that broke, or a timeout. */
 export class ConnectionFailed extends LinesmanError {
@@ -65,3 +57,6 @@ export class InvalidConfiguration extends LinesmanError {
     super({ code: "invalid_configuration", message });
   }
 }
+
+named(ConnectionFailed, "ConnectionFailed");
+named(InvalidConfiguration, "InvalidConfiguration");

@@ -1,7 +1,7 @@
 /** Pushes messages of a feed. */
 
 import { parse, unexpected } from "./answer.js";
-import { LinesmanError } from "./error.js";
+import { LinesmanError } from "./error_type.js";
 import { Http } from "./http.js";
 import type { CallOptions, HttpOptions } from "./http.js";
 import type { FeedMessage, PushReceipt } from "./types.js";
@@ -30,7 +30,7 @@ export class Feed {
     const encoder = new TextEncoder();
     let [body, bytes, sent]: [BlobPart[], number, number] = [[], 0, 0];
     const flush = async () => {
-      if (body.length > 0) add(total, await this.#send(body, total, options), sent);
+      if (body.length) add(total, await this.#send(body, total, options), sent);
       [body, bytes, sent] = [[], 0, sent + body.length];
     };
     for await (const message of messages) {
@@ -39,7 +39,7 @@ export class Feed {
       if (line.length > BYTES_MAX) {
         const text = `the message has ${line.length} bytes, at most ${BYTES_MAX} can be sent`;
         add(total, receiptOf([{ line: 1, code: "too_large", message: text }]), sent);
-        sent += 1;
+        sent++;
       } else {
         body.push(line);
         bytes += line.length;
@@ -72,7 +72,7 @@ function receiptOf(rejected: PushReceipt["rejected"]): PushReceipt {
 }
 
 function add(total: PushReceipt, receipt: PushReceipt, offset: number): void {
-  for (const name of ["accepted", "unchanged", "superseded", "rejected_total"] as const) total[name] += receipt[name];
+  for (const name in total) if (name !== "rejected") total[name as "accepted"] += receipt[name as "accepted"];
   const listed = receipt.rejected.slice(0, REJECTED_MAX - total.rejected.length);
   total.rejected.push(...listed.map((rejected) => ({ ...rejected, line: rejected.line + offset })));
 }

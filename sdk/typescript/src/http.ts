@@ -61,8 +61,8 @@ export class Http {
     // A browser sets its own User-Agent; sending another one needs a permission across origins.
     const agent = inPage ? {} : { "User-Agent": `linesman-client-typescript/${VERSION}` };
     this.#headers = { ...options.headers, ...agent };
-    if (secret === "") return;
-    if (inPage && /^(sk_live_|Bearer )/.test(secret) && options.allowBrowser !== true) {
+    if (!secret) return;
+    if (inPage && /^(sk_live_|Bearer )/.test(secret) && !options.allowBrowser) {
       throw new InvalidConfiguration(
         "every visitor of a web page can read its secrets: use a sandbox key, or call the API from a server of yours " +
           "(allowBrowser: true accepts this)",
@@ -126,7 +126,7 @@ export class Http {
   async #retry<Value>(
     isTemporary: (error: LinesmanError) => boolean, signal: AbortSignal | undefined, attempt: () => Promise<Value>,
   ): Promise<Value> {
-    for (let retries = 0; ; retries += 1) {
+    for (let retries = 0; ; retries++) {
       try {
         return await this.#caught(signal, attempt);
       } catch (error) {

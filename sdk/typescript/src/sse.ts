@@ -1,6 +1,6 @@
 /** Server-Sent Events, as far as the API uses them. */
 
-import { LinesmanError } from "./error.js";
+import { LinesmanError } from "./error_type.js";
 
 /** In UTF-16 units. An event has at most 500 records. */
 const EVENT_MAX = 2 ** 24;
@@ -50,7 +50,7 @@ export class Parser {
     else if (name === "retry" && /^\d+$/.test(value)) this.retryMs = Math.min(Number(value), RETRY_MAX_MS);
     // Others are comments, and the cursor, which a cut has in its data too.
     if (!/^\r?$/.test(text)) return null;
-    const block = this.#data.length > 0 ? { event: this.#event, data: this.#data.join("\n") } : null;
+    const block = this.#data.length ? { event: this.#event, data: this.#data.join("\n") } : null;
     [this.#event, this.#data, this.#length] = ["", [], 0];
     return block;
   }

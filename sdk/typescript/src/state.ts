@@ -35,29 +35,33 @@ export class State {
   readonly events = new Map<string, api.Event>();
 }
 
+/** Values by names that come from outside: there is nothing in it but what is written. */
+interface Table<Value> { [name: string]: Value | null | undefined; }
+
 /** The field that a record of a channel is put by; of others that this version does not know, nothing is kept. */
-const ID_OF = new Map([["odds", "id"], ["scores", "event_id"], ["events", "id"]]);
+const ID_OF: Table<string> = { __proto__: null, odds: "id", scores: "event_id", events: "id" };
 
 /** Whether a list is of texts, or of objects that have one in a field. */
-const texts = (list: unknown, field?: string): boolean =>
+const texts = (list: unknown, field?: string | null): boolean =>
   Array.isArray(list) && list.every((one) => typeof (field ? one?.[field] : one) === "string");
 
-const records = (list: unknown, channel: string): boolean => texts(ID_OF.has(channel) ? list : [], ID_OF.get(channel));
+const records = (list: unknown, channel: string): boolean => texts(ID_OF[channel] ? list : [], ID_OF[channel]);
 
 /** Whether an event that this version knows has what is used of it, so that it folds as a whole. */
-const CHECKS = new Map<string, (data: any) => boolean>([
-  ["hello", Boolean],
-  ["snapshot", ({ records: list, channel }) => records(list, channel)],
-  ["delta", ({ upserts, removed, channel }) => records(upserts, channel) && texts(removed, "id")],
-  ["fresh", ({ touched }) => Object.values(touched ?? {}).every((ids) => texts(ids))],
-  ["reset", Boolean],
-  ["cut", ({ cursor }) => texts([cursor])],
-  ["end", ({ code, retry_after_s }) => texts([code]) && retry_after_s >= 0],
-]);
+const CHECKS: Table<(data: any) => boolean> = {
+  __proto__: null,
+  hello: Boolean,
+  snapshot: ({ records: list, channel }) => records(list, channel),
+  delta: ({ upserts, removed, channel }) => records(upserts, channel) && texts(removed, "id"),
+  fresh: ({ touched }) => Object.values(touched ?? {}).every((ids) => texts(ids)),
+  reset: Boolean,
+  cut: ({ cursor }) => texts([cursor]),
+  end: ({ code, retry_after_s }) => texts([code]) && retry_after_s >= 0,
+};
 
 /** The data of an event; null where this version does not know it. */
 export function dataOf(event: string, text: string): unknown {
-  const isWhole = CHECKS.get(event);
+  const isWhole = CHECKS[event];
   if (!isWhole) return null;
   try {
     const data: unknown = JSON.parse(text);
@@ -73,7 +77,7 @@ export function fold(state: State, { event, data }: StreamEvent): void {
   if (event === "reset" || (event === "hello" && !data.resumed)) {
     for (const known of Object.values(state)) known.clear();
   } else if (event === "snapshot" || event === "delta") {
-    const id = ID_OF.get(data.channel);
+    const id = ID_OF[data.channel];
     if (!id) return;
     const known = state[data.channel as keyof State] as Map<unknown, unknown>;
     for (const record of event === "snapshot" ? data.records : data.upserts) known.set(record[id as never], record);

@@ -1,8 +1,8 @@
 /** Changes as they are published, over connections that go on where they were. */
 
-import { typeOf } from "./answer.js";
 import { ConnectionFailed } from "./error.js";
-import type { LinesmanError } from "./error.js";
+import { typeOf } from "./error_type.js";
+import type { LinesmanError } from "./error_type.js";
 import { backoff } from "./http.js";
 import type { CallOptions, Http, Opened } from "./http.js";
 import { Parser, notOfTheApi } from "./sse.js";
@@ -17,6 +17,7 @@ const PENDING_MAX = 2 ** 28;
 const LOST_MAX = 3;
 /** The server's own, where the request does not say. */
 const HEARTBEAT_S = 15;
+const EVENTS = "text/event-stream";
 /** After these a stream goes on. */
 const TEMPORARY = ["unavailable", "maintenance", "slow"];
 
@@ -109,9 +110,9 @@ export class Changes implements AsyncIterableIterator<Update> {
   async #connect(): Promise<Connection> {
     if (this.#wait > 0) await this.#http.clock.sleep(this.#wait, this.#options.signal);
     this.#wait = 0;
-    const headers = { Accept: "text/event-stream", ...(this.#cursor && { "Last-Event-ID": this.#cursor }) };
+    const headers = { Accept: EVENTS, ...(this.#cursor && { "Last-Event-ID": this.#cursor }) };
     const opened = await this.#http.open(this.#path, headers, this.#options);
-    if (opened.type?.startsWith("text/event-stream")) return { ...opened, parser: new Parser(), blocks: [] };
+    if (opened.type?.startsWith(EVENTS)) return { ...opened, parser: new Parser(), blocks: [] };
     opened.close();
     throw notOfTheApi("is not one of events");
   }
@@ -154,7 +155,7 @@ export class Changes implements AsyncIterableIterator<Update> {
 
   #lose(error: LinesmanError): void {
     this.close();
-    this.#lost += 1;
+    this.#lost++;
     if (this.#lost < LOST_MAX) return;
     this.#lost = 0;
     throw error;

@@ -704,6 +704,108 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sports/{sport_key}/events/{event_id}/odds/history": {
+        parameters: {
+            query?: {
+                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                market?: components["parameters"]["market"];
+                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                bookmaker?: components["parameters"]["bookmaker"];
+                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                regions?: components["parameters"]["regions"];
+                /**
+                 * @deprecated
+                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 */
+                region?: components["parameters"]["region"];
+                /** @description How prices are written. */
+                odds_format?: components["parameters"]["odds_format"];
+                /** @description Only changes that were published at this instant or later. */
+                from?: components["parameters"]["from"];
+                /** @description Only changes that were published before this instant. */
+                to?: components["parameters"]["to"];
+                /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
+                changes?: components["parameters"]["changes"];
+                /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
+                limit?: components["parameters"]["limit_of_points"];
+                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+            };
+            path: {
+                /** @description The sport's key, as `/v1/sports` lists it. */
+                sport_key: components["parameters"]["sport_key"];
+                /** @description The event's id, as odds, scores and events give it. */
+                event_id: components["parameters"]["event_id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get price paths
+         * @description What became of the prices of an event, one path for each bookmaker and market: the opening line, the closing line, and every change of prices or lines. Also for events that were removed. Needs `odds:read`.
+         */
+        get: operations["get_price_path"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sports/{sport_key}/odds/closing": {
+        parameters: {
+            query?: {
+                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                market?: components["parameters"]["market"];
+                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                bookmaker?: components["parameters"]["bookmaker"];
+                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                regions?: components["parameters"]["regions"];
+                /**
+                 * @deprecated
+                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 */
+                region?: components["parameters"]["region"];
+                /** @description How prices are written. */
+                odds_format?: components["parameters"]["odds_format"];
+                /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
+                event_ids?: components["parameters"]["event_ids"];
+                /** @description Only events that start at this instant or later. */
+                commence_from?: components["parameters"]["commence_from"];
+                /** @description Only events that start before this instant. */
+                commence_to?: components["parameters"]["commence_to"];
+                /** @description Most records in the answer. */
+                limit?: components["parameters"]["limit"];
+                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+            };
+            path: {
+                /** @description The sport's key, as `/v1/sports` lists it. */
+                sport_key: components["parameters"]["sport_key"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get closing lines
+         * @description The prices in the last publication before each event started, and the first ones that were published: one record for each bookmaker and market. Also of events that were removed. Needs `odds:read`.
+         */
+        get: operations["get_closing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1506,6 +1608,94 @@ export interface components {
             /** @description When it makes sense to connect again. */
             retry_after_s: number;
         };
+        /** @description What became of one bookmaker's market of one event. */
+        PricePath: {
+            /** @description The record's id; it stays while price and line move. */
+            id: string;
+            /** @description Sport key. */
+            sport_key: string;
+            /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
+            event_id: string;
+            /** @description Bookmaker key. */
+            bookmaker: string;
+            /** @description The market. */
+            market: components["schemas"]["MarketKey"];
+            /** @description How `price` is written; the `odds_format` asked for. */
+            format: ("american" | "decimal" | "fractional") | string;
+            /** @description The first prices that were published. */
+            open: components["schemas"]["OpeningLine"];
+            /** @description The prices when the event started; null before that, and where nobody priced it before that. */
+            close: components["schemas"]["ClosingLine"] | null;
+            /** @description Changes of prices or lines, in the order of publications. */
+            points: components["schemas"]["PricePoint"][];
+        };
+        /** @description The opening and the closing line of one bookmaker's market of one event. */
+        ClosingRecord: {
+            /** @description The record's id; it stays while price and line move. */
+            id: string;
+            /** @description Sport key. */
+            sport_key: string;
+            /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
+            event_id: string;
+            /** @description Bookmaker key. */
+            bookmaker: string;
+            /** @description The market. */
+            market: components["schemas"]["MarketKey"];
+            /** @description How `price` is written; the `odds_format` asked for. */
+            format: ("american" | "decimal" | "fractional") | string;
+            /** @description The first prices that were published. */
+            open: components["schemas"]["OpeningLine"];
+            /** @description The prices when the event started. */
+            close: components["schemas"]["ClosingLine"];
+        };
+        /** @description The first prices that were published. */
+        OpeningLine: {
+            /** @description When. */
+            published_at: components["schemas"]["TimestampMs"];
+            /** @description False where they may have been published before history began. */
+            exact: boolean;
+            /** @description What could be bet on. */
+            outcomes: components["schemas"]["Outcome"][];
+        };
+        /** @description The prices in the last publication before an event started. */
+        ClosingLine: {
+            /** @description When it started. */
+            start: components["schemas"]["TimestampMs"];
+            /** @description What says so: the first publication that shows it as live or final or, as long as there is none, its `commence_time`. */
+            by: ("live" | "commence_time") | string;
+            /** @description Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why they were withdrawn. */
+            active: boolean;
+            /** @description When these prices were first published. */
+            published_at: components["schemas"]["TimestampMs"];
+            /** @description When they were last confirmed. */
+            last_update: components["schemas"]["Timestamp"];
+            /**
+             * @description Why they were withdrawn before the start; otherwise null.
+             * @enum {string|null}
+             */
+            reason: "no_prices" | "removed" | "final" | "merged" | null;
+            /** @description What could be bet on. */
+            outcomes: components["schemas"]["Outcome"][];
+        };
+        /** @description A change of prices or lines. */
+        PricePoint: {
+            /** @description When it was accepted. */
+            at: components["schemas"]["TimestampMs"];
+            /**
+             * Format: date-time
+             * @description When it was first published; null: it was replaced before that.
+             */
+            published_at: string | null;
+            /** @description When it happened, as its source says. */
+            ts: components["schemas"]["Timestamp"];
+            /**
+             * @description Why nothing is priced; otherwise null.
+             * @enum {string|null}
+             */
+            reason: "no_prices" | "removed" | "final" | "merged" | null;
+            /** @description What can be bet on; empty where nothing is priced. */
+            outcomes: components["schemas"]["Outcome"][];
+        };
         /** @description How far history reaches. */
         HistoryReach: {
             /** @description The first publication that `as_of` finds. */
@@ -2173,6 +2363,60 @@ export interface components {
              */
             as_of?: string;
         };
+        /** @description Query parameters of `get_price_path`. */
+        GetPricePathParams: {
+            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
+            /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+            bookmaker?: string;
+            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            regions?: string | string[];
+            /** @description How prices are written. */
+            odds_format?: ("american" | "decimal" | "fractional") | string;
+            /**
+             * Format: date-time
+             * @description Only changes that were published at this instant or later.
+             */
+            from?: string;
+            /**
+             * Format: date-time
+             * @description Only changes that were published before this instant.
+             */
+            to?: string;
+            /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
+            changes?: ("published" | "all") | string;
+            /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
+            limit?: number;
+            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            cursor?: string;
+        };
+        /** @description Query parameters of `get_closing`. */
+        GetClosingParams: {
+            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
+            /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+            bookmaker?: string;
+            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            regions?: string | string[];
+            /** @description How prices are written. */
+            odds_format?: ("american" | "decimal" | "fractional") | string;
+            /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
+            event_ids?: string | string[];
+            /**
+             * Format: date-time
+             * @description Only events that start at this instant or later.
+             */
+            commence_from?: string;
+            /**
+             * Format: date-time
+             * @description Only events that start before this instant.
+             */
+            commence_to?: string;
+            /** @description Most records in the answer. */
+            limit?: number;
+            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            cursor?: string;
+        };
     };
     responses: {
         /** @description Nothing has changed since the answer named by `If-None-Match`. Costs no quota. */
@@ -2761,8 +3005,16 @@ export interface components {
         freshness: ("sources" | "records" | "none") | string;
         /** @description Seconds without an event before a comment is sent. */
         heartbeat: number;
+        /** @description Only changes that were published at this instant or later. */
+        from: string;
+        /** @description Only changes that were published before this instant. */
+        to: string;
+        /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
+        changes: ("published" | "all") | string;
         /** @description Most records in the answer. */
         limit: number;
+        /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
+        limit_of_points: number;
         /** @description Where the previous page ended: taken from its `Link` header, as it is. */
         cursor: string;
         /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
@@ -2860,6 +3112,11 @@ export type StreamSource = components['schemas']['StreamSource'];
 export type StreamCut = components['schemas']['StreamCut'];
 export type StreamReset = components['schemas']['StreamReset'];
 export type StreamEnd = components['schemas']['StreamEnd'];
+export type PricePath = components['schemas']['PricePath'];
+export type ClosingRecord = components['schemas']['ClosingRecord'];
+export type OpeningLine = components['schemas']['OpeningLine'];
+export type ClosingLine = components['schemas']['ClosingLine'];
+export type PricePoint = components['schemas']['PricePoint'];
 export type HistoryReach = components['schemas']['HistoryReach'];
 export type HistoryGap = components['schemas']['HistoryGap'];
 export type Coverage = components['schemas']['Coverage'];
@@ -2895,6 +3152,8 @@ export type ListBooksParams = components['schemas']['ListBooksParams'];
 export type GetStreamParams = components['schemas']['GetStreamParams'];
 export type GetCoverageParams = components['schemas']['GetCoverageParams'];
 export type ExplainEventParams = components['schemas']['ExplainEventParams'];
+export type GetPricePathParams = components['schemas']['GetPricePathParams'];
+export type GetClosingParams = components['schemas']['GetClosingParams'];
 export type ResponseNotModified = components['responses']['NotModified'];
 export type ResponseInvalidParameter = components['responses']['InvalidParameter'];
 export type ResponseAuthenticationFailed = components['responses']['AuthenticationFailed'];
@@ -2960,7 +3219,11 @@ export type ParameterChannels = components['parameters']['channels'];
 export type ParameterMode = components['parameters']['mode'];
 export type ParameterFreshness = components['parameters']['freshness'];
 export type ParameterHeartbeat = components['parameters']['heartbeat'];
+export type ParameterFrom = components['parameters']['from'];
+export type ParameterTo = components['parameters']['to'];
+export type ParameterChanges = components['parameters']['changes'];
 export type ParameterLimit = components['parameters']['limit'];
+export type ParameterLimitOfPoints = components['parameters']['limit_of_points'];
 export type ParameterCursor = components['parameters']['cursor'];
 export type ParameterFormat = components['parameters']['format'];
 export type ParameterIfNoneMatch = components['parameters']['If-None-Match'];
@@ -4070,6 +4333,160 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             414: components["responses"]["TargetTooLong"];
             429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["MaintenanceOrUnavailable"];
+        };
+    };
+    get_price_path: {
+        parameters: {
+            query?: {
+                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                market?: components["parameters"]["market"];
+                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                bookmaker?: components["parameters"]["bookmaker"];
+                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                regions?: components["parameters"]["regions"];
+                /**
+                 * @deprecated
+                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 */
+                region?: components["parameters"]["region"];
+                /** @description How prices are written. */
+                odds_format?: components["parameters"]["odds_format"];
+                /** @description Only changes that were published at this instant or later. */
+                from?: components["parameters"]["from"];
+                /** @description Only changes that were published before this instant. */
+                to?: components["parameters"]["to"];
+                /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
+                changes?: components["parameters"]["changes"];
+                /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
+                limit?: components["parameters"]["limit_of_points"];
+                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+            };
+            path: {
+                /** @description The sport's key, as `/v1/sports` lists it. */
+                sport_key: components["parameters"]["sport_key"];
+                /** @description The event's id, as odds, scores and events give it. */
+                event_id: components["parameters"]["event_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Paths, in the order of odds. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    ETag: components["headers"]["ETag"];
+                    Vary: components["headers"]["Vary"];
+                    "Content-Encoding": components["headers"]["Content-Encoding"];
+                    "x-published-at": components["headers"]["x-published-at"];
+                    "x-previous-publication": components["headers"]["x-previous-publication"];
+                    "x-next-publication": components["headers"]["x-next-publication"];
+                    Link: components["headers"]["Link"];
+                    "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                    "x-requests-used": components["headers"]["x-requests-used"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PricePath"][];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["SportNotFoundOrEventNotFoundOrNotInHistoryOrNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            414: components["responses"]["TargetTooLong"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["MaintenanceOrUnavailable"];
+        };
+    };
+    get_closing: {
+        parameters: {
+            query?: {
+                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                market?: components["parameters"]["market"];
+                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                bookmaker?: components["parameters"]["bookmaker"];
+                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                regions?: components["parameters"]["regions"];
+                /**
+                 * @deprecated
+                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 */
+                region?: components["parameters"]["region"];
+                /** @description How prices are written. */
+                odds_format?: components["parameters"]["odds_format"];
+                /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
+                event_ids?: components["parameters"]["event_ids"];
+                /** @description Only events that start at this instant or later. */
+                commence_from?: components["parameters"]["commence_from"];
+                /** @description Only events that start before this instant. */
+                commence_to?: components["parameters"]["commence_to"];
+                /** @description Most records in the answer. */
+                limit?: components["parameters"]["limit"];
+                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+            };
+            path: {
+                /** @description The sport's key, as `/v1/sports` lists it. */
+                sport_key: components["parameters"]["sport_key"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Records, in the order of odds. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    ETag: components["headers"]["ETag"];
+                    Vary: components["headers"]["Vary"];
+                    "Content-Encoding": components["headers"]["Content-Encoding"];
+                    "x-published-at": components["headers"]["x-published-at"];
+                    "x-previous-publication": components["headers"]["x-previous-publication"];
+                    "x-next-publication": components["headers"]["x-next-publication"];
+                    Link: components["headers"]["Link"];
+                    "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                    "x-requests-used": components["headers"]["x-requests-used"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClosingRecord"][];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["SportNotFoundOrNotInHistoryOrNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            414: components["responses"]["TargetTooLong"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["MaintenanceOrUnavailable"];

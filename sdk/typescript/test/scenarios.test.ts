@@ -87,7 +87,7 @@ const scenarios: Record<string, () => Promise<void>> = {
     for (const name of Object.getOwnPropertyNames(Linesman.prototype)) {
       if (name === "constructor") continue;
       const takesSport = !["sports", "books", "status", "history", "stream"].includes(name);
-      const args = takesSport ? ["mma", ...(["event", "explain"].includes(name) ? [event.id] : [])] : [];
+      const args = takesSport ? ["mma", ...(["event", "explain", "price_path"].includes(name) ? [event.id] : [])] : [];
       const result = (watching as any)[name](...args);
       if (result instanceof linesman.Changes) for await (const _ of result) break;
       else await (result instanceof linesman.List ? result.toArray() : result);
@@ -290,6 +290,7 @@ const scenarios: Record<string, () => Promise<void>> = {
       const headers = { "x-request-id": "req_1", "retry-after": "3600" };
       const { fetch } = scripted(json(body, { status: 418, headers }));
       const error = await failure(new Linesman({ fetch }).status(), Type as typeof LinesmanError);
+      assert.equal(error.name, name);
       const { message, param, request_id, status, retry_after } = error;
       assert.deepEqual(
         { code: error.code, message, param, request_id, status, retry_after },

@@ -1,6 +1,7 @@
 //! The servers that a cluster is built on, and that tests start for themselves, and whatever else Debian has a package
 //! of: installed where they are missing.
 
+mod debian;
 mod nats;
 
 use std::path::Path;
@@ -9,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::repository::Repository;
 
-const HOW_TO_INSTALL: &str = "the tests of the cluster need PostgreSQL, NATS and curl or wget (on Debian: apt-get install postgresql nats-server curl)";
+const HOW_TO_INSTALL: &str = "the tests need PostgreSQL, NATS, nginx, Caddy and curl or wget (on Debian: apt-get install postgresql nats-server nginx-light caddy curl)";
 
 /// A Debian package with the places where it, or an installation by hand, puts its program.
 type Package = (&'static str, [&'static str; 2]);
@@ -18,11 +19,12 @@ const POSTGRES: Package = ("postgresql", ["/usr/lib/postgresql", "/usr/lib/postg
 const NATS: Package = ("nats-server", ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"]);
 /// What `deploy/nginx/linesman-nodes` asks nodes with: either will do.
 const CURL: Package = ("curl", ["/usr/bin/curl", "/usr/bin/wget"]);
+const CADDY: Package = ("caddy", ["/usr/bin/caddy", "/usr/local/bin/caddy"]);
 const NGINX: Package = ("nginx-light", ["/usr/sbin/nginx", "/usr/local/bin/nginx"]);
 
 /// The servers that tests start.
 pub fn ensure_installed(repository: &Repository) -> Result<()> {
-    install(repository, &[POSTGRES, CURL], HOW_TO_INSTALL)?;
+    install(repository, &[POSTGRES, CURL, NGINX, CADDY], HOW_TO_INSTALL)?;
     nats::ensure_current(repository, || install(repository, &[NATS], HOW_TO_INSTALL))
 }
 
@@ -31,6 +33,17 @@ pub fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
     let how = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
     install(repository, &[POSTGRES, NGINX], how)?;
     nats::ensure_current(repository, || install(repository, &[NATS], how))
+}
+
+/// Unpacks packages of another release of Debian, which stays as it is, and has `take` take what is needed of them from
+/// a folder under `folder`.
+pub fn unpack<T>(
+    release: &str,
+    packages: &[&str],
+    folder: &Path,
+    take: impl Fn(&Path) -> Result<T>,
+) -> Result<T> {
+    debian::unpack(release, packages, folder, take)
 }
 
 /// Installs a package where it can be done, and says whether it is there.

@@ -1,11 +1,14 @@
 //! Servers for tests and for a cluster on one machine: PostgreSQL and NATS as installed, on free ports and in temporary
-//! folders, removed when dropped; and a proxy that fails on demand. No part of the program depends on this crate.
+//! folders, removed when dropped; a bucket; and a proxy that fails on demand. No part of the program depends on this
+//! crate.
 
 mod nats;
 mod port;
 mod postgres;
 mod process;
 mod proxy;
+#[cfg(feature = "s3")]
+mod s3;
 
 pub use crate::{
     nats::{GroupMember, Nats, NatsProgram, NatsVersion, nats_program, wait_for_nats_group},
@@ -14,6 +17,9 @@ pub use crate::{
     process::{Process, child_command},
     proxy::Proxy,
 };
+
+#[cfg(feature = "s3")]
+pub use crate::s3::S3;
 
 /// The user that PostgreSQL's package makes, and that the server is run as where we are root.
 pub const POSTGRES_USER: &str = "postgres";

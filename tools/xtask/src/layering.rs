@@ -19,7 +19,7 @@ const THIS_FILE: &str = "tools/xtask/src/layering.rs";
 /// is refused: adding one means deciding where it stands.
 const ARROWS: &str = "
 linesman     → serve web api engine http adapters feeds market history change-log accounts store mcp client domain
-serve        → web api engine http accounts domain
+serve        → web api engine http accounts mcp domain
 web          → api engine http accounts market domain
 api          → engine http accounts market feeds domain
 http         → domain
@@ -32,7 +32,7 @@ accounts     → store domain
 store        →
 change-log   →
 domain       →
-mcp          → client
+mcp          →
 client       →
 arbitrage-watch → client
 test-servers →

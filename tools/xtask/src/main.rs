@@ -10,6 +10,7 @@ use anyhow::Result;
 use clap::{Args, Parser};
 
 mod archive_readers;
+mod autobahn;
 mod browser;
 mod clients;
 mod cycles;
@@ -57,6 +58,8 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
+    /// Try our WebSocket frames with Autobahn's fuzzing client
+    Autobahn,
     /// Generate clients from the OpenAPI document, and use them against a running server
     Clients,
     /// Use public clients of The Odds API v4, unmodified, against a running server
@@ -119,6 +122,7 @@ fn run(repository: &Repository, verb: &Verb) -> Result<()> {
         }
         Verb::Browser => browser::browser(repository),
         Verb::Schemathesis => schemathesis::schemathesis(repository),
+        Verb::Autobahn => autobahn::run(repository),
         Verb::Clients => clients::clients(repository),
         Verb::PriorClients => prior_clients::prior_clients(repository),
         Verb::Sdk { check: true, .. } => sdk::check(repository),

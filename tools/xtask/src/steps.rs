@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use shell::{repository::Repository, servers};
 
 use crate::{
-    browser, clients, fuzz, layering, openapi, prior_clients, sandbox, schemathesis, sdk, supply,
-    tidy,
+    autobahn, browser, clients, fuzz, layering, openapi, prior_clients, sandbox, schemathesis, sdk,
+    supply, tidy,
 };
 
 /// Enough to find a panic near the surface; longer runs are `cargo xtask fuzz --seconds N`.
@@ -17,7 +17,7 @@ const FUZZ_SECONDS: u32 = 10;
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
 /// One feature set, that of the tests, and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     ("format", format),
     ("lint", lint),
     ("docs", docs),
@@ -30,6 +30,7 @@ const STEPS: [Step; 18] = [
     ("openapi", openapi::check),
     ("sandbox", sandbox::check),
     ("fuzz", |repository| fuzz::run(repository, FUZZ_SECONDS)),
+    ("autobahn", autobahn::run),
     ("schemathesis", schemathesis::schemathesis),
     ("clients", clients::clients),
     ("prior clients", prior_clients::prior_clients),

@@ -506,7 +506,9 @@ impl KeyRing {
     ) -> Option<Arc<KeyEntry>> {
         let held = keys.get(&row.digest).map(Arc::clone);
         let replaced = match held {
-            Some(entry) if entry.grant.limits == limits(row) => {
+            Some(entry)
+                if entry.grant.limits == limits(row) && entry.grant.streams == row.streams =>
+            {
                 // The entry too: a stream may hold it.
                 entry.follow(row);
                 return None;

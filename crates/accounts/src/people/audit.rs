@@ -111,6 +111,7 @@ audit_actions! {
     KeyCreated = "key.created",
     KeyRotated = "key.rotated",
     KeyRevoked = "key.revoked",
+    KeyLimited = "key.limited",
     FeedCreated = "feed.created",
     FeedRevoked = "feed.revoked",
     FeedPaused = "feed.paused",

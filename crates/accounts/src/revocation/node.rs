@@ -143,6 +143,10 @@ impl Member {
         self.authorities.steady.now_ms()
     }
 
+    pub(crate) fn steady(&self) -> Arc<dyn SteadyClock> {
+        Arc::clone(&self.authorities.steady)
+    }
+
     /// Whether the database renewed the lease lately, and the register need not.
     fn is_sure(&self) -> bool {
         let left_ms = self.lease.left_ms().unwrap_or(u64::MAX);
@@ -170,10 +174,15 @@ impl Accounts {
         Ok((accounts, worker))
     }
 
-    /// Renews the key lease for as long as the node serves. Returns at once in a single process.
+    /// Renews the key lease, and the right to hold streams, for as long as the node serves. Returns at once in a single
+    /// process.
     pub async fn follow(&self) {
         if let Some(member) = &self.member {
-            tokio::join!(self.follow_store(member), self.follow_register(member));
+            tokio::join!(
+                self.follow_store(member),
+                self.follow_register(member),
+                self.streams.keep()
+            );
         }
     }
 

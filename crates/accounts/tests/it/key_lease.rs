@@ -24,10 +24,10 @@ const TRUST: Duration = Duration::from_secs(5);
 
 /// Time that goes on when the test says so.
 #[derive(Debug, Default)]
-struct Hand(AtomicU64);
+pub(crate) struct Hand(AtomicU64);
 
 impl Hand {
-    fn advance(&self, ms: u64) {
+    pub(crate) fn advance(&self, ms: u64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
 }
@@ -40,14 +40,14 @@ impl SteadyClock for Hand {
 
 /// The one who remembers what was announced.
 #[derive(Debug, Default)]
-struct Crier {
+pub(crate) struct Crier {
     greatest: Mutex<Option<i64>>,
     cried: Notify,
 }
 
 /// A node's way to the crier.
 #[derive(Debug)]
-struct Ear {
+pub(crate) struct Ear {
     crier: Arc<Crier>,
     cut: AtomicBool,
 }
@@ -99,15 +99,15 @@ impl RevocationRegister for Ear {
 }
 
 /// Nodes on one store, and time.
-struct Town {
-    test: TestStore,
-    steady: Arc<Hand>,
+pub(crate) struct Town {
+    pub(crate) test: TestStore,
+    pub(crate) steady: Arc<Hand>,
     crier: Arc<Crier>,
 }
 
 /// One of them; it asks its witnesses only when told to, unless it follows.
-struct Member {
-    node: TestNode,
+pub(crate) struct Member {
+    pub(crate) node: TestNode,
     ear: Arc<Ear>,
 }
 
@@ -116,7 +116,7 @@ impl Town {
         Self::of(TestStore::at(NOON))
     }
 
-    fn of(test: TestStore) -> Self {
+    pub(crate) fn of(test: TestStore) -> Self {
         Self { test, steady: Arc::default(), crier: Arc::default() }
     }
 
@@ -124,7 +124,7 @@ impl Town {
         Cluster { register, steady: Arc::clone(&self.steady) as Arc<dyn SteadyClock>, lease: TRUST }
     }
 
-    async fn member(&self) -> Member {
+    pub(crate) async fn member(&self) -> Member {
         let ear = Ear::new(&self.crier);
         let clock = Arc::clone(&self.test.clock) as Arc<dyn Clock>;
         let store = self.test.store().await;
@@ -137,7 +137,7 @@ impl Town {
     }
 
     /// A key that one of them knows; it does not wait for the others.
-    async fn key(&self, known_to: &Member) -> KeySecret {
+    pub(crate) async fn key(&self, known_to: &Member) -> KeySecret {
         let key = self.test.issue(limits(9, 9, None)).await;
         known_to.node.renew_from_store().await.unwrap();
         let number = known_to.node.key_lease().unwrap().number;

@@ -15,6 +15,7 @@ mod key_lease;
 mod model;
 mod people;
 mod quota;
+mod stream_slots;
 mod usage;
 
 use std::{ops::Deref, path::Path, sync::Arc, time::Duration};

@@ -55,7 +55,7 @@ macro_rules! example {
     };
 }
 
-const EXAMPLES: [Example; 22] = [
+const EXAMPLES: [Example; 24] = [
     example!(ListSports, "sports", "All sports", "/v1/sports", Whole),
     example!(GetOdds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
     example!(
@@ -164,6 +164,20 @@ const EXAMPLES: [Example; 22] = [
         "explain",
         "Why prices of a fight are there or missing",
         "/v1/sports/mma/events/evt_CMcfuPHZ7vj/explain",
+        Whole
+    ),
+    example!(
+        GetPricePath,
+        "price_path",
+        "What became of one bookmaker's prices of a fight",
+        "/v1/sports/mma/events/evt_CMcfuPHZ7vj/odds/history?bookmaker=fanduel",
+        Whole
+    ),
+    example!(
+        GetClosing,
+        "closing",
+        "Closing lines of fights, a few at a time",
+        "/v1/sports/boxing/odds/closing?limit=2",
         Whole
     ),
     example!(GetStatus, "status", "All is well", "/v1/status", Whole),

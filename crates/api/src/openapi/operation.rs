@@ -140,8 +140,10 @@ fn can_answer(operation: Operation, code: ErrorCode) -> bool {
             operation.row().path.is_some_and(|path| path.contains("{event_id}"))
         }
         ErrorCode::NotInHistory => {
-            operation == Operation::GetHistory
-                || operation.is_stream()
+            matches!(
+                operation,
+                Operation::GetHistory | Operation::GetPricePath | Operation::GetClosing
+            ) || operation.is_stream()
                 || operation.row().params.contains(&Param::AsOf)
         }
         ErrorCode::TooManyStreams | ErrorCode::UpgradeRequired => operation.is_stream(),

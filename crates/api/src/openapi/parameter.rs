@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::openapi::{object, refer};
 use crate::operation::Operation;
 use crate::v1::param::{
-    BOOKMAKERS_MAX, CONSENSUS, EVENT_IDS_MAX, FORMAT_CSV, FORMAT_JSON, GROUP_BY_BOUT,
+    BOOKMAKERS_MAX, CHANGES, CONSENSUS, EVENT_IDS_MAX, FORMAT_CSV, FORMAT_JSON, GROUP_BY_BOUT,
     HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN, LIMIT_DEFAULT, LIMIT_MAX, MAX_AGE_S_MAX,
-    MIN_BOOKS_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, Param, REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
+    MIN_BOOKS_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, POINTS_DEFAULT, POINTS_MAX, Param,
+    REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
 };
 use crate::v1::query::stream::REPLAYS;
 use crate::v1::wire::stream::{Channel, Freshness, Mode};
@@ -26,10 +27,15 @@ pub fn of(operation: Operation) -> Vec<Value> {
     let in_query = operation.row().params.iter().filter(|param| **param != Param::ApiKey);
     let conditional = operation.is_kept().then_some("If-None-Match");
     in_path
-        .chain(in_query.map(|param| param.name()))
+        .chain(in_query.map(|param| component(*param)))
         .chain(conditional)
         .map(|name| refer("parameters", name))
         .collect()
+}
+
+/// What a parameter is called among all: two may have one name in queries.
+const fn component(param: Param) -> &'static str {
+    if matches!(param, Param::PointLimit) { "limit_of_points" } else { param.name() }
 }
 
 /// Every parameter of every operation.
@@ -39,7 +45,8 @@ pub fn all(catalogue: &Catalogue) -> Value {
     params.sort_by_key(|param| param.index());
     params.dedup();
     let in_query = params.into_iter().filter(|param| *param != Param::ApiKey);
-    let in_query = in_query.map(|param| (param.name().to_owned(), in_query_of(param, catalogue)));
+    let in_query =
+        in_query.map(|param| (component(param).to_owned(), in_query_of(param, catalogue)));
     object(in_path(catalogue).into_iter().chain(in_query).chain([if_none_match()]))
 }
 
@@ -105,7 +112,12 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         }),
         Param::GroupBy => json!({ "type": "string", "enum": [GROUP_BY_BOUT] }),
         Param::Status => json!({ "type": "string", "enum": Status::ALL.map(Status::key) }),
-        Param::CommenceFrom | Param::CommenceTo | Param::AsOf | Param::Until => {
+        Param::CommenceFrom
+        | Param::CommenceTo
+        | Param::AsOf
+        | Param::Until
+        | Param::From
+        | Param::To => {
             json!({ "type": "string", "format": "date-time", "examples": ["2026-11-14T23:38:00Z"] })
         }
         Param::Name => json!({
@@ -123,6 +135,11 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         Param::MaxCost => share("0.05"),
         Param::Stake => whole(1, STAKE_MAX, STAKE_DEFAULT),
         Param::Limit => whole(1, LIMIT_MAX, LIMIT_DEFAULT),
+        Param::PointLimit => whole(1, POINTS_MAX, POINTS_DEFAULT),
+        Param::Changes => {
+            let [default, ..] = CHANGES;
+            choice(&CHANGES, default)
+        }
         Param::Since => json!({
             "type": "string",
             "minLength": 1,

@@ -5,14 +5,14 @@ use crate::v1::param::Param;
 
 const ODDS: &str = "Odds and events";
 const ANALYTICS: &str = "Analytics";
+const HISTORY: &str = "History";
 const CATALOGUE: &str = "Catalogue";
 const SERVICE: &str = "Service";
 
 const V4_ODDS: &str = "Odds, events and scores";
 const V4_CATALOGUE: &str = "Sports and participants";
-const V4_HISTORY: &str = "History";
 
-pub(super) const ROWS: [Row; 25] = [
+pub(super) const ROWS: [Row; 27] = [
     Row {
         operation: Operation::ListSports,
         name: "list_sports",
@@ -380,6 +380,58 @@ pub(super) const ROWS: [Row; 25] = [
         cost: Cost::Unmetered,
     },
     Row {
+        operation: Operation::GetPricePath,
+        name: "get_price_path",
+        path: Some("/v1/sports/{sport_key}/events/{event_id}/odds/history"),
+        title: "Get price paths",
+        meaning: "What became of the prices of an event, one path for each bookmaker and market: the opening line, the \
+                  closing line, and every change of prices or lines. Also for events that were removed. Needs \
+                  `odds:read`.",
+        tag: HISTORY,
+        answer: "Paths, in the order of odds.",
+        schemas: &[Schema::ListOf("PricePath")],
+        params: &[
+            Param::Market,
+            Param::Bookmaker,
+            Param::Regions,
+            Param::Region,
+            Param::OddsFormat,
+            Param::From,
+            Param::To,
+            Param::Changes,
+            Param::PointLimit,
+            Param::Cursor,
+            Param::ApiKey,
+        ],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::GetClosing,
+        name: "get_closing",
+        path: Some("/v1/sports/{sport_key}/odds/closing"),
+        title: "Get closing lines",
+        meaning: "The prices in the last publication before each event started, and the first ones that were \
+                  published: one record for each bookmaker and market. Also of events that were removed. Needs \
+                  `odds:read`.",
+        tag: HISTORY,
+        answer: "Records, in the order of odds.",
+        schemas: &[Schema::ListOf("ClosingRecord")],
+        params: &[
+            Param::Market,
+            Param::Bookmaker,
+            Param::Regions,
+            Param::Region,
+            Param::OddsFormat,
+            Param::EventIds,
+            Param::CommenceFrom,
+            Param::CommenceTo,
+            Param::Limit,
+            Param::Cursor,
+            Param::ApiKey,
+        ],
+        cost: Cost::Request,
+    },
+    Row {
         operation: Operation::V4Sports,
         name: "v4_sports",
         path: Some("/v4/sports"),
@@ -474,7 +526,7 @@ pub(super) const ROWS: [Row; 25] = [
         title: "Historical data (v4)",
         meaning: "The answer of current data as of the last publication at or before `date`, and when the ones \
                   next to it were made. Costs what current data costs; events cost one credit.",
-        tag: V4_HISTORY,
+        tag: HISTORY,
         answer: "Data of the past.",
         schemas: &[],
         params: &[],

@@ -13,6 +13,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::v1::Connection;
 use crate::v1::param::Param;
 use crate::v1::query::Query;
+use crate::v1::refusal::key_status_unknown;
 
 /// How a key came.
 #[derive(PartialEq)]
@@ -43,13 +44,41 @@ pub(super) fn authenticate(
     }
 }
 
+/// The key of an agent's request, which may also come as a bearer token: many agents can send nothing else.
+///
+/// # Errors
+/// There is no valid key.
+pub fn authenticate_agent(api: &Api, request: &Request<'_>) -> Result<Arc<KeyEntry>, ApiError> {
+    let bearer = |value: &'_ [u8]| {
+        let (scheme, key) = value.split_at_checked(7)?;
+        scheme.eq_ignore_ascii_case(b"Bearer ").then(|| key.trim_ascii().to_vec())
+    };
+    let key = match request.key {
+        SingleHeader::Once(key) => Some(key.to_vec()),
+        SingleHeader::Absent => request.page.authorization.once().and_then(bearer),
+        SingleHeader::Repeated => None,
+    };
+    let text = match &key {
+        Some(key) => match api.accounts.keys.authenticate(key, api.clock.now()) {
+            Ok(entry) => return Ok(entry),
+            Err(KeyRefusal::Unconfirmed) => return Err(key_status_unknown()),
+            Err(KeyRefusal::Unknown) => wrong_key(key),
+        },
+        None => "a valid API key is needed, once, in X-API-Key or in Authorization: Bearer",
+    };
+    Err(refusal(text))
+}
+
 /// The refusal of a request without a valid key.
 pub(super) fn refuse(
     request: &Request<'_>,
     query: &Query<'_>,
     query_key_enabled: bool,
 ) -> ApiError {
-    let text = mistake(request, query, query_key_enabled);
+    refusal(mistake(request, query, query_key_enabled))
+}
+
+fn refusal(text: &'static str) -> ApiError {
     let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
     error.challenge = Some("ApiKey realm=\"linesman\", header=\"X-API-Key\"");
     error

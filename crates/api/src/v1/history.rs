@@ -1,16 +1,21 @@
 //! Answers as of an instant of the past (H4 to H9).
 
+use std::sync::Arc;
+
 use domain::Timestamp;
-use engine::{HistoryError, PastPublication};
+use engine::{HistoryError, PastPublication, PathError};
 use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Admitted, Answered, begin_head as begin_current, wire};
-use crate::answers::Encoded;
+use crate::answers::{Asked, Encoded};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::v1::last_request::ParsedTarget;
 use crate::v1::param::Param;
+use crate::v1::query::event_not_found;
+use crate::v1::wire::path::{closing_lines, price_paths};
+use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 
 impl Admitted<'_> {
     /// The answer as it was at an instant.
@@ -24,13 +29,68 @@ impl Admitted<'_> {
             let text = "`as_of` is later than now; leave it out for the present";
             return Err(ApiError::param(Param::AsOf.name(), text));
         }
-        let past = self
-            .api
-            .world(self.world())
-            .as_of(at, xxh3_64(self.entry.grant.key_id.as_str().as_bytes()))
-            .await;
+        let past = self.api.world(self.world()).as_of(at, self.key()).await;
         let past = past.map_err(|error| refused(&error))?;
         self.select(operation, &parsed.asked, &past.published, Some(&past)).await
+    }
+
+    /// What became of the prices of an event.
+    pub(super) async fn price_path(
+        &self,
+        operation: Operation,
+        asked: &Asked,
+        selection: &PathSelection,
+    ) -> Answered {
+        let world = self.api.world(self.world());
+        let published = world.published();
+        let answers = self.api.answers(self.world(), &published);
+        let answer = match answers.find(asked) {
+            Ok(ready) => ready.answer,
+            Err(missing) => {
+                let found = world.event_paths(selection.request, &published, self.key()).await;
+                let found = found.map_err(|error| no_path(&error))?;
+                let (selection, api) = (selection.clone(), Arc::clone(self.api));
+                let cut_at = published.snapshot.cut_at;
+                let writing = tokio::task::spawn_blocking(move || {
+                    price_paths(&selection, &found, &api.catalogue, cut_at)
+                });
+                let answer = writing.await.map_err(|_| ApiError::internal())?;
+                answers.make(asked, missing, || answer)
+            }
+        };
+        let encoded = answer.encoded(self.request.accept_encoding.as_deref());
+        let head = begin_current(&published, encoded, self.now);
+        self.deliver(operation, head, &answer, encoded).await
+    }
+
+    /// Closing lines of events that have started.
+    pub(super) async fn closing(
+        &self,
+        operation: Operation,
+        asked: &Asked,
+        selection: &ClosingSelection,
+    ) -> Answered {
+        let world = self.api.world(self.world());
+        let published = world.published();
+        let answers = self.api.answers(self.world(), &published);
+        let answer = match answers.find(asked) {
+            Ok(ready) => ready.answer,
+            Err(missing) => {
+                let found = world.closings(selection.request.clone(), &published, self.key()).await;
+                let found = found.map_err(|error| no_path(&error))?;
+                let cut_at = published.snapshot.cut_at;
+                let answer = closing_lines(selection, &found, &self.api.catalogue, cut_at);
+                answers.make(asked, missing, || answer)
+            }
+        };
+        let encoded = answer.encoded(self.request.accept_encoding.as_deref());
+        let head = begin_current(&published, encoded, self.now);
+        self.deliver(operation, head, &answer, encoded).await
+    }
+
+    /// For whom the past is looked up.
+    fn key(&self) -> u64 {
+        xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
     }
 
     /// How far history reaches.
@@ -62,6 +122,18 @@ pub(crate) fn begin_head(past: &PastPublication, encoded: &Encoded, now: Timesta
         }
     }
     head
+}
+
+fn no_path(error: &PathError) -> ApiError {
+    match error {
+        PathError::Unknown => event_not_found(),
+        PathError::TooMuch => {
+            let text = "the event has too many changes for one answer; ask for one `market` and `bookmaker`, or for less \
+                        time with `from` and `to`";
+            ApiError::param(Param::Market.name(), text)
+        }
+        PathError::History(error) => refused(error),
+    }
 }
 
 pub(crate) fn refused(error: &HistoryError) -> ApiError {

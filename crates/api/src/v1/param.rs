@@ -32,7 +32,12 @@ pub enum Param {
     Mode,
     Freshness,
     Heartbeat,
+    From,
+    To,
+    Changes,
     Limit,
+    /// `limit` where it counts points.
+    PointLimit,
     Cursor,
     Format,
     ApiKey,
@@ -44,6 +49,11 @@ pub(crate) const NAME_CHARS_MAX: usize = 80;
 /// Records in a page unless asked otherwise, and at the most.
 pub(crate) const LIMIT_DEFAULT: usize = 100;
 pub(crate) const LIMIT_MAX: usize = 500;
+/// Points in a page of price paths unless asked otherwise, and at the most.
+pub(crate) const POINTS_DEFAULT: usize = 1000;
+pub(crate) const POINTS_MAX: usize = 10_000;
+/// The values of `changes`.
+pub(crate) const CHANGES: [&str; 2] = ["published", "all"];
 /// Ids in `event_ids` at the most.
 pub(crate) const EVENT_IDS_MAX: usize = 200;
 /// What `regions` is when neither it nor `bookmaker` is sent.
@@ -77,7 +87,7 @@ pub(crate) const HEARTBEAT_S_MIN: u32 = 5;
 pub(crate) const HEARTBEAT_S_MAX: u32 = 60;
 
 impl Param {
-    pub const COUNT: usize = 33;
+    pub const COUNT: usize = 37;
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,7 +120,10 @@ impl Param {
             Self::Mode => "mode",
             Self::Freshness => "freshness",
             Self::Heartbeat => "heartbeat",
-            Self::Limit => "limit",
+            Self::From => "from",
+            Self::To => "to",
+            Self::Changes => "changes",
+            Self::Limit | Self::PointLimit => "limit",
             Self::Cursor => "cursor",
             Self::Format => "format",
             Self::ApiKey => "api_key",
@@ -211,7 +224,17 @@ impl Param {
                  were confirmed, so that `last_update` of all of them is known. `none`: nothing."
             }
             Self::Heartbeat => "Seconds without an event before a comment is sent.",
+            Self::From => "Only changes that were published at this instant or later.",
+            Self::To => "Only changes that were published before this instant.",
+            Self::Changes => {
+                "`published`: the changes that a client sees who reads every publication. `all`: also those that were \
+                 replaced before the next publication; their `published_at` is null."
+            }
             Self::Limit => "Most records in the answer.",
+            Self::PointLimit => {
+                "Most points in the answer. A path that is cut off goes on in the next page, with the fields around \
+                 its points repeated; a very long answer may end earlier."
+            }
             Self::Cursor => {
                 "Where the previous page ended: taken from its `Link` header, as it is."
             }

@@ -1,6 +1,7 @@
 //! From a query string to a selection: strict, with words that help (D4, D16).
 
 mod analysis;
+mod past;
 mod refusal;
 pub(crate) mod stream;
 mod table;
@@ -197,6 +198,12 @@ impl Values<'_> {
                 let filter = self.cell_filter(sport, lookup, Some(REGION_DEFAULT))?;
                 let event = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
                 Selector::Explain(ExplainSelection { sport, event, filter })
+            }
+            (Operation::GetPricePath, Some(sport)) => {
+                Selector::Path(Box::new(self.price_path(target, sport, lookup)?))
+            }
+            (Operation::GetClosing, Some(sport)) => {
+                Selector::Closing(Box::new(self.closing(sport, lookup)?))
             }
             // The analytics are read before.
             (
@@ -440,15 +447,19 @@ impl Values<'_> {
     }
 
     fn limit(&self) -> Result<usize, ApiError> {
-        let Some(text) = self.get(Param::Limit) else { return Ok(LIMIT_DEFAULT) };
+        self.limit_of(Param::Limit, LIMIT_DEFAULT, LIMIT_MAX)
+    }
+
+    fn limit_of(&self, param: Param, default: usize, most: usize) -> Result<usize, ApiError> {
+        let Some(text) = self.get(param) else { return Ok(default) };
         // As a number is written: digits, and no zero before them.
-        let digits = text.len() <= 3
+        let digits = text.len() <= 5
             && text.bytes().all(|byte| byte.is_ascii_digit())
             && !text.starts_with('0');
-        let limit = text.parse().ok().filter(|limit| digits && (1..=LIMIT_MAX).contains(limit));
+        let limit = text.parse().ok().filter(|limit| digits && (1..=most).contains(limit));
         limit.ok_or_else(|| {
-            let text = format!("`limit` must be a whole number from 1 to {LIMIT_MAX}");
-            ApiError::param(Param::Limit.name(), text)
+            let text = format!("`limit` must be a whole number from 1 to {most}");
+            ApiError::param(param.name(), text)
         })
     }
 

@@ -26,15 +26,17 @@ mod websocket;
 
 use std::sync::Arc;
 
+use accounts::StreamRefusal;
 use domain::SportId;
+use engine::Place;
 use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::metrics::Metrics;
-use self::replay::{Replay, Replays};
+use self::replay::{Replay, ReplayTurn, Replays};
 use self::selection::Selection;
 use self::shared::Renders;
-use self::slots::{Refused, StreamSlots};
+use self::slots::{NodeSlots, Refused, StreamSlot};
 use self::subscription::{Begin, EventStream, Subscription};
 use self::websocket::WebSocket;
 use super::changes::Base;
@@ -42,7 +44,7 @@ use super::history::refused;
 use super::{Admitted, Answered, charged, check_permission, not_yet};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
-use crate::position::{LogPosition, place_of};
+use crate::position::{LogPosition, place_of, sought};
 use crate::v1::param::Param;
 use crate::v1::query::stream::{Since, StreamParams};
 use crate::v1::wire::stream::{Hello, Mode, Reset, Transport, hello};
@@ -53,7 +55,7 @@ pub struct StreamSettings {
     pub enabled: bool,
     /// Whether changes may be followed before they are published.
     pub live: bool,
-    /// Streams that one key may have open on this node.
+    /// Streams that one key may have open, over all nodes.
     pub per_key_max: usize,
     /// Streams open on this node at the same time.
     pub connections_max: usize,
@@ -83,7 +85,7 @@ const TOO_MANY_RETRY_S: u32 = 5;
 #[derive(Debug)]
 pub struct Streams {
     pub(super) settings: StreamSettings,
-    slots: Arc<StreamSlots>,
+    slots: Arc<NodeSlots>,
     renders: Renders,
     replays: Replays,
     metrics: Metrics,
@@ -94,6 +96,23 @@ impl Streams {
         let (slots, metrics) = (Arc::default(), Metrics::default());
         let replays = Replays::new(settings.replays_max);
         Self { settings, slots, renders: Renders::new(settings.memory_max), replays, metrics }
+    }
+}
+
+/// How a stream begins.
+#[derive(Debug)]
+struct Start {
+    begin: Begin,
+    /// Why not where its client wanted.
+    reset: Option<Reset>,
+    /// The right to read the past, where that is needed.
+    turn: Option<ReplayTurn>,
+}
+
+impl Start {
+    /// With a snapshot of the present.
+    fn anew(reset: Option<Reset>) -> Self {
+        Self { begin: Begin::Now, reset, turn: None }
     }
 }
 
@@ -124,9 +143,16 @@ impl Admitted<'_> {
         let selection = Arc::new(selection);
         self.check_replay(&params)?;
         self.check_until(&params).await?;
-        let (begin, reset) = self.begin(&params, &selection).await?;
-        let slot = self.take_stream_slot()?;
-        let replay = self.take_replay_turn(&params).await?;
+        let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
+        let slot = self.take_stream_slot().await?;
+        let replay = match turn.take() {
+            Some(turn) if params.replays_all => Some(Replay::new(turn)),
+            None if params.replays_all => Some(Replay::new(self.take_turn().await?)),
+            resumes => {
+                turn = resumes;
+                None
+            }
+        };
         let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
 
         let catalogue = &self.api.catalogue;
@@ -143,7 +169,7 @@ impl Admitted<'_> {
         let entry = Arc::clone(self.entry);
         let subscription = Subscription::new(self.api, entry, selection, begin, slot);
         let subscription = subscription.saying(&first, reset, params.heartbeat_s);
-        let subscription = subscription.ending_at(params.until).replaying(replay);
+        let subscription = subscription.ending_at(params.until).replaying(replay).resuming(turn);
         Ok((into_reply(subscription.into_stream(), accept.as_deref()), Some(standing)))
     }
 
@@ -195,27 +221,23 @@ impl Admitted<'_> {
         Ok(())
     }
 
-    /// Where a stream begins, and why not where its client wanted.
-    async fn begin(
-        &self,
-        params: &StreamParams,
-        selection: &Selection,
-    ) -> Result<(Begin, Option<Reset>), ApiError> {
+    /// Where a stream begins.
+    async fn begin(&self, params: &StreamParams, selection: &Selection) -> Result<Start, ApiError> {
         let name = Param::Since.name();
         if let Some(id) = self.request.page.last_event_id {
             let position = std::str::from_utf8(id).ok().and_then(LogPosition::decode);
             return match position {
                 Some(position) if position.selection == selection.check => {
-                    self.resume(position).await
+                    self.resume(position, params).await
                 }
-                Some(_) => Ok((Begin::Now, Some(Reset::Selection))),
-                None => Ok((Begin::Now, Some(Reset::Unknown))),
+                Some(_) => Ok(Start::anew(Some(Reset::Selection))),
+                None => Ok(Start::anew(Some(Reset::Unknown))),
             };
         }
         match params.since {
-            None => Ok((Begin::Now, None)),
+            None => Ok(Start::anew(None)),
             Some(Since::Cursor(position)) if position.selection == selection.check => {
-                self.resume(position).await
+                self.resume(position, params).await
             }
             Some(Since::Cursor(_)) => {
                 let text = "`since` is the cursor of another selection; leave it out to begin with a snapshot";
@@ -227,25 +249,32 @@ impl Admitted<'_> {
             }
             Some(Since::Time(at)) => {
                 let handle = self.api.world(self.world());
+                let turn = self.turn_for(Place::Time(at), params).await?;
                 let past = handle.as_of(at, self.key_number()).await;
                 let past = past.map_err(|error| refused(&error))?;
-                Ok((Begin::Past(place_of(handle.world, &past.published.snapshot)), None))
+                let begin = Begin::Past(place_of(handle.world, &past.published.snapshot));
+                Ok(Start { begin, reset: None, turn })
             }
         }
     }
 
-    async fn resume(&self, position: LogPosition) -> Result<(Begin, Option<Reset>), ApiError> {
+    async fn resume(
+        &self,
+        position: LogPosition,
+        params: &StreamParams,
+    ) -> Result<Start, ApiError> {
         if position.world != self.world() {
-            return Ok((Begin::Now, Some(Reset::Unknown)));
+            return Ok(Start::anew(Some(Reset::Unknown)));
         }
         let place = (position.at, position.check);
         let handle = self.api.world(position.world);
+        let turn = self.turn_for(sought(position.world, position.at), params).await?;
         let base = Base::find(handle, place, Mode::Publication, self.key_number()).await;
         Ok(match base.map_err(|error| refused(&error))? {
             // A node that is behind waits for the position in the stream.
-            Base::Held(..) | Base::Ahead => (Begin::At(place), None),
-            Base::Expired => (Begin::Now, Some(Reset::Expired)),
-            Base::Unknown => (Begin::Now, Some(Reset::Unknown)),
+            Base::Held(..) | Base::Ahead => Start { begin: Begin::At(place), reset: None, turn },
+            Base::Expired => Start { turn, ..Start::anew(Some(Reset::Expired)) },
+            Base::Unknown => Start { turn, ..Start::anew(Some(Reset::Unknown)) },
         })
     }
 
@@ -266,37 +295,48 @@ impl Admitted<'_> {
         Ok(())
     }
 
-    /// Waits for the turn of a stream that is to be sent every publication.
-    async fn take_replay_turn(&self, params: &StreamParams) -> Result<Option<Replay>, ApiError> {
-        if !params.replays_all {
-            return Ok(None);
+    /// Waits for the turn of a stream that is to be sent every publication, or whose position is in the archive alone.
+    async fn turn_for(
+        &self,
+        place: Place,
+        params: &StreamParams,
+    ) -> Result<Option<ReplayTurn>, ApiError> {
+        let handle = self.api.world(self.world());
+        if params.replays_all || handle.is_archived(place).await {
+            return self.take_turn().await.map(Some);
         }
+        Ok(None)
+    }
+
+    async fn take_turn(&self) -> Result<ReplayTurn, ApiError> {
         let turn = self.api.streams.replays.take(self.key_number()).await;
-        let turn = turn.ok_or_else(|| {
-            ApiError::unavailable(
-                "the past is sent to others, or to this key, at the moment; try again",
-            )
-        })?;
-        Ok(Some(Replay::new(turn)))
+        turn.ok_or_else(|| {
+            let text = "the past is sent to others, or to this key, at the moment; try again";
+            ApiError::unavailable(text)
+        })
     }
 
     fn key_number(&self) -> u64 {
         xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
     }
 
-    fn take_stream_slot(&self) -> Result<slots::StreamSlot, ApiError> {
+    async fn take_stream_slot(&self) -> Result<StreamSlot, ApiError> {
         let Streams { settings, slots, .. } = &self.api.streams;
         let grant = &self.entry.grant;
         let key_max = self.api.streams_max(grant.streams);
-        let count = usize::try_from(key_max).unwrap_or(usize::MAX);
-        slots.take(&grant.key_id, count, settings).map_err(|refused| match refused {
-            Refused::Key => {
+        let of = &self.api.accounts.streams;
+        let taken = slots.take(settings.connections_max, of, &grant.key_id, key_max).await;
+        taken.map_err(|refused| match refused {
+            Refused::Key(StreamRefusal::Limit) => {
                 let text = format!(
                     "this key has {key_max} streams open, which is its limit; close one first"
                 );
                 ApiError::new(ErrorCode::TooManyStreams, text).retry_after(TOO_MANY_RETRY_S)
             }
-            Refused::All => {
+            Refused::Key(StreamRefusal::Unavailable) => {
+                ApiError::unavailable("the streams of this key cannot be counted now; try again")
+            }
+            Refused::Node => {
                 ApiError::unavailable("this node has as many streams as it takes; try again")
             }
         })

@@ -12,6 +12,8 @@ mod event;
 pub(crate) mod event_fragment;
 pub(crate) mod object;
 mod page;
+pub(crate) mod path;
+pub(crate) mod path_selection;
 mod record;
 mod score;
 mod service;
@@ -48,6 +50,7 @@ pub(crate) use coverage::{
 };
 pub(crate) use delta::{Delta, EventsDelta, OddsDelta, Removed, ScoresDelta};
 pub(crate) use event::Event;
+pub(crate) use path::{ClosingLine, ClosingRecord, OpeningLine, PricePath, PricePoint};
 pub(crate) use record::{OddsRecord, Outcome};
 pub(crate) use score::{Period, ScoreRecord};
 pub(crate) use service::{
@@ -94,6 +97,9 @@ pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<
         | Selector::Bouts(..)
         | Selector::Analysis(..)
         | Selector::Delta(..)
+        // Those of the past have their own.
+        | Selector::Path(_)
+        | Selector::Closing(_)
         | Selector::V4(_) => Ok(()),
         Selector::Csv(selector) => check_found(selector, published),
     }
@@ -177,10 +183,13 @@ fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answ
             let event = snapshot.sport(*sport).event(*id);
             (event.map(|event| texts(event).0.to_vec()).unwrap_or_default(), None)
         }
-        // Made by `slow_answer`, from two publications, and by its own wire.
-        Selector::Analysis(..) | Selector::Csv(_) | Selector::Delta(..) | Selector::V4(_) => {
-            (Vec::new(), None)
-        }
+        // Made by `slow_answer`, from two publications, from the past, and by its own wire.
+        Selector::Analysis(..)
+        | Selector::Csv(_)
+        | Selector::Delta(..)
+        | Selector::Path(_)
+        | Selector::Closing(_)
+        | Selector::V4(_) => (Vec::new(), None),
     };
     Answer::new(body, next.as_ref().map(cursor::encode))
 }

@@ -180,6 +180,8 @@ pub const fn params(operation: Operation) -> &'static [Param] {
         | Operation::ListMiddles
         | Operation::GetCoverage
         | Operation::ExplainEvent
+        | Operation::GetPricePath
+        | Operation::GetClosing
         | Operation::Unknown => &[],
     }
 }

@@ -148,6 +148,8 @@ impl<'a> Values<'a> {
             | Operation::ListMiddles
             | Operation::GetCoverage
             | Operation::ExplainEvent
+            | Operation::GetPricePath
+            | Operation::GetClosing
             | Operation::Unknown => Price::Free,
         };
         self.style(&mut selection.style)?;

@@ -26,7 +26,7 @@ impl World {
         let log =
             LogLocation::Folder { dir: dir.join("log"), options: change_log::Options::default() };
         let mut options = test_options(log);
-        options.history.store = Some(dir.join("archive"));
+        options.history.store = Some(dir.join("archive").into());
         let clock = Arc::new(ManualClock::at(Timestamp::from_secs(now)));
         let told = Arc::<ManualClock>::clone(&clock);
         let (handle, writer) = WorldHandle::open(options.clone(), told).unwrap();
@@ -49,7 +49,7 @@ impl World {
     }
 
     fn archive(&self) -> Archive {
-        Archive::at(&self.options.history.archive().unwrap())
+        Archive::of(&self.options.history.archive().unwrap())
     }
 
     /// What the log holds up to the last publication.

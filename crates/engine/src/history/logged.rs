@@ -9,8 +9,9 @@ use change_log::ReadLog;
 use domain::Timestamp;
 use market::{Book, Change, Configured, Ids};
 
+use super::tail::Tail;
 use super::walk::Steps;
-use super::{Found, HistoryError, Reach};
+use super::{Found, HistoryError, Place, Reach};
 use crate::archiver::book_at;
 use crate::error::{Chain, WorldError};
 use crate::options::WorldOptions;
@@ -19,9 +20,10 @@ use crate::replay::{Logged, Replay};
 
 #[derive(Debug)]
 pub(super) struct LoggedPast {
-    options: WorldOptions,
-    archive: Option<Archive>,
+    pub(super) options: WorldOptions,
+    pub(super) archive: Option<Archive>,
     index: Mutex<Index>,
+    pub(super) tail: Tail,
 }
 
 /// The publications that the log and the archive hold; one that is in both is there twice.
@@ -69,8 +71,8 @@ struct Cut {
 
 impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
-        let archive = options.history.archive().map(|root| Archive::at(&root));
-        Self { options, archive, index: Mutex::default() }
+        let archive = options.history.archive().map(|place| Archive::of(&place));
+        Self { options, archive, index: Mutex::default(), tail: Tail::default() }
     }
 
     /// The publication at or before an instant, where that is known without a look at the log: another followed it.
@@ -108,6 +110,21 @@ impl LoggedPast {
         let logged = Replay::from(&*self.open()?, seq).map_err(unreadable)?.next();
         let logged = logged.transpose().map_err(unreadable)?;
         Ok(logged.filter(|logged| logged.seq == seq).map(|logged| found(logged.at)))
+    }
+
+    /// Whether the log does not reach back any more to an entry, or to the publication of a time.
+    pub(super) fn is_archived(&self, place: Place) -> Result<bool, HistoryError> {
+        let index = self.read_on()?;
+        Ok(match place {
+            Place::Entry(seq) => match index.cut_of(seq) {
+                Some(cut) => cut.lineage != IN_LOG,
+                None => seq <= index.base_seq,
+            },
+            Place::Time(at) => {
+                let found = index.find(at, &self.options)?;
+                index.lineage_of(found) != Some(IN_LOG)
+            }
+        })
     }
 
     /// Which part of the archive has an entry.
@@ -255,7 +272,7 @@ impl LoggedPast {
         }
     }
 
-    fn open(&self) -> Result<Box<dyn ReadLog>, HistoryError> {
+    pub(super) fn open(&self) -> Result<Box<dyn ReadLog>, HistoryError> {
         self.options.log.view().map_err(unreadable)?.ok_or(HistoryError::Off)
     }
 
@@ -442,7 +459,7 @@ impl Index {
     }
 }
 
-fn unreadable(error: impl Into<WorldError>) -> HistoryError {
+pub(super) fn unreadable(error: impl Into<WorldError>) -> HistoryError {
     HistoryError::Unreadable(Some(Arc::new(error.into())))
 }
 

@@ -1,18 +1,23 @@
 //! The past of a simulated world: a function of its seed and the time, on every node, whenever it was started.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::Timestamp;
-use feeds::sandbox::Simulation;
-use market::Book;
+use archive::{Commit, Entry, EventPast, Part, Rows};
+use domain::message::FeedMessage;
+use domain::{EventId, SportId, Timestamp};
+use feeds::sandbox::{Life, LifeRequest, Lives, Simulation};
+use market::{Book, Change, Ids, Lifetimes};
 
+use super::logged::unreadable;
+use super::paths::{EventPaths, PathError, PathRequest};
 use super::walk::Steps;
 use super::{Found, HistoryError, Reach};
 use crate::options::WorldOptions;
 use crate::options::epoch_start;
 use crate::publication::Published;
-use crate::simulator::{SANDBOX_IDS, play_back};
+use crate::simulator::{SANDBOX_FEED, SANDBOX_IDS, arrival, play_back};
 
 /// How far back it goes.
 const REACH: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -75,7 +80,7 @@ impl SimulatedPast {
     }
 
     /// The oldest publication that is made again.
-    fn first(&self, current: Timestamp) -> Timestamp {
+    pub(super) fn first(&self, current: Timestamp) -> Timestamp {
         epoch_start(current.minus(REACH), self.interval())
     }
 
@@ -118,5 +123,163 @@ impl SimulatedPast {
         }
         steps.at.at = at;
         Some(self.options.publication(&steps.book, 0, at))
+    }
+
+    /// What became of an event's prices: the event is played once more, alone.
+    pub(super) fn event_paths(
+        &self,
+        request: &PathRequest,
+        current: Timestamp,
+    ) -> Result<EventPaths, PathError> {
+        self.paths_of(&self.lives(request.sport, current), request, current, false)
+    }
+
+    /// The events that there are paths of.
+    pub(super) fn lives(&self, sport: SportId, current: Timestamp) -> Lives<'_> {
+        self.simulation.lives(sport, self.first(current), current)
+    }
+
+    /// `until_start`: what comes later is not wanted.
+    pub(super) fn paths_of(
+        &self,
+        lives: &Lives<'_>,
+        request: &PathRequest,
+        current: Timestamp,
+        until_start: bool,
+    ) -> Result<EventPaths, PathError> {
+        let first = self.first(current);
+        let is = |reference: &str| self.id_of(reference) == request.event;
+        let bookmaker = |id| request.bookmakers.contains(id);
+        let wanted =
+            LifeRequest { bookmaker: &bookmaker, interval: self.interval(), until_start };
+        let life = lives.find(is, &wanted).ok_or(PathError::Unknown)?;
+        if life.sport != request.sport {
+            return Err(PathError::Unknown);
+        }
+        let begin = Some(first).filter(|_| life.listed < first);
+        let part = self.replay(life, first, current, until_start);
+        let past = request.wanted(&self.options.catalogue, |wanted| {
+            let mut past = EventPast::default();
+            let added = part.event_past(None, wanted, &mut past);
+            added.map(|()| past).map_err(unreadable)
+        })?;
+        EventPaths::new(past, begin)
+    }
+
+    /// The events of a sport that have started, with the time that they were announced for.
+    pub(super) fn started(&self, sport: SportId, current: Timestamp) -> Vec<(Timestamp, EventId)> {
+        let started = self.simulation.started(sport, self.first(current), current).into_iter();
+        started.map(|(reference, commence)| (commence, self.id_of(&reference))).collect()
+    }
+
+    fn id_of(&self, reference: &str) -> EventId {
+        match SANDBOX_IDS {
+            Ids::Derived { salt } => EventId::derived(salt, reference),
+            Ids::Minted { salt } => EventId::minted(salt, 0),
+        }
+    }
+
+    /// The rows of an event: what was published of it from `first` to `current`.
+    fn replay(
+        &self,
+        life: Life,
+        first: Timestamp,
+        current: Timestamp,
+        until_start: bool,
+    ) -> Part {
+        let new_book = || {
+            let mut book = Book::new(Arc::clone(&self.options.catalogue), SANDBOX_IDS);
+            book.set_limits(self.options.limits);
+            book
+        };
+        let mut played = Played {
+            book: new_book(),
+            part: Part::founding(&Commit::none(), new_book(), 0).of_rows(Rows::Prices),
+            seq: 0,
+        };
+        let interval = self.interval();
+        let begin = epoch_start(life.listed, interval).max(first);
+        let mut cut = begin;
+        let cuts = self.publications_around(&life, begin, current);
+        let mut messages = life.messages.into_iter().peekable();
+        for at in cuts {
+            cut = at;
+            while let Some((out, message)) = messages.next_if(|(out, _)| *out <= cut) {
+                played.play(&message, out);
+            }
+            played.publish(cut, self.options.lifetimes);
+        }
+        if until_start {
+            return played.part;
+        }
+        // Then nothing happens until its time here is over.
+        let over = |at: Timestamp| !played.book.overdue(at, self.options.lifetimes).is_empty();
+        if over(current) {
+            let step = |n: i64| {
+                let ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+                Timestamp::from_millis(cut.as_millis().saturating_add(ms.saturating_mul(n)))
+            };
+            let (mut before, mut after) = (0_i64, 1_i64);
+            while !over(step(after)) && step(after) < current {
+                after = after.saturating_mul(2);
+            }
+            while before + 1 < after {
+                let middle = before + (after - before) / 2;
+                if over(step(middle)) { after = middle } else { before = middle }
+            }
+            if step(after) <= current {
+                played.publish(step(after), self.options.lifetimes);
+            }
+        }
+        played.part
+    }
+
+    /// The publications from `begin` to `current` that are the first to show something said about an event or its
+    /// start, each with the one before it. The others show what the one before them shows.
+    fn publications_around(
+        &self,
+        life: &Life,
+        begin: Timestamp,
+        current: Timestamp,
+    ) -> BTreeSet<Timestamp> {
+        let interval = self.interval();
+        let said = life.messages.iter().map(|(out, _)| *out);
+        let around = said.chain(life.starts.iter().copied()).flat_map(|at| {
+            let before = epoch_start(at, interval);
+            let shown = if before < at { before.plus(interval) } else { at };
+            [shown.minus(interval), shown]
+        });
+        around.chain([begin]).filter(|at| (begin..=current).contains(at)).collect()
+    }
+}
+
+/// An event that is played again.
+struct Played {
+    book: Book,
+    part: Part,
+    seq: u64,
+}
+
+impl Played {
+    fn play(&mut self, message: &FeedMessage, out: Timestamp) {
+        let at = arrival(message, out);
+        // What is refused now was refused then.
+        let Ok(decision) = self.book.apply(SANDBOX_FEED, message, at) else { return };
+        for change in decision.change.into_iter().chain(decision.follow) {
+            self.push(change, at);
+        }
+    }
+
+    fn publish(&mut self, cut: Timestamp, lifetimes: Lifetimes) {
+        for change in self.book.overdue(cut, lifetimes) {
+            self.book.absorb(&change, cut);
+            self.push(change, cut);
+        }
+        self.push(Change::Cut { at: cut }, cut);
+    }
+
+    fn push(&mut self, change: Change, at: Timestamp) {
+        self.seq += 1;
+        self.part.push(&Entry { seq: self.seq, at, change }, 0);
     }
 }

@@ -108,6 +108,21 @@ impl Schedule {
         events
     }
 
+    /// The same of one discipline, at a fraction of the cost.
+    pub(crate) fn events_of(&self, discipline: Discipline, from: i64, to: i64) -> Vec<Event> {
+        let mut events = Vec::new();
+        match discipline {
+            Discipline::Mma => self.mma(from, to, &mut events),
+            Discipline::Boxing => self.boxing(from, to, &mut events),
+            Discipline::Tennis => self.tennis(from, to, &mut events),
+            Discipline::Football => self.football(from, to, &mut events),
+            Discipline::Golf => self.golf(from, to, &mut events),
+        }
+        self.disruptions(from, to, &mut events);
+        events.retain(|event| event.discipline == discipline && event.listed() <= to);
+        events
+    }
+
     /// The seed as part of references, so that two seeds never share an id.
     pub(crate) fn tag(&self) -> u64 {
         mix(self.seed, 0x7a6) >> 44

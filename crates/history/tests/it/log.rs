@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use archive::{Archive, Commit, Entry, Outcome, Part};
+use archive::{Archive, ArchiveError, Commit, Entry, Outcome, Part};
 use domain::message::{Body, FeedMessage, Fixture};
 use domain::score::Period;
 use domain::{Catalogue, EventId, Market, Side, Status, Timestamp};
@@ -212,10 +212,16 @@ pub(crate) fn next_part(
 /// Archives a log from where the archive ends.
 pub(crate) fn archive_log(root: &Path, log: &[Entry], entries: usize) -> Archive {
     let archive = Archive::create(root).unwrap();
+    go_on(&archive, log, entries).unwrap();
+    archive
+}
+
+/// Archives a log from where an archive ends.
+pub(crate) fn go_on(archive: &Archive, log: &[Entry], entries: usize) -> Result<(), ArchiveError> {
     loop {
-        let commit = archive.newest().unwrap();
-        let Some(part) = next_part(&archive, &commit, log, entries) else { return archive };
-        let (_, outcome, _) = part.commit(&archive, &commit).unwrap();
+        let commit = archive.newest()?;
+        let Some(part) = next_part(archive, &commit, log, entries) else { return Ok(()) };
+        let (_, outcome, _) = part.commit(archive, &commit)?;
         assert_eq!(outcome, Outcome::Committed);
     }
 }

@@ -10,5 +10,7 @@ mod commits;
 mod compaction;
 mod export;
 mod log;
+mod paths;
 mod rows;
 mod shown;
+mod stores;

@@ -106,13 +106,13 @@ fn the_table_shows_what_publications_of_the_sandbox_show() {
 pub(crate) struct Log(pub(crate) Vec<Entry>);
 
 impl Log {
-    fn push(&mut self, change: Change) {
+    pub(crate) fn push(&mut self, change: Change) {
         let seq = u64::try_from(self.0.len()).unwrap() + 1;
         let at = FROM.plus(Duration::from_secs(seq));
         self.0.push(Entry { seq, at, change });
     }
 
-    fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         let seq = u64::try_from(self.0.len()).unwrap() + 1;
         self.publish_at(FROM.plus(Duration::from_secs(seq)));
     }

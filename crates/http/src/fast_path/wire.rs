@@ -16,6 +16,7 @@ use crate::request::Method;
 use crate::sendfile::Socket;
 use crate::server::{self, Counters, Phase};
 use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX, Timeout};
+use crate::vanished::PeerWatch;
 
 /// How much is read at a time: more than nearly every head, and little for a stack.
 const READ_BYTES: usize = 4 << 10;
@@ -152,10 +153,12 @@ impl<S: Socket> Wire<S> {
         let mut stop = Box::pin(server::reached(&mut phase, Phase::Draining));
         let mut stops = false;
         let mut next = Some(Bytes::from(lines));
+        let mut watch = PeerWatch::begin(self.stream.tcp());
         while let Some(mut part) = next {
             self.timeout.allow(counters.unread.write_time());
             let sent = poll_fn(|context| {
                 let sent = poll_write_all(&mut self.stream, &mut part, context);
+                watch.look(self.stream.tcp());
                 if sent.is_ready() { sent } else { self.poll_lost(counters, context) }
             });
             if let Err(error) = sent.await {

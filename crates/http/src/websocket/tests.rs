@@ -15,7 +15,7 @@ fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
 
 /// All that is read of bytes that come in pieces.
 fn read(bytes: &[u8], piece: usize) -> (Vec<Received>, Option<BadFrame>) {
-    let (mut reader, mut received) = (FrameReader::default(), Vec::new());
+    let (mut reader, mut received) = (FrameReader::<Discarded>::default(), Vec::new());
     for mut rest in bytes.chunks(piece) {
         loop {
             match reader.read(&mut rest) {

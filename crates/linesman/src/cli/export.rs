@@ -11,7 +11,7 @@ pub(crate) struct ExportArgs {
     /// The table
     #[arg(long)]
     pub(crate) table: TableName,
-    /// Rows published at this time or later, for example `2026-11-14T18:00:00Z`
+    /// Rows published at this time or later, for example `2026-11-14T18:00:00Z`; of `closing`, starts
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     pub(crate) from: Timestamp,
     /// Rows published before this time
@@ -54,6 +54,7 @@ pub(crate) enum TableName {
     Scores,
     Events,
     Reads,
+    Closing,
     Epochs,
     Internal,
 }
@@ -65,6 +66,7 @@ impl From<TableName> for Table {
             TableName::Scores => Self::Scores,
             TableName::Events => Self::Events,
             TableName::Reads => Self::Reads,
+            TableName::Closing => Self::Closing,
             TableName::Epochs => Self::Epochs,
             TableName::Internal => Self::Internal,
         }

@@ -13,6 +13,7 @@ use crate::cli::{ExportArgs, output};
 use crate::config::Config;
 use crate::control::{ControlCommand, ask_server};
 use crate::folder::Folder;
+use crate::open::check_folder;
 
 pub(crate) fn run(
     config: &Config,
@@ -25,6 +26,10 @@ pub(crate) fn run(
         ensure!(known, "there is no sport `{sport}`; {}", catalogue.sports_hint(sport));
     }
     ensure!(args.from < args.to, "`--from` must be earlier than `--to`");
+    // An archive elsewhere is read without the folder.
+    if config.history.store.is_none() && config.cluster.is_none() {
+        check_folder(data)?;
+    }
     let format = args.format();
     // What was published since the last part. Without a server there is what it had archived.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,5 +1,4 @@
-//! `linesman get`, `linesman why` and `linesman mcp`: read any server through the Rust client, for people, programs and
-//! agents.
+//! `linesman get` and `linesman why`: read any server through the Rust client, for people and programs.
 
 mod table;
 
@@ -110,15 +109,7 @@ async fn introduce(client: &Client, sport: &str, event: &str) -> anyhow::Result<
     output::print_line(&table::printable(&line))
 }
 
-/// `linesman mcp`: serves the API to agents. Everything but the protocol goes to stderr.
-pub(crate) fn serve_mcp(server: &Server) -> anyhow::Result<()> {
-    let client = client(server)?;
-    let document = serde_json::from_str(&api::openapi::document())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(mcp::serve(client, &document))?)
-}
-
-fn client(server: &Server) -> anyhow::Result<Client> {
+pub(super) fn client(server: &Server) -> anyhow::Result<Client> {
     let mut builder = Client::builder();
     if let Some(url) = &server.url {
         builder = builder.url(url);

@@ -73,7 +73,7 @@ fn verify(config: &Config, data: &Path, samples: usize) -> anyhow::Result<()> {
     ensure!(
         verified.faults.is_empty(),
         "the archive at {} has {} faults",
-        archive.root().display(),
+        archive.location(),
         verified.faults.len()
     );
     output::print_line(&format!(
@@ -131,16 +131,19 @@ fn choose<T>(all: &[T], parts: usize) -> impl Iterator<Item = &T> {
 /// The archive of the live world, which must be there.
 pub(super) fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Commit)> {
     let Some(store) = Folder::at(data).archive_of(config) else {
-        bail!("a cluster has no archive unless `history.store` names a folder that all nodes share")
+        bail!(
+            "a cluster has no archive unless `history.store` names a bucket, or a folder that all nodes share"
+        )
     };
-    let root = store.join(World::Live.key());
+    let place = store.join(World::Live.key());
+    let begun = place.folder().is_none_or(Path::is_dir);
+    let archive = Archive::of(&place);
+    let commit = if begun { archive.newest() } else { Ok(Commit::none()) };
+    let commit = commit.context("the archive cannot be read")?;
     ensure!(
-        root.is_dir(),
-        "there is no archive at {} yet; a server begins one within a minute",
-        root.display()
+        begun && (commit.commit > 0 || place.folder().is_some()),
+        "there is no archive at {place} yet; a server begins one within a minute"
     );
-    let archive = Archive::at(&root);
-    let commit = archive.newest().context("the archive cannot be read")?;
     Ok((archive, commit))
 }
 
@@ -199,7 +202,7 @@ impl Status {
         let gaps = commit.lineages.iter().flat_map(|lineage| &lineage.gaps);
         let text = |ms: i64| Timestamp::from_millis(ms).to_string();
         Ok(Self {
-            root: archive.root().display().to_string(),
+            root: archive.location().to_string(),
             commit: commit.commit,
             from: times().min().map(|at| at.to_string()),
             to: times().max().map(|at| at.to_string()),

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use domain::Timestamp;
 use feeds::push;
-use reqwest::StatusCode;
+use linesman_client::types::PushReceipt;
+use linesman_client::{Error, ErrorCode, Feed};
 use serde::Deserialize;
-use tokio_rustls::rustls::crypto::ring;
 
 use crate::cli::{ReplayArgs, Speed, output};
 use crate::config::Secret;
@@ -19,6 +19,8 @@ const BATCH_LINES_MAX: usize = 2_000;
 const BATCH_BYTES_MAX: usize = 4 << 20;
 /// Lines due within this time go into one push.
 const TOGETHER: Duration = Duration::from_millis(50);
+/// For each step of a push.
+const PUSH_TIME_MAX: Duration = Duration::from_secs(60);
 /// Tries of a push that the service cannot accept.
 const TRIES_MAX: u32 = 6;
 /// Rejected lines printed at the end.
@@ -40,23 +42,6 @@ struct Totals {
     superseded: u64,
     rejected: u64,
     shown: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Receipt {
-    accepted: u64,
-    unchanged: u64,
-    superseded: u64,
-    rejected_total: u64,
-    /// The first of those.
-    rejected: Vec<Rejected>,
-}
-
-#[derive(Deserialize)]
-struct Rejected {
-    line: usize,
-    code: String,
-    message: String,
 }
 
 #[derive(Deserialize)]
@@ -104,10 +89,7 @@ fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Line<'_>>> {
 }
 
 async fn replay(args: &ReplayArgs, token: &Secret, lines: &[Line<'_>]) -> anyhow::Result<Totals> {
-    // The one TLS library that is built. Where somebody chose before, that stays.
-    let _chosen = ring::default_provider().install_default();
-    let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build()?;
-    let url = format!("{}/ingest/v1/messages", args.to.trim_end_matches('/'));
+    let feed = Feed::builder(&args.to, token.reveal()).timeout(PUSH_TIME_MAX).build()?;
     let begun = Instant::now();
     let first = lines.iter().find_map(|line| line.at);
     let mut totals = Totals::default();
@@ -116,9 +98,7 @@ async fn replay(args: &ReplayArgs, token: &Secret, lines: &[Line<'_>]) -> anyhow
         let due = due(args.speed, first, rest.first().and_then(|line| line.at));
         wait_until(begun + due).await;
         let (batch, later) = rest.split_at(batch_size(args.speed, first, rest, begun.elapsed()));
-        let body: Vec<u8> =
-            batch.iter().flat_map(|line| line.text.iter().copied().chain([b'\n'])).collect();
-        let receipt = deliver(&client, &url, token.reveal(), body).await?;
+        let receipt = deliver(&feed, batch).await?;
         totals.add(&receipt, batch);
         rest = later;
         let (done, all) = (count(totals.lines), count(lines.len()));
@@ -154,45 +134,42 @@ async fn wait_until(instant: Instant) {
     tokio::time::sleep_until(instant.into()).await;
 }
 
-async fn deliver(
-    client: &reqwest::Client,
-    url: &str,
-    token: &str,
-    body: Vec<u8>,
-) -> anyhow::Result<Receipt> {
+/// Pushes lines until the service has stored them.
+async fn deliver(feed: &Feed, lines: &[Line<'_>]) -> anyhow::Result<PushReceipt> {
     let mut pause = Duration::from_millis(200);
-    for attempt in 1..=TRIES_MAX {
-        let request =
-            client.post(url).bearer_auth(token).header("content-type", "application/x-ndjson");
-        match request.body(body.clone()).send().await {
-            Ok(answer) if answer.status() == StatusCode::OK => {
-                let text = answer.text().await.context("the receipt is incomplete")?;
-                return serde_json::from_str(&text).context("the receipt is invalid");
-            }
-            Ok(answer) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => {
-                let status = answer.status();
-                bail!("the service rejected the recording with {status}: {}", answer.text().await?);
-            }
-            Ok(_) if attempt == TRIES_MAX => {
-                bail!("the service is not available; replay again later")
-            }
-            Err(error) if attempt == TRIES_MAX => {
-                // The error may name the address, but not the token, which is in a header.
-                return Err(error).context("cannot reach the service");
-            }
+    for attempt in 1.. {
+        match feed.push_lines(lines.iter().map(|line| &line.text)).await {
+            Ok(receipt) => return Ok(receipt),
             // Pushes are idempotent, so a retry is safe.
-            Ok(_) | Err(_) => tokio::time::sleep(pause).await,
+            Err(error) if is_temporary(&error) && attempt < TRIES_MAX => {}
+            Err(error) if is_temporary(&error) && error.status().is_some() => {
+                bail!("the service is not available ({error}); replay again later")
+            }
+            Err(error) => {
+                let what = match error.status() {
+                    Some(status) => format!("the service rejected the recording with {status}"),
+                    None => "cannot reach the service".to_owned(),
+                };
+                return Err(error).context(what);
+            }
         }
+        tokio::time::sleep(pause).await;
         pause *= 2;
     }
     bail!("the service is not available; replay again later")
 }
 
+/// Whether the same push may succeed later.
+fn is_temporary(error: &Error) -> bool {
+    *error.code() == ErrorCode::ConnectionFailed || error.status() == Some(503)
+}
+
 impl Totals {
-    fn add(&mut self, receipt: &Receipt, batch: &[Line<'_>]) {
+    fn add(&mut self, receipt: &PushReceipt, batch: &[Line<'_>]) {
         for reject in &receipt.rejected {
             // Lines are counted from 1.
-            let line = reject.line.checked_sub(1).and_then(|position| batch.get(position));
+            let position = reject.line.checked_sub(1).and_then(|line| usize::try_from(line).ok());
+            let line = position.and_then(|position| batch.get(position));
             if let (Some(line), true) = (line, self.shown.len() < REJECTS_SHOWN) {
                 let (file, number) = (line.file.display(), line.number);
                 self.shown.push(format!("{file}:{number}: {}: {}", reject.code, reject.message));

@@ -19,7 +19,7 @@ use domain::{Clock, World};
 use engine::{WorldHandle, Worlds};
 use http::{Listener, Proxies, Server, ServerSettings, Tls};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serve::{ListenerRole, ListenerService, Service};
+use serve::{Agents, ListenerRole, ListenerService, Service};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -98,8 +98,9 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     let api = Api::new(catalogue, accounts, worlds, api_settings(config), server);
     let web = Web::new(Arc::clone(&api), people, web_settings(config, role));
     let ingest_on_main = config.server.ingest_listen.is_none();
+    let agents = Agents::new(config.mcp.enabled);
     let service =
-        Arc::new(Service { api: Arc::clone(&api), web: Arc::clone(&web), ingest_on_main });
+        Arc::new(Service { api: Arc::clone(&api), web: Arc::clone(&web), agents, ingest_on_main });
     let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
     if let Some(reserve) = reserve {
         tasks.spawn("the disk reserve", reserve.keep(worlds));

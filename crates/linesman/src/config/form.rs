@@ -10,6 +10,7 @@ use std::{
 
 use accounts::SignUp;
 use api::v4::Credits;
+use archive::BucketOptions;
 use domain::{Timestamp, World};
 use http::{Network, ProxyHeader};
 use lettre::{AsyncSmtpTransport, Tokio1Executor, message::Mailbox};
@@ -48,7 +49,7 @@ pub(crate) trait Form {
         Self::parse(text).ok_or_else(|| {
             let short: String = text.chars().take(ECHO_MAX).flat_map(char::escape_debug).collect();
             let more = if text.chars().nth(ECHO_MAX).is_some() { "…" } else { "" };
-            match (Self::KIND == Kind::Secret, text) {
+            match (matches!(Self::KIND, Kind::Secret | Kind::Key), text) {
                 (true, _) => format!("is not {}", Self::takes()),
                 (false, "") => format!("is empty; it must be {}", Self::takes()),
                 (false, _) => format!("is `{short}{more}`, not {}", Self::takes()),
@@ -59,7 +60,7 @@ pub(crate) trait Form {
     /// The valid values, and how they are written in TOML.
     fn in_toml() -> String {
         let quotes = match Self::KIND {
-            Kind::Text | Kind::File | Kind::Secret => ", in quotes",
+            Kind::Text | Kind::File | Kind::Secret | Kind::Key => ", in quotes",
             Kind::Number | Kind::Switch => ", without quotes",
             Kind::Date | Kind::List | Kind::Inline | Kind::Other => "",
         };
@@ -272,8 +273,13 @@ forms! {
         |text| Timestamp::parse(&format!("{text}T00:00:00Z")).ok();
     /// A file that must exist when the service starts.
     File: File, PathBuf, "the path of a file", |text: &str| (!text.is_empty()).then(|| text.into());
-    /// It need not be there yet.
-    NewFolder: Text, PathBuf, "the path of a folder", |text: &str| (!text.is_empty()).then(|| text.into());
+    /// A folder need not be there yet.
+    ArchivePath: Text, ArchivePlace, "the path of a folder, or a bucket such as s3://odds/archive", archive_place;
+    /// A key of a bucket.
+    BucketKey: Key, Secret, "a key, without spaces",
+        |text: &str| secret_if(!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()), text);
+    BucketRegion: Text, String, "the name of a region such as eu-central-1",
+        |text: &str| (!text.is_empty() && text.bytes().all(of_region)).then(|| text.to_owned());
     IpNetwork: Text, Network, "an address or network such as 10.0.0.0/8", |text: &str| text.parse().ok();
     MailUrl: Secret, Secret,
         "an address such as smtps://user:password@mail.example.com or smtp://localhost:25",
@@ -297,6 +303,26 @@ forms! {
     LogFilter: Text, String,
         format!("a level ({}) or a list such as info,serve=debug", LEVELS.join(", ")),
         |text| is_filter(text).then(|| text.to_owned());
+}
+
+/// Where the archive is, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ArchivePlace {
+    Folder(PathBuf),
+    Bucket { bucket: String, prefix: String },
+}
+
+fn archive_place(text: &str) -> Option<ArchivePlace> {
+    if text.starts_with("s3:") {
+        let (bucket, prefix) = BucketOptions::parse_address(text)?;
+        return Some(ArchivePlace::Bucket { bucket, prefix });
+    }
+    // Another scheme is no folder that somebody means.
+    (!text.is_empty() && !text.contains("://")).then(|| ArchivePlace::Folder(text.into()))
+}
+
+fn of_region(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
 fn secret_if(is_right: bool, text: &str) -> Option<Secret> {
@@ -361,6 +387,12 @@ mod tests {
             &["Linesman <odds@example.com>", "odds@example.com"],
             &["odds", "a@b.c\r\nBcc: x@y.z"],
         );
+        check::<ArchivePath>(
+            &["archive", "/srv/a b", "s3://odds/archive", "s3://odds"],
+            &["", "s3://", "s3:/odds", "s3://odds/../x", "gs://odds/archive"],
+        );
+        check::<BucketKey>(&["wJalr/K7+="], &["", "two words"]);
+        check::<BucketRegion>(&["eu-central-1", "auto"], &["", "eu/central"]);
         check::<PublicUrl>(
             &["https://odds.example.com:8443", "http://[::1]:80"],
             &["https://odds.example.com/", "https://user:password@example.com"],

@@ -23,7 +23,9 @@ impl Config {
             let Some((origin, text)) = &setting.value else {
                 return format!("# {name} is not set\n");
             };
-            let text = if setting.kind == Kind::Secret {
+            let text = if setting.kind == Kind::Key {
+                MASK.to_owned()
+            } else if setting.kind == Kind::Secret {
                 mask_url(text.reveal())
             } else {
                 text.reveal().to_owned()
@@ -171,7 +173,9 @@ pub(super) fn to_toml(kind: Kind, text: &str) -> String {
     match kind {
         Kind::Number | Kind::Switch | Kind::Date | Kind::Inline => text.to_owned(),
         Kind::List => toml::Value::Array(items(text).map(quoted).collect()).to_string(),
-        Kind::Text | Kind::File | Kind::Secret | Kind::Other => quoted(text).to_string(),
+        Kind::Text | Kind::File | Kind::Secret | Kind::Key | Kind::Other => {
+            quoted(text).to_string()
+        }
     }
 }
 

@@ -12,8 +12,9 @@ use crate::config::{
     adapter::AdapterSection,
     duration::LONGEST_MS,
     form::{
-        Address, Count, DatabaseUrl, Date, File, IpNetwork, List, LogFilter, LogFormat, MailUrl,
-        NatsUrl, NewFolder, OneOf, Origin, PublicUrl, Sender, Span, Switch,
+        Address, ArchivePath, BucketKey, BucketRegion, Count, DatabaseUrl, Date, File, IpNetwork,
+        List, LogFilter, LogFormat, MailUrl, NatsUrl, OneOf, Origin, PublicUrl, Sender, Span,
+        Switch,
     },
     schema::settings,
 };
@@ -32,6 +33,7 @@ settings! {
         stream: Stream;
         api: Api;
         v4: V4;
+        mcp: Mcp;
         dashboard: Dashboard;
         mail: MailSection;
         database: DatabaseSection;
@@ -123,10 +125,22 @@ settings! {
         enabled: Switch = true;
         /// How long publications stay answerable, and files of the archive are kept.
         retention: Span<1000, LONGEST_MS> = "400d";
-        /// The folder of the archive, the copy of the live world's log in Parquet files (docs/history.md). Unset: the
-        /// folder `archive` in the data folder. In a cluster it must be a folder that all nodes share; unset, there is
-        /// no archive.
-        store: Option<NewFolder>, such as "/srv/linesman/archive";
+        /// The folder or bucket of the archive, the copy of the live world's log in Parquet files (docs/history.md).
+        /// Unset: the folder `archive` in the data folder. In a cluster it must be a bucket, or a folder that all nodes
+        /// share; unset, history is off there.
+        store: Option<ArchivePath>, such as "s3://odds/archive";
+        /// Where the bucket is, if it is not at AWS. Unset: `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` of the
+        /// environment.
+        s3_endpoint: Option<PublicUrl>, such as "https://s3.example.com";
+        /// The region of the bucket. Unset: `AWS_REGION` or `AWS_DEFAULT_REGION` of the environment, or else us-east-1.
+        s3_region: Option<BucketRegion>, such as "eu-central-1";
+        /// The key that the bucket knows the service by. Unset: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
+        /// `AWS_SESSION_TOKEN` of the environment.
+        s3_access_key_id: Option<BucketKey>, such as "AKIAIOSFODNN7EXAMPLE";
+        /// The secret that belongs to it, best given in the environment.
+        s3_secret_access_key: Option<BucketKey>, such as "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        /// Let the archive be sent in cleartext, to a server on a network that nobody else can read.
+        s3_allow_http: Switch = false;
         /// How often what was published is added to the archive.
         part_interval: Span<1000, { 24 * HOUR }> = "15m";
         /// Memory for publications that were made again and what is answered from them, in MiB.
@@ -142,13 +156,14 @@ settings! {
         /// How often changes are sent to those clients at the most. Large markets are sent less often, so that a tenth
         /// of the writer's time is enough for it.
         live_tick: Span<1, 1000> = "20ms";
-        /// Streams that one key may have open, on each node. Further ones are answered 429.
+        /// Streams that one key may have open, over all nodes. Further ones are answered 429.
         per_key_max: Count<usize, 1, 1_000_000> = 5;
         /// Streams open at the same time on a node; each holds a connection. Further ones are answered 503. Unset:
         /// three quarters of `server.connections_max`.
         connections_max: Option<Count<usize, 1, 1_000_000>>, such as 7500;
-        /// Streams at the same time that are sent every publication of the past (`replay=all`), on each node; one of
-        /// each key. Further ones wait for ten seconds and are then answered 503.
+        /// Streams at the same time that are sent every publication of the past (`replay=all`), or that go on from a
+        /// position in the archive, on each node; one of each key. Further ones wait for ten seconds and are then
+        /// answered 503.
         replays_max: Count<usize, 1, 1000> = 4;
         /// Memory for the events of streams that are shared or not yet read by clients, in MiB.
         memory_mb: Count<usize, 1, 1_000_000> = 64;
@@ -172,6 +187,13 @@ settings! {
         /// Origins whose pages may call /v4 from browsers, such as `https://app.example.com`; `*` for all. A key in a
         /// page can be read by everybody who opens it.
         allow_origins: List<Origin> = "";
+    }
+
+    /// The API for agents at /mcp.
+    Mcp {
+        /// Serve /mcp, where agents call the API as tools (Model Context Protocol, Streamable HTTP). A request must
+        /// name this service in `Host`: an address, `localhost`, or the name in `dashboard.public_url`.
+        enabled: Switch = true;
     }
 
     /// The web pages.

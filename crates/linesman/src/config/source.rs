@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     File,
     /// A text that may hold a password: no message contains it, and it is printed masked.
     Secret,
+    /// A secret as a whole: no message contains it, and nothing of it is printed.
+    Key,
     Number,
     Switch,
     Date,
@@ -56,7 +58,8 @@ impl Kind {
     /// Whether what is written in a file as this can be a value of another kind.
     pub(crate) fn can_be(self, kind: Self) -> bool {
         self == kind
-            || (self == Self::Text && matches!(kind, Self::File | Self::Secret | Self::Date))
+            || (self == Self::Text
+                && matches!(kind, Self::File | Self::Secret | Self::Key | Self::Date))
     }
 }
 

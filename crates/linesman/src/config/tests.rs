@@ -1,5 +1,6 @@
 //! Each rule of the configuration as one test.
 
+mod bucket;
 mod map;
 
 use std::path::PathBuf;
@@ -502,9 +503,11 @@ fn sections(config: &Config) -> impl fmt::Debug {
         market,
         sandbox,
         history,
+        bucket,
         stream,
         api,
         v4,
+        mcp,
         dashboard,
         mail,
         cluster,
@@ -516,7 +519,7 @@ fn sections(config: &Config) -> impl fmt::Debug {
     // `ops_listen` becomes a chosen address by being written down.
     let server = (server.listen, server.ops_listen, server.workers);
     format!(
-        "{server:?} {market:?} {sandbox:?} {history:?} {stream:?} {api:?} {v4:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
+        "{server:?} {market:?} {sandbox:?} {history:?} {bucket:?} {stream:?} {api:?} {v4:?} {mcp:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
     )
 }
 
@@ -550,7 +553,8 @@ fn every_setting_that_the_documents_name_is_there() {
     let known = known();
     for (file, text) in operators_texts() {
         let file = file.display();
-        let words = text.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+        let part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let words = text.split(|c: char| !part(c));
         for word in words.filter(|word| word.starts_with("LINESMAN_") && word.contains("__")) {
             let is_adapters = || {
                 let key =
@@ -563,7 +567,8 @@ fn every_setting_that_the_documents_name_is_there() {
             variables += 1;
         }
         for word in text.split('`') {
-            let is_name = |part: &str| part.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            let is_name = |part: &str| part.chars().all(of_name);
             let Some((section, name)) = word.split_once('.') else { continue };
             // `catalogue.toml` and `log.jsonl` are files.
             let is_file = matches!(name, "toml" | "jsonl");

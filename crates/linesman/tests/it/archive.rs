@@ -86,4 +86,7 @@ async fn export(program: &TestProgram) {
     assert_eq!(last["sport"], "mma");
     let told = program.run(&[&export[..], &["--sport", "chess"]].concat()).await;
     assert!(told.sentence(1).contains("there is no sport `chess`"), "{}", told.stderr);
+    let nowhere = TestProgram::new();
+    let told = nowhere.run(&export).await;
+    assert!(told.sentence(1).contains("there is no data folder at"), "{}", told.stderr);
 }

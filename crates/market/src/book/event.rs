@@ -14,6 +14,7 @@ use domain::{
 
 use crate::book::field::Field;
 use crate::change::{Reported, Who};
+use crate::freshness::Confirmed;
 use crate::rendered::Slots;
 
 /// An event.
@@ -105,6 +106,12 @@ pub(crate) struct Slot {
     pub(crate) open: Option<Arc<Record>>,
     /// What it counts; kept by `weight`.
     pub(crate) weight: u64,
+}
+
+impl Slot {
+    pub(crate) fn confirmed(&self) -> Confirmed {
+        Confirmed { ts: self.ts, beat_seen: self.beat_seen }
+    }
 }
 
 /// A record of an event that has prices.
@@ -225,6 +232,21 @@ impl Event {
             let group = slot.group.as_deref();
             Some(OpenRecord { id, bookmaker, market, group, ts: slot.ts, record })
         })
+    }
+
+    /// What the freshness of each of its records follows from, also of those without prices.
+    pub fn confirmed(&self) -> impl Iterator<Item = (RecordId, Confirmed)> {
+        self.slots.iter().map(|(key, slot)| (key.record, slot.confirmed()))
+    }
+
+    /// The same of one record.
+    pub fn confirmed_of(
+        &self,
+        bookmaker: BookmakerId,
+        market: Market,
+        record: RecordId,
+    ) -> Option<Confirmed> {
+        self.slots.get(&SlotKey { bookmaker, market, record }).map(Slot::confirmed)
     }
 
     /// The text of an outcome's name.

@@ -10,6 +10,7 @@
     reason = "an integration target is nothing but tests and what they share"
 )]
 
+mod agents;
 mod api;
 mod connection;
 mod contract;

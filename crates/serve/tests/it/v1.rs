@@ -9,6 +9,7 @@ mod event;
 mod events;
 mod history;
 mod odds;
+mod paths;
 mod scores;
 mod sports;
 mod status;

@@ -3,6 +3,7 @@
 mod change;
 mod hostile;
 mod people;
+mod stream;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -54,6 +55,10 @@ macro_rules! for_each_case {
             nodes_are_behind_until_they_confirm_or_go
             silent_nodes_whose_right_has_run_out_are_not_behind_until_they_confirm
             a_number_that_was_set_back_is_raised_and_never_lowered
+            streams_of_a_key_are_counted_over_nodes_and_never_beyond_its_limit
+            streams_of_a_node_whose_right_has_expired_are_free
+            who_open_streams_at_once_get_the_limit_and_not_one_more
+            a_key_is_given_a_number_of_streams
             hostile_keys_made_at_once_never_pass_what_the_account_may_have
             hostile_keys_made_again_and_again_are_counted_by_the_hour
             hostile_a_key_made_after_one_ended_goes_on_with_its_meters
@@ -68,6 +73,7 @@ pub(crate) use change::*;
 pub(crate) use for_each_case;
 pub(crate) use hostile::*;
 pub(crate) use people::*;
+pub(crate) use stream::*;
 
 pub(crate) async fn a_key_comes_back_as_it_was_kept(database: TestDatabase) {
     let store = database.open().await;

@@ -40,6 +40,8 @@ pub(crate) struct KeyLine {
     /// `active`, `ending`, `suspended` or `revoked`.
     pub(crate) state: &'static str,
     pub(crate) ends: Option<Moment>,
+    /// How many streams it may have open, where the page shows that.
+    pub(crate) streams: String,
     /// Whose it is, where that is not clear from the page.
     pub(crate) owner: String,
     /// Their account; empty where it is nobody's.
@@ -65,6 +67,7 @@ impl KeyLine {
             limit_n: record.limits.requests_per_day,
             state: state(view, now),
             ends: record.revoked_at.map(|at| Moment::new(at, now)),
+            streams: String::new(),
             owner: String::new(),
             owner_id: record.account_id.clone().unwrap_or_default(),
         }

@@ -200,6 +200,10 @@ const DONE: &[(&str, &str)] = &[
         "key-made",
         "This form was sent already, so no further key was made. A key is shown only once: rotate it if you lost it.",
     ),
+    (
+        "key-limited",
+        "The key's number of streams is changed, for streams that are opened from now on.",
+    ),
     ("key-revoked", "The key is revoked. Requests with it are refused from now on."),
     ("requested", "Your request was sent to the operator."),
     ("password-changed", "The password is changed, and other sessions are signed out."),

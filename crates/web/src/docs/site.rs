@@ -91,6 +91,14 @@ const GUIDES: &[Guide] = &[
     guide!(MORE, "changelog", "Changelog", "CHANGELOG.md"),
 ];
 
+/// The Markdown of a guide, or of the page on errors.
+pub fn guide_text(slug: &str) -> Option<&'static str> {
+    if slug == "errors" {
+        return Some(refusal::ADVICE);
+    }
+    GUIDES.iter().find(|guide| guide.slug == slug).map(|guide| guide.text)
+}
+
 /// What those who write clients read in one text, the most needed first.
 const FOR_CLIENTS: [&str; 11] = [
     "start",

@@ -155,6 +155,29 @@ class Linesman(Closing):
         """Why each price of an event is there or missing."""
         return self._one(path_of(sport_key, "events", event_id, "explain"), params, ("books", "cells"))
 
+    def closing(
+        self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.GetClosingParams]
+    ) -> List[api.ClosingRecord, list[api.ClosingRecord]]:
+        """The closing lines of events that have started."""
+        return self._list(path_of(sport_key, "odds", "closing"), "", params, max_items)
+
+    def price_path(
+        self,
+        sport_key: str,
+        event_id: str,
+        *,
+        max_items: int | None = None,
+        from_: str | None = None,
+        **params: Unpack[api.GetPricePathParams],
+    ) -> List[api.PricePath, list[api.PricePath]]:
+        """What became of the prices of an event: opening lines, closing lines, and every change.
+
+        `from_` is the parameter `from`, which is a word of the language.
+        """
+        target = path_of(sport_key, "events", event_id, "odds", "history")
+        filters = params if from_ is None else {**params, "from": from_}
+        return self._list(target, "", filters, max_items, ("points", "outcomes"))
+
     def stream(self, **params: Unpack[api.GetStreamParams]) -> Changes:
         """Changes as they are published, and the state they add up to. It connects when it is read."""
         return Changes(self._transport, self._reader.follower(params), params.get("heartbeat", HEARTBEAT_S))
@@ -324,6 +347,29 @@ class AsyncLinesman(AsyncClosing):
     ) -> Result[api.Explanation]:
         """Why each price of an event is there or missing."""
         return await self._one(path_of(sport_key, "events", event_id, "explain"), params, ("books", "cells"))
+
+    def closing(
+        self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.GetClosingParams]
+    ) -> AsyncList[api.ClosingRecord, list[api.ClosingRecord]]:
+        """The closing lines of events that have started."""
+        return self._list(path_of(sport_key, "odds", "closing"), "", params, max_items)
+
+    def price_path(
+        self,
+        sport_key: str,
+        event_id: str,
+        *,
+        max_items: int | None = None,
+        from_: str | None = None,
+        **params: Unpack[api.GetPricePathParams],
+    ) -> AsyncList[api.PricePath, list[api.PricePath]]:
+        """What became of the prices of an event: opening lines, closing lines, and every change.
+
+        `from_` is the parameter `from`, which is a word of the language.
+        """
+        target = path_of(sport_key, "events", event_id, "odds", "history")
+        filters = params if from_ is None else {**params, "from": from_}
+        return self._list(target, "", filters, max_items, ("points", "outcomes"))
 
     def stream(self, **params: Unpack[api.GetStreamParams]) -> AsyncChanges:
         """Changes as they are published, and the state they add up to. It connects when it is read."""

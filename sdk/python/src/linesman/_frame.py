@@ -22,11 +22,16 @@ TIMES = (
     "since",
     "published_at",
     "at",
+    "ts",
+    "open.published_at",
+    "close.published_at",
+    "close.start",
+    "close.last_update",
     "from",
     "to",
 )
 # Lists of objects, which are rows or left out; other lists become one text.
-OBJECTS = ("arbitrages", "books", "bouts", "cells", "legs", "lines", "middles", "outcomes", "sources", "sports", "values")
+OBJECTS = ("arbitrages", "books", "bouts", "cells", "legs", "lines", "middles", "outcomes", "points", "sources", "sports", "values")
 # Odds have the columns of `format=csv` in their order; other rows have that of the JSON.
 ODDS: tuple[str, ...] = ("event_id", "sport_key", "bookmaker", "market", "format", "last_update", "id", "name", "point", "price")
 

@@ -171,17 +171,10 @@ class Follower:
         self._count_loss(error)
 
 
-class Changes:
-    """The updates of a stream, for threads. It reconnects by itself and goes on from the last cut; so it does where it
-    is read again after an error or after `close()`."""
+class Followed:
+    """Where a stream stands, whoever reads it."""
 
-    def __init__(self, transport: Transport, follower: Follower, heartbeat: float) -> None:
-        self._transport = transport
-        self._follower = follower
-        # A heartbeat may be late.
-        self._silence_max = 2 * heartbeat + transport.timeout
-        self._response: httpx2.Response | None = None
-        self._pieces: Iterator[bytes] = iter(())
+    _follower: Follower
 
     @property
     def state(self) -> State:
@@ -192,6 +185,22 @@ class Changes:
     def cursor(self) -> str | None:
         """The cursor of the last update: `since` of a later stream goes on from here."""
         return self._follower.cursor
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._follower!r})"
+
+
+class Changes(Followed):
+    """The updates of a stream, for threads. It reconnects by itself and goes on from the last cut; so it does where it
+    is read again after an error or after `close()`."""
+
+    def __init__(self, transport: Transport, follower: Follower, heartbeat: float) -> None:
+        self._transport = transport
+        self._follower = follower
+        # A heartbeat may be late.
+        self._silence_max = 2 * heartbeat + transport.timeout
+        self._response: httpx2.Response | None = None
+        self._pieces: Iterator[bytes] = iter(())
 
     def __iter__(self) -> Self:
         return self
@@ -244,11 +253,8 @@ class Changes:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"Changes({self._follower!r})"
 
-
-class AsyncChanges:
+class AsyncChanges(Followed):
     """The updates of a stream, for tasks. It reconnects by itself and goes on from the last cut; so it does where it
     is read again after an error, after a read that was cancelled, or after `close()`."""
 
@@ -259,16 +265,6 @@ class AsyncChanges:
         self._silence_max = 2 * heartbeat + transport.timeout
         self._response: httpx2.Response | None = None
         self._pieces: AsyncIterator[bytes] = nothing()
-
-    @property
-    def state(self) -> State:
-        """What the stream adds up to, as of the last update."""
-        return self._follower.state
-
-    @property
-    def cursor(self) -> str | None:
-        """The cursor of the last update: `since` of a later stream goes on from here."""
-        return self._follower.cursor
 
     def __aiter__(self) -> Self:
         return self
@@ -323,9 +319,6 @@ class AsyncChanges:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    def __repr__(self) -> str:
-        return f"AsyncChanges({self._follower!r})"
 
 
 async def nothing() -> AsyncIterator[bytes]:

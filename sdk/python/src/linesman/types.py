@@ -611,6 +611,45 @@ class ExplainEventParams(TypedDict):
     """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
 
 
+GetPricePathParams = TypedDict(
+    "GetPricePathParams",
+    {
+        "market": NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str],
+        "bookmaker": NotRequired[str],
+        "regions": NotRequired[str | list[str]],
+        "odds_format": NotRequired[Literal["american", "decimal", "fractional"] | str],
+        "from": NotRequired[str],
+        "to": NotRequired[str],
+        "changes": NotRequired[Literal["published", "all"] | str],
+        "limit": NotRequired[int],
+        "cursor": NotRequired[str],
+    },
+)
+
+
+class GetClosingParams(TypedDict):
+    """Query parameters of `get_closing`."""
+
+    market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
+    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    bookmaker: NotRequired[str]
+    """Only this bookmaker, in whichever region it is offered unless `regions` is sent too."""
+    regions: NotRequired[str | list[str]]
+    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
+    """How prices are written."""
+    event_ids: NotRequired[str | list[str]]
+    """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
+    commence_from: NotRequired[str]
+    """Only events that start at this instant or later."""
+    commence_to: NotRequired[str]
+    """Only events that start before this instant."""
+    limit: NotRequired[int]
+    """Most records in the answer."""
+    cursor: NotRequired[str]
+    """Where the previous page ended: taken from its `Link` header, as it is."""
+
+
 class SportList(TypedDict):
     """All sports."""
 
@@ -887,6 +926,51 @@ class StreamCut(TypedDict):
     """When the publication was made, or the last change was stored."""
     published: bool
     """Whether a publication ends here; always, but in `live`."""
+
+
+class OpeningLine(TypedDict):
+    """The first prices that were published."""
+
+    published_at: TimestampMs
+    """When."""
+    exact: bool
+    """False where they may have been published before history began."""
+    outcomes: list[Outcome]
+    """What could be bet on."""
+
+
+class ClosingLine(TypedDict):
+    """The prices in the last publication before an event started."""
+
+    start: TimestampMs
+    """When it started."""
+    by: Literal["live", "commence_time"] | str
+    """What says so: the first publication that shows it as live or final or, as long as there is none, its `commence_time`."""
+    active: bool
+    """Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why they were withdrawn."""
+    published_at: TimestampMs
+    """When these prices were first published."""
+    last_update: Timestamp
+    """When they were last confirmed."""
+    reason: Literal["no_prices", "removed", "final", "merged"] | None
+    """Why they were withdrawn before the start; otherwise null."""
+    outcomes: list[Outcome]
+    """What could be bet on."""
+
+
+class PricePoint(TypedDict):
+    """A change of prices or lines."""
+
+    at: TimestampMs
+    """When it was accepted."""
+    published_at: str | None
+    """When it was first published; null: it was replaced before that."""
+    ts: Timestamp
+    """When it happened, as its source says."""
+    reason: Literal["no_prices", "removed", "final", "merged"] | None
+    """Why nothing is priced; otherwise null."""
+    outcomes: list[Outcome]
+    """What can be bet on; empty where nothing is priced."""
 
 
 HistoryGap = TypedDict(
@@ -1175,6 +1259,50 @@ class StreamFresh(TypedDict):
     """The bookmakers of the selection."""
     touched: NotRequired[dict[str, list[str]]]
     """With `freshness=records`: by the new `last_update`, the ids of the records that are the same otherwise. Records in a delta have theirs."""
+
+
+class PricePath(TypedDict):
+    """What became of one bookmaker's market of one event."""
+
+    id: str
+    """The record's id; it stays while price and line move."""
+    sport_key: str
+    """Sport key."""
+    event_id: str
+    """The event's id: opaque, stable across restarts, nodes and bookmakers."""
+    bookmaker: str
+    """Bookmaker key."""
+    market: MarketKey
+    """The market."""
+    format: Literal["american", "decimal", "fractional"] | str
+    """How `price` is written; the `odds_format` asked for."""
+    open: OpeningLine
+    """The first prices that were published."""
+    close: ClosingLine | None
+    """The prices when the event started; null before that, and where nobody priced it before that."""
+    points: list[PricePoint]
+    """Changes of prices or lines, in the order of publications."""
+
+
+class ClosingRecord(TypedDict):
+    """The opening and the closing line of one bookmaker's market of one event."""
+
+    id: str
+    """The record's id; it stays while price and line move."""
+    sport_key: str
+    """Sport key."""
+    event_id: str
+    """The event's id: opaque, stable across restarts, nodes and bookmakers."""
+    bookmaker: str
+    """Bookmaker key."""
+    market: MarketKey
+    """The market."""
+    format: Literal["american", "decimal", "fractional"] | str
+    """How `price` is written; the `odds_format` asked for."""
+    open: OpeningLine
+    """The first prices that were published."""
+    close: ClosingLine
+    """The prices when the event started."""
 
 
 HistoryReach = TypedDict(

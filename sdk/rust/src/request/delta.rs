@@ -18,7 +18,7 @@ macro_rules! deltas {
             /// What changed since `meta.cursor` of a response, or since `cursor` of the delta before: one request, and
             /// none of the quota where nothing did. `CursorExpired`: read the list again.
             pub fn since(self, cursor: impl Display) -> Request<$delta> {
-                self.changes(cursor)
+                self.delta(cursor)
             }
         })*
     };
@@ -31,7 +31,7 @@ deltas! {
 }
 
 impl<B> Request<B> {
-    fn changes<D>(mut self, cursor: impl Display) -> Request<D> {
+    fn delta<D>(mut self, cursor: impl Display) -> Request<D> {
         // The size of a page is no part of the selection.
         let parameters = self.query.trim_start_matches('?').split('&');
         let kept: Vec<&str> =

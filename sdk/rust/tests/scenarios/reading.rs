@@ -97,6 +97,8 @@ pub(crate) async fn every_operation_has_a_method() {
         client.middles("mma").await.unwrap().meta,
         client.coverage("mma").await.unwrap().meta,
         client.explain("mma", &event.id).await.unwrap().meta,
+        client.closing("mma").await.unwrap().meta,
+        client.price_path("mma", &event.id).await.unwrap().meta,
     ];
     assert!(ids.iter().all(|meta| meta.request_id.as_ref().unwrap().starts_with("req_")));
     let bouts = client.odds("mma").group_by_bout().limit(2).max_items(3).odds_format("decimal");

@@ -65,6 +65,16 @@ impl Client {
         read_answer(&mut held)
     }
 
+    /// Opens a stream of events; gives the status, and the events where it is 200.
+    pub(crate) fn stream(&self, path: &str, headers: &str) -> io::Result<(u16, Events)> {
+        let mut held = self.connect()?;
+        let request = format!("GET {path} HTTP/1.1\r\nhost: cluster\r\n{headers}\r\n");
+        held.get_mut().write_all(request.as_bytes())?;
+        let status = read_status(&mut held)?;
+        while !read_line(&mut held)?.trim_end().is_empty() {}
+        Ok((status, Events(held)))
+    }
+
     fn connect(&self) -> io::Result<BufReader<TcpStream>> {
         let stream = TcpStream::connect_timeout(&self.to, self.timeout)?;
         stream.set_nodelay(true)?;
@@ -91,14 +101,7 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 fn read_answer(held: &mut BufReader<TcpStream>) -> io::Result<Answer> {
-    let mut answer = Answer::default();
-    let first = read_line(held)?;
-    if first.is_empty() {
-        // Different from an answer that is cut short: nothing of it came.
-        return Err(ErrorKind::NotConnected.into());
-    }
-    answer.status =
-        first.get(9..12).and_then(|digits| digits.parse().ok()).ok_or_else(|| bad("no status"))?;
+    let mut answer = Answer { status: read_status(held)?, ..Answer::default() };
     loop {
         let line = read_line(held)?;
         if line.trim_end().is_empty() {
@@ -121,6 +124,38 @@ fn read_answer(held: &mut BufReader<TcpStream>) -> io::Result<Answer> {
         body
     };
     Ok(answer)
+}
+
+fn read_status(held: &mut BufReader<TcpStream>) -> io::Result<u16> {
+    let first = read_line(held)?;
+    if first.is_empty() {
+        // Different from an answer that is cut short: nothing of it came.
+        return Err(ErrorKind::NotConnected.into());
+    }
+    first.get(9..12).and_then(|digits| digits.parse().ok()).ok_or_else(|| bad("no status"))
+}
+
+/// Server-sent events of a node, not of the load balancer.
+#[derive(Debug)]
+pub(crate) struct Events(BufReader<TcpStream>);
+
+impl Events {
+    /// The next event and its data, or a comment without a name; `None` at the end.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(String, String)>> {
+        let (mut name, mut data) = (String::new(), String::new());
+        loop {
+            let line = read_line(&mut self.0)?;
+            if line.is_empty() {
+                return Ok(None);
+            }
+            match line.trim_end().split_once(": ") {
+                Some(("event", value)) => value.clone_into(&mut name),
+                Some(("data", value)) => value.clone_into(&mut data),
+                None if line.trim_end().is_empty() => return Ok(Some((name, data))),
+                _ => {}
+            }
+        }
+    }
 }
 
 fn read_chunks(held: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {

@@ -7,8 +7,12 @@ mod availability;
 mod keys;
 mod observed_log;
 mod pushes;
+mod streams;
 
-use super::record::{Kind, Records};
+use super::{
+    load::{FEW, FEW_KEY},
+    record::{Kind, Records},
+};
 
 pub(super) use self::{answers::ends_alike, availability::Score, observed_log::ObservedLog};
 
@@ -60,6 +64,10 @@ pub(super) fn all(records: &Records, log: &ObservedLog, builds: usize) -> Vec<Fi
         answers::whole_walks(&records.walks),
         keys::revoked_are_out(&records.reads, &records.revocations),
         keys::within_limits(&records.reads, &records.limits),
+        streams::as_the_log(&records.cuts, &records.bodies, log),
+        streams::within_limit(&records.streams, FEW_KEY, FEW),
+        streams::within_quota(&records.streams, &records.stream_limits),
+        streams::revoked_are_silent(&records.streams, &records.revocations),
         availability::reads(
             records,
             Kind::Single,

@@ -5,6 +5,7 @@ mod limits;
 mod pusher;
 mod reader;
 mod revoker;
+mod stream;
 
 use std::{
     sync::{
@@ -25,8 +26,10 @@ use crate::cluster::{
     unit::{APIS, Unit},
 };
 
-pub(super) use self::reader::STATUS;
+pub(super) use self::{reader::STATUS, stream::FEW};
 
+/// The name of the key that may have few streams.
+pub(super) const FEW_KEY: &str = "few";
 /// How many readers ask through the load balancer.
 const READERS: usize = 5;
 /// How long a client waits: longer than the load balancer needs to try all nodes.
@@ -83,13 +86,21 @@ pub(super) struct Credentials {
     tokens: Vec<String>,
     /// A key without limits that anybody could meet.
     pub(super) steady: String,
+    /// One for streams, and one that may have few of them.
+    streams: String,
+    few: String,
 }
 
 impl Credentials {
     pub(super) fn create(context: &LoadContext) -> Result<Self> {
         let token = |pusher| context.verb(&["feeds", "create", &format!("pusher-{pusher}")]);
         let tokens = (0..market::PUSHERS).map(token).collect::<Result<_>>()?;
-        Ok(Self { tokens, steady: context.new_key("steady", 1_000_000, 100_000_000)? })
+        Ok(Self {
+            tokens,
+            steady: context.new_key("steady", 1_000_000, 100_000_000)?,
+            streams: stream::new_key(context, "streams", 100_000_000, 1000)?,
+            few: stream::new_key(context, FEW_KEY, 100_000_000, FEW)?,
+        })
     }
 }
 
@@ -148,7 +159,32 @@ impl Load {
             let mut worker = revoker::KeyUser::new(&context, &pool, node);
             self.add("user".to_owned(), move || worker.run())?;
         }
+        self.begin_streams(credentials, seed, &pool)?;
         self.add("stalls".to_owned(), move || watch_stalls(&context))
+    }
+
+    fn begin_streams(
+        &mut self,
+        credentials: &Credentials,
+        seed: u64,
+        pool: &revoker::KeyPool,
+    ) -> Result<()> {
+        for api in APIS {
+            for mode in stream::MODES {
+                let (context, key) = (self.context.clone(), credentials.streams.clone());
+                let follow = move || stream::follow(&context, api, mode, &key);
+                self.add(format!("{mode}-{api}"), follow)?;
+            }
+            for _ in 0..stream::FEW_CLIENTS {
+                let (context, key) = (self.context.clone(), credentials.few.clone());
+                self.add(format!("few-{api}"), move || stream::crowd(&context, api, &key))?;
+            }
+            let (context, pool) = (self.context.clone(), pool.clone());
+            let hold = move || stream::hold_revoked(&context, api, &pool);
+            self.add(format!("held-{api}"), hold)?;
+        }
+        let (context, mut random) = (self.context.clone(), random(seed, 400));
+        self.add("short".to_owned(), move || stream::spend(&context, &APIS, &mut random))
     }
 
     /// Ends all workers.

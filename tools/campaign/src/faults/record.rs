@@ -81,6 +81,33 @@ pub(super) struct Walk {
     pub(super) ids: Vec<String>,
 }
 
+/// A stream, from its first byte to its last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct StreamRun {
+    pub(super) key: String,
+    pub(super) node: Unit,
+    pub(super) mode: &'static str,
+    pub(super) opened_ms: i64,
+    pub(super) last_ms: i64,
+    /// The latest time of a cut.
+    pub(super) last_cut_ms: Option<i64>,
+    /// Cuts with changes, but for the first.
+    pub(super) changes: u64,
+    /// The code it ended with, where it was told.
+    pub(super) end: Option<String>,
+}
+
+/// What was folded from a stream up to a cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct StreamCut {
+    pub(super) node: Unit,
+    pub(super) mode: &'static str,
+    pub(super) at_ms: i64,
+    pub(super) published: bool,
+    /// Stands for the records.
+    pub(super) body: u64,
+}
+
 /// A key is out of force, says whoever called for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Revocation {
@@ -127,6 +154,10 @@ pub(super) struct Records {
     pub(super) walks: Vec<Walk>,
     pub(super) revocations: Vec<Revocation>,
     pub(super) limits: Vec<Limits>,
+    pub(super) streams: Vec<StreamRun>,
+    pub(super) cuts: Vec<StreamCut>,
+    /// Of keys that are spent by streams.
+    pub(super) stream_limits: Vec<Limits>,
     pub(super) episodes: Vec<Episode>,
     pub(super) bodies: HashMap<u64, Vec<u8>>,
     /// How late a thread was that only wanted to wake up, in milliseconds.

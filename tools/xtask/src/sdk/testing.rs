@@ -60,7 +60,8 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command
     };
-    mcp(repository, &program, folder.path(), with_variables).context("`linesman mcp`")?;
+    agents(repository, &program, folder.path(), with_variables)
+        .context("the API for agents, `linesman mcp` and /mcp")?;
     python(repository, &programs, folder.path(), with_variables)
         .context("the Python client in sdk/python")?;
     let mut npm = with_variables(shell::command("npm", &typescript));
@@ -69,25 +70,31 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
     rust(repository, with_variables).context("the Rust client in sdk/rust")
 }
 
-/// The official clients of the protocol, in both of their versions, call every tool.
-fn mcp(
+/// The official clients of the protocol, in both of their versions, and its inspector call every tool, over both
+/// transports and with two nodes in turn.
+fn agents(
     repository: &Repository,
     program: &Path,
     folder: &Path,
     with_variables: impl Fn(Command) -> Command,
 ) -> Result<()> {
-    let mut spent = with_data(program, folder);
-    spent.args(["keys", "create", "--kind", "sandbox", "--name", "spent"]);
-    let spent = shell::output(spent.args(["--requests-per-day", "1"]))?.trim().to_owned();
+    // A node with the same keys: a copy of the first one's data.
+    let copy = tempfile::tempdir().context("cannot make a temporary folder")?;
+    shell::output(with_data(program, folder).arg("backup").arg(copy.path().join("data")))?;
+    let other = Server::start_with(program, copy.path(), &SETTINGS)?;
     for version in MCP_CLIENTS {
         let environment = format!("mcp-{}", version.trim_start_matches("mcp=="));
         let programs = packages::python(repository, &environment, &[version])?;
         let client = shell::command(programs.join("python"), &repository.root);
         let mut client = with_variables(client);
         client.arg("sdk/testing/mcp_client.py").arg(program);
-        shell::run(client.env("LINESMAN_TEST_SPENT_KEY", &spent)).context(version)?;
+        client.env("LINESMAN_TEST_OTHER_URL", &other.address);
+        shell::run(client.env("LINESMAN_TEST_DATA", folder.join("data"))).context(version)?;
     }
-    Ok(())
+    let inspector = repository.root.join("e2e/agents");
+    packages::npm(&inspector)?;
+    let mut inspect = with_variables(shell::command("node", &inspector));
+    shell::run(inspect.arg("inspect.mjs").arg(program)).context("the inspector")
 }
 
 /// The tests that need the server, and what `cargo publish` would send. The others run with those of the workspace.

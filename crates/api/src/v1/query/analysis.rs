@@ -72,6 +72,8 @@ impl Values<'_> {
             | Operation::GetStream
             | Operation::GetCoverage
             | Operation::ExplainEvent
+            | Operation::GetPricePath
+            | Operation::GetClosing
             | Operation::V4Sports
             | Operation::V4Events
             | Operation::V4Odds

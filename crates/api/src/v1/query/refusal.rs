@@ -37,7 +37,11 @@ pub(super) fn repeated(param: Param) -> String {
         | Param::Mode
         | Param::Freshness
         | Param::Heartbeat
+        | Param::From
+        | Param::To
+        | Param::Changes
         | Param::Limit
+        | Param::PointLimit
         | Param::Cursor
         | Param::Format
         | Param::ApiKey => "",

@@ -52,6 +52,12 @@ impl End {
         Self::now(EndCode::Slow, "no ping was answered; connect again and go on from the last cut")
     }
 
+    /// The node cannot count its streams any more: others may open as many.
+    pub(super) fn uncounted() -> Self {
+        let text = "this node cannot count streams at the moment; connect again and go on from the last cut";
+        ApiError::unavailable(text).into()
+    }
+
     /// The node stops. `number`: how many streams began before this one.
     pub(super) fn stopping(number: u64) -> Self {
         let text = "this node stops; connect again and go on from the last cut";

@@ -1,71 +1,60 @@
-//! How many streams may be open: of one key, and of all.
+//! How many streams may be open on this node. Those of one key are counted over all nodes, by `accounts`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use accounts::KeyId;
-
-use super::StreamSettings;
+use accounts::{KeyId, StreamRefusal, StreamSlots};
 
 #[derive(Debug, Default)]
-pub(super) struct StreamSlots(Mutex<Taken>);
+pub(super) struct NodeSlots(AtomicUsize);
 
-#[derive(Debug, Default)]
-struct Taken {
-    all: usize,
-    /// Only of keys that have one.
-    by_key: HashMap<Box<str>, usize>,
-}
+/// A place on this node, for as long as a stream lasts.
+#[derive(Debug)]
+struct NodeSlot(Arc<NodeSlots>);
 
-/// A stream's place, for as long as it lasts.
+/// A stream's place: on this node, and among those of its key.
 #[derive(Debug)]
 pub(super) struct StreamSlot {
-    of: Arc<StreamSlots>,
-    key: Box<str>,
+    of_key: accounts::StreamSlot,
+    _of_node: NodeSlot,
 }
 
-/// Whose limit is reached.
+/// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    Key,
-    All,
+    /// The node has as many as it takes.
+    Node,
+    Key(StreamRefusal),
 }
 
-impl StreamSlots {
-    pub(super) fn take(
+impl NodeSlots {
+    /// Takes a place on a node that has at most `node_max`, for a key that may have `key_max` open.
+    pub(super) async fn take(
         self: &Arc<Self>,
+        node_max: usize,
+        of: &Arc<StreamSlots>,
         key: &KeyId,
-        key_max: usize,
-        settings: &StreamSettings,
+        key_max: u32,
     ) -> Result<StreamSlot, Refused> {
-        let mut taken = self.lock();
-        let own = taken.by_key.get(key.as_str()).copied().unwrap_or_default();
-        if own >= key_max {
-            return Err(Refused::Key);
+        let of_key = of.open(key, key_max).await.map_err(Refused::Key)?;
+        let taken = self.0.fetch_add(1, Ordering::Relaxed);
+        let _of_node = NodeSlot(Arc::clone(self));
+        if taken >= node_max {
+            return Err(Refused::Node);
         }
-        if taken.all >= settings.connections_max {
-            return Err(Refused::All);
-        }
-        taken.all += 1;
-        taken.by_key.insert(key.as_str().into(), own + 1);
-        Ok(StreamSlot { of: Arc::clone(self), key: key.as_str().into() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        // Counts: nothing in there panics half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(StreamSlot { of_key, _of_node })
     }
 }
 
-impl Drop for StreamSlot {
+impl StreamSlot {
+    /// Whether the stream still counts among those of its key; if not, nothing may be sent on it.
+    pub(super) fn is_held(&self) -> bool {
+        self.of_key.is_held()
+    }
+}
+
+impl Drop for NodeSlot {
     fn drop(&mut self) {
-        let mut taken = self.of.lock();
-        taken.all = taken.all.saturating_sub(1);
-        let left = taken.by_key.get(&self.key).copied().unwrap_or_default().saturating_sub(1);
-        if left == 0 {
-            taken.by_key.remove(&self.key);
-        } else {
-            taken.by_key.insert(self.key.clone(), left);
-        }
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::end::End;
 use super::metrics::StreamMetrics;
 use super::render::{Chunk, Rendered};
-use super::replay::{Replay, Step};
+use super::replay::{Replay, ReplayTurn, Step};
 use super::selection::Selection;
 use super::shared::NotRendered;
 use super::slots::StreamSlot;
@@ -69,6 +69,8 @@ pub(super) struct Subscription {
     begin: Begin,
     /// Set where every publication is sent.
     replay: Option<Replay>,
+    /// The right to read its position from the archive, until it has gone on from there.
+    turn: Option<ReplayTurn>,
     /// Publications after it are not sent: it ends there.
     until: Option<Timestamp>,
     /// The publication up to which the quota is paid.
@@ -95,7 +97,9 @@ pub(super) struct Subscription {
     slow: watch::Receiver<bool>,
     /// The other end of that, until it is with what polls the stream.
     slow_sender: Option<watch::Sender<bool>>,
-    _slot: StreamSlot,
+    slot: StreamSlot,
+    /// Says when streams of this node may count no more.
+    losses: watch::Receiver<u64>,
     /// Who ends the key waits for the stream.
     _hold: KeyHold,
 }
@@ -125,6 +129,7 @@ impl Subscription {
             begun: false,
             until: None,
             replay: None,
+            turn: None,
             heartbeat_s: 0,
             first: VecDeque::new(),
             outgoing: None,
@@ -133,7 +138,8 @@ impl Subscription {
             ended: None,
             slow,
             slow_sender: Some(slow_sender),
-            _slot: slot,
+            losses: api.accounts.streams.losses(),
+            slot,
         }
     }
 
@@ -149,6 +155,11 @@ impl Subscription {
 
     pub(super) fn replaying(mut self, replay: Option<Replay>) -> Self {
         self.replay = replay;
+        self
+    }
+
+    pub(super) fn resuming(mut self, turn: Option<ReplayTurn>) -> Self {
+        self.turn = turn;
         self
     }
 
@@ -212,6 +223,9 @@ impl Subscription {
         if *self.stopping.borrow() {
             return Err(End::stopping(self.number));
         }
+        if !self.slot.is_held() {
+            return Err(End::uncounted());
+        }
         if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance() {
             return Err(closed(retry_after_s).into());
         }
@@ -252,6 +266,7 @@ impl Subscription {
 
     fn move_to(&mut self, rendered: &Rendered) {
         self.begin = Begin::At(rendered.to);
+        self.turn = None;
         self.begun = true;
     }
 
@@ -418,6 +433,7 @@ impl Subscription {
             _ = live => Woken::Changed,
             _ = self.publications.changed() => Woken::Changed,
             _ = self.endings.changed() => Woken::Changed,
+            _ = self.losses.changed() => Woken::Changed,
             _ = self.stopping.changed() => Woken::Changed,
             _ = self.slow.changed() => Woken::Changed,
             () = tokio::time::sleep_until(until) => {

@@ -147,6 +147,8 @@ fn levels(selector: &Selector) -> &'static [Level] {
         | Selector::Event(..)
         | Selector::Delta(..)
         | Selector::Csv(_)
+        | Selector::Path(_)
+        | Selector::Closing(_)
         | Selector::V4(_) => &[],
     }
 }

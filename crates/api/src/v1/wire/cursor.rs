@@ -3,6 +3,7 @@
 use data_encoding::BASE64URL_NOPAD;
 use market::analysis::LineCursor;
 use market::select::{Cursor, RecordPlace};
+use serde::{Serialize, de::DeserializeOwned};
 
 /// What a cursor pages through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,25 @@ pub(crate) fn decode_line(text: &str) -> Option<LineCursor> {
     let (&version, rest) = bytes.split_first()?;
     let (cursor, left) = postcard::take_from_bytes(rest).ok()?;
     (version == LINE_VERSION && left.is_empty()).then_some(cursor)
+}
+
+/// First byte of a cursor that pages through points of price paths.
+const PATH_VERSION: u8 = 3;
+
+pub(super) fn encode_path<T: Serialize>(cursor: &T) -> String {
+    let mut bytes = Vec::with_capacity(BYTES);
+    bytes.push(PATH_VERSION);
+    BASE64URL_NOPAD.encode(&postcard::to_extend(cursor, bytes).unwrap_or_default())
+}
+
+pub(super) fn decode_path<T: DeserializeOwned>(text: &str) -> Option<T> {
+    if text.len() > TEXT_MAX {
+        return None;
+    }
+    let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+    let (&version, rest) = bytes.split_first()?;
+    let (cursor, left) = postcard::take_from_bytes(rest).ok()?;
+    (version == PATH_VERSION && left.is_empty()).then_some(cursor)
 }
 
 /// Reads a cursor that pages through the expected kind of thing.

@@ -340,6 +340,31 @@ async fn the_overview_shows_requests_errors_keys_pushes_and_the_machine() {
 }
 
 #[tokio::test]
+async fn an_operator_sees_and_changes_how_many_streams_a_key_may_have() {
+    let app = TestApp::start().await;
+    let mut op = Browser::operator(&app).await;
+    let form = [("kind", "sandbox"), ("name", "demo"), ("streams", "12")];
+    let made = op.post("/console/keys", &form).await;
+    let key = between(made.text(), "id=\"secret\">", "<").unwrap().to_owned();
+    let entry = || app.service.api.accounts.keys.authenticate(key.as_bytes(), app.now()).unwrap();
+    assert_eq!(entry().grant.streams, Some(12));
+    let path = format!("/console/keys/{}/streams", entry().grant.key_id.as_str());
+    let page = op.get("/console/keys").await;
+    assert!(page.text().contains(&format!("href=\"{path}\">12<")), "{}", page.text());
+    assert!(op.get(&path).await.text().contains("value=\"12\""));
+    let changed = op.post(&path, &[("streams", "3")]).await;
+    assert_eq!(changed.header("location"), Some("/console/keys?done=key-limited"));
+    assert_eq!(entry().grant.streams, Some(3));
+    op.post(&path, &[("streams", "")]).await;
+    assert_eq!(entry().grant.streams, None);
+    for bad in ["0", "-1", "many"] {
+        assert_eq!(op.post(&path, &[("streams", bad)]).await.status, 400, "{bad}");
+    }
+    assert_eq!(op.get("/console/keys/key_none/streams").await.status, 404);
+    assert!(deeds(&app).await.iter().any(|deed| deed.0 == "key.limited"));
+}
+
+#[tokio::test]
 async fn an_operator_makes_a_key_for_somebody_with_limits_of_its_own() {
     let app = TestApp::start().await;
     let mut ann = Browser::developer(&app, "ann@example.com").await;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use accounts::{Cluster, People, PeopleRules};
@@ -10,12 +11,13 @@ use api::ingest::PushLimits;
 use api::v1::stream::StreamSettings;
 use api::v4::V4Settings;
 use api::{Api, ApiSettings};
+use archive::Location;
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
 use http::{Proxies, Server, ServerSettings};
 use market::{Lifetimes, Limits};
-use serve::{ListenerRole, Service};
+use serve::{Agents, ListenerRole, Service};
 use store::Store;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -47,8 +49,15 @@ pub(crate) struct Builder {
     cluster: Option<Cluster>,
     keeps_pages: bool,
     mail: bool,
-    /// Where in its folder it is archived.
-    archive: Option<&'static str>,
+    archive: Option<ArchivePlace>,
+}
+
+/// Where it is archived.
+#[derive(Debug)]
+enum ArchivePlace {
+    /// In its own folder.
+    Own,
+    Elsewhere(Location),
 }
 
 impl Builder {
@@ -115,9 +124,21 @@ impl Builder {
         self
     }
 
+    /// As in a cluster whose nodes share no archive.
+    pub(crate) fn without_times(mut self) -> Self {
+        self.history.by_time = false;
+        self
+    }
+
+    /// The same in another place.
+    pub(crate) fn archived_in(mut self, place: Location) -> Self {
+        self.archive = Some(ArchivePlace::Elsewhere(place));
+        self
+    }
+
     /// What is published is archived when the test asks for it.
     pub(crate) fn archived(mut self) -> Self {
-        self.archive = Some("archive");
+        self.archive = Some(ArchivePlace::Own);
         self
     }
 
@@ -261,27 +282,26 @@ impl Builder {
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
             live_tick: Duration::from_millis(1),
-            history: history(&self.history, self.archive, dir.path(), world),
-        };
-        let open = |options: WorldOptions| {
-            let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
-            // A log on servers waits for them, which no task may do.
-            let (handle, writer) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
-            (handle, std::thread::spawn(move || writer.run()))
+            history: history(&self.history, self.archive.as_ref(), dir.path(), world),
         };
         let (live, live_writer) = match joining {
             Some(joining) => joining.join(options(World::Live, None), &clock).await,
-            None => open(options(World::Live, None)),
+            None => open(options(World::Live, None), &clock),
         };
         if let Some(archiver) = Archiver::new(options(World::Live, None), &live) {
             tokio::spawn(archiver.run());
         }
-        let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed));
+        let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed), &clock);
         let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
         let server = Server::new(clock, self.server);
         let api = Api::new(catalogue, accounts, Worlds { live, sandbox }, self.api, server);
         let web = Web::new(Arc::clone(&api), people, self.web);
-        let service = Arc::new(Service { api, web, ingest_on_main: self.ingest_on_main });
+        let service = Arc::new(Service {
+            api,
+            web,
+            agents: Agents::new(true),
+            ingest_on_main: self.ingest_on_main,
+        });
         let stop = CancellationToken::new();
         if self.keeps_pages {
             tokio::spawn(web::keep_pages(Arc::clone(&service.web), stop.clone()));
@@ -306,13 +326,24 @@ impl Builder {
     }
 }
 
+/// Opens a world, and writes it on a thread of its own.
+fn open(options: WorldOptions, clock: &Arc<dyn Clock>) -> (Arc<WorldHandle>, JoinHandle<()>) {
+    let open = || WorldHandle::open(options, Arc::clone(clock)).unwrap();
+    // A log on servers waits for them, which no task may do.
+    let (handle, writer) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+    (handle, std::thread::spawn(move || writer.run()))
+}
+
 /// The live world is archived when a test asks for it, and not before.
 fn history(
     options: &HistoryOptions,
-    archive: Option<&str>,
+    archive: Option<&ArchivePlace>,
     dir: &Path,
     world: World,
 ) -> HistoryOptions {
-    let store = archive.filter(|_| world == World::Live).map(|name| dir.join(name));
+    let store = archive.filter(|_| world == World::Live).map(|place| match place {
+        ArchivePlace::Own => dir.join("archive").into(),
+        ArchivePlace::Elsewhere(place) => place.clone(),
+    });
     HistoryOptions { store, ..options.clone() }
 }

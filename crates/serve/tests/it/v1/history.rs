@@ -1,11 +1,13 @@
 //! `as_of` and `/v1/history`: every publication stays answerable, byte for byte (H1 to H9).
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use archive::{BucketOptions, Credentials, Location};
 use domain::{Timestamp, World};
-use engine::Compact;
+use engine::{Compact, WorldHandle};
 use serde_json::json;
+use test_servers::{Proxy, S3};
 
 use crate::harness::{Answer, TestApp, at, line};
 use crate::test_market::{ANN, BEA};
@@ -287,4 +289,82 @@ async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
     assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
     let answer = app.get(&seen[0][2].target(&text(now)), &key).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+/// H20: while the bucket cannot be reached, current data goes on, what needs the archive is refused, and it catches up.
+#[tokio::test]
+async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_back() {
+    let server = S3::start().await.unwrap();
+    let proxy = Proxy::start(server.port()).await.unwrap();
+    let place = bucket(&proxy);
+    let app = TestApp::builder().archived_in(place.clone()).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    assert!(live(&app).history.flush(Compact::All).await.unwrap());
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    fs::remove_dir_all(dir.path().join("live")).unwrap();
+    let app = TestApp::builder().archived_in(place.clone()).starting_at(now).on(dir).start().await;
+    for one in seen.iter().flatten() {
+        one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
+    }
+
+    proxy.cut();
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    let app = TestApp::builder().archived_in(place).starting_at(now).on(dir).start().await;
+    app.publish().await;
+    let current = app.get("/v1/sports/mma/odds", &key).await;
+    assert_eq!(current.status, 200, "{}", current.text());
+    let first = &seen[0][2];
+    let answer = app.get(&first.target(&first.published_at), &key).await;
+    assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
+    assert!(!live(&app).history.flush(Compact::Due).await.unwrap());
+    // The log keeps what the archive does not have.
+    assert_eq!(live(&app).history.keep_from(), 0);
+
+    proxy.restore();
+    let begun = Instant::now();
+    while !live(&app).history.flush(Compact::Due).await.unwrap() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not go on");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(live(&app).history.keep_from() > 0);
+    // Requests try a store that was down again after a moment.
+    while app.get(&first.target(&first.published_at), &key).await.status == 503 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is not read");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for one in seen.iter().flatten() {
+        one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
+    }
+}
+
+fn live(app: &TestApp) -> &WorldHandle {
+    app.service.api.world(World::Live)
+}
+
+fn bucket(proxy: &Proxy) -> Location {
+    Location::Bucket(Box::new(BucketOptions {
+        bucket: S3::BUCKET.to_owned(),
+        prefix: "archive/live".to_owned(),
+        endpoint: format!("http://127.0.0.1:{}", proxy.port()),
+        region: "us-east-1".to_owned(),
+        credentials: Credentials {
+            access_key_id: S3::ACCESS_KEY_ID.to_owned(),
+            secret_access_key: S3::SECRET_ACCESS_KEY.to_owned(),
+            session_token: None,
+        },
+        spool: std::env::temp_dir(),
+    }))
+}
+
+/// H20: nodes that share no archive have no history, and say so; positions of clients are found all the same.
+#[tokio::test]
+async fn without_a_shared_archive_times_of_the_past_cannot_be_asked_for() {
+    let app = TestApp::builder().without_times().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    let answer = app.get(&seen[0][2].target(&seen[0][2].published_at), &key).await;
+    assert_eq!((answer.status, &*answer.code()), (404, "not_in_history"));
+    let reach = app.get("/v1/history", &key).await;
+    assert_eq!((reach.status, &*reach.code()), (404, "not_in_history"));
 }

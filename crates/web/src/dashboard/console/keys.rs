@@ -7,6 +7,7 @@ use askama::Template;
 use domain::Timestamp;
 
 use crate::dashboard::keys::{self, KeyLine, RevokePage};
+use crate::dashboard::moment::number;
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::visit::Visit;
 use http::Reply;
@@ -15,6 +16,8 @@ use http::Reply;
 const KEYS_SHOWN_MAX: u32 = 500;
 /// Letters of a search that are looked for.
 const SEARCH_CHARS_MAX: usize = 200;
+
+const LIMIT_FORM: &str = "A limit is a whole number, or empty for the default.";
 
 #[derive(Template)]
 #[template(path = "all_keys.html")]
@@ -33,6 +36,7 @@ pub(super) fn owned(view: &KeyView, people: &HashMap<String, String>, now: Times
     let owner = view.record.account_id.as_ref();
     let owner = owner.map(|id| people.get(id).cloned().unwrap_or_else(|| id.clone()));
     KeyLine {
+        streams: view.record.streams.map_or_else(|| "default".to_owned(), number),
         owner: owner.unwrap_or_else(|| "nobody in particular".to_owned()),
         ..KeyLine::new(view, now)
     }
@@ -79,9 +83,7 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     };
     let limit = |name: &str, default: u32| match form.get(name).trim() {
         "" => Ok(default),
-        typed => typed.parse::<u32>().map_err(|_| {
-            Trouble::Refused("A limit is a whole number, or empty for the default.".to_owned())
-        }),
+        typed => typed.parse::<u32>().map_err(|_| Trouble::Refused(LIMIT_FORM.to_owned())),
     };
     let new = NewKey {
         name: form.get("name").trim().to_owned(),
@@ -90,6 +92,7 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             requests_per_day: limit("requests_per_day", default.requests_per_day)?,
             ..default
         },
+        streams: streams_typed(visit)?,
         account_id: owner.as_ref().map(|account| account.id.clone()),
         ..NewKey::of_kind(kind)
     };
@@ -114,6 +117,41 @@ pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let key = found(visit).await?;
     keys::revoke(visit, &key.id).await?;
     Ok(page::redirect("/console/keys?done=key-revoked"))
+}
+
+#[derive(Template)]
+#[template(path = "key_streams.html")]
+struct StreamsPage {
+    shell: Shell,
+    key: KeyLine,
+    /// Its own number; empty for the operator's setting.
+    own: String,
+    default: String,
+}
+
+pub(super) async fn ask_streams(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let view = visit.web.api.accounts.view_key(visit.id).await?.ok_or(Trouble::NotFound)?;
+    let page = StreamsPage {
+        shell: Shell::new(visit, "Streams of a key", "all-keys"),
+        own: view.record.streams.map_or_else(String::new, |own| own.to_string()),
+        default: number(visit.web.api.streams_max(None)),
+        key: KeyLine::new(&view, visit.now),
+    };
+    page::render(200, &page)
+}
+
+pub(super) async fn set_streams(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let streams = streams_typed(visit)?;
+    visit.web.api.accounts.limit_key_streams(visit.id, streams, &visit.actor()?).await?;
+    Ok(page::redirect("/console/keys?done=key-limited"))
+}
+
+/// A number of streams as it was typed; empty for the operator's setting.
+fn streams_typed(visit: &Visit<'_>) -> Result<Option<u32>, Trouble> {
+    match visit.form.get("streams").trim() {
+        "" => Ok(None),
+        typed => typed.parse().map(Some).map_err(|_| Trouble::Refused(LIMIT_FORM.to_owned())),
+    }
 }
 
 async fn found(visit: &Visit<'_>) -> Result<KeyLine, Trouble> {

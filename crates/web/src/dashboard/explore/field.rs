@@ -144,7 +144,9 @@ mod tests {
                 document["paths"][template]["parameters"].as_array().cloned().unwrap_or_default();
             let mut wanted: Vec<String> = told
                 .iter()
-                .map(|refer| refer["$ref"].as_str().unwrap().rsplit('/').next().unwrap().to_owned())
+                .map(|refer| refer["$ref"].as_str().unwrap().rsplit('/').next().unwrap())
+                .map(|own| document["components"]["parameters"][own]["name"].as_str().unwrap())
+                .map(str::to_owned)
                 .collect();
             wanted.retain(|name| !matches!(name.as_str(), "region" | "If-None-Match"));
             let fields = of(endpoint, &catalogue, &Form::default());

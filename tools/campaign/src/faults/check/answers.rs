@@ -68,10 +68,10 @@ pub(super) fn one_tag(reads: &[Read], walks: &[Walk], builds: usize) -> Finding 
 
 /// What a body shows of the prices that were pushed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Shown {
+pub(super) struct Shown {
     /// The instant of the epoch, where the body says it.
     generated_at_ms: Option<i64>,
-    numbers: BTreeMap<Series, u32>,
+    pub(super) numbers: BTreeMap<Series, u32>,
 }
 
 /// A [`Shown`] to look up by.
@@ -157,7 +157,7 @@ pub(in crate::faults) fn ends_alike(last: &[(Unit, Value)], log: &ObservedLog) -
 }
 
 /// Which events are whose, learnt from the winner markets.
-fn homes(bodies: &HashMap<u64, Vec<u8>>) -> HashMap<String, String> {
+pub(super) fn homes(bodies: &HashMap<u64, Vec<u8>>) -> HashMap<String, String> {
     let mut homes = HashMap::new();
     for body in bodies.values() {
         let Ok(Value::Array(records)) = serde_json::from_slice(body) else { continue };
@@ -183,7 +183,7 @@ fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field)?.as_str()
 }
 
-fn shown(body: &[u8], homes: &HashMap<String, String>) -> Option<Shown> {
+pub(super) fn shown(body: &[u8], homes: &HashMap<String, String>) -> Option<Shown> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let mut shown = Shown::default();
     if let Some(records) = body.as_array() {

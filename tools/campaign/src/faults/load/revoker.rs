@@ -38,7 +38,7 @@ impl KeyPool {
         keys.truncate(KEYS);
     }
 
-    fn all(&self) -> Vec<(String, String)> {
+    pub(super) fn all(&self) -> Vec<(String, String)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use accounts::KeyKind;
 use api::v1::stream::StreamSettings;
-use domain::Timestamp;
+use domain::{Timestamp, World};
+use engine::Compact;
 
 use super::client::{Client, at_of, check, move_to, names, opened, opened_on};
 use crate::harness::{TestApp, unlimited};
@@ -88,4 +89,33 @@ async fn a_replay_costs_a_request_and_waits_for_its_turn() {
     let cursor = odds.header("x-cursor").unwrap();
     let refused = app.get(&format!("/v1/stream?sports=mma&replay=all&since={cursor}"), &key).await;
     assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
+}
+
+#[tokio::test]
+async fn a_position_that_is_in_the_archive_alone_waits_for_its_turn() {
+    let (app, feed, key) = opened_on(TestApp::builder().archived().start().await).await;
+    let then = text(app.now());
+    move_to(&app, &feed, 140).await;
+    assert!(app.service.api.world(World::Live).history.flush(Compact::Due).await.unwrap());
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    std::fs::remove_dir_all(dir.path().join("live")).unwrap();
+    let none = StreamSettings { replays_max: 0, ..StreamSettings::default() };
+    let again = TestApp::builder().archived().starting_at(now);
+    let app = again.on(dir).streams(none).start().await;
+    app.publish().await;
+    let query = format!("?sports=mma&since={then}");
+    let refused = app.get(&format!("/v1/stream{query}"), &key).await;
+    assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
+    // What the log has needs none.
+    let present = format!("?sports=mma&since={}", text(now));
+    let (mut client, _) = Client::open(&app, &key, &present, None).await;
+    client.cut().await;
+    drop(client);
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    // One after the other: the right to read it ends with the first cut.
+    for _ in 0..2 {
+        let (mut client, _) = Client::open(&app, &key, &query, None).await;
+        client.cut().await;
+    }
 }

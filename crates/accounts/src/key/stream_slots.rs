@@ -1,0 +1,433 @@
+//! How many streams a key has open, over all nodes (S11).
+//!
+//! A single process counts in memory. A node of a cluster holds its streams in the store, where every node's are
+//! counted (`store::stream_slot`), and holds a stream there before it opens: the limit of a key is never exceeded. One
+//! task writes what has changed by now in one transaction, as for quota leases.
+//!
+//! What a node holds counts until its right expires. The node prolongs it every few seconds; where it cannot, it ends
+//! its streams itself, long before others may open them: by a clock that does not step, counted from before it asked.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use store::{Store, StoreError, StreamsWanted};
+use tokio::{
+    sync::{Notify, oneshot, watch},
+    time::timeout,
+};
+
+use crate::{AccountError, KeyId, SteadyClock, key::secret, revocation::key_lease::KeyLease};
+
+/// How long others count the streams of a node that says nothing: those of a killed node are free within 60 s.
+const RIGHT_MS: u32 = 45_000;
+/// How long the node itself relies on that.
+const OWN_RIGHT_MS: u64 = 30_000;
+const RENEW_EVERY: Duration = Duration::from_secs(5);
+/// How soon a write that failed is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// How long a request waits for the store.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long a write may take.
+const WRITE_MAX: Duration = Duration::from_secs(10);
+/// Keys in one transaction.
+const BATCH_MAX: usize = 512;
+/// Requests that wait for the store, of all keys. Beyond this many, they are refused.
+const WAITING_MAX: usize = 16_384;
+
+/// Why a stream is not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamRefusal {
+    /// The key has as many open as it may.
+    Limit,
+    /// The store did not answer in time.
+    Unavailable,
+}
+
+/// The streams of this node in the store, for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamSlotStats {
+    /// How long streams would stay open if the store did not answer.
+    pub left_ms: u64,
+    /// Transactions that failed.
+    pub failed: u64,
+    /// How often the right expired and all streams ended.
+    pub lost: u64,
+}
+
+/// The streams of all keys on this node.
+#[derive(Debug, Default)]
+pub struct StreamSlots {
+    state: Mutex<State>,
+    /// How often all was lost: the era.
+    lost: watch::Sender<u64>,
+    /// `None`: a single process.
+    shared: Option<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Raised where all that was held is lost.
+    era: u64,
+    keys: HashMap<Box<str>, Count>,
+    /// Keys whose row differs from what is open, or may.
+    changed: HashSet<Box<str>>,
+    waiting: usize,
+}
+
+/// Of one key.
+#[derive(Debug, Default)]
+struct Count {
+    open: u32,
+    waiting: Vec<Waiting>,
+}
+
+/// A request that waits for a stream of its key.
+#[derive(Debug)]
+struct Waiting {
+    limit: u32,
+    answer: oneshot::Sender<Result<StreamSlot, StreamRefusal>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    steady: Arc<dyn SteadyClock>,
+    right: KeyLease,
+    /// The node in the store, as of the era; `None` before it has begun.
+    node: tokio::sync::Mutex<Option<String>>,
+    wake: Notify,
+    failed: AtomicU64,
+    /// The node stops: it holds nothing any more.
+    closed: AtomicBool,
+}
+
+/// A stream of a key, for as long as this is kept.
+#[derive(Debug)]
+pub struct StreamSlot {
+    of: Arc<StreamSlots>,
+    key: Box<str>,
+    era: u64,
+}
+
+impl StreamSlots {
+    /// Of a node of a cluster.
+    pub(crate) fn shared(store: Store, steady: Arc<dyn SteadyClock>) -> Self {
+        let shared = Shared {
+            store,
+            right: KeyLease::none_yet(Arc::clone(&steady)),
+            steady,
+            node: tokio::sync::Mutex::default(),
+            wake: Notify::new(),
+            failed: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        };
+        Self { shared: Some(shared), ..Self::default() }
+    }
+
+    /// Opens a stream of a key that may have `limit` of them.
+    ///
+    /// # Errors
+    /// It may not, or that is not known.
+    pub async fn open(
+        self: &Arc<Self>,
+        key: &KeyId,
+        limit: u32,
+    ) -> Result<StreamSlot, StreamRefusal> {
+        let Some(shared) = &self.shared else { return self.open_alone(key, limit) };
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            let own = state.keys.get(key.as_str()).map_or(0, |count| count.open);
+            if own >= limit {
+                return Err(StreamRefusal::Limit);
+            }
+            if state.waiting >= WAITING_MAX {
+                return Err(StreamRefusal::Unavailable);
+            }
+            state.waiting += 1;
+            let count = state.keys.entry(key.as_str().into()).or_default();
+            count.waiting.push(Waiting { limit, answer });
+            state.changed.insert(key.as_str().into());
+        }
+        shared.wake.notify_one();
+        // Who goes away meanwhile drops the slot with the answer.
+        match timeout(WAIT_MAX, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => Err(StreamRefusal::Unavailable),
+        }
+    }
+
+    fn open_alone(self: &Arc<Self>, key: &KeyId, limit: u32) -> Result<StreamSlot, StreamRefusal> {
+        let mut state = self.lock();
+        let own = state.keys.get(key.as_str()).map_or(0, |count| count.open);
+        if own >= limit {
+            return Err(StreamRefusal::Limit);
+        }
+        let era = state.era;
+        state.keys.entry(key.as_str().into()).or_default().open += 1;
+        Ok(StreamSlot { of: Arc::clone(self), key: key.as_str().into(), era })
+    }
+
+    /// Says when streams may have been lost: whoever has one asks whether it is held.
+    pub fn losses(&self) -> watch::Receiver<u64> {
+        self.lost.subscribe()
+    }
+
+    /// `None` in a single process.
+    pub fn stats(&self) -> Option<StreamSlotStats> {
+        let shared = self.shared.as_ref()?;
+        Some(StreamSlotStats {
+            left_ms: shared.right.left_ms().unwrap_or(u64::MAX),
+            failed: shared.failed.load(Ordering::Relaxed),
+            lost: *self.lost.borrow(),
+        })
+    }
+
+    /// Keeps the store up to date for as long as the node serves. Returns at once in a single process.
+    pub(crate) async fn keep(self: &Arc<Self>) {
+        let Some(shared) = &self.shared else { return };
+        let mut failing = false;
+        loop {
+            let wait = if failing { RETRY_AFTER } else { RENEW_EVERY };
+            let renews = timeout(wait, shared.wake.notified()).await.is_err();
+            if failing && !renews {
+                // Not as often as clients ask.
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+            // Where the right expires meanwhile, streams end then, and not when the store answers.
+            let left = match shared.right.left_ms() {
+                Some(0) | None => WRITE_MAX,
+                Some(left_ms) => WRITE_MAX.min(Duration::from_millis(left_ms)),
+            };
+            let written = timeout(left, self.write()).await;
+            let written = written.unwrap_or_else(|elapsed| {
+                self.refuse_all();
+                Err(StoreError::Unavailable(elapsed.into()).into())
+            });
+            if let Err(error) = &written
+                && !failing
+            {
+                tracing::warn!(
+                    event = "streams.store_failed",
+                    error = error as &dyn std::error::Error,
+                    "streams cannot be counted; none is opened, and those open end in half a minute"
+                );
+            }
+            failing = written.is_err();
+        }
+    }
+
+    /// Writes what has changed, and prolongs the right.
+    pub(crate) async fn write(self: &Arc<Self>) -> Result<(), AccountError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let mut node = shared.node.lock().await;
+        if shared.closed.load(Ordering::SeqCst) {
+            self.refuse_all();
+            return Ok(());
+        }
+        if node.is_some() && !shared.right.holds() {
+            self.lose(shared);
+            *node = None;
+        }
+        let written = self.write_as(shared, &mut node).await;
+        if written.is_err() {
+            shared.failed.fetch_add(1, Ordering::Relaxed);
+            self.refuse_all();
+        }
+        written
+    }
+
+    async fn write_as(
+        self: &Arc<Self>,
+        shared: &Shared,
+        node: &mut Option<String>,
+    ) -> Result<(), AccountError> {
+        loop {
+            let asked_ms = shared.steady.now_ms();
+            let id = match node {
+                Some(id) => id,
+                None => {
+                    let id = secret::public_id("node_")?;
+                    shared.store.begin_stream_node(&id, RIGHT_MS).await?;
+                    shared.right.extend(asked_ms.saturating_add(OWN_RIGHT_MS));
+                    node.insert(id)
+                }
+            };
+            let (wanted, more) = self.wanted();
+            let mut batch = Batch { of: self, wanted };
+            match shared.store.hold_streams(id, RIGHT_MS, &batch.wanted).await? {
+                Some(held) => {
+                    shared.right.extend(asked_ms.saturating_add(OWN_RIGHT_MS));
+                    self.settle(&std::mem::take(&mut batch.wanted), &held);
+                    if !more {
+                        return Ok(());
+                    }
+                }
+                None => {
+                    self.lose(shared);
+                    *node = None;
+                }
+            }
+        }
+    }
+
+    /// What is to be written, and whether there is more.
+    fn wanted(&self) -> (Vec<StreamsWanted>, bool) {
+        let mut state = self.lock();
+        let keys: Vec<Box<str>> = state.changed.iter().take(BATCH_MAX).cloned().collect();
+        let mut wanted = Vec::with_capacity(keys.len());
+        for key in keys {
+            state.changed.remove(&key);
+            let (open, waiting, limit) = match state.keys.get(&key) {
+                Some(count) => {
+                    let limits = count.waiting.iter().map(|waiting| waiting.limit);
+                    let waiting = u32::try_from(count.waiting.len()).unwrap_or(u32::MAX);
+                    // Those who ask at the same time have been told the same limit but for a change of it.
+                    (count.open, waiting, limits.min().unwrap_or(0))
+                }
+                None => (0, 0, 0),
+            };
+            let wants = open.saturating_add(waiting);
+            wanted.push(StreamsWanted { key_id: key, open, wanted: wants, limit });
+        }
+        (wanted, !state.changed.is_empty())
+    }
+
+    /// Gives out what is held.
+    fn settle(self: &Arc<Self>, wanted: &[StreamsWanted], held: &[u32]) {
+        let mut answers = Vec::new();
+        let mut state = self.lock();
+        for (asked, held) in wanted.iter().zip(held) {
+            let era = state.era;
+            let Some(count) = state.keys.get_mut(&asked.key_id) else { continue };
+            // Who asked after this was written is not in it.
+            let asking = usize::try_from(asked.wanted.saturating_sub(asked.open)).unwrap_or(0);
+            let asking = asking.min(count.waiting.len());
+            let waiting: Vec<Waiting> = count.waiting.drain(..asking).collect();
+            for Waiting { answer, .. } in waiting {
+                let granted = count.open < *held;
+                count.open += u32::from(granted);
+                let slot = || StreamSlot { of: Arc::clone(self), key: asked.key_id.clone(), era };
+                let slot = if granted { Ok(slot()) } else { Err(StreamRefusal::Limit) };
+                answers.push((answer, slot));
+            }
+            let is_less = count.open < *held;
+            let is_done = count.open == 0 && count.waiting.is_empty();
+            state.waiting = state.waiting.saturating_sub(asking);
+            // What was closed meanwhile.
+            if is_less {
+                state.changed.insert(asked.key_id.clone());
+            }
+            if is_done {
+                state.keys.remove(&asked.key_id);
+            }
+        }
+        drop(state);
+        // Without the lock: a slot that nobody waits for any more is released here.
+        for (answer, slot) in answers {
+            drop(answer.send(slot));
+        }
+    }
+
+    /// Nobody waits for a store that does not answer.
+    fn refuse_all(&self) {
+        let mut answers = Vec::new();
+        let mut state = self.lock();
+        for count in state.keys.values_mut() {
+            answers.append(&mut count.waiting);
+        }
+        state.waiting = 0;
+        state.keys.retain(|_, count| count.open > 0);
+        drop(state);
+        for Waiting { answer, .. } in answers {
+            drop(answer.send(Err(StreamRefusal::Unavailable)));
+        }
+    }
+
+    /// Ends all streams: others may open them soon.
+    fn lose(&self, shared: &Shared) {
+        shared.right.end();
+        let mut state = self.lock();
+        let had_any = state.keys.values().any(|count| count.open > 0);
+        state.era += 1;
+        for count in state.keys.values_mut() {
+            count.open = 0;
+        }
+        state.keys.retain(|_, count| !count.waiting.is_empty());
+        state.changed = state.keys.keys().cloned().collect();
+        drop(state);
+        self.lost.send_modify(|lost| *lost += 1);
+        if had_any {
+            tracing::warn!(
+                event = "streams.right_expired",
+                "the database was not reached for half a minute; all streams of this node end"
+            );
+        }
+    }
+
+    /// Ends the node's right; nothing can be opened from here on.
+    pub(crate) async fn close(&self) -> Result<(), AccountError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let mut node = shared.node.lock().await;
+        shared.closed.store(true, Ordering::SeqCst);
+        shared.right.end();
+        match node.take() {
+            Some(id) => Ok(shared.store.end_stream_node(&id).await?),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Counts: nothing in there panics half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is being written. Where that fails or is given up, the rows may be as before or as wanted: they are written
+/// again.
+struct Batch<'a> {
+    of: &'a StreamSlots,
+    wanted: Vec<StreamsWanted>,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if !self.wanted.is_empty() {
+            self.of.lock().changed.extend(self.wanted.drain(..).map(|key| key.key_id));
+        }
+    }
+}
+
+impl StreamSlot {
+    /// Whether the stream is still counted; if not, nothing may be sent on it.
+    pub fn is_held(&self) -> bool {
+        let Some(shared) = &self.of.shared else { return true };
+        shared.right.holds() && *self.of.lost.borrow() == self.era
+    }
+}
+
+impl Drop for StreamSlot {
+    fn drop(&mut self) {
+        let mut state = self.of.lock();
+        if state.era != self.era {
+            return;
+        }
+        if let Some(count) = state.keys.get_mut(&self.key) {
+            count.open = count.open.saturating_sub(1);
+            if count.open == 0 && count.waiting.is_empty() {
+                state.keys.remove(&self.key);
+            }
+        }
+        if let Some(shared) = &self.of.shared {
+            state.changed.insert(self.key.clone());
+            drop(state);
+            shared.wake.notify_one();
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The streams of a key over nodes that share a store: never more than its limit, whatever becomes of the nodes (S11).
+
+use std::{sync::Arc, time::Instant};
+
+use accounts::{KeyId, StreamRefusal, StreamSlot};
+use test_servers::Postgres;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::{
+    TEST_TIMEOUT, TestStore,
+    key_lease::{Member, Town},
+};
+
+const NOON: &str = "2026-11-14T12:00:00Z";
+/// How long a node holds streams without having reached the store.
+const OWN_RIGHT_MS: u64 = 30_000;
+
+/// A node whose streams are counted.
+struct Node {
+    member: Member,
+    following: JoinHandle<()>,
+}
+
+impl Node {
+    async fn start(town: &Town) -> Self {
+        let member = town.member().await;
+        let accounts = Arc::clone(&member.node.accounts);
+        let following = tokio::spawn(async move { accounts.follow().await });
+        Self { member, following }
+    }
+
+    async fn open(&self, key: &KeyId, limit: u32) -> Result<StreamSlot, StreamRefusal> {
+        self.member.node.streams.open(key, limit).await
+    }
+
+    /// Opens as soon as there is room.
+    async fn open_soon(&self, key: &KeyId, limit: u32) -> StreamSlot {
+        let begun = Instant::now();
+        loop {
+            match self.open(key, limit).await {
+                Ok(slot) => return slot,
+                Err(refusal) => assert!(begun.elapsed() < TEST_TIMEOUT, "{refusal:?}"),
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// As `kill -9`.
+    async fn crash(self) {
+        self.following.abort();
+        assert!(self.following.await.is_err_and(|error| error.is_cancelled()));
+        self.member.node.crash().await;
+    }
+
+    async fn shut_down(self) {
+        self.following.abort();
+        self.member.node.shut_down().await;
+    }
+}
+
+async fn key_of(town: &Town, node: &Node) -> KeyId {
+    let secret = town.key(&node.member).await;
+    node.member.node.entry(&secret, town.test.now()).grant.key_id.clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_opened_on_all_nodes_at_once_are_the_limit_and_not_one_more() {
+    const LIMIT: u32 = 5;
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    let town = Town::of(TestStore::on(url, NOON));
+    let nodes = [Node::start(&town).await, Node::start(&town).await, Node::start(&town).await];
+    let key = key_of(&town, &nodes[0]).await;
+    let other = key_of(&town, &nodes[1]).await;
+    let mut opening = JoinSet::new();
+    for node in &nodes {
+        for _ in 0..LIMIT {
+            let (slots, key) = (Arc::clone(&node.member.node.streams), key.clone());
+            opening.spawn(async move { slots.open(&key, LIMIT).await });
+        }
+    }
+    let opened = opening.join_all().await;
+    let full = opened.iter().filter(|opened| matches!(opened, Err(StreamRefusal::Limit))).count();
+    let mut held: Vec<StreamSlot> = opened.into_iter().flatten().collect();
+    assert_eq!((held.len(), full), (5, 10));
+    assert!(held.iter().all(StreamSlot::is_held));
+    for node in &nodes {
+        assert_eq!(node.open(&key, LIMIT).await.err(), Some(StreamRefusal::Limit));
+    }
+    // Another key has its own, and a limit that was raised counts at once.
+    let _other = nodes[0].open(&other, 1).await.unwrap();
+    assert_eq!(nodes[1].open(&other, 1).await.err(), Some(StreamRefusal::Limit));
+    let _raised = nodes[1].open(&other, 2).await.unwrap();
+    // What one node closes another may open, without anybody's clock.
+    held.pop();
+    held.push(nodes[2].open_soon(&key, LIMIT).await);
+    assert_eq!(nodes[0].member.node.store.streams_of(key.as_str()).await.unwrap(), LIMIT);
+    // A node that stops leaves nothing behind.
+    let [one, two, three] = nodes;
+    held.clear();
+    let kept = three.open_soon(&key, 1).await;
+    three.shut_down().await;
+    assert!(!kept.is_held(), "nothing is sent on it any more");
+    let _last = two.open_soon(&key, 1).await;
+    drop(kept);
+    one.shut_down().await;
+    two.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_a_node_that_cannot_reach_the_store_end_before_others_may_open_them() {
+    let town = Town::of(TestStore::at(NOON));
+    let (one, two) = (Node::start(&town).await, Node::start(&town).await);
+    let key = key_of(&town, &one).await;
+    let held = one.open(&key, 1).await.unwrap();
+    let mut losses = one.member.node.streams.losses();
+    assert_eq!(two.open(&key, 1).await.err(), Some(StreamRefusal::Limit));
+    // It is out of touch: its own clock says when that is too long.
+    one.member.node.store.close().await;
+    assert!(held.is_held());
+    town.steady.advance(OWN_RIGHT_MS);
+    assert!(!held.is_held(), "before anybody noticed");
+    tokio::time::timeout(TEST_TIMEOUT, losses.changed()).await.unwrap().unwrap();
+    assert_eq!(one.open(&key, 1).await.err(), Some(StreamRefusal::Unavailable));
+    assert!(one.member.node.streams.stats().unwrap().lost >= 1);
+    // For others it counts until its right expires by the clock of the store.
+    assert_eq!(two.open(&key, 1).await.err(), Some(StreamRefusal::Limit));
+    town.test.sql("UPDATE stream_node SET until_ms = 1").await;
+    let _other = two.open_soon(&key, 1).await;
+    drop(held);
+    one.crash().await;
+    two.crash().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_a_killed_node_come_free_and_a_node_that_slept_begins_anew() {
+    let town = Town::of(TestStore::at(NOON));
+    let (killed, slept) = (Node::start(&town).await, Node::start(&town).await);
+    let key = key_of(&town, &killed).await;
+    let (_gone, held) = (killed.open(&key, 2).await.unwrap(), slept.open(&key, 2).await.unwrap());
+    let third = Node::start(&town).await;
+    assert_eq!(third.open(&key, 2).await.err(), Some(StreamRefusal::Limit));
+    killed.crash().await;
+    // By the clock of the store both rights have expired; one node does not know yet.
+    town.test.sql("UPDATE stream_node SET until_ms = 1").await;
+    let (_one, _two) = (third.open_soon(&key, 2).await, third.open_soon(&key, 2).await);
+    assert_eq!(slept.open(&key, 2).await.err(), Some(StreamRefusal::Limit));
+    assert!(!held.is_held(), "it found out with its next question");
+    slept.shut_down().await;
+    third.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_single_process_counts_in_memory() {
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
+    let secret = test.issue(crate::limits(60, 100, None)).await;
+    node.reload().await.unwrap();
+    let key = node.entry(&secret, test.now()).grant.key_id.clone();
+    let held =
+        [node.streams.open(&key, 2).await.unwrap(), node.streams.open(&key, 2).await.unwrap()];
+    assert!(held.iter().all(StreamSlot::is_held));
+    assert_eq!(node.streams.open(&key, 2).await.err(), Some(StreamRefusal::Limit));
+    drop(held);
+    assert!(node.streams.open(&key, 1).await.is_ok());
+    assert_eq!(node.streams.stats(), None);
+    node.shut_down().await;
+}

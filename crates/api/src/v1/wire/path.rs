@@ -1,0 +1,346 @@
+//! What became of prices: paths and closing lines (H10 to H12).
+
+use domain::{Catalogue, EventId, Format, RecordId, SportId, Timestamp};
+use engine::{
+    ClosedRecord, ClosingPage, EventPaths, PathRequest, Point, PointOutcome, RecordPath, StartBy,
+};
+use serde_json::{Value, json};
+
+use crate::answers::Answer;
+use crate::v1::wire::cursor::{encode, encode_path};
+use crate::v1::wire::object::{
+    event_id, flag, id, list, object, one_of, push_plain, push_text, push_time, schema, text,
+};
+use crate::v1::wire::path_selection::{ClosingSelection, PathCursor, PathSelection};
+use crate::v1::wire::record::Outcome;
+
+object!(PricePath: "What became of one bookmaker's market of one event." {
+    ID: "id" = id("odd_", "The record's id; it stays while price and line move."),
+    SPORT_KEY: "sport_key" = text("Sport key."),
+    EVENT_ID: "event_id" = event_id(),
+    BOOKMAKER: "bookmaker" = text("Bookmaker key."),
+    MARKET: "market" = schema("MarketKey", "The market."),
+    FORMAT: "format" = one_of(
+        Format::ALL.map(Format::key),
+        "How `price` is written; the `odds_format` asked for.",
+    ),
+    OPEN: "open" = schema("OpeningLine", "The first prices that were published."),
+    CLOSE: "close" = nullable(
+        "ClosingLine",
+        "The prices when the event started; null before that, and where nobody priced it before that.",
+    ),
+    POINTS: "points" = list("PricePoint", "Changes of prices or lines, in the order of publications."),
+});
+
+object!(ClosingRecord: "The opening and the closing line of one bookmaker's market of one event." {
+    ID: "id" = id("odd_", "The record's id; it stays while price and line move."),
+    SPORT_KEY: "sport_key" = text("Sport key."),
+    EVENT_ID: "event_id" = event_id(),
+    BOOKMAKER: "bookmaker" = text("Bookmaker key."),
+    MARKET: "market" = schema("MarketKey", "The market."),
+    FORMAT: "format" = one_of(
+        Format::ALL.map(Format::key),
+        "How `price` is written; the `odds_format` asked for.",
+    ),
+    OPEN: "open" = schema("OpeningLine", "The first prices that were published."),
+    CLOSE: "close" = schema("ClosingLine", "The prices when the event started."),
+});
+
+object!(OpeningLine: "The first prices that were published." {
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When."),
+    EXACT: "exact" = flag("False where they may have been published before history began."),
+    OUTCOMES: "outcomes" = list("Outcome", "What could be bet on."),
+});
+
+object!(ClosingLine: "The prices in the last publication before an event started." {
+    START: "start" = schema("TimestampMs", "When it started."),
+    BY: "by" = one_of(
+        StartBy::ALL.map(StartBy::key),
+        "What says so: the first publication that shows it as live or final or, as long as there is none, its \
+         `commence_time`.",
+    ),
+    ACTIVE: "active" = flag(
+        "Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why \
+         they were withdrawn.",
+    ),
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When these prices were first published."),
+    LAST_UPDATE: "last_update" = schema("Timestamp", "When they were last confirmed."),
+    REASON: "reason" = reason("Why they were withdrawn before the start; otherwise null."),
+    OUTCOMES: "outcomes" = list("Outcome", "What could be bet on."),
+});
+
+object!(PricePoint: "A change of prices or lines." {
+    AT: "at" = schema("TimestampMs", "When it was accepted."),
+    PUBLISHED_AT: "published_at" = json!({
+        "type": ["string", "null"],
+        "format": "date-time",
+        "description": "When it was first published; null: it was replaced before that.",
+    }),
+    TS: "ts" = schema("Timestamp", "When it happened, as its source says."),
+    REASON: "reason" = reason("Why nothing is priced; otherwise null."),
+    OUTCOMES: "outcomes" = list("Outcome", "What can be bet on; empty where nothing is priced."),
+});
+
+/// Why nothing is priced.
+const REASONS: [&str; 4] = ["no_prices", "removed", "final", "merged"];
+
+/// What a page takes at the most, in bytes, before it ends between two points.
+const BODY_BYTES_MAX: usize = 4 << 20;
+
+fn reason(meaning: &str) -> Value {
+    let [one, two, three, four] = REASONS;
+    json!({ "type": ["string", "null"], "enum": [one, two, three, four, null], "description": meaning })
+}
+
+fn nullable(of: &str, meaning: &str) -> Value {
+    let of = format!("#/components/schemas/{of}");
+    json!({ "oneOf": [{ "$ref": of }, { "type": "null" }], "description": meaning })
+}
+
+impl PathCursor {
+    fn after(path: &RecordPath, point: Option<&Point>) -> Self {
+        // A path without points is passed as a whole.
+        let last = (Timestamp::from_millis(i64::MAX), u32::MAX, u64::MAX);
+        let (published_at, lineage, seq) = point.map_or(last, place);
+        let head = &path.head;
+        let (bookmaker, market, record) = (head.bookmaker.clone(), head.market, head.record);
+        Self { bookmaker, market, record, published_at, lineage, seq }
+    }
+
+    fn path(&self) -> (&str, &'static str, RecordId) {
+        (&self.bookmaker, self.market.key(), self.record)
+    }
+}
+
+fn place(point: &Point) -> (Timestamp, u32, u64) {
+    (point.published_at, u32::try_from(point.lineage).unwrap_or(u32::MAX), point.seq)
+}
+
+/// The answer to a question for paths, as of a publication.
+pub(crate) fn price_paths(
+    selection: &PathSelection,
+    found: &EventPaths,
+    catalogue: &Catalogue,
+    cut_at: Timestamp,
+) -> Answer {
+    let mut page = Page { selection, found, catalogue, out: String::from("["), points: 0 };
+    let mut next = None;
+    for path in &found.paths {
+        let rest = match &selection.after {
+            Some(after) if path.head.order() < after.path() => continue,
+            Some(after) if path.head.order() == after.path() => {
+                let last = (after.published_at, after.lineage, after.seq);
+                let from = path.points.partition_point(|point| place(point) <= last);
+                match path.points.get(from..).unwrap_or_default() {
+                    [] => continue,
+                    rest => rest,
+                }
+            }
+            Some(_) | None => &path.points,
+        };
+        if page.is_full() {
+            break;
+        }
+        let last = page.push(path, rest);
+        next = Some(PathCursor::after(path, last));
+        if last != rest.last() {
+            break;
+        }
+    }
+    let more = next.as_ref().is_some_and(|next| has_more(found, next));
+    page.out.push(']');
+    let next = next.filter(|_| more).map(|next| encode_path(&next));
+    Answer::new(page.out.into_bytes(), next).of_publication(cut_at, None)
+}
+
+/// Whether anything comes after a point.
+fn has_more(found: &EventPaths, after: &PathCursor) -> bool {
+    let last = (after.published_at, after.lineage, after.seq);
+    found.paths.iter().any(|path| match path.head.order().cmp(&after.path()) {
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal => path.points.iter().any(|point| place(point) > last),
+        std::cmp::Ordering::Greater => true,
+    })
+}
+
+/// The answer to a question for closing lines, as of a publication.
+pub(crate) fn closing_lines(
+    selection: &ClosingSelection,
+    found: &ClosingPage,
+    catalogue: &Catalogue,
+    cut_at: Timestamp,
+) -> Answer {
+    let mut out = String::from("[");
+    for ClosedRecord { event, path, exact } in &found.records {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        push_head(path, (selection.request.sport, *event), selection.format, catalogue, &mut out);
+        push_lines(path, *exact, selection.format, &mut out);
+        out.push('}');
+    }
+    out.push(']');
+    let next = found.next.as_ref().map(encode);
+    Answer::new(out.into_bytes(), next).of_publication(cut_at, None)
+}
+
+struct Page<'a> {
+    selection: &'a PathSelection,
+    found: &'a EventPaths,
+    catalogue: &'a Catalogue,
+    out: String,
+    points: usize,
+}
+
+impl Page<'_> {
+    fn is_full(&self) -> bool {
+        self.points >= self.selection.limit || self.out.len() >= BODY_BYTES_MAX
+    }
+
+    /// Writes a path with as many of these points as there is room for, and says which is the last.
+    fn push<'a>(&mut self, path: &'a RecordPath, points: &'a [Point]) -> Option<&'a Point> {
+        if self.out.len() > 1 {
+            self.out.push(',');
+        }
+        let PathSelection { request: PathRequest { sport, event, .. }, format, .. } =
+            *self.selection;
+        let exact_after = self.found.exact_after;
+        let exact = path.open.as_ref().is_some_and(|open| open.published_at > exact_after);
+        push_head(path, (sport, event), format, self.catalogue, &mut self.out);
+        push_lines(path, exact, format, &mut self.out);
+        self.out.push_str(PricePath::POINTS.next);
+        self.out.push('[');
+        let mut last = None;
+        for point in points {
+            if last.is_some() {
+                if self.is_full() {
+                    break;
+                }
+                self.out.push(',');
+            }
+            push_point(point, self.selection.format, &mut self.out);
+            self.points += 1;
+            last = Some(point);
+        }
+        self.out.push_str("]}");
+        last
+    }
+}
+
+fn push_head(
+    path: &RecordPath,
+    (sport, event): (SportId, EventId),
+    format: Format,
+    catalogue: &Catalogue,
+    out: &mut String,
+) {
+    out.push_str(PricePath::ID.first);
+    push_plain(&path.head.record.to_string(), out);
+    out.push_str(PricePath::SPORT_KEY.next);
+    push_plain(&catalogue.sport(sport).key, out);
+    out.push_str(PricePath::EVENT_ID.next);
+    push_plain(&event.to_string(), out);
+    out.push_str(PricePath::BOOKMAKER.next);
+    push_plain(&path.head.bookmaker, out);
+    out.push_str(PricePath::MARKET.next);
+    push_plain(path.head.market.key(), out);
+    out.push_str(PricePath::FORMAT.next);
+    push_plain(format.key(), out);
+}
+
+/// The opening and the closing line.
+fn push_lines(path: &RecordPath, exact: bool, format: Format, out: &mut String) {
+    out.push_str(PricePath::OPEN.next);
+    match &path.open {
+        Some(open) => push_open(open, exact, format, out),
+        None => out.push_str("null"),
+    }
+    out.push_str(PricePath::CLOSE.next);
+    match path.closing.as_ref().and_then(|line| line.start.map(|start| (line, start))) {
+        Some((line, start)) => push_close(line, start, format, out),
+        None => out.push_str("null"),
+    }
+}
+
+fn push_open(open: &Point, exact: bool, format: Format, out: &mut String) {
+    out.push_str(OpeningLine::PUBLISHED_AT.first);
+    push_millis(open.published_at, out);
+    out.push_str(OpeningLine::EXACT.next);
+    out.push_str(if exact { "true" } else { "false" });
+    out.push_str(OpeningLine::OUTCOMES.next);
+    push_outcomes(&open.outcomes, format, out);
+    out.push('}');
+}
+
+fn push_close(
+    line: &engine::ClosingLine,
+    (start, by): (Timestamp, StartBy),
+    format: Format,
+    out: &mut String,
+) {
+    out.push_str(ClosingLine::START.first);
+    push_millis(start, out);
+    out.push_str(ClosingLine::BY.next);
+    push_plain(by.key(), out);
+    out.push_str(ClosingLine::ACTIVE.next);
+    out.push_str(if line.active { "true" } else { "false" });
+    out.push_str(ClosingLine::PUBLISHED_AT.next);
+    push_millis(line.prices.published_at, out);
+    out.push_str(ClosingLine::LAST_UPDATE.next);
+    push_time(line.last_update, out);
+    out.push_str(ClosingLine::REASON.next);
+    push_reason(line.reason.as_deref(), out);
+    out.push_str(ClosingLine::OUTCOMES.next);
+    push_outcomes(&line.prices.outcomes, format, out);
+    out.push('}');
+}
+
+fn push_point(point: &Point, format: Format, out: &mut String) {
+    out.push_str(PricePoint::AT.first);
+    push_millis(point.at, out);
+    out.push_str(PricePoint::PUBLISHED_AT.next);
+    match point.shown {
+        true => push_millis(point.published_at, out),
+        false => out.push_str("null"),
+    }
+    out.push_str(PricePoint::TS.next);
+    push_time(point.ts, out);
+    out.push_str(PricePoint::REASON.next);
+    push_reason(point.reason.as_deref(), out);
+    out.push_str(PricePoint::OUTCOMES.next);
+    push_outcomes(&point.outcomes, format, out);
+    out.push('}');
+}
+
+fn push_outcomes(outcomes: &[PointOutcome], format: Format, out: &mut String) {
+    out.push('[');
+    for (i, outcome) in outcomes.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        out.push_str(Outcome::NAME.first);
+        push_text(&outcome.name, out);
+        out.push_str(Outcome::PRICE.next);
+        outcome.quote.write_json(format, out);
+        out.push_str(Outcome::POINT.next);
+        match outcome.point {
+            Some(point) => point.write_json(out),
+            None => out.push_str("null"),
+        }
+        out.push('}');
+    }
+    out.push(']');
+}
+
+fn push_reason(reason: Option<&str>, out: &mut String) {
+    match reason {
+        Some(reason) => push_plain(reason, out),
+        None => out.push_str("null"),
+    }
+}
+
+fn push_millis(at: Timestamp, out: &mut String) {
+    out.push('"');
+    out.extend(at.millis_text().map(char::from));
+    out.push('"');
+}

@@ -1,0 +1,195 @@
+//! The closing lines of events that have started (H13).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use archive::{RecordPath, StartedEvent};
+use domain::{BookmakerSet, EventId, Market, RecordId, SportId, Timestamp};
+use market::select::{Cursor, EventIds, RecordPlace};
+
+use super::logged::{LoggedPast, unreadable};
+use super::paths::{EVER, EventPaths, PathError, PathRequest};
+use super::simulated::SimulatedPast;
+use super::{History, HistoryError, Source};
+use crate::publication::Published;
+
+/// Events that are looked at for one page. A page that found too few records among them ends there, and the next goes
+/// on.
+const EVENTS_MAX: usize = 500;
+/// How long a page may take before it ends between two events, and the next goes on from there.
+const PAGE_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// Which closing lines are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClosingRequest {
+    pub sport: SportId,
+    pub bookmakers: BookmakerSet,
+    pub market: Option<Market>,
+    pub events: EventIds,
+    /// Bounds of the announced start; the end is not part of it.
+    pub from: Option<Timestamp>,
+    pub to: Option<Timestamp>,
+    pub limit: usize,
+    pub after: Option<Cursor>,
+}
+
+/// A record that has a closing line.
+#[derive(Debug)]
+pub struct ClosedRecord {
+    pub event: EventId,
+    /// Without points.
+    pub path: RecordPath,
+    /// Whether the opening line is known to be the first.
+    pub exact: bool,
+}
+
+/// Records in the order of answers, and where the next page starts if there is one.
+#[derive(Debug)]
+pub struct ClosingPage {
+    pub records: Vec<ClosedRecord>,
+    pub next: Option<Cursor>,
+}
+
+impl ClosingRequest {
+    fn wants(&self, event: EventId, commence_time: Timestamp) -> bool {
+        self.events.as_ref().is_none_or(|events| events.binary_search(&event).is_ok())
+            && self.from.is_none_or(|from| from <= commence_time)
+            && self.to.is_none_or(|to| commence_time < to)
+            && self
+                .after
+                .as_ref()
+                .is_none_or(|after| (after.commence_time, after.event) <= (commence_time, event))
+    }
+
+    fn path(&self, event: EventId) -> PathRequest {
+        let Self { sport, bookmakers, market, .. } = *self;
+        // No point is asked for.
+        PathRequest { sport, event, bookmakers, market, from: None, to: Some(EVER), all: false }
+    }
+
+    /// Whether a record of an event comes after the last page.
+    fn follows(&self, event: EventId, path: &RecordPath) -> bool {
+        let Some(after) = self.after.as_ref().filter(|after| after.event == event) else {
+            return true;
+        };
+        after.record.as_ref().is_none_or(|last| {
+            (&*last.bookmaker, last.market.key(), last.record) < path.head.order()
+        })
+    }
+
+    /// The page of events that have started, in their order.
+    pub(super) fn page(
+        &self,
+        events: impl Iterator<Item = (Timestamp, EventId)>,
+        mut read: impl FnMut(PathRequest) -> Result<EventPaths, PathError>,
+    ) -> Result<ClosingPage, PathError> {
+        let mut records: Vec<ClosedRecord> = Vec::new();
+        let mut last: Option<Cursor> = None;
+        let wanted = events.filter(|(commence, event)| self.wants(*event, *commence));
+        let begun = Instant::now();
+        for (looked, (commence_time, event)) in wanted.enumerate() {
+            if looked >= EVENTS_MAX || (last.is_some() && begun.elapsed() > PAGE_TIME_MAX) {
+                return Ok(ClosingPage { records, next: last });
+            }
+            let found = match read(self.path(event)) {
+                Ok(found) => Some(found),
+                // It was gone before history begins.
+                Err(PathError::Unknown) => None,
+                Err(error) => return Err(error),
+            };
+            let exact_after = found.as_ref().map_or(EVER, |found| found.exact_after);
+            for path in found.into_iter().flat_map(|found| found.paths) {
+                let closes = path.closing.as_ref().is_some_and(|line| line.start.is_some());
+                if !closes || !self.follows(event, &path) {
+                    continue;
+                }
+                if records.len() >= self.limit {
+                    return Ok(ClosingPage { records, next: last });
+                }
+                let (bookmaker, market, record) =
+                    (path.head.bookmaker.clone(), path.head.market, path.head.record);
+                let place = Some(RecordPlace { bookmaker, market, record });
+                last = Some(Cursor { commence_time, event, record: place });
+                let exact = path.open.as_ref().is_some_and(|open| open.published_at > exact_after);
+                records.push(ClosedRecord { event, path, exact });
+            }
+            last = Some(Cursor { commence_time, event, record: Some(end_of_event()) });
+        }
+        Ok(ClosingPage { records, next: None })
+    }
+}
+
+/// After all records of an event: no key of a bookmaker begins so.
+fn end_of_event() -> RecordPlace {
+    let record = RecordId::from_number(u64::MAX);
+    RecordPlace { bookmaker: "~".into(), market: Market::TotalRounds, record }
+}
+
+impl History {
+    /// Closing lines, up to the present publication. `key`: for whom.
+    pub(crate) async fn closings(
+        self: &Arc<Self>,
+        request: ClosingRequest,
+        current: &Published,
+        key: u64,
+    ) -> Result<ClosingPage, PathError> {
+        let (seq, at) = (current.snapshot.seq, current.snapshot.cut_at);
+        if !self.is_on() {
+            return Err(HistoryError::Off.into());
+        }
+        let _turn = self.turn_of(key).await?;
+        let look = move |source: &Source| {
+            Ok(match source {
+                Source::Simulated(past) => past.closings(&request, at),
+                Source::Logged(past) => past.closings(&request, seq),
+                Source::Nothing => Err(HistoryError::Off.into()),
+            })
+        };
+        self.on_source_in_time(look).await?
+    }
+}
+
+impl LoggedPast {
+    fn closings(&self, request: &ClosingRequest, seq: u64) -> Result<ClosingPage, PathError> {
+        let commit = self.newest_commit()?;
+        let begin = self.begin(commit.as_ref())?;
+        let sport = &self.options.catalogue.sport(request.sport).key;
+        let archive = self.archive.as_ref().zip(commit.as_ref());
+        let mut started: BTreeMap<EventId, StartedEvent> = match archive {
+            Some((archive, commit)) => archive.started(commit, sport).map_err(unreadable)?,
+            None => BTreeMap::new(),
+        };
+        self.on_tail(archive, seq, None, |part| {
+            started.extend(part.started(sport));
+            Ok(())
+        })?;
+        let events = started.values().filter(|held| held.is_started);
+        let mut events: Vec<(Timestamp, EventId)> =
+            events.map(|held| (held.commence_time, held.event)).collect();
+        events.sort_unstable();
+        request.page(events.into_iter(), |path| {
+            let past = self.event_past(&path, commit.as_ref(), seq)?;
+            EventPaths::new(past, begin)
+        })
+    }
+}
+
+impl SimulatedPast {
+    fn closings(
+        &self,
+        request: &ClosingRequest,
+        current: Timestamp,
+    ) -> Result<ClosingPage, PathError> {
+        let sport = self.options.catalogue.sport(request.sport);
+        if request.market.is_some_and(|market| !sport.offers(market)) {
+            return Ok(ClosingPage { records: Vec::new(), next: None });
+        }
+        let mut events: Vec<(Timestamp, EventId)> = self.started(request.sport, current);
+        events.sort_unstable();
+        let lives = self.lives(request.sport, current);
+        request.page(events.into_iter(), |path| {
+            self.paths_of(&lives, &path, current, true)
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! Which files have rows of an event, so that the others need not be opened.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use domain::{EventId, Timestamp};
+
+use crate::archive::Archive;
+use crate::commit::{Commit, TableFile};
+use crate::entries::unreadable;
+use crate::error::ArchiveError;
+use crate::event_cache::Held;
+use crate::frame::Frame;
+use crate::path::Columns;
+use crate::table::Table;
+
+/// The files that have rows of an event.
+#[derive(Debug, Default)]
+pub(crate) struct EventFiles<'a> {
+    pub(crate) events: Vec<&'a TableFile>,
+    pub(crate) odds: Vec<&'a TableFile>,
+    pub(crate) closing: Vec<&'a TableFile>,
+}
+
+/// A file and the events that it has rows of.
+pub(crate) type IndexedFile<'a> = (&'a TableFile, Arc<[Held]>);
+
+impl Archive {
+    /// The files of a table and sport, in the order of days and entries, with the events of each.
+    ///
+    /// # Errors
+    /// One that was not read before cannot be.
+    pub(crate) fn indexed<'a>(
+        &self,
+        commit: &'a Commit,
+        table: Table,
+        sport: &str,
+    ) -> Result<Vec<IndexedFile<'a>>, ArchiveError> {
+        let mut indexed = Vec::new();
+        for file in files_of(commit, table, sport) {
+            let known = self.index().files.get(&file.path).cloned();
+            let held = match known {
+                Some(held) => held,
+                None => {
+                    let held = self.read_held(file)?;
+                    let mut index = self.index();
+                    index.files.insert(file.path.clone(), Arc::clone(&held));
+                    // Files that were replaced.
+                    if index.files.len() > 2 * commit.files.len() + 64 {
+                        let named: std::collections::HashSet<&str> = commit.paths().collect();
+                        index.files.retain(|path, _| named.contains(&**path));
+                    }
+                    held
+                }
+            };
+            indexed.push((file, held));
+        }
+        Ok(indexed)
+    }
+
+    /// The files that have rows of an event.
+    ///
+    /// # Errors
+    /// As for [`indexed`](Self::indexed).
+    pub(crate) fn files_with<'a>(
+        &self,
+        commit: &'a Commit,
+        sport: &str,
+        event: EventId,
+    ) -> Result<EventFiles<'a>, ArchiveError> {
+        let [events, closing] = [Table::Events, Table::Closing].map(|table| {
+            let files = self.indexed(commit, table, sport)?.into_iter().map(|(file, _)| file);
+            let index = self.index();
+            let found = files.filter_map(|file| Some((file, index.find(file, event)?)));
+            Ok::<Vec<(&TableFile, Held)>, ArchiveError>(found.collect())
+        });
+        let (events, closing) = (events?, closing?);
+        let Some((first, _)) = events.first() else { return Ok(EventFiles::default()) };
+        let last = events.last().filter(|(_, held)| held.is_gone).map(|(file, _)| file.date());
+        let odds = files_of(commit, Table::Odds, sport).into_iter().filter(|file| {
+            first.date() <= file.date() && last.is_none_or(|last| file.date() <= last)
+        });
+        Ok(EventFiles {
+            odds: odds.collect(),
+            events: events.into_iter().map(|(file, _)| file).collect(),
+            closing: closing.into_iter().map(|(file, _)| file).collect(),
+        })
+    }
+
+    fn read_held(&self, file: &TableFile) -> Result<Arc<[Held]>, ArchiveError> {
+        let reader = self.read_table(file)?;
+        let mut found: HashMap<EventId, Held> = HashMap::new();
+        for group in 0..reader.groups() {
+            let mut frame = Frame::new(file.table);
+            let names = ["seq", "event_id", "what", "start", "commence_time"];
+            reader.read_columns(group, &mut frame, &names).map_err(unreadable(file))?;
+            let columns = Columns::of(&frame);
+            for row in 0..frame.rows() {
+                let event = frame.text(columns.event_id, row).and_then(EventId::parse);
+                let seq = frame.number(columns.seq, row).map(i64::cast_unsigned);
+                let Some((event, seq)) = event.zip(seq) else { continue };
+                let is_gone = match file.table {
+                    Table::Closing => frame.number(columns.start, row).is_none(),
+                    Table::Odds
+                    | Table::Scores
+                    | Table::Events
+                    | Table::Reads
+                    | Table::Epochs
+                    | Table::Internal => {
+                        matches!(frame.text(columns.what, row), Some("removed" | "merged"))
+                    }
+                };
+                let commence_ms = frame.number(columns.commence_time, row);
+                let held = Held { event, seq, is_gone, commence_ms };
+                let last = found.entry(event).or_insert(held);
+                if last.seq <= seq {
+                    *last = held;
+                }
+            }
+        }
+        let mut found: Vec<Held> = found.into_values().collect();
+        found.sort_unstable_by_key(|held| held.event);
+        Ok(found.into())
+    }
+}
+
+/// An event whose start the archive knows of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartedEvent {
+    pub event: EventId,
+    pub commence_time: Timestamp,
+    /// False where the start was taken back.
+    pub is_started: bool,
+}
+
+impl Archive {
+    /// The events of a sport that have closing lines.
+    ///
+    /// # Errors
+    /// The archive cannot be read.
+    pub fn started(
+        &self,
+        commit: &Commit,
+        sport: &str,
+    ) -> Result<BTreeMap<EventId, StartedEvent>, ArchiveError> {
+        let mut started: BTreeMap<EventId, ((usize, u64), StartedEvent)> = BTreeMap::new();
+        for (file, held) in self.indexed(commit, Table::Closing, sport)? {
+            for Held { event, seq, is_gone, commence_ms } in held.iter().copied() {
+                let Some(commence_ms) = commence_ms else { continue };
+                let key = (file.lineage, seq);
+                let commence_time = Timestamp::from_millis(commence_ms);
+                let found = StartedEvent { event, commence_time, is_started: !is_gone };
+                let last = started.entry(event).or_insert((key, found));
+                if last.0 <= key {
+                    *last = (key, found);
+                }
+            }
+        }
+        Ok(started.into_iter().map(|(event, (_, found))| (event, found)).collect())
+    }
+}
+
+fn files_of<'a>(commit: &'a Commit, table: Table, sport: &str) -> Vec<&'a TableFile> {
+    let folder = format!("{}/sport={sport}/", table.key());
+    let files = commit.files.iter().filter(|file| file.path.starts_with(&folder));
+    let mut files: Vec<&TableFile> = files.collect();
+    files.sort_by_key(|file| (file.date(), file.lineage, file.first_seq));
+    files
+}

@@ -1,0 +1,139 @@
+//! What a part says about the prices of an event: the end of its past, which is not archived yet.
+
+use std::collections::BTreeMap;
+
+use domain::EventId;
+use market::Change;
+
+use super::{Part, Rows, Tables};
+use crate::Entry;
+use crate::archive::Archive;
+use crate::closing::{self, closing_lines};
+use crate::commit::{Commit, TableFile};
+use crate::date::date_of;
+use crate::error::ArchiveError;
+use crate::event_index::StartedEvent;
+use crate::frame::Frame;
+use crate::path::{ClosingLine, EventPast, Wanted};
+use crate::rows;
+use crate::starts::Started;
+use crate::table::Table;
+
+impl Part {
+    /// Takes an entry of which only prices and events are wanted.
+    pub(super) fn look_at(&mut self, entry: &Entry, checksum: u32) {
+        if let Change::Quoted(quoted) = &entry.change
+            && self.wants(quoted.event)
+        {
+            rows::push_odds(&mut self.tables.odds, entry, quoted, &self.book);
+        }
+        if let Change::Cut { at } = entry.change {
+            self.publish(entry, at, checksum);
+        }
+    }
+
+    fn wants(&self, event: EventId) -> bool {
+        match self.rows {
+            Rows::All | Rows::Prices => true,
+            Rows::PricesOf(own) => own == event,
+        }
+    }
+
+    /// Drops what a publication has added where it says nothing of the event that is wanted.
+    pub(super) fn drop_others(&mut self) {
+        let Rows::PricesOf(own) = self.rows else { return };
+        let id = own.to_string();
+        self.started.retain(|started| started.event == own);
+        for (frame, from) in self.tables.all_mut().into_iter().zip(self.closed) {
+            let column = frame.column("event_id");
+            let mut added = from..frame.rows();
+            if !added.any(|row| frame.text(column, row) == Some(&*id)) {
+                frame.truncate(from);
+            }
+        }
+    }
+
+    /// The closing lines of events that started, by sport and by the day of the publication that shows it.
+    pub(super) fn write_closings(
+        &self,
+        archive: &Archive,
+        commit: &Commit,
+        files: &mut Vec<TableFile>,
+    ) -> Result<(), ArchiveError> {
+        let mut frames: BTreeMap<String, Frame> = BTreeMap::new();
+        for started in &self.started {
+            let lines = self.closings_of(Some((archive, commit)), started)?;
+            let folder = format!(
+                "{}/sport={}/date={}",
+                Table::Closing.key(),
+                started.sport,
+                date_of(started.cut)
+            );
+            let frame = frames.entry(folder).or_insert_with(|| Frame::new(Table::Closing));
+            closing::push(frame, started, &lines);
+        }
+        for (folder, frame) in frames.iter().filter(|(_, frame)| frame.rows() > 0) {
+            let rows = (0..frame.rows()).collect();
+            files.push(self.write_file(archive, frame, folder, rows)?);
+        }
+        Ok(())
+    }
+
+    /// The closing lines that a start makes, from what the archive holds and this part.
+    fn closings_of(
+        &self,
+        archive: Option<(&Archive, &Commit)>,
+        started: &Started,
+    ) -> Result<Vec<ClosingLine>, ArchiveError> {
+        let wanted = Wanted::all_published(started.event);
+        let mut past = EventPast::default();
+        if let Some((archive, commit)) = archive {
+            archive.event_past(commit, &started.sport, &wanted, &mut past)?;
+        }
+        self.take_rows(&wanted, &mut past);
+        Ok(closing_lines(past, started, self.lineage))
+    }
+
+    /// Adds what was published of an event in this part to what the archive, where there is one, holds of it.
+    ///
+    /// # Errors
+    /// The archive cannot be read.
+    pub fn event_past(
+        &self,
+        archive: Option<(&Archive, &Commit)>,
+        wanted: &Wanted<'_>,
+        past: &mut EventPast,
+    ) -> Result<(), ArchiveError> {
+        self.take_rows(wanted, past);
+        // The last one counts.
+        if let Some(last) = self.started.iter().rfind(|started| started.event == wanted.event) {
+            for line in self.closings_of(archive, last)? {
+                past.note_closing(line);
+            }
+        }
+        Ok(())
+    }
+
+    /// The events of a sport whose start was shown or taken back in this part.
+    pub fn started(&self, sport: &str) -> BTreeMap<EventId, StartedEvent> {
+        let started = self.started.iter().filter(|started| *started.sport == *sport);
+        let found = started.map(|started| {
+            let Started { event, commence_time, .. } = *started;
+            (event, StartedEvent { event, commence_time, is_started: started.start.is_some() })
+        });
+        // The last one counts.
+        found.collect()
+    }
+
+    fn take_rows(&self, wanted: &Wanted<'_>, past: &mut EventPast) {
+        let id = wanted.event.to_string();
+        let [odds, _, events, ..] = self.closed;
+        let rows_of = |frame: &Frame, rows: usize| -> Vec<usize> {
+            let column = frame.column("event_id");
+            (0..rows).filter(|row| frame.text(column, *row) == Some(&*id)).collect()
+        };
+        let Tables { odds: odds_frame, events: events_frame, .. } = &self.tables;
+        past.take_events(events_frame, rows_of(events_frame, events).into_iter());
+        past.take(odds_frame, rows_of(odds_frame, odds).into_iter(), self.lineage, wanted);
+    }
+}

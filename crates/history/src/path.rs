@@ -1,0 +1,354 @@
+//! What became of an event's prices, from the rows of the archive and of what was not archived yet.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use domain::{EventId, Format, Line, Market, Price, Quote, RecordId, Timestamp};
+
+use crate::frame::Frame;
+use crate::starts::StartBy;
+
+/// Outcomes that are held of one event. Whoever wants more asks for less at a time.
+const OUTCOMES_MAX: usize = 500_000;
+
+/// Which changes of an event are wanted.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub event: EventId,
+    pub bookmaker: &'a (dyn Fn(&str) -> bool + Sync),
+    pub market: Option<Market>,
+    /// Bounds of the time of publication; the end is not part of it.
+    pub from: Option<Timestamp>,
+    pub to: Option<Timestamp>,
+    /// Also changes that were replaced before they were published.
+    pub all: bool,
+}
+
+impl std::fmt::Debug for Wanted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wanted").field("event", &self.event).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Wanted<'a> {
+    /// All that was published of an event.
+    pub(crate) fn all_published(event: EventId) -> Wanted<'a> {
+        Wanted { event, bookmaker: &|_| true, market: None, from: None, to: None, all: false }
+    }
+}
+
+/// A change of prices or lines, in the order of publications.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// When it was published or, where it was replaced before, when what replaced it was.
+    pub published_at: Timestamp,
+    pub lineage: usize,
+    pub seq: u64,
+    pub at: Timestamp,
+    pub ts: Timestamp,
+    pub shown: bool,
+    /// Why nothing is priced.
+    pub reason: Option<Box<str>>,
+    /// How fresh prices were when they were last shown, where nothing is priced any more.
+    pub last_update: Option<Timestamp>,
+    /// In the order of answers.
+    pub outcomes: Arc<[PointOutcome]>,
+}
+
+/// An outcome with its price.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointOutcome {
+    pub name: Arc<str>,
+    /// `None`: a participant of a field.
+    pub side: Option<&'static str>,
+    pub quote: Quote,
+    pub point: Option<Line>,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathHead {
+    pub record: RecordId,
+    pub bookmaker: Box<str>,
+    pub market: Market,
+    pub pairing: Option<Box<str>>,
+}
+
+/// What became of a record's prices.
+#[derive(Debug)]
+pub struct RecordPath {
+    pub head: PathHead,
+    /// The first prices that were published.
+    pub open: Option<Point>,
+    pub points: Vec<Point>,
+    pub closing: Option<ClosingLine>,
+    /// What was shown before those points.
+    before: Option<Point>,
+}
+
+/// The closing line of a record; the one with the greatest `seq` counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosingLine {
+    pub head: PathHead,
+    pub lineage: usize,
+    /// The publication that shows the start.
+    pub seq: u64,
+    /// When the event started and what says so; `None`: it has not started after all.
+    pub start: Option<(Timestamp, StartBy)>,
+    pub commence_time: Timestamp,
+    /// Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why they
+    /// were taken back.
+    pub active: bool,
+    pub reason: Option<Box<str>>,
+    pub last_update: Timestamp,
+    /// The change that brought the prices.
+    pub prices: Point,
+}
+
+/// What became of an event's prices.
+#[derive(Debug, Default)]
+pub struct EventPast {
+    /// When it was first shown, and whether it was new then.
+    listed: Option<(Timestamp, bool)>,
+    records: HashMap<RecordId, RecordPath>,
+    names: HashSet<Arc<str>>,
+    outcomes: usize,
+}
+
+impl Point {
+    /// The order of publications. Timestamps decide also where a log was replaced by another.
+    fn key(&self) -> (Timestamp, usize, u64) {
+        (self.published_at, self.lineage, self.seq)
+    }
+
+    fn shows_the_same(&self, other: &Self) -> bool {
+        self.outcomes == other.outcomes
+    }
+}
+
+impl EventPast {
+    /// Whether nothing is known of it.
+    pub fn is_unknown(&self) -> bool {
+        self.listed.is_none() && self.records.is_empty()
+    }
+
+    /// When it was first shown, where it was new then: nothing of it was published before.
+    pub fn new_at(&self) -> Option<Timestamp> {
+        self.listed.filter(|(_, new)| *new).map(|(at, _)| at)
+    }
+
+    /// Whether more was asked for than is held at a time.
+    pub fn is_too_much(&self) -> bool {
+        self.outcomes > OUTCOMES_MAX
+    }
+
+    /// The records in the order of answers, the points of each in that of publications.
+    pub fn into_paths(self) -> Vec<RecordPath> {
+        let mut paths: Vec<RecordPath> = self.records.into_values().collect();
+        for path in &mut paths {
+            path.points.sort_unstable_by_key(Point::key);
+            let mut last = path.before.take();
+            path.points.retain(|point| {
+                let changes = match &last {
+                    Some(last) => !last.shows_the_same(point),
+                    None => !point.outcomes.is_empty(),
+                };
+                if changes {
+                    last = Some(point.clone());
+                }
+                changes
+            });
+        }
+        // A market that was never priced has no record.
+        paths.retain(|path| path.open.is_some());
+        paths.sort_unstable_by(|one, other| one.head.order().cmp(&other.head.order()));
+        paths
+    }
+
+    /// Takes rows of the event in a table of events.
+    pub(crate) fn take_events(&mut self, frame: &Frame, rows: impl Iterator<Item = usize>) {
+        let columns = Columns::of(frame);
+        for row in rows {
+            let Some(at) = Columns::millis(frame, columns.published_at, row) else { continue };
+            if self.listed.is_none_or(|(held, _)| at < held) {
+                self.listed = Some((at, frame.text(columns.what, row) == Some("listed")));
+            }
+        }
+    }
+
+    pub(crate) fn note_closing(&mut self, line: ClosingLine) {
+        let Some(path) = self.records.get_mut(&line.head.record) else { return };
+        let later = |held: &ClosingLine| (held.lineage, held.seq) <= (line.lineage, line.seq);
+        if path.closing.as_ref().is_none_or(later) {
+            path.closing = Some(line);
+        }
+    }
+
+    /// Takes the rows of the event among some of a table of odds.
+    pub(crate) fn take(
+        &mut self,
+        frame: &Frame,
+        rows: impl Iterator<Item = usize>,
+        lineage: usize,
+        wanted: &Wanted<'_>,
+    ) {
+        let columns = Columns::of(frame);
+        let mut point: Option<(PathHead, Point, Vec<PointOutcome>)> = None;
+        for row in rows {
+            let n = frame.number(columns.n, row);
+            if n.is_none_or(|n| n == 1) {
+                self.put(point.take(), wanted);
+                point = columns
+                    .point(frame, row, lineage)
+                    .filter(|(head, point)| wants(wanted, head, point))
+                    .map(|(head, point)| (head, point, Vec::new()));
+            }
+            if n.is_some()
+                && let Some((_, _, outcomes)) = &mut point
+                && let Some(outcome) = columns.outcome(frame, row, &mut self.names)
+            {
+                outcomes.push(outcome);
+            }
+        }
+        self.put(point, wanted);
+    }
+
+    fn put(&mut self, read: Option<(PathHead, Point, Vec<PointOutcome>)>, wanted: &Wanted<'_>) {
+        let Some((head, mut point, mut outcomes)) = read else { return };
+        outcomes.sort_by(|one, other| one.order().cmp(&other.order()));
+        point.outcomes = outcomes.into();
+        let path = self.records.entry(head.record).or_insert_with(|| RecordPath {
+            head,
+            open: None,
+            points: Vec::new(),
+            closing: None,
+            before: None,
+        });
+        let earlier = |held: &Point| point.key() < held.key();
+        if point.shown && !point.outcomes.is_empty() && path.open.as_ref().is_none_or(earlier) {
+            path.open = Some(point.clone());
+        }
+        if wanted.from.is_some_and(|from| point.published_at < from) {
+            let later = |held: &Point| point.key() > held.key();
+            if point.shown && path.before.as_ref().is_none_or(later) {
+                path.before = Some(point);
+            }
+            return;
+        }
+        let is_in = wanted.to.is_none_or(|to| point.published_at < to);
+        if is_in && (point.shown || wanted.all) {
+            self.outcomes = self.outcomes.saturating_add(point.outcomes.len() + 1);
+            if self.outcomes <= OUTCOMES_MAX {
+                path.points.push(point);
+            }
+        }
+    }
+}
+
+fn wants(wanted: &Wanted<'_>, head: &PathHead, point: &Point) -> bool {
+    (point.shown || wanted.all)
+        && wanted.market.is_none_or(|market| market == head.market)
+        && (wanted.bookmaker)(&head.bookmaker)
+}
+
+impl PathHead {
+    /// The order of answers (D15).
+    pub fn order(&self) -> (&str, &'static str, RecordId) {
+        (&self.bookmaker, self.market.key(), self.record)
+    }
+}
+
+impl PointOutcome {
+    fn order(&self) -> (usize, &str, Option<Line>) {
+        let place = SIDES.iter().position(|side| Some(*side) == self.side);
+        // The names of sides do not count.
+        match place {
+            Some(place) => (place, "", self.point),
+            None => (SIDES.len(), &self.name, self.point),
+        }
+    }
+}
+
+/// In the order of answers.
+const SIDES: [&str; 5] = ["home", "away", "draw", "over", "under"];
+
+/// Where the columns are that changes are read from.
+macro_rules! columns {
+    ($($name:ident)*) => {
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct Columns { $(pub(crate) $name: Option<usize>,)* }
+
+        impl Columns {
+            pub(crate) fn of(frame: &Frame) -> Self {
+                Self { $($name: frame.column(stringify!($name)),)* }
+            }
+        }
+    };
+}
+
+columns! {
+    seq at ts published_at shown event_id record_id bookmaker market pairing n name side quoted num den point reason
+    last_update start start_by active commence_time what
+}
+
+impl Columns {
+    pub(crate) fn millis(frame: &Frame, column: Option<usize>, row: usize) -> Option<Timestamp> {
+        frame.number(column, row).map(Timestamp::from_millis)
+    }
+
+    /// A change without its outcomes.
+    pub(crate) fn point(
+        &self,
+        frame: &Frame,
+        row: usize,
+        lineage: usize,
+    ) -> Option<(PathHead, Point)> {
+        let text = |column| frame.text(column, row);
+        let head = PathHead {
+            record: RecordId::parse(text(self.record_id)?)?,
+            bookmaker: text(self.bookmaker)?.into(),
+            market: Market::parse(text(self.market)?)?,
+            pairing: text(self.pairing).map(Into::into),
+        };
+        let point = Point {
+            published_at: Self::millis(frame, self.published_at, row)?,
+            lineage,
+            seq: frame.number(self.seq, row)?.cast_unsigned(),
+            at: Self::millis(frame, self.at, row)?,
+            ts: Self::millis(frame, self.ts, row)?,
+            shown: frame.number(self.shown, row)? != 0,
+            reason: text(self.reason).map(Into::into),
+            last_update: Self::millis(frame, self.last_update, row),
+            outcomes: Arc::default(),
+        };
+        Some((head, point))
+    }
+
+    pub(crate) fn outcome(
+        &self,
+        frame: &Frame,
+        row: usize,
+        names: &mut HashSet<Arc<str>>,
+    ) -> Option<PointOutcome> {
+        let number = |column| frame.number(column, row);
+        let (num, den) = (number(self.num)?.cast_unsigned(), number(self.den)?.cast_unsigned());
+        let format = Format::parse(frame.text(self.quoted, row)?)?;
+        let quarters = number(self.point).and_then(|point| i32::try_from(point / 25).ok());
+        let side = frame.text(self.side, row);
+        let name = frame.text(self.name, row).unwrap_or_default();
+        let name = match names.get(name) {
+            Some(held) => Arc::clone(held),
+            None => {
+                let new: Arc<str> = name.into();
+                names.insert(Arc::clone(&new));
+                new
+            }
+        };
+        Some(PointOutcome {
+            name,
+            side: SIDES.into_iter().find(|known| Some(*known) == side),
+            quote: Quote { price: Price::from_ratio(num, den)?, format },
+            point: quarters.map(Line::from_quarters),
+        })
+    }
+}

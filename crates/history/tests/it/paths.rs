@@ -1,0 +1,379 @@
+//! What became of prices, beside a model that looks at every publication.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use archive::{
+    Archive, Commit, Compact, Entry, EventPast, Part, RecordPath, Rows, StartBy, Wanted,
+};
+use domain::message::Body;
+use domain::{EventId, Status, Timestamp};
+use feeds::sandbox::Simulation;
+use market::change::{MarketKey, Quoted};
+use market::{Book, Change, Ids, Lifetimes, Snapshot};
+
+use crate::log::{CATALOGUE, FROM, archive_log, book_at_end, checksum, new_book, next_part};
+use crate::shown::Log;
+
+const EPOCH: Duration = Duration::from_secs(60);
+
+/// Some events of the sandbox for two hours.
+static HOURS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let simulation = Simulation::new(7, Arc::clone(&CATALOGUE));
+    let ids = Ids::Derived { salt: 7 };
+    let mut book = Book::new(Arc::clone(&CATALOGUE), ids);
+    let mut entries = Vec::new();
+    let mut log = |at: Timestamp, change: Change| {
+        let seq = u64::try_from(entries.len()).unwrap() + 1;
+        entries.push(Entry { seq, at, change });
+    };
+    log(FROM, Change::Founded { ids });
+    let mut messages = simulation.world_at(FROM);
+    let mut count = 0_u32;
+    messages.retain(|message| {
+        let Body::Event { listing, .. } = &message.body else { return true };
+        let soon = listing.commence_time < FROM.plus(Duration::from_secs(7200));
+        count += u32::from(soon);
+        soon && listing.commence_time > FROM && count.is_multiple_of(3)
+    });
+    let lifetimes = Lifetimes {
+        final_retention: Duration::from_secs(1800),
+        forget_after: Duration::from_secs(24 * 3600),
+    };
+    for epoch in 0..120 {
+        let at = FROM.plus(EPOCH * epoch);
+        if epoch > 0 {
+            messages = simulation.between(at.minus(EPOCH), at);
+            messages.retain(|message| !matches!(message.body, Body::Event { .. }));
+        }
+        for message in &messages {
+            let Ok(decision) = book.apply("sandbox", message, at) else { continue };
+            decision.change.into_iter().chain(decision.follow).for_each(|change| log(at, change));
+        }
+        if epoch == 2 {
+            for change in withdrawals(&book, at) {
+                book.absorb(&change, at);
+                log(at, change);
+            }
+        }
+        for change in book.overdue(at, lifetimes) {
+            book.absorb(&change, at);
+            log(at, change);
+        }
+        log(at, Change::Cut { at });
+    }
+    entries
+});
+
+/// One bookmaker of each event takes its prices back.
+fn withdrawals(book: &Book, ts: Timestamp) -> Vec<Change> {
+    let first = |event: &market::book::Event| {
+        let open = event.open_records().next()?;
+        let bookmaker = book.catalogue().bookmaker(open.bookmaker).key.clone();
+        let group = open.group.map(Into::into);
+        let market = MarketKey { bookmaker, market: open.market, group };
+        let (event, feed, outcomes) = (event.id, "sandbox".into(), Vec::new());
+        Some(Change::Quoted(Quoted { event, market, feed, outcomes, ts }))
+    };
+    book.events().filter_map(first).collect()
+}
+
+/// Name and price of each outcome, and its point with the exact price, which changes also where the other does not.
+type Prices = Vec<(String, String, String)>;
+
+/// What is said of a record: the changes that were published, and the closing line.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    points: Vec<(Timestamp, Prices)>,
+    close: Option<(Timestamp, &'static str, bool, Timestamp, Timestamp, Prices)>,
+}
+
+/// The same from every publication, one after the other.
+#[derive(Debug, Default)]
+struct Model {
+    records: BTreeMap<(EventId, String), Said>,
+    fresh: BTreeMap<(EventId, String), Timestamp>,
+    starts: BTreeMap<EventId, (Timestamp, StartBy)>,
+}
+
+impl Model {
+    fn of(log: &[Entry]) -> Self {
+        let mut model = Self::default();
+        let mut book = new_book();
+        for entry in log {
+            book.absorb(&entry.change, entry.at);
+            if let Change::Cut { at } = entry.change {
+                model.publish(&Snapshot::cut(&book, entry.seq, at, EPOCH, &[]));
+            }
+        }
+        model
+    }
+
+    fn publish(&mut self, snapshot: &Snapshot) {
+        let at = snapshot.cut_at;
+        let mut shown = BTreeMap::new();
+        let mut fresh = BTreeMap::new();
+        for (sport, _) in CATALOGUE.sports() {
+            let view = snapshot.sport(sport);
+            for event in &view.events {
+                let start = match event.status {
+                    Status::Scheduled if event.commence_time <= at => {
+                        Some((event.commence_time, StartBy::CommenceTime))
+                    }
+                    Status::Scheduled => None,
+                    Status::Live | Status::Final => Some((at, StartBy::Live)),
+                };
+                self.note_start(event.id, start);
+                for row in event.records.clone() {
+                    let row = view.record(row).unwrap();
+                    let outcome = |outcome: &market::book::Outcome| {
+                        let mut price = String::new();
+                        outcome.quote.write_json(domain::Format::American, &mut price);
+                        let point = format!("{:?} {:?}", outcome.point, outcome.quote);
+                        (event.outcome_text(outcome.name).to_owned(), price, point)
+                    };
+                    let prices: Prices = row.record.outcomes.iter().map(outcome).collect();
+                    shown.insert((event.id, row.id.to_string()), prices);
+                    fresh.insert((event.id, row.id.to_string()), row.last_update);
+                }
+            }
+        }
+        let keys: BTreeSet<_> = shown.keys().chain(self.records.keys()).cloned().collect();
+        for key in keys {
+            let prices = shown.remove(&key).unwrap_or_default();
+            let said = self.records.entry(key).or_default();
+            if said.points.last().map_or(!prices.is_empty(), |(_, last)| *last != prices) {
+                said.points.push((at, prices));
+            }
+        }
+        // What is not offered any more was last confirmed when it was.
+        self.fresh.extend(fresh);
+    }
+
+    /// What it says before it looks at a publication that shows a start.
+    fn note_start(&mut self, event: EventId, start: Option<(Timestamp, StartBy)>) {
+        let before = self.starts.get(&event).copied();
+        if before.map(|(_, by)| by) == start.map(|(_, by)| by) {
+            return;
+        }
+        match start {
+            Some(start) => self.starts.insert(event, start),
+            None => self.starts.remove(&event),
+        };
+        for (key, said) in self.records.iter_mut().filter(|(key, _)| key.0 == event) {
+            let priced = said.points.iter().rfind(|(_, prices)| !prices.is_empty());
+            said.close = start.zip(priced).map(|((start, by), (published_at, prices))| {
+                let active = said.points.last().is_some_and(|(_, last)| !last.is_empty());
+                let fresh = self.fresh[key];
+                (start, by.key(), active, *published_at, fresh, prices.clone())
+            });
+        }
+    }
+}
+
+fn prices_of(outcomes: &[archive::PointOutcome]) -> Prices {
+    let text = |outcome: &archive::PointOutcome| {
+        let mut price = String::new();
+        outcome.quote.write_json(domain::Format::American, &mut price);
+        (outcome.name.to_string(), price, format!("{:?} {:?}", outcome.point, outcome.quote))
+    };
+    outcomes.iter().map(text).collect()
+}
+
+fn said_of(path: &RecordPath) -> Said {
+    let points = path.points.iter().map(|point| (point.published_at, prices_of(&point.outcomes)));
+    let close = path.closing.as_ref().and_then(|line| {
+        let (start, by) = line.start?;
+        let prices = prices_of(&line.prices.outcomes);
+        let published_at = line.prices.published_at;
+        Some((start, by.key(), line.active, published_at, line.last_update, prices))
+    });
+    Said { points: points.collect(), close }
+}
+
+fn wanted(event: EventId) -> Wanted<'static> {
+    Wanted { event, bookmaker: &|_| true, market: None, from: None, to: None, all: false }
+}
+
+/// What an archive and what comes after it say of an event.
+fn past(archive: &Archive, commit: &Commit, part: Option<&Part>, wanted: &Wanted<'_>) -> EventPast {
+    let mut past = EventPast::default();
+    for (_, sport) in CATALOGUE.sports() {
+        archive.event_past(commit, &sport.key, wanted, &mut past).unwrap();
+    }
+    if let Some(part) = part {
+        part.event_past(Some((archive, commit)), wanted, &mut past).unwrap();
+    }
+    past
+}
+
+fn check(model: &Model, archive: &Archive, part: Option<&Part>) {
+    let commit = archive.newest().unwrap();
+    let events: BTreeSet<EventId> = model.records.keys().map(|(event, _)| *event).collect();
+    for event in events {
+        let paths = past(archive, &commit, part, &wanted(event)).into_paths();
+        let said: BTreeMap<_, _> =
+            paths.iter().map(|path| (path.head.record.to_string(), said_of(path))).collect();
+        let expected = model.records.iter().filter(|((own, _), _)| *own == event);
+        let expected: BTreeMap<_, _> = expected.map(|((_, record), said)| (record, said)).collect();
+        assert_eq!(said.len(), expected.len());
+        for (record, said) in &said {
+            assert_eq!(Some(&said), expected.get(record), "{event} {record}");
+        }
+    }
+}
+
+/// The log up to an entry is archived, the rest is looked at.
+fn rest_of(archive: &Archive, log: &[Entry], rows: Rows) -> Part {
+    let commit = archive.newest().unwrap();
+    let part = match commit.lineages.is_empty() {
+        true => Part::founding(&commit, new_book(), 0),
+        false => Part::after(&commit, book_at_end(archive, &commit)).unwrap(),
+    };
+    let mut part = part.of_rows(rows);
+    for entry in log.iter().skip_while(|entry| entry.seq < part.next_seq()).collect::<Vec<_>>() {
+        part.push(entry, checksum(entry));
+    }
+    part
+}
+
+fn check_everywhere(root: &Path, log: &[Entry]) {
+    let model = Model::of(log);
+    for entries in [2000, usize::MAX] {
+        let archive = archive_log(&root.join(format!("whole{entries}")), log, entries);
+        check(&model, &archive, None);
+        let commit = archive.newest().unwrap();
+        archive.compact(&commit, &Compact::All, FROM).unwrap();
+        check(&model, &archive, None);
+    }
+    let begun = Archive::create(&root.join("begun")).unwrap();
+    for _ in 0..3 {
+        check(&model, &begun, Some(&rest_of(&begun, log, Rows::Prices)));
+        let commit = begun.newest().unwrap();
+        let Some(part) = next_part(&begun, &commit, log, log.len() / 3) else { break };
+        part.commit(&begun, &commit).unwrap();
+    }
+}
+
+#[test]
+fn paths_and_closing_lines_are_what_publications_showed() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = Model::of(&HOURS);
+    let closes = || model.records.values().filter_map(|said| said.close.as_ref());
+    assert!(closes().count() > 20, "{}", closes().count());
+    assert!(closes().any(|close| !close.2), "some were withdrawn before the start");
+    check_everywhere(dir.path(), &HOURS);
+}
+
+#[test]
+fn rows_of_one_event_are_enough_for_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = Archive::create(dir.path()).unwrap();
+    let model = Model::of(&HOURS);
+    let event = model.records.keys().map(|(event, _)| *event).next().unwrap();
+    let commit = archive.newest().unwrap();
+    let [all, only] = [Rows::Prices, Rows::PricesOf(event)].map(|rows| {
+        let part = rest_of(&archive, &HOURS, rows);
+        let paths = past(&archive, &commit, Some(&part), &wanted(event)).into_paths();
+        paths.iter().map(said_of).collect::<Vec<_>>()
+    });
+    assert!(!all.is_empty());
+    assert_eq!(all, only);
+}
+
+#[test]
+fn a_start_is_taken_back_with_the_score_and_comes_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Log(vec![]);
+    log.list(1, "fanduel", "Ann");
+    log.quote(1, "fanduel", 150);
+    log.publish();
+    log.score(1, Status::Live);
+    log.publish();
+    log.quote(1, "fanduel", 160);
+    log.publish();
+    log.score(1, Status::Scheduled);
+    log.publish();
+    let close = |log: &Log, name: &str| {
+        let archive = archive_log(&dir.path().join(name), &log.0, 2);
+        check(&Model::of(&log.0), &archive, None);
+        let commit = archive.newest().unwrap();
+        let paths = past(&archive, &commit, None, &wanted(EventId::from_number(1))).into_paths();
+        said_of(&paths[0]).close
+    };
+    assert_eq!(close(&log, "back"), None);
+    log.score(1, Status::Final);
+    log.publish();
+    let again = close(&log, "again").unwrap();
+    assert_eq!(again.1, "live");
+    assert_eq!(again.5[0].1, "160");
+}
+
+#[test]
+fn changes_that_were_replaced_are_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Log(vec![]);
+    log.list(1, "fanduel", "Ann");
+    for profit in [150, 160, 170] {
+        log.quote(1, "fanduel", profit);
+    }
+    log.publish();
+    log.quote(1, "fanduel", 180);
+    log.quote(1, "fanduel", 170);
+    log.publish();
+    log.quote(1, "fanduel", 0);
+    log.publish();
+    let archive = archive_log(dir.path(), &log.0, 1);
+    let commit = archive.newest().unwrap();
+    let prices = |wanted: Wanted<'_>| -> Vec<(bool, Option<String>)> {
+        let paths = past(&archive, &commit, None, &wanted).into_paths();
+        let point = |point: &archive::Point| {
+            let first = prices_of(&point.outcomes).first().map(|(_, price, _)| price.clone());
+            (point.shown, first)
+        };
+        paths[0].points.iter().map(point).collect()
+    };
+    let price = |shown: bool, price: &str| (shown, Some(price.to_owned()));
+    let event = wanted(EventId::from_number(1));
+    assert_eq!(prices(event), [price(true, "170"), (true, None)]);
+    assert_eq!(
+        prices(Wanted { all: true, ..event }),
+        [
+            price(false, "150"),
+            price(false, "160"),
+            price(true, "170"),
+            price(false, "180"),
+            price(true, "170"),
+            (true, None)
+        ],
+    );
+    let first = log.0.iter().find(|entry| matches!(entry.change, Change::Cut { .. })).unwrap().at;
+    let later = Some(first.plus(Duration::from_millis(1)));
+    assert_eq!(prices(Wanted { from: later, ..event }), [(true, None)]);
+    assert_eq!(prices(Wanted { to: later, ..event }), [price(true, "170")]);
+}
+
+#[test]
+fn an_archive_that_begins_later_says_what_was_there_already() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Log(vec![]);
+    log.list(1, "fanduel", "Ann");
+    log.quote(1, "fanduel", 150);
+    log.publish();
+    let mut book = new_book();
+    log.0.iter().for_each(|entry| book.absorb(&entry.change, entry.at));
+    let archive = Archive::create(dir.path()).unwrap();
+    let commit = archive.newest().unwrap();
+    let base = u64::try_from(log.0.len()).unwrap();
+    let mut part = Part::founding(&commit, book, base);
+    log.publish();
+    let entry = log.0.last().unwrap();
+    part.push(entry, checksum(entry));
+    let (commit, _, _) = part.commit(&archive, &commit).unwrap();
+    let paths = past(&archive, &commit, None, &wanted(EventId::from_number(1))).into_paths();
+    assert_eq!(prices_of(&paths[0].open.as_ref().unwrap().outcomes)[0].1, "150");
+    assert_eq!(paths[0].points.len(), 1);
+    assert!(archive.verify(&commit).faults.is_empty());
+}

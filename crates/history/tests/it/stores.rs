@@ -1,0 +1,291 @@
+//! Folder and bucket alike: the same steps, and what goes wrong on the way.
+
+use std::time::{Duration, Instant};
+
+use archive::{
+    Archive, ArchiveError, BucketOptions, Compact, Credentials, Location, Outcome, TableFile,
+};
+use domain::Timestamp;
+use market::Change;
+use tempfile::TempDir;
+use test_servers::{Proxy, S3};
+use tokio::runtime::Runtime;
+
+use crate::log::{LOG, assert_holds, go_on, next_part};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+const LONG_AGO: Timestamp = Timestamp::from_millis(0);
+
+/// A bucket behind a proxy. Fields are dropped in this order.
+struct Bucket {
+    proxy: Proxy,
+    server: S3,
+    dir: TempDir,
+    _runtime: Runtime,
+}
+
+impl Bucket {
+    fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (server, proxy) = runtime.block_on(async {
+            let server = S3::start().await.unwrap();
+            let proxy = Proxy::start(server.port()).await.unwrap();
+            (server, proxy)
+        });
+        Self { proxy, server, dir: tempfile::tempdir().unwrap(), _runtime: runtime }
+    }
+
+    fn options(&self) -> BucketOptions {
+        BucketOptions {
+            bucket: S3::BUCKET.to_owned(),
+            prefix: "a=b/live".to_owned(),
+            endpoint: format!("http://127.0.0.1:{}", self.proxy.port()),
+            region: "eu-central-1".to_owned(),
+            credentials: Credentials {
+                access_key_id: S3::ACCESS_KEY_ID.to_owned(),
+                secret_access_key: S3::SECRET_ACCESS_KEY.to_owned(),
+                session_token: None,
+            },
+            spool: self.dir.path().to_owned(),
+        }
+    }
+
+    fn location(&self) -> Location {
+        Location::Bucket(Box::new(self.options()))
+    }
+
+    fn archive(&self) -> Archive {
+        Archive::create_in(&self.location()).unwrap()
+    }
+}
+
+/// Does the same in a folder and in a bucket.
+fn in_each(check: impl Fn(&Location)) {
+    let dir = tempfile::tempdir().unwrap();
+    check(&Location::Folder(dir.path().join("a=b/live")));
+    let bucket = Bucket::start();
+    check(&bucket.location());
+}
+
+/// Entries of the log up to its `n`th publication.
+fn until_cut(n: usize) -> &'static [archive::Entry] {
+    let cuts =
+        LOG.iter().enumerate().filter(|(_, entry)| matches!(entry.change, Change::Cut { .. }));
+    let end = cuts.map(|(at, _)| at + 1).nth(n - 1).unwrap();
+    &LOG[..end]
+}
+
+#[test]
+fn what_goes_in_comes_back_and_others_read_it() {
+    in_each(|location| {
+        let archive = Archive::create_in(location).unwrap();
+        assert_eq!(archive.newest_number().unwrap(), 0);
+        go_on(&archive, until_cut(2), 1).unwrap();
+        go_on(&archive, &LOG, 1000).unwrap();
+        let other = Archive::of(location);
+        assert_holds(&other, &LOG);
+        let commit = other.newest().unwrap();
+        assert_eq!(other.publications(&commit).unwrap().len(), 6);
+        // Large files of a bucket are read in pieces.
+        assert_holds(&Archive::of(location).with_whole_max(0), &LOG);
+        let copy = tempfile::tempdir().unwrap();
+        let copied = other.copy_to(&copy.path().join("live")).unwrap();
+        assert_eq!(copied, commit.paths().count());
+        assert_holds(&Archive::at(&copy.path().join("live")), &LOG);
+    });
+}
+
+#[test]
+fn of_two_writers_one_loses_and_goes_on_after_the_other() {
+    in_each(|location| {
+        let one = Archive::create_in(location).unwrap();
+        let other = Archive::create_in(location).unwrap();
+        go_on(&one, until_cut(2), 1).unwrap();
+        let base = other.newest().unwrap();
+        let early = next_part(&one, &base, until_cut(3), 1).unwrap();
+        let late = next_part(&other, &base, until_cut(4), usize::MAX).unwrap();
+        assert_eq!(early.commit(&one, &base).unwrap().1, Outcome::Committed);
+        assert_eq!(late.commit(&other, &base).unwrap().1, Outcome::Lost);
+        assert_holds(&other, until_cut(3));
+        go_on(&other, &LOG, 1).unwrap();
+        assert_holds(&one, &LOG);
+    });
+}
+
+#[test]
+fn writers_that_race_commit_every_number_once() {
+    in_each(|location| {
+        let won = std::thread::scope(|scope| {
+            let race = || {
+                let archive = Archive::create_in(location).unwrap();
+                let mut won = 0;
+                loop {
+                    let commit = archive.newest().unwrap();
+                    let Some(part) = next_part(&archive, &commit, &LOG, 1) else { return won };
+                    won += usize::from(
+                        part.commit(&archive, &commit).unwrap().1 == Outcome::Committed,
+                    );
+                }
+            };
+            let racers: Vec<_> = (0..4).map(|_| scope.spawn(race)).collect();
+            racers.into_iter().map(|racer| racer.join().unwrap()).sum::<usize>()
+        });
+        let archive = Archive::of(location);
+        assert_holds(&archive, &LOG);
+        let commits = usize::try_from(archive.newest_number().unwrap()).unwrap();
+        // A commit is not counted where another one followed before its writer looked.
+        assert!(won <= commits && commits == 6, "{won} of {commits}");
+    });
+}
+
+#[test]
+fn what_was_replaced_stays_for_a_while_and_then_goes() {
+    in_each(|location| {
+        let archive = Archive::create_in(location).unwrap();
+        go_on(&archive, &LOG, 1).unwrap();
+        let before = archive.newest().unwrap();
+        let left = archive.put("odds/sport=mma/date=2026-01-01/left", ".parquet", b"left").unwrap();
+        let compacted = archive.compact(&before, &Compact::All, LONG_AGO).unwrap().unwrap();
+        assert_eq!(compacted.outcome, Outcome::Committed);
+        assert_holds(&archive, &LOG);
+        // Whoever reads by the commit before finds its files.
+        let soon = Archive::of(location);
+        assert_eq!(soon.clean(&compacted.commit).unwrap(), 0);
+        assert!(soon.verify(&before).faults.is_empty());
+        // What is younger than nothing is no second old; times of a store may be whole seconds.
+        let later = Archive::of(location).with_unused_kept(Duration::ZERO);
+        let begun = Instant::now();
+        let mut gone = 0;
+        while !later.verify(&before).faults.iter().any(|fault| !fault.to_string().is_empty()) {
+            assert!(begun.elapsed() < DEADLINE, "nothing is deleted");
+            // Each commit says what time it is.
+            let newest = archive.newest().unwrap();
+            let next = archive::Commit { commit: newest.commit + 1, ..newest };
+            assert_eq!(archive.commit(&next).unwrap(), Outcome::Committed);
+            gone += later.clean(&next).unwrap();
+        }
+        assert!(gone > 0, "{left:?}");
+        assert_holds(&Archive::of(location), &LOG);
+    });
+}
+
+#[test]
+fn any_range_of_a_file_is_read_and_nothing_beyond_its_end() {
+    in_each(|location| {
+        let archive = Archive::create_in(location).unwrap();
+        go_on(&archive, &LOG, usize::MAX).unwrap();
+        let commit = archive.newest().unwrap();
+        let file = commit.files.iter().max_by_key(|file| file.bytes).unwrap();
+        let whole = archive.read_range(file, 0..u64::MAX).unwrap();
+        assert_eq!(u64::try_from(whole.len()).unwrap(), file.bytes);
+        assert_eq!(archive.read_range(file, 4..9).unwrap(), whole.slice(4..9));
+        assert!(archive.read_range(file, file.bytes..file.bytes + 9).unwrap().is_empty());
+        // What is not as long as was committed is not read.
+        let longer = TableFile { bytes: file.bytes + 1, ..file.clone() };
+        let wrong = archive.read_range(&longer, 0..4);
+        assert!(wrong.is_err() || location.folder().is_some(), "{wrong:?}");
+    });
+}
+
+#[test]
+fn a_file_that_is_too_large_for_memory_goes_through_the_disk() {
+    let bucket = Bucket::start();
+    let archive = bucket.archive();
+    let bytes: Vec<u8> = (0..20_000_000_u32).map(|n| n.to_le_bytes()[1]).collect();
+    let blob = archive.put("images/large", ".image", &bytes).unwrap();
+    let held = std::fs::read(bucket.server.folder().join("a=b/live").join(&blob.path)).unwrap();
+    assert!(held == bytes, "{} bytes instead of {}", held.len(), bytes.len());
+    assert_eq!(std::fs::read_dir(bucket.dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_bucket_without_conditional_writes_is_refused() {
+    let bucket = Bucket::start();
+    bucket.server.ignore_conditions();
+    let error = Archive::create_in(&bucket.location()).unwrap_err();
+    assert!(error.is_not_exclusive(), "{error}");
+    assert!(error.to_string().contains("s3://odds/a=b/live"), "{error}");
+}
+
+#[test]
+fn a_bucket_that_says_it_knows_no_conditions_is_refused() {
+    let bucket = Bucket::start();
+    bucket.server.refuse(1, 501);
+    assert!(Archive::create_in(&bucket.location()).unwrap_err().is_not_exclusive());
+}
+
+#[test]
+fn errors_of_a_moment_are_tried_again_and_lasting_ones_are_told() {
+    let bucket = Bucket::start();
+    let archive = bucket.archive();
+    go_on(&archive, until_cut(2), 1).unwrap();
+    bucket.server.refuse(2, 503);
+    assert_holds(&archive, until_cut(2));
+    bucket.server.refuse(u32::MAX, 503);
+    let error = archive.newest().unwrap_err();
+    assert!(error.to_string().contains("503"), "{error}");
+    // It is left alone for a while.
+    let before = bucket.server.requests();
+    archive.newest().unwrap_err();
+    assert_eq!(bucket.server.requests(), before);
+    bucket.server.refuse(0, 503);
+    eventually(|| go_on(&archive, &LOG, 1));
+    assert_holds(&archive, &LOG);
+}
+
+#[test]
+fn a_commit_whose_answer_was_lost_is_made_once() {
+    for lost in [1, 2] {
+        let bucket = Bucket::start();
+        let archive = bucket.archive();
+        go_on(&archive, until_cut(2), 1).unwrap();
+        let base = archive.newest().unwrap();
+        let next = archive::Commit { commit: base.commit + 1, ..base };
+        bucket.server.lose_answers(lost);
+        assert_eq!(archive.commit(&next).unwrap(), Outcome::Committed, "{lost}");
+        go_on(&archive, &LOG, 1).unwrap();
+        assert_holds(&archive, &LOG);
+    }
+}
+
+#[test]
+fn a_bucket_that_is_cut_off_or_silent_fails_and_works_again_when_it_is_back() {
+    let bucket = Bucket::start();
+    let archive = bucket.archive();
+    go_on(&archive, until_cut(2), 1).unwrap();
+    for (n, fail) in [Proxy::cut, Proxy::stall].into_iter().enumerate() {
+        fail(&bucket.proxy);
+        let error = go_on(&archive, until_cut(n + 3), 1).unwrap_err();
+        assert!(matches!(error, ArchiveError::Bucket { .. }), "{error}");
+        bucket.proxy.restore();
+        eventually(|| go_on(&archive, until_cut(n + 3), 1));
+        assert_holds(&archive, until_cut(n + 3));
+    }
+}
+
+#[test]
+fn a_wrong_key_is_told_without_any_secret() {
+    let bucket = Bucket::start();
+    let secret = "another-secret".to_owned();
+    let mut options = bucket.options();
+    options.credentials.secret_access_key.clone_from(&secret);
+    options.credentials.session_token = Some("a-token".to_owned());
+    let error = Archive::create_in(&Location::Bucket(Box::new(options.clone()))).unwrap_err();
+    let told = format!("{error} {error:?} {options:?}");
+    assert!(told.contains("403 SignatureDoesNotMatch"), "{told}");
+    assert!(!told.contains(&secret) && !told.contains("a-token"), "{told}");
+    assert!(!told.contains(S3::ACCESS_KEY_ID), "{told}");
+}
+
+/// Tries until it is done.
+fn eventually(mut attempt: impl FnMut() -> Result<(), ArchiveError>) {
+    let begun = Instant::now();
+    while let Err(error) = attempt() {
+        assert!(begun.elapsed() < DEADLINE, "{error}");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,103 @@
+//! Headers of the HTTP transport that repeat what the body says, so that proxies can route without reading it. A server
+//! that reads both must refuse a contradiction.
+
+use data_encoding::BASE64;
+use serde_json::Value;
+
+use crate::message::{Fault, HEADER_MISMATCH, INVALID_REQUEST, Params};
+use crate::method::Method;
+use crate::version::{self, SELF_CONTAINED, VERSIONS};
+
+/// What a request over HTTP repeats in its headers. A header that is sent twice is a contradiction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Headers<'a> {
+    /// `MCP-Protocol-Version`.
+    pub version: Option<&'a [u8]>,
+    /// `Mcp-Method`.
+    pub method: Option<&'a [u8]>,
+    /// `Mcp-Name`.
+    pub name: Option<&'a [u8]>,
+    /// One of them came more than once.
+    pub is_ambiguous: bool,
+}
+
+impl Headers<'_> {
+    /// Compares the headers with a message.
+    ///
+    /// # Errors
+    /// They contradict it, or name a version that the server does not have.
+    pub(crate) fn check(&self, method: &str, params: &Params) -> Result<(), Fault> {
+        if self.is_ambiguous {
+            let text = "a header of the protocol is sent more than once";
+            return Err(Fault::new(HEADER_MISMATCH, text));
+        }
+        let known = Method::parse(method);
+        if known == Some(Method::Initialize) {
+            let wanted = params.get("protocolVersion").and_then(Value::as_str);
+            return match self.version {
+                Some(version) if Some(version) != wanted.map(str::as_bytes) => {
+                    let text = "MCP-Protocol-Version differs from `protocolVersion`";
+                    Err(Fault::new(INVALID_REQUEST, text))
+                }
+                _ => self.check_method(method),
+            };
+        }
+        match (self.version, version::of_request(params)) {
+            (None, None) => return Ok(()),
+            (None, Some(_)) => {
+                let text = "the request's _meta has a version, which needs MCP-Protocol-Version";
+                return Err(Fault::new(HEADER_MISMATCH, text));
+            }
+            (Some(header), Some(version)) if header != version.as_bytes() => {
+                let text = "MCP-Protocol-Version differs from the version in the request's _meta";
+                return Err(Fault::new(HEADER_MISMATCH, text));
+            }
+            (Some(header), None) if header == SELF_CONTAINED.as_bytes() => {
+                // A notification of that version says no more.
+                if known.is_some() {
+                    version::check_meta(params)?;
+                }
+            }
+            (Some(header), None) if !VERSIONS.iter().any(|own| own.as_bytes() == header) => {
+                let text = format!("MCP-Protocol-Version must be one of {}", VERSIONS.join(", "));
+                return Err(Fault::new(INVALID_REQUEST, text));
+            }
+            (Some(_), _) => {}
+        }
+        if self.version != Some(SELF_CONTAINED.as_bytes()) {
+            return Ok(());
+        }
+        if self.method.is_none() {
+            return Err(Fault::new(HEADER_MISMATCH, "the header Mcp-Method is needed"));
+        }
+        self.check_method(method)?;
+        let subject = known.and_then(Method::subject);
+        let subject = subject.and_then(|name| params.get(name)).and_then(Value::as_str);
+        match (subject, self.name) {
+            (None, _) => Ok(()),
+            (Some(_), None) => Err(Fault::new(HEADER_MISMATCH, "the header Mcp-Name is needed")),
+            (Some(subject), Some(name)) if is_same(name, subject) => Ok(()),
+            (Some(_), Some(_)) => {
+                Err(Fault::new(HEADER_MISMATCH, "Mcp-Name differs from what the body names"))
+            }
+        }
+    }
+
+    fn check_method(&self, method: &str) -> Result<(), Fault> {
+        match self.method {
+            Some(header) if header != method.as_bytes() => {
+                Err(Fault::new(HEADER_MISMATCH, "Mcp-Method differs from the body's `method`"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a header has a value, as it is or in Base64.
+fn is_same(header: &[u8], value: &str) -> bool {
+    let packed = header.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?="));
+    match packed {
+        Some(packed) => BASE64.decode(packed).is_ok_and(|bytes| bytes == value.as_bytes()),
+        None => header == value.as_bytes(),
+    }
+}

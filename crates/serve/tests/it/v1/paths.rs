@@ -1,0 +1,372 @@
+//! `/v1/sports/{sport_key}/events/{event_id}/odds/history`: what became of prices (H10 to H12).
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use domain::World;
+use engine::Compact;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp, line};
+use crate::test_market::{ANN, BEA};
+
+/// Publications of a fight: priced, moved twice in one epoch, withdrawn at one bookmaker, live, over, gone.
+struct Told {
+    event: String,
+    /// When each was made.
+    times: Vec<String>,
+}
+
+impl Told {
+    async fn publish(&mut self, app: &TestApp, key: &str) {
+        app.publish().await;
+        let answer = app.get("/v1/sports", key).await;
+        self.times.push(answer.header("x-published-at").unwrap().to_owned());
+    }
+
+    async fn new(app: &TestApp, feed: &str, key: &str) -> Self {
+        let mut told = Self { event: String::new(), times: Vec::new() };
+        let listing = [
+            line::event("a", "mma", ANN, BEA),
+            line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+            line::moneyline("a", "draftkings", (ANN, 150), (BEA, -170)),
+        ];
+        app.push_all(feed, &listing).await;
+        told.publish(app, key).await;
+        let events = app.get("/v1/sports/mma/events", key).await.json();
+        told.event = events[0]["id"].as_str().unwrap().to_owned();
+        let moved = [
+            line::moneyline("a", "fanduel", (ANN, 100), (BEA, -110)),
+            line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160)),
+        ];
+        app.push_all(feed, &moved).await;
+        told.publish(app, key).await;
+        let empty = json!({
+            "type": "odds", "ref": "a", "bookmaker": "draftkings", "market": "moneyline", "outcomes": [],
+        });
+        app.push_all(feed, &[empty]).await;
+        told.publish(app, key).await;
+        app.push_all(feed, &[line::score("a", "live", 1, 0)]).await;
+        told.publish(app, key).await;
+        app.push_all(feed, &[line::score("a", "final", 1, 0)]).await;
+        told.publish(app, key).await;
+        app.push_all(feed, &[json!({"type": "remove", "ref": "a"})]).await;
+        told.publish(app, key).await;
+        told
+    }
+
+    fn target(&self, query: &str) -> String {
+        format!("/v1/sports/mma/events/{}/odds/history{query}", self.event)
+    }
+
+    async fn get(&self, app: &TestApp, key: &str, query: &str) -> Value {
+        // The archive of a new service is there a moment later.
+        let begun = Instant::now();
+        loop {
+            let answer = app.get(&self.target(query), key).await;
+            if answer.status == 200 {
+                return answer.json();
+            }
+            assert_eq!(answer.status, 503, "{query}: {}", answer.text());
+            assert!(begun.elapsed() < Duration::from_secs(60), "{query}: {}", answer.text());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+fn times_of(path: &Value) -> Vec<&str> {
+    path["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["published_at"].as_str())
+        .collect()
+}
+
+fn prices_of(path: &Value) -> Vec<&Value> {
+    path["points"].as_array().unwrap().iter().map(|one| &one["outcomes"][0]["price"]).collect()
+}
+
+fn check(told: &Told, paths: &Value) {
+    let paths = paths.as_array().unwrap();
+    let books: Vec<&Value> = paths.iter().map(|path| &path["bookmaker"]).collect();
+    assert_eq!(books, ["draftkings", "fanduel"]);
+    let [draftkings, fanduel] = &paths[..] else { panic!("{paths:?}") };
+    let at = |n: usize| told.times[n].as_str();
+    assert_eq!(times_of(fanduel), [at(0), at(1), at(4)]);
+    assert_eq!(prices_of(fanduel), [&json!(135), &json!(140), &Value::Null]);
+    assert_eq!(fanduel["points"][2]["reason"], "final");
+    assert_eq!(fanduel["open"]["published_at"], at(0));
+    assert_eq!(fanduel["open"]["exact"], true);
+    assert_eq!(fanduel["open"]["outcomes"][0], json!({"name": ANN, "price": 135, "point": null}));
+    let close = &fanduel["close"];
+    assert_eq!(close["start"], at(3));
+    assert_eq!((&close["by"], &close["active"]), (&json!("live"), &json!(true)));
+    assert_eq!((&close["published_at"], &close["reason"]), (&json!(at(1)), &Value::Null));
+    assert_eq!(close["outcomes"][0]["price"], 140);
+    assert_eq!(times_of(draftkings), [at(0), at(2)]);
+    let close = &draftkings["close"];
+    assert_eq!((&close["active"], &close["reason"]), (&json!(false), &json!("no_prices")));
+    assert_eq!((&close["published_at"], &close["start"]), (&json!(at(0)), &json!(at(3))));
+    assert_eq!(close["outcomes"][0]["price"], 150);
+}
+
+#[tokio::test]
+async fn every_change_that_was_published_is_a_point() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let told = Told::new(&app, &feed, &key).await;
+    check(&told, &told.get(&app, &key, "").await);
+
+    let all = told.get(&app, &key, "?changes=all&bookmaker=fanduel").await;
+    let expected = [json!(135), json!(100), json!(140), Value::Null];
+    assert_eq!(prices_of(&all[0]), expected.iter().collect::<Vec<_>>());
+    assert_eq!(all[0]["points"][1]["published_at"], Value::Null);
+    let decimal = told.get(&app, &key, "?odds_format=decimal&market=h2h&bookmaker=fanduel").await;
+    assert_eq!(prices_of(&decimal[0])[0], &json!(2.35));
+    let (from, to) = (&told.times[1], &told.times[4]);
+    let some = told.get(&app, &key, &format!("?from={from}&to={to}")).await;
+    assert_eq!((times_of(&some[0]), times_of(&some[1])), (vec![&*told.times[2]], vec![&**from]));
+    assert_eq!(some[1]["open"]["published_at"], json!(told.times[0]));
+    assert_eq!(told.get(&app, &key, "?regions=au").await, json!([]));
+}
+
+#[tokio::test]
+async fn a_path_is_the_same_from_the_log_and_from_the_archive() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let flush = async |app: &TestApp, which: Compact| {
+        assert!(app.service.api.world(World::Live).history.flush(which).await.unwrap());
+    };
+    flush(&app, Compact::Due).await;
+    let told = Told::new(&app, &feed, &key).await;
+    let queries = ["", "?changes=all", "?odds_format=fractional"];
+    let mut before = Vec::new();
+    for query in queries {
+        before.push(told.get(&app, &key, query).await);
+    }
+    check(&told, &before[0]);
+    for which in [Compact::Due, Compact::All] {
+        flush(&app, which).await;
+        app.publish().await;
+        for (query, before) in queries.iter().zip(&before) {
+            assert_eq!(told.get(&app, &key, query).await, *before);
+        }
+    }
+    // With the log gone, too.
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    fs::remove_dir_all(dir.path().join("live")).unwrap();
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    app.publish().await;
+    for (query, before) in queries.iter().zip(&before) {
+        assert_eq!(told.get(&app, &key, query).await, *before);
+    }
+}
+
+/// All pages of a target, one path after the other; a path that was cut off is put together again.
+async fn all_pages(app: &TestApp, key: &str, target: &str) -> (usize, Vec<Value>) {
+    let (mut pages, mut paths): (usize, Vec<Value>) = (0, Vec::new());
+    let mut target = target.to_owned();
+    loop {
+        let answer = app.get(&target, key).await;
+        assert_eq!(answer.status, 200, "{target}: {}", answer.text());
+        pages += 1;
+        for path in answer.json().as_array().unwrap() {
+            match paths.last_mut().filter(|last| last["id"] == path["id"]) {
+                Some(last) => {
+                    let more = path["points"].as_array().unwrap();
+                    assert!(!more.is_empty());
+                    let points = last["points"].as_array_mut().unwrap();
+                    points.extend(more.iter().cloned());
+                    let mut around = path.clone();
+                    around["points"] = last["points"].clone();
+                    assert_eq!(*last, around, "the fields around points are repeated");
+                }
+                None => paths.push(path.clone()),
+            }
+        }
+        match next(&answer) {
+            Some(next) => target = next,
+            None => return (pages, paths),
+        }
+    }
+}
+
+fn next(answer: &Answer) -> Option<String> {
+    let link = answer.header("link")?;
+    let target = link.strip_prefix('<')?.split('>').next()?;
+    link.contains("rel=\"next\"").then(|| target.to_owned())
+}
+
+#[tokio::test]
+async fn pages_of_points_add_up_to_one_long_page() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let told = Told::new(&app, &feed, &key).await;
+    let (pages, whole) = all_pages(&app, &key, &told.target("?changes=all")).await;
+    assert_eq!(pages, 1);
+    let points: usize = whole.iter().map(|path| path["points"].as_array().unwrap().len()).sum();
+    for limit in 1..=points {
+        let target = told.target(&format!("?changes=all&limit={limit}"));
+        let (pages, paths) = all_pages(&app, &key, &target).await;
+        assert_eq!(paths, whole, "{limit}");
+        assert_eq!(pages, points.div_ceil(limit), "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_wrongly_is_refused() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let told = Told::new(&app, &feed, &key).await;
+    for (query, param) in [
+        ("?limit=0", "limit"),
+        ("?limit=10001", "limit"),
+        ("?limit=x", "limit"),
+        ("?changes=some", "changes"),
+        ("?from=yesterday", "from"),
+        ("?to=", "to"),
+        ("?cursor=AAAA", "cursor"),
+        ("?bookmaker=nobody", "bookmaker"),
+        ("?as_of=2026-11-14T23:38:00Z", "as_of"),
+        ("?format=csv", "format"),
+    ] {
+        let answer = app.get(&told.target(query), &key).await;
+        assert_eq!((answer.status, &*answer.code()), (400, "invalid_parameter"), "{query}");
+        assert_eq!(answer.json()["error"]["param"], param, "{query}");
+    }
+    let elsewhere = told.target("").replace("/mma/", "/boxing/");
+    let other = "/v1/sports/mma/events/evt_00000000001/odds/history";
+    for target in [&*elsewhere, other, "/v1/sports/mma/events/x/odds/history"] {
+        let answer = app.get(target, &key).await;
+        assert_eq!((answer.status, &*answer.code()), (404, "event_not_found"), "{target}");
+    }
+    let off = TestApp::builder().without_history().start().await;
+    let answer = off.get(other, &off.live_key().await).await;
+    assert_eq!((answer.status, &*answer.code()), (404, "not_in_history"));
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_for_its_publication_and_costs_one_request() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let told = Told::new(&app, &feed, &key).await;
+    let used = app.get("/v1/sports", &key).await.requests_used();
+    let answer = app.get(&told.target(""), &key).await;
+    assert_eq!(answer.requests_used(), used + 1);
+    assert_eq!(answer.header("x-published-at"), told.times.last().map(String::as_str));
+    let etag = answer.header("etag").unwrap().to_owned();
+    let again = app.request(reqwest::Method::GET, &told.target("")).header("X-API-Key", &key);
+    let again = again.header("If-None-Match", etag).send().await.unwrap();
+    assert_eq!(again.status().as_u16(), 304);
+}
+
+/// Each price of the sandbox as of some publications, beside what its path says.
+#[tokio::test]
+async fn a_path_of_the_sandbox_is_what_its_publications_show() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let key = app.sandbox_key().await;
+    app.publish_both().await;
+    let target = "/v1/sports/boxing/events?status=final&limit=3";
+    let events = app.get(target, &key).await.json();
+    let mut seen = 0;
+    for event in events.as_array().unwrap() {
+        let id = event["id"].as_str().unwrap();
+        let target = format!("/v1/sports/boxing/events/{id}/odds/history?limit=10000");
+        let (_, paths) = all_pages(&app, &key, &target).await;
+        assert!(!paths.is_empty(), "{event}");
+        let points = || paths.iter().flat_map(|path| path["points"].as_array().unwrap());
+        assert!(points().count() > 10);
+        assert!(paths.iter().any(|path| path["close"]["by"] == "live"), "{paths:?}");
+        let changed: Vec<&str> =
+            points().filter_map(|point| point["published_at"].as_str()).collect();
+        for nth in [changed.len() / 4, changed.len() / 2, changed.len() * 3 / 4] {
+            let at = changed[nth];
+            let odds = format!("/v1/sports/boxing/odds?event_ids={id}&limit=500&as_of={at}");
+            let odds = app.get(&odds, &key).await.json();
+            let shown: Vec<(&Value, &Value)> =
+                odds.as_array().unwrap().iter().map(|one| (&one["id"], &one["outcomes"])).collect();
+            let told: Vec<(&Value, &Value)> = paths
+                .iter()
+                .filter_map(|path| {
+                    let mut points = path["points"].as_array().unwrap().iter();
+                    let last = points.rfind(|one| one["published_at"].as_str().unwrap() <= at)?;
+                    Some((&path["id"], &last["outcomes"]))
+                })
+                .filter(|(_, outcomes)| **outcomes != json!([]))
+                .collect();
+            assert_eq!(shown, told, "{id} as of {at}");
+            seen += shown.len();
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[tokio::test]
+async fn closing_lines_are_those_of_paths_page_by_page() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let told = Told::new(&app, &feed, &key).await;
+    // One that has not started has none.
+    let waiting = [
+        line::event("b", "mma", "Cleo Crane", "Dora Dale"),
+        line::moneyline("b", "fanduel", ("Cleo Crane", 120), ("Dora Dale", -140)),
+    ];
+    app.push_all(&feed, &waiting).await;
+    app.publish().await;
+    let closing = "/v1/sports/mma/odds/closing";
+    for flushed in [false, true] {
+        if flushed {
+            assert!(app.service.api.world(World::Live).history.flush(Compact::All).await.unwrap());
+            app.publish().await;
+        }
+        let mut expected = told.get(&app, &key, "").await;
+        for path in expected.as_array_mut().unwrap() {
+            path.as_object_mut().unwrap().remove("points");
+        }
+        let answer = app.get(closing, &key).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.json(), expected);
+        let first = app.get(&format!("{closing}?limit=1"), &key).await;
+        let second = app.get(&next(&first).unwrap(), &key).await;
+        assert_eq!((&first.json()[0], &second.json()[0]), (&expected[0], &expected[1]));
+        assert_eq!(next(&second), None);
+        let event = &told.event;
+        let some = |query: String| {
+            let (app, key) = (&app, &key);
+            async move { app.get(&format!("{closing}?{query}"), key).await.json() }
+        };
+        assert_eq!(some(format!("event_ids={event}")).await, expected);
+        assert_eq!(some("event_ids=evt_00000000001".to_owned()).await, json!([]));
+        assert_eq!(some("bookmaker=fanduel".to_owned()).await, json!([expected[1]]));
+        assert_eq!(some("commence_from=2100-01-01T00:00:00Z".to_owned()).await, json!([]));
+    }
+    for (query, param) in
+        [("limit=501", "limit"), ("group_by=bout", "group_by"), ("commence_to=x", "commence_to")]
+    {
+        let answer = app.get(&format!("{closing}?{query}"), &key).await;
+        assert_eq!((answer.status, &*answer.code()), (400, "invalid_parameter"), "{query}");
+        assert_eq!(answer.json()["error"]["param"], param);
+    }
+}
+
+#[tokio::test]
+async fn closing_lines_of_the_sandbox_follow_from_its_seed() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let key = app.sandbox_key().await;
+    app.publish_both().await;
+    let from = app.now().minus(Duration::from_secs(3 * 3600));
+    let from = String::from_utf8(from.millis_text().to_vec()).unwrap();
+    let target = format!("/v1/sports/boxing/odds/closing?commence_from={from}&limit=20");
+    let records = app.get(&target, &key).await.json();
+    let records = records.as_array().unwrap();
+    assert_eq!(records.len(), 20);
+    for record in records {
+        assert!(record["close"]["start"].as_str().is_some(), "{record}");
+        assert!(record["close"]["published_at"].as_str() < record["close"]["start"].as_str());
+    }
+    let id = records[0]["event_id"].as_str().unwrap();
+    let path = format!("/v1/sports/boxing/events/{id}/odds/history");
+    let (_, paths) = all_pages(&app, &key, &path).await;
+    assert_eq!(paths[0]["close"], records[0]["close"]);
+}

@@ -1,0 +1,52 @@
+//! Any body that an agent sends is answered by one message of the protocol, or by nothing, and asks the API only for
+//! what a tool or an event has.
+#![no_main]
+
+use std::pin::pin;
+use std::sync::LazyLock;
+use std::task::{Context, Poll, Waker};
+
+use libfuzzer_sys::fuzz_target;
+use mcp::{Answering, Call, Headers, Page, Reader, Refused, Server};
+use serde_json::Value;
+
+static SERVER: LazyLock<Server> = LazyLock::new(|| {
+    let openapi = serde_json::from_str(include_str!("../../openapi.json")).expect("is JSON");
+    Server::new(&openapi, Vec::new())
+});
+
+/// Answers at once.
+struct Api;
+
+impl Reader for Api {
+    fn get<'a>(&'a self, call: &'a Call) -> Answering<'a, Result<Page, Refused>> {
+        let target = call.target();
+        assert!(target.starts_with("/v1/") && !target.contains("/../") && target.is_ascii());
+        let body = br#"{"sports":[{"key":"mma"}]}"#.to_vec();
+        Box::pin(std::future::ready(Ok(Page { body, next_cursor: None })))
+    }
+
+    fn count(&self) -> Answering<'_, Result<(), Refused>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+fuzz_target!(|input: (Option<(Option<&[u8]>, Option<&[u8]>, Option<&[u8]>, bool)>, &[u8])| {
+    let (headers, body) = input;
+    let headers = headers.map(|(version, method, name, is_ambiguous)| Headers {
+        version,
+        method,
+        name,
+        is_ambiguous,
+    });
+    let answering = pin!(SERVER.answer(&Api, headers, body));
+    let Poll::Ready(answer) = answering.poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("nothing has to be waited for");
+    };
+    assert!(matches!(answer.status, 200 | 202 | 400 | 404), "{}", answer.status);
+    let Some(body) = answer.body else { return };
+    let message: Value = serde_json::from_slice(&body).expect("an answer is JSON");
+    assert_eq!(message["jsonrpc"], "2.0");
+    assert!(message.get("result").is_some() != message.get("error").is_some());
+    assert_eq!(message.get("error").is_some(), answer.is_refused);
+});

@@ -1,0 +1,235 @@
+//! Streams on every node: followers of both modes that go on from their last cut, clients of a key with few streams
+//! that want more, one whose day is short, and users of keys that are revoked.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use shell::random::Random;
+
+use super::{LoadContext, revoker::KeyPool};
+use crate::{
+    cluster::{
+        http::{Client, Events},
+        unit::Unit,
+    },
+    faults::record::{Limits, StreamCut, StreamRun, now_ms},
+};
+
+pub(super) const MODES: [&str; 2] = ["publication", "live"];
+/// Streams that the key with few may have, and clients of it on each node.
+pub(in crate::faults) const FEW: u32 = 4;
+pub(super) const FEW_CLIENTS: usize = 3;
+/// Requests that the key with a short day has.
+const SHORT_DAY: u64 = 40;
+/// More than the heartbeat that is asked for: a node that is silent for longer is given up.
+const TIMEOUT: Duration = Duration::from_secs(8);
+/// Before the next attempt.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long the clients of limited keys stay, at most.
+const STAY_MS: i64 = 4000;
+/// Refusals in a row after which a short day is over.
+const REFUSALS_MAX: u32 = 10;
+
+/// A key for streams.
+pub(super) fn new_key(
+    context: &LoadContext,
+    name: &str,
+    per_day: u64,
+    streams: u32,
+) -> Result<String> {
+    let (per_day, streams) = (per_day.to_string(), streams.to_string());
+    context.verb(&[
+        "keys",
+        "create",
+        "--kind",
+        "production",
+        "--name",
+        name,
+        "--burst-per-minute",
+        "1000000",
+        "--requests-per-day",
+        &per_day,
+        "--streams",
+        &streams,
+    ])
+}
+
+/// One stream of one key after the other, at one node.
+#[derive(Debug)]
+struct StreamClient {
+    context: LoadContext,
+    node: Unit,
+    mode: &'static str,
+    /// The last cut, for who goes on from there.
+    cursor: Option<String>,
+    /// What was folded, by id.
+    records: BTreeMap<String, Value>,
+}
+
+/// What is done with a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Its state is noted with every cut, until it ends.
+    Follow,
+    /// It is held for a while.
+    Hold,
+}
+
+impl StreamClient {
+    fn new(context: &LoadContext, node: Unit, mode: &'static str) -> Self {
+        Self { context: context.clone(), node, mode, cursor: None, records: BTreeMap::new() }
+    }
+
+    /// Opens a stream and reads it; gives the status of the answer, 0 where there was none.
+    fn run(&mut self, (name, key): (&str, &str), how: Use) -> u16 {
+        let path = format!(
+            "/v1/stream?sports=mma,tennis&odds_format=decimal&freshness=none&heartbeat=5&mode={}",
+            self.mode
+        );
+        let mut headers = format!("x-api-key: {key}\r\n");
+        if let Some(cursor) = &self.cursor {
+            headers += &format!("last-event-id: {cursor}\r\n");
+        }
+        let client = Client::new(self.context.layout.port(self.node), TIMEOUT);
+        let Ok((status, events)) = client.stream(&path, &headers) else { return 0 };
+        if status != 200 {
+            return status;
+        }
+        let opened_ms = now_ms();
+        let mut run = StreamRun {
+            key: name.to_owned(),
+            node: self.node,
+            mode: self.mode,
+            opened_ms,
+            last_ms: opened_ms,
+            last_cut_ms: None,
+            changes: 0,
+            end: None,
+        };
+        self.read(events, &mut run, how);
+        self.context.journal.note("stream", run, |records| &mut records.streams);
+        status
+    }
+
+    fn read(&mut self, mut events: Events, run: &mut StreamRun, how: Use) {
+        let (mut is_first, mut has_changes) = (true, false);
+        while let Ok(Some((name, data))) = events.next() {
+            run.last_ms = now_ms();
+            let data: Value = serde_json::from_str(&data).unwrap_or_default();
+            match name.as_str() {
+                "reset" => self.records.clear(),
+                "snapshot" => self.put(data.get("records")),
+                "delta" => {
+                    has_changes = true;
+                    self.put(data.get("upserts"));
+                    for removed in array(data.get("removed")) {
+                        if let Some(id) = removed.get("id").and_then(Value::as_str) {
+                            self.records.remove(id);
+                        }
+                    }
+                }
+                "cut" => {
+                    run.changes += u64::from(has_changes && !is_first);
+                    (is_first, has_changes) = (false, false);
+                    self.cut(&data, run, how);
+                }
+                "end" => {
+                    run.end = data.get("code").and_then(Value::as_str).map(str::to_owned);
+                }
+                _ => {}
+            }
+            let is_over = how == Use::Hold && run.last_ms - run.opened_ms > STAY_MS;
+            if is_over || !self.context.goes_on() {
+                return;
+            }
+        }
+    }
+
+    fn put(&mut self, records: Option<&Value>) {
+        for record in array(records) {
+            let Some(id) = record.get("id").and_then(Value::as_str) else { continue };
+            // When a price was confirmed is not in a delta.
+            let mut kept = record.as_object().cloned().unwrap_or_else(Map::new);
+            kept.remove("last_update");
+            self.records.insert(id.to_owned(), kept.into());
+        }
+    }
+
+    fn cut(&mut self, data: &Value, run: &mut StreamRun, how: Use) {
+        let text = |field| data.get(field).and_then(Value::as_str);
+        self.cursor = text("cursor").map(str::to_owned);
+        let at: Option<Timestamp> = text("at").and_then(|at| at.parse().ok());
+        let published = data.get("published") == Some(&Value::Bool(true));
+        run.last_cut_ms = at.map(Timestamp::as_millisecond).max(run.last_cut_ms);
+        let (Use::Follow, Some(at)) = (how, at) else { return };
+        let all: Value = self.records.values().cloned().collect();
+        let cut = StreamCut {
+            node: self.node,
+            mode: self.mode,
+            at_ms: at.as_millisecond(),
+            published,
+            body: self.context.journal.keep_body(all.to_string().as_bytes()),
+        };
+        self.context.journal.note("cut", cut, |records| &mut records.cuts);
+    }
+}
+
+fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Follows a node in a mode for as long as the campaign lasts.
+pub(super) fn follow(context: &LoadContext, node: Unit, mode: &'static str, key: &str) {
+    let mut client = StreamClient::new(context, node, mode);
+    while context.goes_on() {
+        client.run(("streams", key), Use::Follow);
+        shell::sleep(PAUSE);
+    }
+}
+
+/// Opens streams of a key that may have few, again and again.
+pub(super) fn crowd(context: &LoadContext, node: Unit, key: &str) {
+    while context.goes_on() {
+        StreamClient::new(context, node, "publication").run((super::FEW_KEY, key), Use::Hold);
+        shell::sleep(PAUSE);
+    }
+}
+
+/// Opens streams of a key until its day is over, and goes on with another key.
+pub(super) fn spend(context: &LoadContext, nodes: &[Unit], random: &mut Random) {
+    let (mut made, mut refusals, mut key) = (0, u32::MAX, None);
+    while context.goes_on() {
+        if refusals > REFUSALS_MAX {
+            made += 1;
+            let name = format!("short-{made}");
+            if let Ok(new) = new_key(context, &name, SHORT_DAY, 2) {
+                let (per_minute, per_day) = (1_000_000, SHORT_DAY);
+                let limits = Limits { key: name.clone(), per_minute, per_day };
+                context.journal.note("stream_limits", limits, |records| &mut records.stream_limits);
+                (key, refusals) = (Some((name, new)), 0);
+            }
+        }
+        if let (Some((name, key)), Some(node)) = (&key, random.pick(nodes)) {
+            let mut client = StreamClient::new(context, *node, "publication");
+            let status = client.run((name, key), Use::Hold);
+            refusals = if status == 429 { refusals.saturating_add(1) } else { 0 };
+        }
+        shell::sleep(PAUSE);
+    }
+}
+
+/// Holds streams of keys that are revoked meanwhile.
+pub(super) fn hold_revoked(context: &LoadContext, node: Unit, pool: &KeyPool) {
+    while context.goes_on() {
+        let begun = Instant::now();
+        if let Some((name, key)) = pool.all().into_iter().next() {
+            StreamClient::new(context, node, "live").run((&name, &key), Use::Hold);
+        }
+        shell::sleep(PAUSE.saturating_sub(begun.elapsed()));
+    }
+}
