@@ -188,8 +188,6 @@ impl SimulatedPast {
         let mut events: Vec<(Timestamp, EventId)> = self.started(request.sport, current);
         events.sort_unstable();
         let lives = self.lives(request.sport, current);
-        request.page(events.into_iter(), |path| {
-            self.paths_of(&lives, &path, current, true)
-        })
+        request.page(events.into_iter(), |path| self.paths_of(&lives, &path, current, true))
     }
 }

@@ -25,7 +25,7 @@ const REACH: Duration = Duration::from_secs(30 * 24 * 3600);
 #[derive(Debug)]
 pub(super) struct SimulatedPast {
     simulation: Simulation,
-    options: WorldOptions,
+    pub(super) options: WorldOptions,
 }
 
 impl SimulatedPast {
@@ -150,8 +150,7 @@ impl SimulatedPast {
         let first = self.first(current);
         let is = |reference: &str| self.id_of(reference) == request.event;
         let bookmaker = |id| request.bookmakers.contains(id);
-        let wanted =
-            LifeRequest { bookmaker: &bookmaker, interval: self.interval(), until_start };
+        let wanted = LifeRequest { bookmaker: &bookmaker, interval: self.interval(), until_start };
         let life = lives.find(is, &wanted).ok_or(PathError::Unknown)?;
         if life.sport != request.sport {
             return Err(PathError::Unknown);
@@ -180,13 +179,7 @@ impl SimulatedPast {
     }
 
     /// The rows of an event: what was published of it from `first` to `current`.
-    fn replay(
-        &self,
-        life: Life,
-        first: Timestamp,
-        current: Timestamp,
-        until_start: bool,
-    ) -> Part {
+    fn replay(&self, life: Life, first: Timestamp, current: Timestamp, until_start: bool) -> Part {
         let new_book = || {
             let mut book = Book::new(Arc::clone(&self.options.catalogue), SANDBOX_IDS);
             book.set_limits(self.options.limits);
