@@ -163,6 +163,11 @@ impl Archive {
         Ok(commit)
     }
 
+    /// Whether it may hold something: a folder that nothing was ever written into has no place for commits.
+    pub fn is_begun(&self) -> bool {
+        self.store.may_have(COMMITS)
+    }
+
     /// The numbers of all commits, oldest first.
     fn commits(&self) -> Result<Vec<u64>, ArchiveError> {
         let objects = self.store.list(COMMITS)?;

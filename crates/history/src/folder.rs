@@ -126,6 +126,10 @@ impl FolderStore {
         Ok(now)
     }
 
+    pub(crate) fn may_have(&self, folder: &str) -> bool {
+        self.path(folder).try_exists().unwrap_or(true)
+    }
+
     pub(crate) fn list(&self, folder: &str) -> Result<Vec<Object>, ArchiveError> {
         let mut objects = Vec::new();
         let dir = if folder.is_empty() { self.root.clone() } else { self.path(folder) };

@@ -70,6 +70,14 @@ impl Store {
         }
     }
 
+    /// Whether there may be a folder of this name; false only where it is known that there is none.
+    pub(crate) fn may_have(&self, folder: &str) -> bool {
+        match self {
+            Self::Folder(store) => store.may_have(folder),
+            Self::Bucket(_) => true,
+        }
+    }
+
     /// Makes what is missing, and checks that it decides between two writers in this folder.
     pub(crate) fn prepare(&self, folder: &str) -> Result<(), ArchiveError> {
         match self {

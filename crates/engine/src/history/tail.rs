@@ -66,8 +66,12 @@ impl LoggedPast {
 
     /// What the archive consists of, where there is one.
     pub(super) fn newest_commit(&self) -> Result<Option<Commit>, HistoryError> {
-        let commit = self.archive.as_ref().map(Archive::newest);
-        commit.transpose().map_err(unreadable)
+        let Some(archive) = &self.archive else { return Ok(None) };
+        // A new service writes its first part a while later; until then its log has all there is.
+        if !archive.is_begun() && self.open()?.first_seq() <= 1 {
+            return Ok(None);
+        }
+        archive.newest().map(Some).map_err(unreadable)
     }
 
     /// The first publication of history, unless that is the first of all.

@@ -1,7 +1,7 @@
 //! `/v1/sports/{sport_key}/events/{event_id}/odds/history`: what became of prices (H10 to H12).
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::World;
 use engine::Compact;
@@ -60,17 +60,9 @@ impl Told {
     }
 
     async fn get(&self, app: &TestApp, key: &str, query: &str) -> Value {
-        // The archive of a new service is there a moment later.
-        let begun = Instant::now();
-        loop {
-            let answer = app.get(&self.target(query), key).await;
-            if answer.status == 200 {
-                return answer.json();
-            }
-            assert_eq!(answer.status, 503, "{query}: {}", answer.text());
-            assert!(begun.elapsed() < Duration::from_secs(60), "{query}: {}", answer.text());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let answer = app.get(&self.target(query), key).await;
+        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+        answer.json()
     }
 }
 
