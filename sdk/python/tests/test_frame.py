@@ -15,14 +15,22 @@ from linesman import _frame
 ODDS = "event_id,sport_key,bookmaker,market,format,last_update,id,name,point,price"
 
 
+def instants(schema: dict[str, Any]) -> set[str]:
+    """The names that the instants of an object have in a row; those of an object inside have its name before theirs."""
+    found = set()
+    for name, field in schema.get("properties", {}).items():
+        for one in [field, *field.get("oneOf", []), *field.get("anyOf", [])]:
+            referred = one.get("$ref", "").rpartition("/")[2]
+            if referred.startswith("Timestamp"):
+                found.add(name)
+            elif referred:
+                found |= {f"{name}.{inner}" for inner in instants(DOCUMENT["components"]["schemas"][referred])}
+    return found
+
+
 def test_every_instant_of_the_api_is_read_as_a_time() -> None:
-    instants = {
-        name
-        for schema in DOCUMENT["components"]["schemas"].values()
-        for name, field in schema.get("properties", {}).items()
-        if "Timestamp" in field.get("$ref", "")
-    }
-    assert instants == set(_frame.TIMES)
+    schemas = DOCUMENT["components"]["schemas"].values()
+    assert set().union(*map(instants, schemas)) == set(_frame.TIMES)
 
 
 def test_odds_have_the_columns_of_csv(clients: Clients) -> None:
@@ -47,11 +55,15 @@ def test_odds_have_the_columns_of_csv(clients: Clients) -> None:
         ("events", ["id", "commence_time", "markets"]),
         ("scores", ["event_id", "home_score", "periods"]),
         ("coverage", ["bookmaker", "market", "priced", "no_source"]),
+        ("closing", ["open.published_at", "close.start", "close.by"]),
     ],
 )
 def test_fields_around_an_outcome_are_repeated(clients: Clients, method: str, columns: list[str]) -> None:
     # The one sport of the sandbox that always has an arbitrage.
-    answer = getattr(clients.linesman(), method)("american_football" if method == "arbitrage" else "boxing")
+    sport = "american_football" if method == "arbitrage" else "boxing"
+    # Of everything that has started there are many pages.
+    few = {"limit": 20, "max_items": 20} if method == "closing" else {}
+    answer = getattr(clients.linesman(), method)(sport, **few)
     in_pandas, in_polars = answer.to_pandas(), answer.to_polars()
     assert list(in_pandas.columns) == in_polars.columns
     assert len(in_pandas) == in_polars.height > 0
@@ -73,6 +85,14 @@ def test_rows_of_a_record() -> None:
     score = {"home_score": 2, "periods": [{"number": 1, "home_score": 6, "away_score": 4}]}
     assert list(_frame.rows(score, ())) == [{"home_score": 2, "periods": "6-4"}]
     assert list(_frame.rows({"outcomes": []}, ("outcomes",))) == []
+
+
+def test_a_number_is_no_time() -> None:
+    # A middle has the points that it lies between.
+    rows: list[_frame.Row] = [{"from": 42.5, "to": 44, "last_update": "2026-11-14T20:00:00Z"}]
+    in_pandas, in_polars = _frame.to_pandas(rows), _frame.to_polars(rows)
+    assert list(in_pandas["from"]) == in_polars["from"].to_list() == [42.5]
+    assert in_polars["to"].to_list() == [44] and in_polars["last_update"].dtype == polars.Datetime("us", "UTC")
 
 
 def test_an_empty_answer_is_an_empty_frame(clients: Clients) -> None:

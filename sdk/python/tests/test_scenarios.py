@@ -118,7 +118,8 @@ def test_every_operation_has_a_method(clients: Clients) -> None:
     arguments = {"sport": "mma", "event": next(iter(client.events("mma", status="scheduled")))["id"]}
     for method, names in METHODS.values():
         answer = getattr(client, method)(*(arguments[name] for name in names))
-        answer = answer if hasattr(answer, "data") else pages(answer)[0]
+        # The first page is enough: of what has started there are very many.
+        answer = answer if hasattr(answer, "data") else next(iter(answer.pages()))
         assert answer.meta.request_id.startswith("req_"), method
     filters = set(_client.OddsFilter.__annotations__) | {"group_by"}
     assert filters == set(types.GetOddsParams.__annotations__)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 
-# Every field of the API that is an instant.
+# Every field of the API that is an instant. `from` and `to` of a middle are points: numbers stay what they are.
 TIMES = (
     "last_update",
     "commence_time",
@@ -27,6 +27,7 @@ TIMES = (
     "close.published_at",
     "close.start",
     "close.last_update",
+    "start",
     "from",
     "to",
 )
@@ -83,13 +84,17 @@ def _table(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     return kept, columns
 
 
+def _is_time(rows: list[Row], name: str) -> bool:
+    return name in TIMES and all(isinstance(row.get(name), str | None) for row in rows)
+
+
 def to_pandas(rows: Iterable[Row]) -> pandas.DataFrame:
     import pandas
 
     kept, columns = _table(rows)
     frame = pandas.DataFrame(kept, columns=columns)
     for name in columns:
-        if name in TIMES:
+        if _is_time(kept, name):
             frame[name] = pandas.to_datetime(frame[name], utc=True, format="ISO8601")
     return frame
 
@@ -100,6 +105,6 @@ def to_polars(rows: Iterable[Row]) -> polars.DataFrame:
     kept, columns = _table(rows)
     values = {name: polars.Series(name, [row.get(name) for row in kept], strict=False) for name in columns}
     for name in columns:
-        if name in TIMES:
+        if _is_time(kept, name):
             values[name] = values[name].cast(polars.String).str.to_datetime(time_unit="us", time_zone="UTC")
     return polars.DataFrame(values)
