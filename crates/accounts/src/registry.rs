@@ -106,10 +106,10 @@ impl Registry {
             digest: secret.digest(),
             hint: secret.hint(),
             groups: new.groups.map(sorted),
-            permissions: new
-                .odds_read
-                .then(|| String::from(grant::ODDS_READ))
+            permissions: [(new.odds_read, grant::ODDS_READ), (new.export_read, grant::EXPORT_READ)]
                 .into_iter()
+                .filter(|(allowed, _)| *allowed)
+                .map(|(_, name)| String::from(name))
                 .collect(),
             burst_per_minute: new.limits.burst_per_minute,
             requests_per_day: new.limits.requests_per_day,

@@ -23,6 +23,7 @@ pub enum ErrorCode {
     CursorExpired,
     BodyTooLarge,
     TargetTooLong,
+    RangeNotSatisfiable,
     HeadTooLarge,
     UpgradeRequired,
     RateLimited,
@@ -34,7 +35,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::InvalidParameter,
         Self::InvalidBody,
         Self::AuthenticationFailed,
@@ -48,6 +49,7 @@ impl ErrorCode {
         Self::CursorExpired,
         Self::BodyTooLarge,
         Self::TargetTooLong,
+        Self::RangeNotSatisfiable,
         Self::HeadTooLarge,
         Self::UpgradeRequired,
         Self::RateLimited,
@@ -69,6 +71,7 @@ impl ErrorCode {
             Self::CursorExpired => 410,
             Self::BodyTooLarge => 413,
             Self::TargetTooLong => 414,
+            Self::RangeNotSatisfiable => 416,
             Self::UpgradeRequired => 426,
             Self::HeadTooLarge => 431,
             Self::RateLimited | Self::QuotaExceeded | Self::TooManyStreams => 429,
@@ -91,6 +94,7 @@ impl ErrorCode {
             Self::FeedPaused => "feed_paused",
             Self::CursorExpired => "cursor_expired",
             Self::BodyTooLarge | Self::TargetTooLong | Self::HeadTooLarge => "request_too_large",
+            Self::RangeNotSatisfiable => "range_not_satisfiable",
             Self::UpgradeRequired => "upgrade_required",
             Self::RateLimited => "rate_limited",
             Self::QuotaExceeded => "quota_exceeded",
@@ -117,7 +121,8 @@ impl ErrorCode {
             }
             Self::AuthenticationFailed => "The API key is missing, malformed, unknown or revoked.",
             Self::Forbidden => {
-                "The key is valid but may not read this: a sport outside its groups, or no `odds:read`."
+                "The key is valid but may not read this: a sport outside its groups, or no `odds:read` (for files of \
+                 the archive `export:read`)."
             }
             Self::SportNotFound => "There is no such sport; `/v1/sports` lists them.",
             Self::EventNotFound => "The event is unknown, cancelled or removed.",
@@ -133,6 +138,9 @@ impl ErrorCode {
                 "Changes since this cursor are not known any more, or too many: read everything again."
             }
             Self::BodyTooLarge => "The body is larger than the door takes.",
+            Self::RangeNotSatisfiable => {
+                "`Range` begins beyond the end of the file; `Content-Range` says how long it is."
+            }
             Self::TargetTooLong => "The path and query are longer than 8 KiB.",
             Self::HeadTooLarge => "The request's headers are larger than 16 KiB or more than 64.",
             Self::UpgradeRequired => {
@@ -164,6 +172,8 @@ pub struct ApiError {
     pub allow: Option<&'static str>,
     /// How to authenticate, where the answer is that one has to.
     pub challenge: Option<&'static str>,
+    /// The length of the file that a range is not in.
+    pub content_length: Option<u64>,
 }
 
 impl ApiError {
@@ -175,6 +185,7 @@ impl ApiError {
             retry_after_s: None,
             allow: None,
             challenge: None,
+            content_length: None,
         }
     }
 
@@ -224,6 +235,9 @@ impl ApiError {
         if self.code == ErrorCode::UpgradeRequired {
             head.put("upgrade", "websocket");
             head.put("sec-websocket-version", http::websocket::VERSION);
+        }
+        if let Some(length) = self.content_length {
+            head.put("content-range", format!("bytes */{length}"));
         }
         if let Some(challenge) = self.challenge {
             head.put("www-authenticate", challenge);

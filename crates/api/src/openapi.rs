@@ -98,6 +98,7 @@ fn tags() -> Value {
     json!([
         { "name": "Odds and events", "description": "What is on, what it pays, how it stands." },
         { "name": "Analytics", "description": "Best and fair prices, arbitrage, expected value, middles." },
+        { "name": "History", "description": "What became of prices." },
         { "name": "Catalogue", "description": "Which sports and bookmakers there are." },
         { "name": "Service", "description": "How the service is." },
         { "name": "Feeds", "description": "Pushing odds, for operators." },

@@ -27,6 +27,7 @@ pub enum Operation {
     ExplainEvent,
     GetPricePath,
     GetClosing,
+    GetExport,
     V4Sports,
     V4Events,
     V4Odds,
@@ -79,6 +80,8 @@ pub enum Cost {
     Stream,
     /// Nothing. Open also when the quota is spent and during maintenance, and never kept.
     Free,
+    /// One request. A file of the archive, which has its own tag. Closed during maintenance.
+    File,
     /// Nothing of the quota, and never kept. Closed during maintenance.
     Present,
 }
@@ -132,12 +135,17 @@ impl Operation {
 
     /// Whether a good answer is counted to the quota.
     pub const fn is_metered(self) -> bool {
-        matches!(self.row().cost, Cost::Request | Cost::Stream)
+        matches!(self.row().cost, Cost::Request | Cost::Stream | Cost::File)
     }
 
     /// Whether its answer goes on for as long as the client listens.
     pub const fn is_stream(self) -> bool {
         matches!(self.row().cost, Cost::Stream)
+    }
+
+    /// Whether its answer is a file.
+    pub const fn is_file(self) -> bool {
+        matches!(self.row().cost, Cost::File)
     }
 
     /// Whether its answers come from a publication and may be kept.

@@ -2,6 +2,7 @@
 
 mod authentication;
 mod changes;
+pub(crate) mod export;
 pub(crate) mod fault;
 mod history;
 pub(crate) mod last_request;
@@ -149,6 +150,9 @@ pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<()
         None => None,
     };
     let values = Query::new(query).values(target.operation, true).map_err(|error| error.code)?;
+    if target.operation.is_file() {
+        return export::parse(target).map(drop).map_err(|error| error.code);
+    }
     let regions = &RegionTable::new(catalogue);
     values
         .selector(target, sport, Lookup { catalogue, regions })
@@ -226,6 +230,9 @@ impl Admitted<'_> {
         if operation.is_stream() {
             // Boxed, or every connection would be as large as one that begins a stream.
             return Box::pin(self.open_stream()).await;
+        }
+        if operation.is_file() {
+            return Box::pin(self.export()).await;
         }
         let read;
         let parsed = match last_request.parsed().filter(|_| recalled) {
@@ -371,13 +378,18 @@ impl Admitted<'_> {
 
     /// The sport a path names, if the key may read it.
     fn open_sport(&self, key: &str) -> Result<SportId, ApiError> {
-        let catalogue = &self.api.catalogue;
-        let sport = catalogue.sport_id(key).ok_or_else(|| {
-            let text = format!("there is no such sport; {}", catalogue.sports_hint(key));
-            ApiError::new(ErrorCode::SportNotFound, text)
-        })?;
+        let sport = self.known_sport(key)?;
         self.admit(sport)?;
         Ok(sport)
+    }
+
+    /// The sport a path names, whoever may read it.
+    fn known_sport(&self, key: &str) -> Result<SportId, ApiError> {
+        let catalogue = &self.api.catalogue;
+        catalogue.sport_id(key).ok_or_else(|| {
+            let text = format!("there is no such sport; {}", catalogue.sports_hint(key));
+            ApiError::new(ErrorCode::SportNotFound, text)
+        })
     }
 
     /// Refuses a sport that the key may not read.

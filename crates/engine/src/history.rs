@@ -5,6 +5,7 @@
 //! kept within a bound.
 
 mod closings;
+mod export;
 mod kept;
 mod logged;
 mod paths;
@@ -28,6 +29,8 @@ use crate::error::{Chain, WorldError};
 use crate::options::{HistoryOptions, WorldOptions};
 use crate::publication::Published;
 pub use closings::{ClosedRecord, ClosingPage, ClosingRequest};
+use export::ExportSlots;
+pub use export::{ExportError, ExportFile, ExportPieces, ExportRequest};
 use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent};
 use logged::LoggedPast;
@@ -111,6 +114,9 @@ pub struct HistoryStats {
     pub archive_files: AtomicU64,
     /// Commits that put files together or took out what was past retention.
     pub compactions: AtomicU64,
+    /// Bytes of the archive's files that were sent to clients, and files that could not be sent to their end.
+    pub export_bytes: AtomicU64,
+    pub export_failures: AtomicU64,
     /// The last publication that the archive holds, and its entry; 0 as long as that is not known.
     pub archived_ms: AtomicI64,
     pub(crate) archived_seq: AtomicU64,
@@ -141,6 +147,7 @@ pub struct History {
     turns: Arc<Semaphore>,
     /// Turns of each key that has some.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
+    exports: ExportSlots,
     order: mpsc::Sender<Order>,
     pub(crate) orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
     pub stats: HistoryStats,
@@ -172,6 +179,7 @@ impl History {
             recent: Mutex::default(),
             turns: Arc::new(Semaphore::new(REBUILDS_MAX)),
             keys: Mutex::default(),
+            exports: ExportSlots::default(),
             stats: HistoryStats::default(),
         })
     }

@@ -33,14 +33,15 @@ mod writer;
 
 pub use alone::{AloneError, operate_alone};
 pub use archive::Compact;
-pub use archive::{ClosingLine, Point, PointOutcome, RecordPath, StartBy};
+pub use archive::{ClosingLine, Point, PointOutcome, RecordPath, StartBy, Table};
 pub use archiver::Archiver;
 pub use batch::{Lines, Outcome, Terms};
 pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};
 pub use history::{
-    ClosedRecord, ClosingPage, ClosingRequest, EventPaths, History, HistoryError, HistoryStats,
-    PastPublication, PathError, PathRequest, Place, Reach, Walk,
+    ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError, ExportFile, ExportPieces,
+    ExportRequest, History, HistoryError, HistoryStats, PastPublication, PathError, PathRequest,
+    Place, Reach, Walk,
 };
 pub use identities::{EventView, Identities, RefView};
 pub use leadership::Leadership;

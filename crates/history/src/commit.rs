@@ -145,6 +145,18 @@ impl Commit {
         days.into_iter().take_while(|(_, single)| *single).last().map(|(day, _)| day)
     }
 
+    /// The files of a table and a day, by lineage; those of the sport where the table has files for each.
+    pub fn day_files(&self, table: Table, sport: &str, date: &str) -> Vec<&TableFile> {
+        let folder = match table.by_sport() {
+            true => format!("{}/sport={sport}/date={date}", table.key()),
+            false => format!("{}/date={date}", table.key()),
+        };
+        let mut files: Vec<&TableFile> =
+            self.files.iter().filter(|file| file.folder() == folder).collect();
+        files.sort_unstable_by_key(|file| (file.lineage, file.first_seq));
+        files
+    }
+
     /// The bytes of all files.
     pub fn bytes(&self) -> u64 {
         let images = self.images.iter().map(|image| image.file.bytes);

@@ -173,10 +173,14 @@ async fn respond<T: Service>(
     } else {
         Box::pin(service.answer_with_body(&request, &mut connection, body)).await
     };
-    match reply.stream.take() {
-        Some(stream) => into_stream(&reply, at, stream, &waits),
-        None => into_response(&reply, at, request.method, &waits),
+    if let Some(stream) = reply.stream.take() {
+        return into_stream(&reply, at, stream, &waits);
     }
+    let mut response = into_response(&reply, at, request.method, &waits);
+    if let Some(long) = reply.long.filter(|_| request.method != Method::Head) {
+        *response.body_mut() = Body::long(long, &waits);
+    }
+    response
 }
 
 /// What is wrong with a head larger than HTTP/1.1 may have here.

@@ -13,6 +13,7 @@ mod not_ready;
 mod peer;
 pub mod percent;
 mod proxy;
+mod range;
 mod reply;
 mod request;
 mod request_id;
@@ -32,7 +33,8 @@ pub use load_shedding::LoadShedding;
 pub use not_ready::{NotReady, answer_until};
 pub use peer::Peer;
 pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
-pub use reply::{Body, BodyStream, Head, Line, Reply, StreamBody};
+pub use range::Ranged;
+pub use reply::{Body, BodyStream, Head, Line, LongBody, Reply, StreamBody};
 pub use request::{
     AGENT_PATH, AgentHeaders, FAULT_HEADER, HEAD_BYTES_MAX, HEADERS_MAX, Method, PageHeaders,
     Request, STREAM_PATH, SingleHeader, TARGET_BYTES_MAX, WebSocketHeaders, cut, parts,

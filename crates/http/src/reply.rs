@@ -238,9 +238,19 @@ pub struct Reply {
     pub file: Option<Arc<FileBody>>,
     /// What follows the body, for as long as there is something; then the connection ends.
     pub stream: Option<BodyStream>,
+    /// What is sent instead of the body, where that is too large to be held.
+    pub long: Option<LongBody>,
 }
 
-/// A body without an end of its own.
+/// A body that is made while it is sent. Where it ends before it has its length, the client is told by a connection
+/// (or, with HTTP/2, a stream) that breaks.
+#[derive(Debug)]
+pub struct LongBody {
+    pub length: u64,
+    pub pieces: BodyStream,
+}
+
+/// A body in pieces that come one after the other.
 pub trait StreamBody: std::fmt::Debug + Send {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
 
@@ -257,7 +267,7 @@ impl Reply {
     /// An answer without a body.
     pub fn empty(status: u16, head: Head) -> Self {
         let body = Body::Whole(Bytes::new());
-        Self { status, code: None, head, body, file: None, stream: None }
+        Self { status, code: None, head, body, file: None, stream: None, long: None }
     }
 
     pub fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
@@ -279,9 +289,15 @@ impl Reply {
             }
         }
         if !matches!(self.status, 204 | 304) {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(self.length()));
         }
         response
+    }
+
+    /// The bytes of what follows the head.
+    pub(crate) fn length(&self) -> u64 {
+        let body = || u64::try_from(self.body.len()).unwrap_or(u64::MAX);
+        self.long.as_ref().map_or_else(body, |long| long.length)
     }
 }
 
@@ -295,6 +311,7 @@ pub(crate) const fn status_line(status: u16) -> &'static str {
         200 => "HTTP/1.1 200 OK\r\n",
         202 => "HTTP/1.1 202 Accepted\r\n",
         204 => "HTTP/1.1 204 No Content\r\n",
+        206 => "HTTP/1.1 206 Partial Content\r\n",
         303 => "HTTP/1.1 303 See Other\r\n",
         304 => "HTTP/1.1 304 Not Modified\r\n",
         400 => "HTTP/1.1 400 Bad Request\r\n",
@@ -306,6 +323,7 @@ pub(crate) const fn status_line(status: u16) -> &'static str {
         410 => "HTTP/1.1 410 Gone\r\n",
         413 => "HTTP/1.1 413 Content Too Large\r\n",
         414 => "HTTP/1.1 414 URI Too Long\r\n",
+        416 => "HTTP/1.1 416 Range Not Satisfiable\r\n",
         426 => "HTTP/1.1 426 Upgrade Required\r\n",
         429 => "HTTP/1.1 429 Too Many Requests\r\n",
         422 => "HTTP/1.1 422 Unprocessable Content\r\n",

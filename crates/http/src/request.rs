@@ -133,6 +133,9 @@ pub struct PageHeaders<'a> {
     pub fetch_site: Option<&'a [u8]>,
     /// What a client of a stream sends that wants a WebSocket.
     pub websocket: WebSocketHeaders<'a>,
+    /// Which part of a file is asked for, and of which version of it.
+    pub range: SingleHeader<'a>,
+    pub if_range: SingleHeader<'a>,
     /// What a client saw last that watches a board or follows a stream.
     pub last_event_id: Option<&'a [u8]>,
     /// Whom a proxy has the request from; believed only as far as [`crate::Proxies`] says.
@@ -273,6 +276,8 @@ impl<'a> Request<'a> {
                 self.page.origin = Some(value);
             }
             Kind::Stream => self.page.websocket.header(name, value),
+            Kind::Api if name.eq_ignore_ascii_case("range") => self.page.range.set(value),
+            Kind::Api if name.eq_ignore_ascii_case("if-range") => self.page.if_range.set(value),
             Kind::Api | Kind::ApiOfBrowsers => {}
             Kind::Page => self.page.header(name, value),
             Kind::Agent => {

@@ -267,8 +267,11 @@ pub(crate) struct KeysCreateArgs {
     #[arg(long, value_name = "N", value_parser = parse_limit)]
     pub(crate) streams: Option<u32>,
     /// What the key may read besides sports, books and status
-    #[arg(long, default_value = "odds:read")]
-    pub(crate) permissions: Permissions,
+    ///
+    /// `odds:read` is for odds, events and scores; `export:read` for files of the archive, as a whole; `none` for
+    /// neither. Several are separated by commas.
+    #[arg(long, value_name = "PERMISSION,…", default_value = "odds:read", value_delimiter = ',')]
+    pub(crate) permissions: Vec<Permission>,
     /// Create N identical keys, one per line
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) count: u32,
@@ -284,9 +287,11 @@ pub(crate) enum KeyKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Permissions {
+pub(crate) enum Permission {
     #[value(name = "odds:read")]
     OddsRead,
+    #[value(name = "export:read")]
+    ExportRead,
     None,
 }
 

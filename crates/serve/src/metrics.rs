@@ -93,7 +93,7 @@ fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
 type Reading = fn(&Api, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 36] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -265,6 +265,18 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 36] = [
         "counter",
         "Commits of the archive that put files together or took out what is past history.retention.",
         |_, w| read(&w.history.stats.compactions),
+    ),
+    (
+        "linesman_history_export_bytes_total",
+        "counter",
+        "Bytes of the archive's files that were sent to clients.",
+        |_, w| read(&w.history.stats.export_bytes),
+    ),
+    (
+        "linesman_history_export_failures_total",
+        "counter",
+        "Files of the archive that could not be sent to their end.",
+        |_, w| read(&w.history.stats.export_failures),
     ),
 ];
 

@@ -6,6 +6,7 @@ import base64
 import gc
 import gzip
 import inspect
+import io
 import json
 import logging
 import os
@@ -112,8 +113,8 @@ def test_user_agent_names_client(clients: Clients) -> None:
 
 def test_every_operation_has_a_method(clients: Clients) -> None:
     under_v1 = [item["get"] for path, item in DOCUMENT["paths"].items() if path.startswith("/v1/")]
-    # That of the stream is tried in test_streams.py.
-    assert {operation["operationId"] for operation in under_v1} == {"get_stream", *METHODS}
+    # That of the stream is tried in test_streams.py, that of files below: the sandbox has none.
+    assert {operation["operationId"] for operation in under_v1} == {"get_stream", "get_export", *METHODS}
     client = clients.linesman()
     arguments = {"sport": "mma", "event": next(iter(client.events("mma", status="scheduled")))["id"]}
     for method, names in METHODS.values():
@@ -125,6 +126,24 @@ def test_every_operation_has_a_method(clients: Clients) -> None:
     assert filters == set(types.GetOddsParams.__annotations__)
     bouts = pages(client.odds("mma", group_by="bout", limit=2, max_items=3))
     assert [len(page.items) for page in bouts] == [2, 2] and bouts[0].data["sport"] == "mma"
+
+
+def test_export_is_written_in_pieces(clients: Clients) -> None:
+    target = "/v1/sports/mma/export/odds/2026-11-14"
+    headers = {"ETag": '"a"', "Link": f'<{target}?lineage=3>; rel="next"', "Content-Type": "application/octet-stream"}
+    busy = {"status": 503, "headers": {"Retry-After": "1"}, "body": "{}"}
+    whole = {"status": 200, "headers": headers, "body": "PAR1" * 1000, "repeat": 300}
+    proxy = Proxy.make(script=[busy, whole, {**whole, "broken": True}])
+    client, file = clients.linesman(proxy.url, clock=FakeClock()), io.BytesIO()
+    written = client.export("mma", "odds", "2026-11-14", file, lineage=2)
+    assert file.getvalue() == b"PAR1" * 300_000 and written.bytes == 1_200_000
+    assert written.lineage == 3 and written.meta.etag == '"a"'
+    assert [one["target"] for one in proxy.requests()] == [target + "?lineage=2"] * 2
+    with pytest.raises(linesman.ConnectionFailed) as lost:
+        client.export("mma", "odds", "2026-11-14", io.BytesIO())
+    assert not any(KEY in text for text in shown(lost.value))
+    with pytest.raises(linesman.Forbidden):
+        clients.linesman().export("mma", "odds", "2026-11-14", io.BytesIO())
 
 
 def test_lists_are_joined_by_commas(clients: Clients) -> None:

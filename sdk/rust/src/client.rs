@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::export::ExportRequest;
 use crate::http::{Http, Secret, Settings};
 use crate::query::encode;
 use crate::reader::{Reader, STATUS};
@@ -207,6 +208,12 @@ impl Client {
     /// The closing lines of events that have started.
     pub fn closing(&self, sport_key: &str) -> Request<Vec<ClosingRecord>> {
         self.of_sport(sport_key, "odds/closing")
+    }
+
+    /// The archive's own file of a table and a day (UTC) such as `2026-11-14`. It needs a key with `export:read`.
+    pub fn export(&self, sport_key: &str, table: &str, date: &str) -> ExportRequest {
+        let [sport, table, date] = [sport_key, table, date].map(encode);
+        ExportRequest::new(&self.reader, format!("/v1/sports/{sport}/export/{table}/{date}"))
     }
 
     /// Changes as they are published, and the state they add up to.

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::error::ErrorCode;
+use crate::export::ExportRequest;
 use crate::macros::STRICT;
 use crate::price::OddsFormat;
 use crate::request::Request;
@@ -220,6 +221,7 @@ fn every_operation_and_parameter_has_a_method() {
         ("explain_event", Request::<Explanation>::PARAMETERS),
         ("get_closing", Request::<Vec<ClosingRecord>>::PARAMETERS),
         ("get_price_path", Request::<Vec<PricePath>>::PARAMETERS),
+        ("get_export", ExportRequest::PARAMETERS),
         ("get_stream", StreamRequest::PARAMETERS),
     ]);
     assert_eq!(Request::<GroupedBouts>::PARAMETERS, Request::<Vec<OddsRecord>>::PARAMETERS);

@@ -32,6 +32,8 @@ open_enum! {
         CursorExpired = "cursor_expired",
         /// The request is too large.
         RequestTooLarge = "request_too_large",
+        /// The part of a file that was asked for is beyond its end.
+        RangeNotSatisfiable = "range_not_satisfiable",
         /// Too many requests in this minute.
         RateLimited = "rate_limited",
         /// The quota of the day or month is used up.

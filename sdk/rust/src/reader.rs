@@ -30,7 +30,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    fn of(response: &Response, from_cache: bool) -> Self {
+    pub(crate) fn of(response: &Response, from_cache: bool) -> Self {
         let text = |name| response.header(name).map(str::to_owned);
         let count = |name| {
             let text = response.header(name).filter(|text| text.len() <= DIGITS_MAX)?;

@@ -40,7 +40,7 @@ export function parse<Body>(answer: Answer): Body {
 /** The error of an answer that is not a success. */
 export function errorOf(answer: Answer): LinesmanError {
   const { status, headers } = answer;
-  if (status < 400) return unexpected(answer, "is a redirect: use its target as the url");
+  if (status < 400) return unexpected(answer, "is a redirect");
   const retry_after = retryAfter(headers);
   const { code, message, param } = described(answer.text);
   if (!code) return unexpected(answer, "has no error body", retry_after);
@@ -54,7 +54,7 @@ export const requestId = (headers: Headers): string | null => headers.get("x-req
 export function unexpected(
   { status, headers }: { status: number; headers: Headers }, what: string, retry_after: number | null = null,
 ): LinesmanError {
-  const message = `the answer with status ${status} ${what}`;
+  const message = `the answer (${status}) ${what}`;
   const request_id = requestId(headers);
   return new LinesmanError({ code: "unexpected_response", message, status, request_id, retry_after });
 }

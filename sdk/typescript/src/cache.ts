@@ -48,21 +48,24 @@ export class ResponseCache {
   }
 }
 
+const number = (headers: Headers, name: string) => (headers.has(name) ? Number(headers.get(name)) : null);
+
+/** What a response says about itself and the key. */
+export const metaOf = (headers: Headers): Meta => ({
+  request_id: requestId(headers),
+  etag: headers.get("etag"),
+  from_cache: false,
+  requests_remaining: number(headers, "x-requests-remaining"),
+  requests_used: number(headers, "x-requests-used"),
+  cursor: headers.get("x-cursor"),
+});
+
 export function responseOf(answer: Answer, now: number): CachedResponse {
   const { headers } = answer;
-  const number = (name: string) => (headers.has(name) ? Number(headers.get(name)) : null);
-  const meta = {
-    request_id: requestId(headers),
-    etag: headers.get("etag"),
-    from_cache: false,
-    requests_remaining: number("x-requests-remaining"),
-    requests_used: number("x-requests-used"),
-    cursor: headers.get("x-cursor"),
-  };
   const control = headers.get("cache-control") ?? "";
   const maxAge = Number(/\bmax-age=(\d+)/i.exec(control)?.[1] ?? 0);
-  const expires = now + (maxAge - (number("age") ?? 0)) * 1000;
-  return { answer, meta, received: now, expires, mayBeKept: !/\bno-store\b/i.test(control) };
+  const expires = now + (maxAge - (number(headers, "age") ?? 0)) * 1000;
+  return { answer, meta: metaOf(headers), received: now, expires, mayBeKept: !/\bno-store\b/i.test(control) };
 }
 
 /** The same body as `held`, with what a 304 says about it. */

@@ -2,11 +2,11 @@
 
 import { parse, unexpected } from "./answer.js";
 import type { Answer } from "./answer.js";
-import { ResponseCache, isFresh, renewed, responseOf } from "./cache.js";
+import { ResponseCache, isFresh, metaOf, renewed, responseOf } from "./cache.js";
 import { Http, environment, isTemporaryRead } from "./http.js";
 import type { CallOptions, HttpOptions } from "./http.js";
 import { List } from "./list.js";
-import type { Delta, RecordList, Result } from "./list.js";
+import type { Delta, Meta, RecordList, Result } from "./list.js";
 import { Changes } from "./stream.js";
 import type * as api from "./types.js";
 
@@ -25,6 +25,15 @@ export interface LinesmanOptions extends HttpOptions {
   key?: string | undefined;
   /** `false`: every call is a request. */
   cache?: boolean | undefined;
+}
+
+/** A file on its way. */
+export interface Export {
+  /** The next piece, or null at the end. */
+  read(): Promise<Uint8Array | null>;
+  meta: Meta;
+  /** The `lineage` of the day's next file, or null for the last. */
+  lineage: number | null;
 }
 
 type Values = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
@@ -147,6 +156,19 @@ export class Linesman {
     sport: string, event_id: string, parameters?: ListQuery<api.GetPricePathParams>, options?: CallOptions,
   ): List<api.PricePath, api.PricePath[]> {
     return this.#list(of(sport, "events", event_id, "odds", "history"), "", parameters, options);
+  }
+
+  /**
+   * The archive's own file of a table and a day (UTC), to be read piece by piece, once. It needs a key with
+   * `export:read`.
+   */
+  async export(
+    sport: string, table: string, date: string, parameters: Query<api.GetExportParams> = {}, options: CallOptions = {},
+  ): Promise<Export> {
+    const target = of(sport, "export", table, date) + queryOf(parameters);
+    const { headers, read } = await this.#http.open(target, {}, options);
+    const next = headers.get("link")?.match(/lineage=(\d+)/)?.[1];
+    return { meta: metaOf(headers), lineage: next ? +next : null, read: () => read(0) };
   }
 
   /** Changes as they are published, and the state they add up to. It connects when it is read. */

@@ -37,7 +37,7 @@ export class Feed {
       const line = encoder.encode(`${JSON.stringify(message)}\n`);
       if (body.length === LINES_MAX || bytes + line.length > BYTES_MAX) await flush();
       if (line.length > BYTES_MAX) {
-        const text = `the message has ${line.length} bytes, at most ${BYTES_MAX} can be sent`;
+        const text = `the message has ${line.length} bytes, more than ${BYTES_MAX}`;
         add(total, receiptOf([{ line: 1, code: "too_large", message: text }]), sent);
         sent++;
       } else {

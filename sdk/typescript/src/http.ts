@@ -40,7 +40,7 @@ export interface CallOptions {
 
 /** A success whose body is read piece by piece. */
 export interface Opened {
-  type: string | null;
+  headers: Headers;
   /** The next piece, or null at the end. After `silence` seconds and the timeout without a byte it is lost. */
   read(silence: number): Promise<Uint8Array | null>;
   close(): void;
@@ -64,13 +64,12 @@ export class Http {
     if (!secret) return;
     if (inPage && /^(sk_live_|Bearer )/.test(secret) && !options.allowBrowser) {
       throw new InvalidConfiguration(
-        "every visitor of a web page can read its secrets: use a sandbox key, or call the API from a server of yours " +
-          "(allowBrowser: true accepts this)",
+        "a web page shows its secrets: use a sandbox key, or a server of yours (or allowBrowser: true)",
       );
     }
     // `fetch` would quote the value in its own error.
     if (!/^[\x21-\x7e]+( [\x21-\x7e]+)?$/.test(secret)) {
-      throw new InvalidConfiguration(`the value for ${name} has characters that a header cannot have`);
+      throw new InvalidConfiguration(`the value for ${name} cannot be sent in a header`);
     }
     this.#headers[name] = secret;
   }
@@ -113,8 +112,8 @@ export class Http {
         if (!response.ok) throw errorOf(await readAnswer(response));
         const reader = response.body?.getReader();
         const read = async () => (await reader?.read())?.value ?? null;
-        const type = response.headers.get("content-type");
-        return { type, read: (silence: number) => within(silence, read), close: () => controller.abort() };
+        const { headers: told } = response;
+        return { headers: told, read: (silence: number) => within(silence, read), close: () => controller.abort() };
       });
     });
   }
@@ -195,7 +194,7 @@ function baseOf(text: string): string {
   } catch {
     // Not an address at all.
   }
-  throw new InvalidConfiguration("the url must be an http or https address without user, password, query and fragment");
+  throw new InvalidConfiguration("the url must be http or https, without user, password, query and fragment");
 }
 
 /** Whether a read that failed so may be repeated. */

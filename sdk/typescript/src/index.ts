@@ -1,7 +1,7 @@
 /** Client of the Linesman sports odds API. */
 
 export { Linesman } from "./client.js";
-export type { LinesmanOptions, ListQuery, Query } from "./client.js";
+export type { Export, LinesmanOptions, ListQuery, Query } from "./client.js";
 export * from "./error.js";
 export { Feed } from "./feed.js";
 export type { CallOptions, Clock, HttpOptions } from "./http.js";

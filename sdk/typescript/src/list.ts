@@ -47,7 +47,7 @@ export class List<Item, Body> implements AsyncIterable<Item> {
 
   /** @internal */
   constructor(fetch: FetchPage<Item, Body>, query: string, max: number) {
-    if (!(max >= 0)) throw new RangeError("max_items must be a number, at least 0");
+    if (!(max >= 0)) throw new RangeError("max_items must be 0 or more");
     [this.#fetch, this.#query, this.#max] = [fetch, query, max];
   }
 

@@ -112,7 +112,7 @@ export class Changes implements AsyncIterableIterator<Update> {
     this.#wait = 0;
     const headers = { Accept: EVENTS, ...(this.#cursor && { "Last-Event-ID": this.#cursor }) };
     const opened = await this.#http.open(this.#path, headers, this.#options);
-    if (opened.type?.startsWith(EVENTS)) return { ...opened, parser: new Parser(), blocks: [] };
+    if (opened.headers.get("content-type")?.startsWith(EVENTS)) return { ...opened, parser: new Parser(), blocks: [] };
     opened.close();
     throw notOfTheApi("is not one of events");
   }

@@ -806,6 +806,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sports/{sport_key}/export/{table}/{date}": {
+        parameters: {
+            query?: {
+                /** @description Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent. */
+                lineage?: components["parameters"]["lineage"];
+            };
+            header?: {
+                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /** @description Which bytes of the file, such as `bytes=0-1023`; several parts at once are answered with the whole. */
+                Range?: components["parameters"]["Range"];
+                /** @description The `ETag` of the file that `Range` is meant for; where it is another one now, all of it is sent. */
+                "If-Range"?: components["parameters"]["If-Range"];
+            };
+            path: {
+                /** @description The sport's key, as `/v1/sports` lists it. */
+                sport_key: components["parameters"]["sport_key"];
+                /** @description The table of the archive. `epochs` is the same for every sport. */
+                table: components["parameters"]["table"];
+                /** @description The day of the publications, in UTC. */
+                date: components["parameters"]["date"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Export a day
+         * @description The archive's own file of a table and a day (UTC), in Parquet: every change, not only those that were published. Only days that are over and final, as `exported_to` of `/v1/history` says; any other day is 404 `not_in_history`, and so is every day of the sandbox, which has no archive. `Range` gets a part. Needs `export:read`, which no key has unless it was created with it.
+         */
+        get: operations["get_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1838,7 +1875,7 @@ export interface components {
             /** @description What went wrong. */
             error: {
                 /** @description For programs. */
-                code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "upgrade_required" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
+                code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "range_not_satisfiable" | "request_too_large" | "upgrade_required" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
                 /** @description For people: what was wrong and what would be right. It may change. */
                 message: string;
                 /** @description The request's id, also in `x-request-id`. */
@@ -2417,6 +2454,11 @@ export interface components {
             /** @description Where the previous page ended: taken from its `Link` header, as it is. */
             cursor?: string;
         };
+        /** @description Query parameters of `get_export`. */
+        GetExportParams: {
+            /** @description Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent. */
+            lineage?: number;
+        };
     };
     responses: {
         /** @description Nothing has changed since the answer named by `If-None-Match`. Costs no quota. */
@@ -2607,7 +2649,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description `forbidden`: The key is valid but may not read this: a sport outside its groups, or no `odds:read`. */
+        /** @description `forbidden`: The key is valid but may not read this: a sport outside its groups, or no `odds:read` (for files of the archive `export:read`). */
         Forbidden: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2767,6 +2809,43 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description The file is still the one named by `If-None-Match`. Costs no quota. */
+        FileNotModified: {
+            headers: {
+                "x-request-id": components["headers"]["x-request-id"];
+                ETag: components["headers"]["ETag"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                Vary: components["headers"]["Vary"];
+                "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                Link: components["headers"]["Link"];
+                "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                "x-requests-used": components["headers"]["x-requests-used"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description `range_not_satisfiable`: `Range` begins beyond the end of the file; `Content-Range` says how long it is. */
+        RangeNotSatisfiable: {
+            headers: {
+                "x-request-id": components["headers"]["x-request-id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "Content-Range": components["headers"]["Content-Range"];
+                "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                "x-requests-used": components["headers"]["x-requests-used"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description `method_not_allowed`: The path takes other methods; `Allow` names them. */
         OpenMethodNotAllowed: {
             headers: {
@@ -2847,7 +2926,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `forbidden`: The key is valid but may not read this: a sport outside its groups, or no `odds:read`. */
+        /** @description `forbidden`: The key is valid but may not read this: a sport outside its groups, or no `odds:read` (for files of the archive `export:read`). */
         PushForbidden: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2944,6 +3023,10 @@ export interface components {
         sport_key: string;
         /** @description The event's id, as odds, scores and events give it. */
         event_id: string;
+        /** @description The table of the archive. `epochs` is the same for every sport. */
+        table: ("odds" | "scores" | "events" | "reads" | "closing" | "epochs") | string;
+        /** @description The day of the publications, in UTC. */
+        date: string;
         /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
         market: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
         /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
@@ -3011,6 +3094,8 @@ export interface components {
         to: string;
         /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
         changes: ("published" | "all") | string;
+        /** @description Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent. */
+        lineage: number;
         /** @description Most records in the answer. */
         limit: number;
         /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
@@ -3021,6 +3106,10 @@ export interface components {
         format: ("json" | "csv") | string;
         /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
         "If-None-Match": string;
+        /** @description Which bytes of the file, such as `bytes=0-1023`; several parts at once are answered with the whole. */
+        Range: string;
+        /** @description The `ETag` of the file that `Range` is meant for; where it is another one now, all of it is sent. */
+        "If-Range": string;
     };
     requestBodies: never;
     headers: {
@@ -3036,11 +3125,11 @@ export interface components {
         "RateLimit-Policy": string;
         /** @description Names these bytes; strong, so it differs by content encoding. Send it back as `If-None-Match`. */
         ETag: string;
-        /** @description `private, max-age=` the whole seconds left until the next snapshot; `no-store` for status and refusals. */
+        /** @description `private, max-age=` the whole seconds left until the next snapshot; `no-store` for status and refusals; `private, no-cache` for files. */
         "Cache-Control": string;
         /** @description What else the answer depends on. */
         Vary: string;
-        /** @description The next page (RFC 8288), when more records match than `limit`. The key is not in it. */
+        /** @description The next page (RFC 8288), when more records match than `limit`, or the next file. The key is not in it. */
         Link: string;
         /** @description How the body is packed, by `Accept-Encoding`. */
         "Content-Encoding": ("zstd" | "br" | "gzip") | string;
@@ -3064,6 +3153,12 @@ export interface components {
         "x-next-publication": string;
         /** @description Where this answer stands in the log: its reader has seen everything up to there. Of odds without `group_by`, scores and events. */
         "x-cursor": string;
+        /** @description `Range` gets a part. */
+        "Accept-Ranges": string;
+        /** @description Which bytes these are of how many; of a refusal, `bytes *\/` and how many there are. */
+        "Content-Range": string;
+        /** @description A name for the file. */
+        "Content-Disposition": string;
     };
     pathItems: never;
 }
@@ -3154,6 +3249,7 @@ export type GetCoverageParams = components['schemas']['GetCoverageParams'];
 export type ExplainEventParams = components['schemas']['ExplainEventParams'];
 export type GetPricePathParams = components['schemas']['GetPricePathParams'];
 export type GetClosingParams = components['schemas']['GetClosingParams'];
+export type GetExportParams = components['schemas']['GetExportParams'];
 export type ResponseNotModified = components['responses']['NotModified'];
 export type ResponseInvalidParameter = components['responses']['InvalidParameter'];
 export type ResponseAuthenticationFailed = components['responses']['AuthenticationFailed'];
@@ -3173,6 +3269,8 @@ export type ResponseRateLimited = components['responses']['RateLimited'];
 export type ResponseUnavailable = components['responses']['Unavailable'];
 export type ResponseUpgradeRequired = components['responses']['UpgradeRequired'];
 export type ResponseRateLimitedOrQuotaExceededOrTooManyStreams = components['responses']['RateLimitedOrQuotaExceededOrTooManyStreams'];
+export type ResponseFileNotModified = components['responses']['FileNotModified'];
+export type ResponseRangeNotSatisfiable = components['responses']['RangeNotSatisfiable'];
 export type ResponseOpenMethodNotAllowed = components['responses']['OpenMethodNotAllowed'];
 export type ResponseOpenTargetTooLong = components['responses']['OpenTargetTooLong'];
 export type ResponseOpenHeadTooLarge = components['responses']['OpenHeadTooLarge'];
@@ -3190,6 +3288,8 @@ export type ResponsePushInternal = components['responses']['PushInternal'];
 export type ResponsePushUnavailable = components['responses']['PushUnavailable'];
 export type ParameterSportKey = components['parameters']['sport_key'];
 export type ParameterEventId = components['parameters']['event_id'];
+export type ParameterTable = components['parameters']['table'];
+export type ParameterDate = components['parameters']['date'];
 export type ParameterMarket = components['parameters']['market'];
 export type ParameterBookmaker = components['parameters']['bookmaker'];
 export type ParameterRegions = components['parameters']['regions'];
@@ -3222,11 +3322,14 @@ export type ParameterHeartbeat = components['parameters']['heartbeat'];
 export type ParameterFrom = components['parameters']['from'];
 export type ParameterTo = components['parameters']['to'];
 export type ParameterChanges = components['parameters']['changes'];
+export type ParameterLineage = components['parameters']['lineage'];
 export type ParameterLimit = components['parameters']['limit'];
 export type ParameterLimitOfPoints = components['parameters']['limit_of_points'];
 export type ParameterCursor = components['parameters']['cursor'];
 export type ParameterFormat = components['parameters']['format'];
 export type ParameterIfNoneMatch = components['parameters']['If-None-Match'];
+export type ParameterRange = components['parameters']['Range'];
+export type ParameterIfRange = components['parameters']['If-Range'];
 export type HeaderXRequestId = components['headers']['x-request-id'];
 export type HeaderXRequestsRemaining = components['headers']['x-requests-remaining'];
 export type HeaderXRequestsUsed = components['headers']['x-requests-used'];
@@ -3247,6 +3350,9 @@ export type HeaderXPublishedAt = components['headers']['x-published-at'];
 export type HeaderXPreviousPublication = components['headers']['x-previous-publication'];
 export type HeaderXNextPublication = components['headers']['x-next-publication'];
 export type HeaderXCursor = components['headers']['x-cursor'];
+export type HeaderAcceptRanges = components['headers']['Accept-Ranges'];
+export type HeaderContentRange = components['headers']['Content-Range'];
+export type HeaderContentDisposition = components['headers']['Content-Disposition'];
 export type $defs = Record<string, never>;
 export interface operations {
     list_sports: {
@@ -4486,6 +4592,91 @@ export interface operations {
             404: components["responses"]["SportNotFoundOrNotInHistoryOrNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             414: components["responses"]["TargetTooLong"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["MaintenanceOrUnavailable"];
+        };
+    };
+    get_export: {
+        parameters: {
+            query?: {
+                /** @description Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent. */
+                lineage?: components["parameters"]["lineage"];
+            };
+            header?: {
+                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /** @description Which bytes of the file, such as `bytes=0-1023`; several parts at once are answered with the whole. */
+                Range?: components["parameters"]["Range"];
+                /** @description The `ETag` of the file that `Range` is meant for; where it is another one now, all of it is sent. */
+                "If-Range"?: components["parameters"]["If-Range"];
+            };
+            path: {
+                /** @description The sport's key, as `/v1/sports` lists it. */
+                sport_key: components["parameters"]["sport_key"];
+                /** @description The table of the archive. `epochs` is the same for every sport. */
+                table: components["parameters"]["table"];
+                /** @description The day of the publications, in UTC. */
+                date: components["parameters"]["date"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Vary: components["headers"]["Vary"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    Link: components["headers"]["Link"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                    "x-requests-used": components["headers"]["x-requests-used"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.parquet": unknown;
+                };
+            };
+            /** @description The part that `Range` asks for. */
+            206: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    Vary: components["headers"]["Vary"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    Link: components["headers"]["Link"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Content-Range": components["headers"]["Content-Range"];
+                    "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                    "x-requests-used": components["headers"]["x-requests-used"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.parquet": unknown;
+                };
+            };
+            304: components["responses"]["FileNotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["SportNotFoundOrNotInHistoryOrNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            414: components["responses"]["TargetTooLong"];
+            416: components["responses"]["RangeNotSatisfiable"];
             429: components["responses"]["RateLimitedOrQuotaExceeded"];
             431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];

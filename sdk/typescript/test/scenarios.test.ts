@@ -11,6 +11,7 @@ import type { FeedMessage } from "linesman-client";
 
 import { runExamples } from "./examples.js";
 import { changes } from "./changes.js";
+import type { Step } from "./support.js";
 import { FakeClock, closedAddress, failure, json, proxied, readJson, scripted, setting } from "./support.js";
 
 const openapi = await readJson("../../openapi.json");
@@ -79,7 +80,9 @@ const scenarios: Record<string, () => Promise<void>> = {
     const paths = new Set<string>();
     const watching = new Linesman({
       fetch: async (url, init) => {
-        const path = new URL(url).pathname.replace("/mma/", "/{sport_key}/").replace(event.id, "{event_id}");
+        const path = new URL(url).pathname
+          .replace("/mma/", "/{sport_key}/").replace(event.id, "{event_id}")
+          .replace("odds/2026-11-14", "{table}/{date}");
         paths.add(path);
         return await fetch(url, init);
       },
@@ -88,6 +91,10 @@ const scenarios: Record<string, () => Promise<void>> = {
       if (name === "constructor") continue;
       const takesSport = !["sports", "books", "status", "history", "stream"].includes(name);
       const args = takesSport ? ["mma", ...(["event", "explain", "price_path"].includes(name) ? [event.id] : [])] : [];
+      if (name === "export") {
+        await assert.rejects(watching.export("mma", "odds", "2026-11-14"), linesman.Forbidden);
+        continue;
+      }
       const result = (watching as any)[name](...args);
       // The first page is enough: of what has started there are very many.
       const reading = result instanceof linesman.List ? result.pages() : result;
@@ -97,6 +104,26 @@ const scenarios: Record<string, () => Promise<void>> = {
     const operations = Object.entries<object>(openapi.paths).filter(([path]) => path.startsWith("/v1"));
     assert(operations.every(([, methods]) => "get" in methods));
     assert.deepEqual([...paths].sort(), operations.map(([path]) => path).sort());
+  },
+
+  async export_is_written_in_pieces() {
+    const target = "/v1/sports/mma/export/odds/2026-11-14";
+    const headers = { ETag: '"a"', Link: `<${target}?lineage=3>; rel="next"` };
+    const whole: Step = { status: 200, headers, body: "PAR1".repeat(1000), repeat: 300 };
+    const busy: Step = { status: 503, headers: { "Retry-After": "1" }, body: "{}" };
+    const { client, seen } = await proxied({ script: [busy, whole, { ...whole, broken: true }] });
+    const file = await client.export("mma", "odds", "2026-11-14", { lineage: 2 });
+    let bytes = 0;
+    for (let piece; (piece = await file.read()); ) bytes += piece.byteLength;
+    assert.equal(bytes, 1_200_000);
+    assert.equal(file.lineage, 3);
+    assert.equal(file.meta.etag, '"a"');
+    assert.deepEqual((await seen()).map((one) => one.target), Array(2).fill(`${target}?lineage=2`));
+    const lost = await client.export("mma", "odds", "2026-11-14");
+    await assert.rejects(async () => {
+      while (await lost.read());
+    }, linesman.ConnectionFailed);
+    await assert.rejects(new Linesman().export("mma", "odds", "2026-11-14"), linesman.Forbidden);
   },
 
   async lists_are_joined_by_commas() {

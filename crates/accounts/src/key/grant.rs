@@ -7,6 +7,8 @@ use crate::KeyId;
 
 /// The permission to read odds, events and scores.
 pub(crate) const ODDS_READ: &str = "odds:read";
+/// The permission to have files of the archive sent. No key has it unless it was created with it.
+pub(crate) const EXPORT_READ: &str = "export:read";
 
 /// The limits of a key and its rotated successors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -45,6 +47,8 @@ pub struct Grant {
     pub kind: KeyKind,
     /// Odds, events and scores may be read.
     pub odds_read: bool,
+    /// Files of the archive may be read.
+    pub export_read: bool,
     /// Sport groups the key is restricted to; `None` is all.
     pub groups: Option<Box<[Box<str>]>>,
     pub limits: Limits,
@@ -60,10 +64,12 @@ impl Grant {
 }
 
 pub(crate) fn grant(row: &KeyRow) -> Grant {
+    let has = |name: &str| row.permissions.iter().any(|permission| permission == name);
     Grant {
         key_id: KeyId::from_stored(&row.id),
         kind: row.kind,
-        odds_read: row.permissions.iter().any(|permission| permission == ODDS_READ),
+        odds_read: has(ODDS_READ),
+        export_read: has(EXPORT_READ),
         groups: row
             .groups
             .as_ref()

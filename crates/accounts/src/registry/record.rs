@@ -15,6 +15,7 @@ pub struct NewKey {
     /// Sport groups to restrict the key to; `None` is all.
     pub groups: Option<Vec<String>>,
     pub odds_read: bool,
+    pub export_read: bool,
     pub limits: Limits,
     /// Streams it may have open; `None`: the operator's setting.
     pub streams: Option<u32>,
@@ -30,6 +31,7 @@ impl NewKey {
             name: String::new(),
             groups: None,
             odds_read: true,
+            export_read: false,
             limits: Limits::DEFAULT,
             streams: None,
             account_id: None,

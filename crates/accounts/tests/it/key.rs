@@ -13,6 +13,7 @@ async fn a_key_carries_its_grant() {
     let new = NewKey {
         groups: Some(vec![String::from("golf"), String::from("combat"), String::from("golf")]),
         odds_read: false,
+        export_read: true,
         limits: limits(7, 8, Some(9)),
         streams: Some(3),
         ..NewKey::of_kind(KeyKind::Sandbox)
@@ -20,6 +21,8 @@ async fn a_key_carries_its_grant() {
     let (key, record) = node.create_key(new, &Actor::command_line()).await.unwrap();
     let grant = &node.entry(&key, test.now()).grant;
     assert_eq!((grant.kind, grant.odds_read), (KeyKind::Sandbox, false));
+    assert!(grant.export_read, "as it was asked for");
+    assert_eq!(record.permissions, ["export:read"]);
     assert_eq!((grant.limits, grant.streams), (limits(7, 8, Some(9)), Some(3)));
     assert_eq!(grant.key_id, record.id);
     assert!(grant.covers_group("golf") && !grant.covers_group("tennis"));

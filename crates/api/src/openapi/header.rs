@@ -22,6 +22,9 @@ pub(super) const RETRY_AFTER: &str = "Retry-After";
 pub(super) const ALLOW: &str = "Allow";
 pub(super) const WWW_AUTHENTICATE: &str = "WWW-Authenticate";
 pub(super) const WEBSOCKET_VERSION: &str = "Sec-WebSocket-Version";
+const ACCEPT_RANGES: &str = "Accept-Ranges";
+pub(super) const CONTENT_RANGE: &str = "Content-Range";
+pub(super) const CONTENT_DISPOSITION: &str = "Content-Disposition";
 const DEPRECATION: &str = "Deprecation";
 const SUNSET: &str = "Sunset";
 
@@ -56,6 +59,12 @@ pub(crate) fn headers_of(kept: Kept, has_cursor: bool) -> Value {
     refer_to_headers(all.chain(of_position).chain(standing()))
 }
 
+/// The headers of a file of the archive, with some that not every answer has.
+pub(crate) fn headers_of_file(further: &[&'static str]) -> Value {
+    let all = [REQUEST_ID, ETAG, CACHE_CONTROL, VARY, ACCEPT_RANGES, LINK].into_iter();
+    refer_to_headers(all.chain(further.iter().copied()).chain(standing()))
+}
+
 /// The headers of an answer that needs no key.
 pub(crate) fn headers_for_anyone() -> Value {
     refer_to_headers([REQUEST_ID].into_iter())
@@ -76,7 +85,7 @@ enum There {
 pub(crate) fn headers() -> Value {
     let all =
         of_request().into_iter().chain(of_keeping()).chain(of_refusal()).chain(of_query_key());
-    let all = all.chain(of_publication());
+    let all = all.chain(of_publication()).chain(of_file());
     object(all.map(|(name, header)| (name.to_owned(), header)))
 }
 
@@ -133,9 +142,8 @@ fn of_keeping() -> [Header; 5] {
     use There::{Always, Sometimes};
     let etag = "Names these bytes; strong, so it differs by content encoding. Send it back as `If-None-Match`.";
     let cache = "`private, max-age=` the whole seconds left until the next snapshot; `no-store` for status and \
-                 refusals.";
-    let link =
-        "The next page (RFC 8288), when more records match than `limit`. The key is not in it.";
+                 refusals; `private, no-cache` for files.";
+    let link = "The next page (RFC 8288), when more records match than `limit`, or the next file. The key is not in it.";
     let next = "</v1/sports/mma/odds?limit=100&cursor=AYDQ…>; rel=\"next\"";
     let packed = "How the body is packed, by `Accept-Encoding`.";
     let encoding = json!({ "type": "string", "enum": ["zstd", "br", "gzip"] });
@@ -184,6 +192,18 @@ fn of_refusal() -> [Header; 4] {
         header(ALLOW, Always, "The methods the path takes.", text(), "GET, HEAD".into()),
         header(WWW_AUTHENTICATE, Always, "How to authenticate.", text(), challenge.into()),
         header(WEBSOCKET_VERSION, Always, "The version that is spoken.", text(), "13".into()),
+    ]
+}
+
+fn of_file() -> [Header; 3] {
+    use There::Always;
+    let range =
+        "Which bytes these are of how many; of a refusal, `bytes */` and how many there are.";
+    let name = "attachment; filename=\"odds-mma-2026-11-14.parquet\"";
+    [
+        header(ACCEPT_RANGES, Always, "`Range` gets a part.", text(), "bytes".into()),
+        header(CONTENT_RANGE, Always, range, text(), "bytes 0-1023/146515".into()),
+        header(CONTENT_DISPOSITION, Always, "A name for the file.", text(), name.into()),
     ]
 }
 

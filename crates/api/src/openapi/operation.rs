@@ -4,10 +4,13 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ErrorCode;
 use crate::openapi::caller::Caller;
-use crate::openapi::header::{Kept, headers_of};
+use crate::openapi::header::{
+    CONTENT_DISPOSITION, CONTENT_RANGE, Kept, headers_of, headers_of_file,
+};
 use crate::openapi::response::Responses;
 use crate::openapi::{example, object, parameter, refer};
 use crate::operation::{Operation, Schema};
+use crate::v1::export::PARQUET_TYPE;
 use crate::v1::param::Param;
 
 /// Without its parameters, as a reader of the document looks it up.
@@ -28,6 +31,10 @@ fn path_item(operation: Operation, responses: &mut Responses) -> Value {
     let mut answers = vec![("200".to_owned(), success(operation))];
     if operation.has_position() {
         answers.push(responses.unchanged());
+    }
+    if operation.is_file() {
+        answers.push(("206".to_owned(), file("The part that `Range` asks for.", &[CONTENT_RANGE])));
+        answers.push(responses.file_not_modified());
     }
     if kept(operation) != Kept::Present {
         answers.push(responses.not_modified());
@@ -56,6 +63,9 @@ fn success(operation: Operation) -> Value {
     if operation.is_stream() {
         return stream(operation);
     }
+    if operation.is_file() {
+        return file(operation.row().answer, &[]);
+    }
     let json = json!({ "schema": schema(operation), "examples": example::of(operation) });
     let table = json!({ "schema": {
         "type": "string",
@@ -68,6 +78,17 @@ fn success(operation: Operation) -> Value {
         "description": operation.row().answer,
         "headers": headers_of(kept(operation), operation.has_position()),
         "content": object(content),
+    })
+}
+
+/// A file of the archive, or a part of it.
+fn file(answer: &str, further: &[&'static str]) -> Value {
+    let further: Vec<&str> = [CONTENT_DISPOSITION].iter().chain(further).copied().collect();
+    json!({
+        "description": answer,
+        "headers": headers_of_file(&further),
+        // Without a schema, as OpenAPI 3.1 has it for bytes.
+        "content": { PARQUET_TYPE: {} },
     })
 }
 
@@ -142,11 +163,15 @@ fn can_answer(operation: Operation, code: ErrorCode) -> bool {
         ErrorCode::NotInHistory => {
             matches!(
                 operation,
-                Operation::GetHistory | Operation::GetPricePath | Operation::GetClosing
+                Operation::GetHistory
+                    | Operation::GetPricePath
+                    | Operation::GetClosing
+                    | Operation::GetExport
             ) || operation.is_stream()
                 || operation.row().params.contains(&Param::AsOf)
         }
         ErrorCode::TooManyStreams | ErrorCode::UpgradeRequired => operation.is_stream(),
+        ErrorCode::RangeNotSatisfiable => operation.is_file(),
         ErrorCode::CursorExpired => operation.has_position(),
         ErrorCode::QuotaExceeded => operation.is_metered(),
         ErrorCode::Maintenance => !operation.is_free(),

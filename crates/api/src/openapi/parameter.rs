@@ -3,16 +3,18 @@
 use market::analysis::Method;
 
 use domain::{Catalogue, Format, Market, MarketAlias, Region, Sport, Status};
+use engine::Table;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::openapi::{object, refer};
 use crate::operation::Operation;
+use crate::v1::export::tables;
 use crate::v1::param::{
     BOOKMAKERS_MAX, CHANGES, CONSENSUS, EVENT_IDS_MAX, FORMAT_CSV, FORMAT_JSON, GROUP_BY_BOUT,
-    HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN, LIMIT_DEFAULT, LIMIT_MAX, MAX_AGE_S_MAX,
-    MIN_BOOKS_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, POINTS_DEFAULT, POINTS_MAX, Param,
-    REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
+    HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN, LIMIT_DEFAULT, LIMIT_MAX, LINEAGE_MAX,
+    MAX_AGE_S_MAX, MIN_BOOKS_MAX, NAME_CHARS_MAX, NAME_CHARS_MIN, POINTS_DEFAULT, POINTS_MAX,
+    Param, REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
 };
 use crate::v1::query::stream::REPLAYS;
 use crate::v1::wire::stream::{Channel, Freshness, Mode};
@@ -23,12 +25,15 @@ const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
 /// The parameters of an operation, by reference. `api_key` is a security scheme instead.
 pub fn of(operation: Operation) -> Vec<Value> {
     let template = operation.row().path.unwrap_or_default();
-    let in_path = ["sport_key", "event_id"].into_iter().filter(|name| template.contains(name));
+    let in_path = ["sport_key", "event_id", "table", "date"].into_iter();
+    let in_path = in_path.filter(|name| template.contains(&format!("{{{name}}}")));
     let in_query = operation.row().params.iter().filter(|param| **param != Param::ApiKey);
-    let conditional = operation.is_kept().then_some("If-None-Match");
+    let tagged = operation.is_kept() || operation.is_file();
+    let conditional = tagged.then_some(IF_NONE_MATCH).into_iter();
+    let ranged = [RANGE, IF_RANGE].into_iter().filter(|_| operation.is_file());
     in_path
         .chain(in_query.map(|param| component(*param)))
-        .chain(conditional)
+        .chain(conditional.chain(ranged))
         .map(|name| refer("parameters", name))
         .collect()
 }
@@ -47,10 +52,10 @@ pub fn all(catalogue: &Catalogue) -> Value {
     let in_query = params.into_iter().filter(|param| *param != Param::ApiKey);
     let in_query =
         in_query.map(|param| (component(param).to_owned(), in_query_of(param, catalogue)));
-    object(in_path(catalogue).into_iter().chain(in_query).chain([if_none_match()]))
+    object(in_path(catalogue).into_iter().chain(in_query).chain(in_header()))
 }
 
-fn in_path(catalogue: &Catalogue) -> [(String, Value); 2] {
+fn in_path(catalogue: &Catalogue) -> [(String, Value); 4] {
     let sports: Vec<&str> = catalogue.sports().map(|(_, sport)| &*sport.key).collect();
     let sport_key = json!({
         "name": "sport_key",
@@ -67,18 +72,44 @@ fn in_path(catalogue: &Catalogue) -> [(String, Value); 2] {
         "schema": { "type": "string" },
         "example": super::example::EVENT_ID,
     });
-    [("sport_key".to_owned(), sport_key), ("event_id".to_owned(), event_id)]
+    let tables: Vec<&str> = tables().map(Table::key).collect();
+    let table = json!({
+        "name": "table",
+        "in": "path",
+        "required": true,
+        "description": "The table of the archive. `epochs` is the same for every sport.",
+        "schema": { "type": "string", "enum": tables },
+    });
+    let date = json!({
+        "name": "date",
+        "in": "path",
+        "required": true,
+        "description": "The day of the publications, in UTC.",
+        "schema": { "type": "string", "format": "date" },
+        "example": "2026-11-14",
+    });
+    let named =
+        [("sport_key", sport_key), ("event_id", event_id), ("table", table), ("date", date)];
+    named.map(|(name, value)| (name.to_owned(), value))
 }
 
-fn if_none_match() -> (String, Value) {
-    let name = "If-None-Match".to_owned();
-    let value = json!({
-        "name": name,
-        "in": "header",
-        "description": "The `ETag` of the answer you hold: 304 while it is still the answer.",
-        "schema": { "type": "string" },
-    });
-    (name, value)
+const IF_NONE_MATCH: &str = "If-None-Match";
+const RANGE: &str = "Range";
+const IF_RANGE: &str = "If-Range";
+
+fn in_header() -> [(String, Value); 3] {
+    let held = "The `ETag` of the answer you hold: 304 while it is still the answer.";
+    let range = "Which bytes of the file, such as `bytes=0-1023`; several parts at once are answered with the whole.";
+    let same = "The `ETag` of the file that `Range` is meant for; where it is another one now, all of it is sent.";
+    [(IF_NONE_MATCH, held), (RANGE, range), (IF_RANGE, same)].map(|(name, meaning)| {
+        let value = json!({
+            "name": name,
+            "in": "header",
+            "description": meaning,
+            "schema": { "type": "string" },
+        });
+        (name.to_owned(), value)
+    })
 }
 
 fn in_query_of(param: Param, catalogue: &Catalogue) -> Value {
@@ -136,10 +167,8 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         Param::Stake => whole(1, STAKE_MAX, STAKE_DEFAULT),
         Param::Limit => whole(1, LIMIT_MAX, LIMIT_DEFAULT),
         Param::PointLimit => whole(1, POINTS_MAX, POINTS_DEFAULT),
-        Param::Changes => {
-            let [default, ..] = CHANGES;
-            choice(&CHANGES, default)
-        }
+        Param::Lineage => json!({ "type": "integer", "minimum": 0, "maximum": LINEAGE_MAX }),
+        Param::Changes => first_of(&CHANGES),
         Param::Since => json!({
             "type": "string",
             "minLength": 1,
@@ -149,14 +178,8 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         Param::Sports => sports(catalogue),
         Param::Channels => channels(),
         Param::Mode => choice(&Mode::KEYS, Mode::Publication.key()),
-        Param::Replay => {
-            let [default, ..] = REPLAYS;
-            choice(&REPLAYS, default)
-        }
-        Param::Freshness => {
-            let [default, ..] = Freshness::KEYS;
-            choice(&Freshness::KEYS, default)
-        }
+        Param::Replay => first_of(&REPLAYS),
+        Param::Freshness => first_of(&Freshness::KEYS),
         Param::Heartbeat => whole(HEARTBEAT_S_MIN, HEARTBEAT_S_MAX, HEARTBEAT_S_DEFAULT),
         Param::Cursor => json!({
             "type": "string",
@@ -181,6 +204,11 @@ fn sports(catalogue: &Catalogue) -> Value {
 
 fn choice(values: &[&str], default: &str) -> Value {
     json!({ "type": "string", "enum": values, "default": default })
+}
+
+/// A choice whose first value is meant when it is absent.
+fn first_of(values: &[&str]) -> Value {
+    choice(values, values.first().copied().unwrap_or_default())
 }
 
 fn whole<T: Serialize>(least: T, most: T, default: T) -> Value {

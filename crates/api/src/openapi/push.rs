@@ -109,6 +109,7 @@ fn can_answer(code: ErrorCode) -> bool {
         | ErrorCode::QuotaExceeded
         | ErrorCode::UpgradeRequired
         | ErrorCode::TooManyStreams
+        | ErrorCode::RangeNotSatisfiable
         | ErrorCode::Maintenance => false,
     }
 }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::error::ErrorCode;
 use crate::openapi::caller::Caller;
 use crate::openapi::header::{
-    ALLOW, CACHE_CONTROL, CURSOR, ETAG, LINK, REQUEST_ID, RETRY_AFTER, VARY, WEBSOCKET_VERSION,
-    WWW_AUTHENTICATE, publication, refer_to_headers, standing,
+    ALLOW, CACHE_CONTROL, CONTENT_RANGE, CURSOR, ETAG, LINK, REQUEST_ID, RETRY_AFTER, VARY,
+    WEBSOCKET_VERSION, WWW_AUTHENTICATE, headers_of_file, publication, refer_to_headers, standing,
 };
 use crate::openapi::{example, object, refer};
 
@@ -52,6 +52,16 @@ impl Responses {
         });
         self.0.insert("NotModified".to_owned(), response);
         ("304".to_owned(), refer("responses", "NotModified"))
+    }
+
+    /// The same for a file.
+    pub(crate) fn file_not_modified(&mut self) -> (String, Value) {
+        let response = json!({
+            "description": "The file is still the one named by `If-None-Match`. Costs no quota.",
+            "headers": headers_of_file(&[]),
+        });
+        self.0.insert("FileNotModified".to_owned(), response);
+        ("304".to_owned(), refer("responses", "FileNotModified"))
     }
 
     /// The answer to a request for changes where there are none.
@@ -108,6 +118,7 @@ fn header_of(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::MethodNotAllowed => Some(ALLOW),
         ErrorCode::AuthenticationFailed => Some(WWW_AUTHENTICATE),
         ErrorCode::UpgradeRequired => Some(WEBSOCKET_VERSION),
+        ErrorCode::RangeNotSatisfiable => Some(CONTENT_RANGE),
         ErrorCode::InvalidParameter
         | ErrorCode::InvalidBody
         | ErrorCode::Forbidden
@@ -135,6 +146,7 @@ fn is_after_key(code: ErrorCode) -> bool {
         | ErrorCode::NotFound
         | ErrorCode::MethodNotAllowed
         | ErrorCode::TargetTooLong
+        | ErrorCode::RangeNotSatisfiable
         | ErrorCode::RateLimited
         | ErrorCode::QuotaExceeded
         | ErrorCode::TooManyStreams

@@ -12,7 +12,7 @@ const SERVICE: &str = "Service";
 const V4_ODDS: &str = "Odds, events and scores";
 const V4_CATALOGUE: &str = "Sports and participants";
 
-pub(super) const ROWS: [Row; 27] = [
+pub(super) const ROWS: [Row; 28] = [
     Row {
         operation: Operation::ListSports,
         name: "list_sports",
@@ -430,6 +430,21 @@ pub(super) const ROWS: [Row; 27] = [
             Param::ApiKey,
         ],
         cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::GetExport,
+        name: "get_export",
+        path: Some("/v1/sports/{sport_key}/export/{table}/{date}"),
+        title: "Export a day",
+        meaning: "The archive's own file of a table and a day (UTC), in Parquet: every change, not only those that were \
+                  published. Only days that are over and final, as `exported_to` of `/v1/history` says; any other day \
+                  is 404 `not_in_history`, and so is every day of the sandbox, which has no archive. `Range` gets a \
+                  part. Needs `export:read`, which no key has unless it was created with it.",
+        tag: HISTORY,
+        answer: "The file.",
+        schemas: &[],
+        params: &[Param::Lineage, Param::ApiKey],
+        cost: Cost::File,
     },
     Row {
         operation: Operation::V4Sports,

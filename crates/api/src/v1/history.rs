@@ -89,7 +89,7 @@ impl Admitted<'_> {
     }
 
     /// For whom the past is looked up.
-    fn key(&self) -> u64 {
+    pub(super) fn key(&self) -> u64 {
         xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
     }
 

@@ -35,6 +35,7 @@ pub enum Param {
     From,
     To,
     Changes,
+    Lineage,
     Limit,
     /// `limit` where it counts points.
     PointLimit,
@@ -52,6 +53,8 @@ pub(crate) const LIMIT_MAX: usize = 500;
 /// Points in a page of price paths unless asked otherwise, and at the most.
 pub(crate) const POINTS_DEFAULT: usize = 1000;
 pub(crate) const POINTS_MAX: usize = 10_000;
+/// The largest number of a lineage that is looked for.
+pub(crate) const LINEAGE_MAX: usize = 65_535;
 /// The values of `changes`.
 pub(crate) const CHANGES: [&str; 2] = ["published", "all"];
 /// Ids in `event_ids` at the most.
@@ -87,7 +90,7 @@ pub(crate) const HEARTBEAT_S_MIN: u32 = 5;
 pub(crate) const HEARTBEAT_S_MAX: u32 = 60;
 
 impl Param {
-    pub const COUNT: usize = 37;
+    pub const COUNT: usize = 38;
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,6 +126,7 @@ impl Param {
             Self::From => "from",
             Self::To => "to",
             Self::Changes => "changes",
+            Self::Lineage => "lineage",
             Self::Limit | Self::PointLimit => "limit",
             Self::Cursor => "cursor",
             Self::Format => "format",
@@ -229,6 +233,10 @@ impl Param {
             Self::Changes => {
                 "`published`: the changes that a client sees who reads every publication. `all`: also those that were \
                  replaced before the next publication; their `published_at` is null."
+            }
+            Self::Lineage => {
+                "Which of the day's files, where there are several because a log was lost or restored: `Link` leads \
+                 from each to the next. The first when absent."
             }
             Self::Limit => "Most records in the answer.",
             Self::PointLimit => {

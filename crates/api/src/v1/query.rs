@@ -26,7 +26,8 @@ use crate::v1::param::{
     REGION_DEFAULT,
 };
 pub(crate) use crate::v1::query::refusal::short;
-use crate::v1::query::refusal::{repeated, unknown, unknown_value};
+pub(crate) use crate::v1::query::refusal::unknown_value;
+use crate::v1::query::refusal::{repeated, unknown};
 use crate::v1::region::{RegionTable, Regions};
 use crate::v1::target_path::TargetPath;
 use crate::v1::wire::cursor::{self, Paging};
@@ -151,7 +152,7 @@ impl std::fmt::Debug for Query<'_> {
 }
 
 impl Values<'_> {
-    fn get(&self, param: Param) -> Option<&str> {
+    pub(crate) fn get(&self, param: Param) -> Option<&str> {
         self.0.get(param.index())?.as_deref()
     }
 
@@ -216,6 +217,7 @@ impl Values<'_> {
                 | Operation::GetStatus
                 | Operation::GetHistory
                 | Operation::GetStream
+                | Operation::GetExport
                 | Operation::V4Sports
                 | Operation::V4Events
                 | Operation::V4Odds

@@ -27,6 +27,23 @@ pub(crate) fn check_permission(grant: &Grant) -> Result<(), ApiError> {
 /// Refuses a sport that a key may not read.
 pub(crate) fn admit(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Result<(), ApiError> {
     check_permission(grant)?;
+    check_group(grant, catalogue, sport)
+}
+
+/// Refuses a key that may not have files of a sport.
+pub(super) fn check_export(
+    grant: &Grant,
+    catalogue: &Catalogue,
+    sport: SportId,
+) -> Result<(), ApiError> {
+    if !grant.export_read {
+        let text = "this key has no permission export:read, which files of the archive need";
+        return Err(ApiError::new(ErrorCode::Forbidden, text));
+    }
+    check_group(grant, catalogue, sport)
+}
+
+fn check_group(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Result<(), ApiError> {
     let group = &catalogue.sport(sport).group;
     if !grant.covers_group(group) {
         let text = format!("this key is restricted to other sport groups than `{group}`");

@@ -10,14 +10,20 @@ pub(crate) struct TargetPath<'a> {
     pub(crate) operation: Operation,
     pub(crate) sport: Option<&'a str>,
     pub(crate) event: Option<&'a str>,
+    pub(crate) table: Option<&'a str>,
+    pub(crate) date: Option<&'a str>,
 }
 
 impl<'a> TargetPath<'a> {
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
         Operation::v1().find_map(|operation| {
-            let mut target = TargetPath { operation, sport: None, event: None };
+            let mut target = TargetPath::of(operation);
             target.read(operation.row().path?, path).then_some(target)
         })
+    }
+
+    const fn of(operation: Operation) -> Self {
+        Self { operation, sport: None, event: None, table: None, date: None }
     }
 
     /// Reads the variable parts of a path; `false`: it is another operation's.
@@ -32,7 +38,12 @@ impl<'a> TargetPath<'a> {
             if value.is_empty() {
                 return false;
             }
-            let part = if name == "sport_key" { &mut self.sport } else { &mut self.event };
+            let part = match name {
+                "sport_key" => &mut self.sport,
+                "table" => &mut self.table,
+                "date" => &mut self.date,
+                _ => &mut self.event,
+            };
             *part = Some(value);
             (template, path) = (after, rest);
         }
@@ -54,7 +65,10 @@ mod tests {
             ("/v1/sports/mma/events", Operation::ListEvents, Some("mma"), None),
             ("/v1/sports/mma/events/evt_1", Operation::GetEvent, Some("mma"), Some("evt_1")),
         ] {
-            assert_eq!(TargetPath::parse(path), Some(TargetPath { operation, sport, event }));
+            assert_eq!(
+                TargetPath::parse(path),
+                Some(TargetPath { sport, event, ..TargetPath::of(operation) })
+            );
         }
         for nowhere in [
             "/v1",

@@ -189,6 +189,8 @@ impl From<ApiError> for Refused {
             ErrorCode::NotFound => Code::NotFound,
             ErrorCode::MethodNotAllowed | ErrorCode::UpgradeRequired => Code::MethodNotAllowed,
             ErrorCode::TargetTooLong => Code::TargetTooLong,
+            // No file is sent there.
+            ErrorCode::RangeNotSatisfiable => Code::InternalError,
             ErrorCode::HeadTooLarge | ErrorCode::BodyTooLarge => Code::HeadTooLarge,
             ErrorCode::RateLimited | ErrorCode::TooManyStreams => Code::ExceededFreqLimit,
             ErrorCode::QuotaExceeded => Code::OutOfUsageCredits,

@@ -182,6 +182,7 @@ pub const fn params(operation: Operation) -> &'static [Param] {
         | Operation::ExplainEvent
         | Operation::GetPricePath
         | Operation::GetClosing
+        | Operation::GetExport
         | Operation::Unknown => &[],
     }
 }

@@ -150,6 +150,7 @@ impl<'a> Values<'a> {
             | Operation::ExplainEvent
             | Operation::GetPricePath
             | Operation::GetClosing
+            | Operation::GetExport
             | Operation::Unknown => Price::Free,
         };
         self.style(&mut selection.style)?;

@@ -11,7 +11,7 @@ use domain::Timestamp;
 use tokio::sync::watch;
 
 use crate::date::http_date_bytes;
-use crate::reply::{BodyStream, Reply, SWITCHES, Unsent};
+use crate::reply::{BodyStream, LongBody, Reply, SWITCHES, Unsent};
 use crate::request::Method;
 use crate::sendfile::Socket;
 use crate::server::{self, Counters, Phase};
@@ -110,8 +110,9 @@ impl<S: Socket> Wire<S> {
     pub(super) async fn send(&mut self, answer: Outgoing, counters: &Counters) -> bool {
         let Outgoing { mut reply, method, close, at } = answer;
         if !matches!(reply.status, 204 | 304) {
-            reply.head.put_number("content-length", reply.body.len());
+            reply.head.put_number("content-length", reply.length());
         }
+        let long = reply.long.take().filter(|_| method != Method::Head);
         put_end(&mut reply, at, close);
         let body = if method == Method::Head { &[] } else { reply.body.pieces() };
         let mut lines = reply.head.begin_with(reply.status);
@@ -134,7 +135,38 @@ impl<S: Socket> Wire<S> {
             }
             self.poll_lost(counters, context)
         });
-        sent.await.is_ok()
+        match (sent.await, long) {
+            (Ok(()), None) => true,
+            // Boxed, or every connection would be as large as one that sends such a body.
+            (Ok(()), Some(long)) => Box::pin(self.send_long(long, counters)).await,
+            (Err(_), _) => false,
+        }
+    }
+
+    /// Sends a body that is made meanwhile. False when the client did not take it, or it ended too early.
+    async fn send_long(&mut self, long: LongBody, counters: &Counters) -> bool {
+        let LongBody { length, mut pieces } = long;
+        let mut left = length;
+        while left > 0 {
+            let next = poll_fn(|context| pieces.poll_next(context)).await;
+            let Some(mut piece) = next else { return false };
+            let bytes = u64::try_from(piece.len()).unwrap_or(u64::MAX);
+            let Some(rest) = left.checked_sub(bytes) else { return false };
+            left = rest;
+            self.timeout.allow(counters.unread.write_time());
+            let _waiting = Waiting::begin(counters, piece.len());
+            let sent = poll_fn(|context| {
+                let sent = poll_write_all(&mut self.stream, &mut piece, context);
+                if sent.is_ready() { sent } else { self.poll_lost(counters, context) }
+            });
+            if let Err(error) = sent.await {
+                if error.kind() == io::ErrorKind::TimedOut {
+                    pieces.note_slow();
+                }
+                return false;
+            }
+        }
+        true
     }
 
     /// Sends an answer that goes on for as long as somebody watches; its end is the connection's. The client's system

@@ -1,20 +1,22 @@
 //! What hyper sends: a body that is whole, or one that goes on while somebody watches.
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use hyper::body::Frame;
 
 use super::waits::{Piece, Waits};
-use crate::reply::{self, BodyStream};
+use crate::reply::{self, BodyStream, LongBody};
 
 #[derive(Debug)]
 pub(super) enum Body {
     Whole(Option<Piece>),
     /// Each part is waited for like a body of its own, so that a watcher who does not read is cut like any reader.
     Stream(BodyStream, Arc<Waits>),
+    /// The same with a length: where it ends before that, the stream is reset.
+    Long(LongBody, Arc<Waits>),
 }
 
 impl Body {
@@ -34,32 +36,49 @@ impl Body {
     pub(super) fn stream(stream: BodyStream, waits: &Arc<Waits>) -> Self {
         Self::Stream(stream, Arc::clone(waits))
     }
+
+    pub(super) fn long(long: LongBody, waits: &Arc<Waits>) -> Self {
+        Self::Long(long, Arc::clone(waits))
+    }
 }
 
 impl Drop for Body {
     fn drop(&mut self) {
-        if let Self::Stream(stream, waits) = self
-            && waits.is_slow()
-        {
-            stream.note_slow();
+        match self {
+            Self::Stream(stream, waits) if waits.is_slow() => stream.note_slow(),
+            Self::Long(long, waits) if waits.is_slow() => long.pieces.note_slow(),
+            Self::Stream(..) | Self::Long(..) | Self::Whole(_) => {}
         }
     }
 }
 
 impl hyper::body::Body for Body {
     type Data = Piece;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
+    ) -> Poll<Option<io::Result<Frame<Piece>>>> {
         let piece = match self.get_mut() {
             Self::Whole(whole) => Poll::Ready(whole.take()),
             // All who watch get the same bytes.
             Self::Stream(stream, waits) => stream
                 .poll_next(context)
                 .map(|part| part.map(|bytes| Piece::new(reply::Body::Whole(bytes), waits.mark(0)))),
+            Self::Long(long, _) if long.length == 0 => Poll::Ready(None),
+            Self::Long(long, waits) => {
+                let Some(bytes) = ready!(long.pieces.poll_next(context)) else {
+                    return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
+                };
+                let taken = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                let Some(left) = long.length.checked_sub(taken) else {
+                    return Poll::Ready(Some(Err(io::ErrorKind::InvalidData.into())));
+                };
+                long.length = left;
+                let mark = waits.mark(bytes.len());
+                Poll::Ready(Some(Piece::new(reply::Body::Whole(bytes), mark)))
+            }
         };
         piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
@@ -68,6 +87,7 @@ impl hyper::body::Body for Body {
         match self {
             Self::Whole(whole) => whole.is_none(),
             Self::Stream(..) => false,
+            Self::Long(long, _) => long.length == 0,
         }
     }
 }

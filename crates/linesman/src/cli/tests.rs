@@ -104,16 +104,17 @@ fn a_key_is_described_by_its_flags() {
     assert_eq!(args.burst_per_minute, Some(5));
     assert_eq!(args.requests_per_day, Some(100));
     assert_eq!(args.requests_per_month, Some(2000));
-    assert_eq!(args.permissions, Permissions::None);
+    assert_eq!(args.permissions, [Permission::None]);
     assert!(args.json);
 
     let Verb::Keys(KeysVerb::Create(args)) = verb("linesman keys create --kind sandbox") else {
         panic!()
     };
-    assert_eq!((args.permissions, args.json), (Permissions::OddsRead, false));
+    assert_eq!((&*args.permissions, args.json), (&[Permission::OddsRead][..], false));
     assert!(args.groups.is_empty());
-    let explicit = verb("linesman keys create --kind sandbox --permissions odds:read");
-    assert!(matches!(explicit, Verb::Keys(KeysVerb::Create(_))));
+    let both = verb("linesman keys create --kind sandbox --permissions odds:read,export:read");
+    let Verb::Keys(KeysVerb::Create(args)) = both else { panic!() };
+    assert_eq!(args.permissions, [Permission::OddsRead, Permission::ExportRead]);
 }
 
 #[test]
@@ -206,7 +207,7 @@ fn wrong_use_is_reported_in_one_sentence_with_the_fix() {
             "'--burst-per-minute <N>': must be a whole number from 1 to 4294967295",
         ),
         ("linesman keys create --kind sandbox --groups combat,,golf", "a name is required"),
-        ("linesman keys create --kind sandbox --permissions all", "odds:read, none"),
+        ("linesman keys create --kind sandbox --permissions all", "odds:read, export:read, none"),
         ("linesman config --chek", "--check"),
         ("linesman match", "<FILE>"),
     ] {

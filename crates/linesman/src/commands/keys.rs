@@ -5,7 +5,7 @@ use std::path::Path;
 use accounts::{Actor, AuditAction, KeyRecord, Limits, Need, NewKey};
 use anyhow::bail;
 
-use crate::cli::{KeyKind, KeysCreateArgs, KeysVerb, Permissions, output};
+use crate::cli::{KeyKind, KeysCreateArgs, KeysVerb, Permission, output};
 use crate::config::Config;
 use crate::{catalogue, open};
 
@@ -72,6 +72,10 @@ fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
             bail!("unknown sport group `{group}`; the groups are {}", groups.join(", "));
         }
     }
+    let has = |permission| args.permissions.contains(&permission);
+    if has(Permission::None) && args.permissions.len() > 1 {
+        bail!("`--permissions none` cannot be combined with others");
+    }
     let defaults = Limits::DEFAULT;
     let kind = match args.kind {
         KeyKind::Sandbox => accounts::KeyKind::Sandbox,
@@ -81,7 +85,8 @@ fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
         kind,
         name: args.name.clone().unwrap_or_default(),
         groups: (!args.groups.is_empty()).then(|| args.groups.clone()),
-        odds_read: args.permissions == Permissions::OddsRead,
+        odds_read: has(Permission::OddsRead),
+        export_read: has(Permission::ExportRead),
         account_id: None,
         streams: args.streams,
         limits: Limits {

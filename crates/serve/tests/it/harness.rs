@@ -91,6 +91,11 @@ impl TestApp {
         Builder::new()
     }
 
+    /// Where its data is.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.as_ref().unwrap().path()
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.service.api.clock.now()
     }

@@ -7,6 +7,7 @@ mod coverage;
 mod csv;
 mod event;
 mod events;
+pub(crate) mod export;
 mod history;
 mod odds;
 mod paths;

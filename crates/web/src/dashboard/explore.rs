@@ -138,7 +138,7 @@ fn chosen<'k>(keys: &'k [KeyView], id: &str) -> Option<&'k KeyView> {
 /// Those whose answers have an end: a stream goes on for longer than a page.
 fn shown_endpoints() -> impl Iterator<Item = Operation> {
     let with_path = Operation::v1().filter(|endpoint| endpoint.row().path.is_some());
-    with_path.filter(|endpoint| !endpoint.is_stream())
+    with_path.filter(|endpoint| !endpoint.is_stream() && !endpoint.is_file())
 }
 
 fn links(current: Operation) -> Vec<EndpointLink> {

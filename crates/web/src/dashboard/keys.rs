@@ -29,6 +29,8 @@ pub(crate) struct KeyLine {
     pub(crate) hint: String,
     pub(crate) kind: &'static str,
     pub(crate) groups: String,
+    /// What it may read, or that this is nothing in particular.
+    pub(crate) permissions: String,
     pub(crate) created: Moment,
     pub(crate) last_used: Option<Moment>,
     /// What its client last called itself: hostile text.
@@ -58,6 +60,10 @@ impl KeyLine {
             hint: record.hint.clone(),
             kind: record.kind.as_str(),
             groups: record.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(", ")),
+            permissions: match &*record.permissions {
+                [] => "none".to_owned(),
+                held => held.join(", "),
+            },
             created: Moment::new(record.created_at, now),
             last_used: view.last_used.map(|at| Moment::new(at, now)),
             agent: view.last_agent.clone(),

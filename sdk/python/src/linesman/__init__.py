@@ -19,6 +19,7 @@ from ._error import (
     NotFound,
     NotInHistory,
     QuotaExceeded,
+    RangeNotSatisfiable,
     RateLimited,
     RequestTooLarge,
     SportNotFound,
@@ -26,6 +27,7 @@ from ._error import (
     UpgradeRequired,
     Unavailable,
 )
+from ._export import Export
 from ._feed import AsyncFeed, Feed
 from ._http import AsyncClock, Clock
 from ._result import AsyncList, AsyncRecordList, Delta, List, Meta, Page, RecordList, Result
@@ -47,6 +49,7 @@ __all__ = [
     "CursorExpired",
     "Delta",
     "EventNotFound",
+    "Export",
     "Feed",
     "FeedPaused",
     "Forbidden",
@@ -64,6 +67,7 @@ __all__ = [
     "NotInHistory",
     "Page",
     "QuotaExceeded",
+    "RangeNotSatisfiable",
     "RateLimited",
     "RecordList",
     "RequestTooLarge",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, BinaryIO, Literal, TypedDict, Unpack, overload
 
 from . import types as api
+from ._export import Export, download, download_async
 from ._http import AsyncClock, AsyncClosing, AsyncTransport, Clock, Closing, Response, Transport
 from ._reader import STATUS, page_of, path_of, query_of, reader_of
 from ._result import AsyncList, AsyncRecordList, Delta, List, Meta, Page, Query, RecordList, Result
@@ -177,6 +178,17 @@ class Linesman(Closing):
         target = path_of(sport_key, "events", event_id, "odds", "history")
         filters = params if from_ is None else {**params, "from": from_}
         return self._list(target, "", filters, max_items, ("points", "outcomes"))
+
+    def export(
+        self, sport_key: str, table: str, date: str, to: BinaryIO, **params: Unpack[api.GetExportParams]
+    ) -> Export:
+        """Writes the archive's own file of a table and a day (UTC) to a file that is open for bytes.
+
+        It needs a key with `export:read`. What was written before a connection is lost stays there.
+        """
+        target = path_of(sport_key, "export", table, date) + query_of(params)
+        steps = self._reader.file_steps(target, self._transport.clock)
+        return download(self._transport, steps, self._reader.settings.url, to)
 
     def stream(self, **params: Unpack[api.GetStreamParams]) -> Changes:
         """Changes as they are published, and the state they add up to. It connects when it is read."""
@@ -370,6 +382,17 @@ class AsyncLinesman(AsyncClosing):
         target = path_of(sport_key, "events", event_id, "odds", "history")
         filters = params if from_ is None else {**params, "from": from_}
         return self._list(target, "", filters, max_items, ("points", "outcomes"))
+
+    async def export(
+        self, sport_key: str, table: str, date: str, to: BinaryIO, **params: Unpack[api.GetExportParams]
+    ) -> Export:
+        """Writes the archive's own file of a table and a day (UTC) to a file that is open for bytes.
+
+        It needs a key with `export:read`. What was written before a connection is lost stays there.
+        """
+        target = path_of(sport_key, "export", table, date) + query_of(params)
+        steps = self._reader.file_steps(target, self._transport.clock)
+        return await download_async(self._transport, steps, self._reader.settings.url, to)
 
     def stream(self, **params: Unpack[api.GetStreamParams]) -> AsyncChanges:
         """Changes as they are published, and the state they add up to. It connects when it is read."""

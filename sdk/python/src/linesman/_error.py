@@ -87,6 +87,10 @@ class RequestTooLarge(LinesmanError):
     """The request is larger than the server reads: send fewer ids."""
 
 
+class RangeNotSatisfiable(LinesmanError):
+    """The part of a file that was asked for is beyond its end."""
+
+
 class RateLimited(LinesmanError):
     """The limit for one minute is reached."""
 
@@ -136,6 +140,7 @@ BY_CODE: dict[str, type[LinesmanError]] = {
     "feed_paused": FeedPaused,
     "cursor_expired": CursorExpired,
     "request_too_large": RequestTooLarge,
+    "range_not_satisfiable": RangeNotSatisfiable,
     "rate_limited": RateLimited,
     "quota_exceeded": QuotaExceeded,
     "too_many_streams": TooManyStreams,

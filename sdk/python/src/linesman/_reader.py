@@ -121,6 +121,11 @@ class Reader:
         response = yield from self._confirm(request, None, clock)
         return delta_of(response, self.exact)
 
+    def file_steps(self, target: str, clock: Clock | AsyncClock) -> Steps[Response]:
+        """The exchange for a file, which is not cached and not compressed once more."""
+        request = self.settings.request("GET", target, {"Accept-Encoding": "identity"})
+        return self._confirm(request, None, clock)
+
     def follower(self, params: Mapping[str, object]) -> Follower:
         return Follower(self.settings, "/v1/stream" + query_of(params), self.exact)
 

@@ -175,7 +175,7 @@ Status: TypeAlias = Literal["scheduled", "live", "final"] | str
 class Error1(TypedDict):
     """What went wrong."""
 
-    code: Literal["invalid_parameter", "invalid_body", "authentication_failed", "forbidden", "sport_not_found", "event_not_found", "not_in_history", "not_found", "method_not_allowed", "feed_paused", "cursor_expired", "request_too_large", "upgrade_required", "rate_limited", "quota_exceeded", "too_many_streams", "internal", "maintenance", "unavailable"] | str
+    code: Literal["invalid_parameter", "invalid_body", "authentication_failed", "forbidden", "sport_not_found", "event_not_found", "not_in_history", "not_found", "method_not_allowed", "feed_paused", "cursor_expired", "request_too_large", "range_not_satisfiable", "request_too_large", "upgrade_required", "rate_limited", "quota_exceeded", "too_many_streams", "internal", "maintenance", "unavailable"] | str
     """For programs."""
     message: str
     """For people: what was wrong and what would be right. It may change."""
@@ -648,6 +648,13 @@ class GetClosingParams(TypedDict):
     """Most records in the answer."""
     cursor: NotRequired[str]
     """Where the previous page ended: taken from its `Link` header, as it is."""
+
+
+class GetExportParams(TypedDict):
+    """Query parameters of `get_export`."""
+
+    lineage: NotRequired[int]
+    """Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent."""
 
 
 class SportList(TypedDict):

@@ -42,7 +42,7 @@ macro_rules! scenarios {
 scenarios! {
     reading {
         settings_from_environment key_in_header_only user_agent_names_client every_operation_has_a_method
-        lists_are_joined_by_commas pages_equal_one_long_page max_items_ends_early pages_one_by_one
+        export_is_written_in_pieces lists_are_joined_by_commas pages_equal_one_long_page max_items_ends_early pages_one_by_one
         unknown_fields_and_values_are_accepted results_carry_meta
     }
     resilience {

@@ -115,6 +115,39 @@ pub(crate) async fn every_operation_has_a_method() {
     assert!(page.data.starts_with(b"event_id,sport_key,bookmaker,market,"));
 }
 
+pub(crate) async fn export_is_written_in_pieces() {
+    let target = "/v1/sports/mma/export/odds/2026-11-14";
+    let next = format!("<{target}?lineage=3>; rel=\"next\"");
+    let whole = json!({
+        "status": 200, "headers": { "ETag": "\"a\"", "Link": next }, "body": "PAR1".repeat(1000), "repeat": 300,
+    });
+    let mut broken = whole.clone();
+    broken["broken"] = json!(true);
+    let busy = json!({ "status": 503, "headers": { "Retry-After": "1" }, "body": "{}" });
+    let proxy = Proxy::with_script(json!([busy, whole, broken])).await;
+    let client = proxy.client();
+    let mut file = client.export("mma", "odds", "2026-11-14").lineage(2).open().await.unwrap();
+    assert_eq!((file.meta().etag.as_deref(), file.next_lineage()), (Some("\"a\""), Some(3)));
+    let mut bytes = 0;
+    while let Some(piece) = file.next().await.unwrap() {
+        bytes += piece.len();
+    }
+    assert_eq!(bytes, 1_200_000);
+    let asked = proxy.requests().await;
+    let wanted = format!("{target}?lineage=2");
+    assert_eq!(asked.iter().map(|one| &one["target"]).collect::<Vec<_>>(), [&*wanted, &*wanted]);
+    let mut lost = client.export("mma", "odds", "2026-11-14").open().await.unwrap();
+    let error = loop {
+        match lost.next().await {
+            Ok(piece) => assert!(piece.is_some(), "it is not whole"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(*error.code(), ErrorCode::ConnectionFailed);
+    let refused = Client::new().unwrap().export("mma", "odds", "2026-11-14").open().await;
+    assert_eq!(*refused.unwrap_err().code(), ErrorCode::Forbidden);
+}
+
 pub(crate) async fn lists_are_joined_by_commas() {
     let proxy = Proxy::new(json!({})).await;
     let client = proxy.client();

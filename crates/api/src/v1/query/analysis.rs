@@ -74,6 +74,7 @@ impl Values<'_> {
             | Operation::ExplainEvent
             | Operation::GetPricePath
             | Operation::GetClosing
+            | Operation::GetExport
             | Operation::V4Sports
             | Operation::V4Events
             | Operation::V4Odds

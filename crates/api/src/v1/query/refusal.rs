@@ -40,6 +40,7 @@ pub(super) fn repeated(param: Param) -> String {
         | Param::From
         | Param::To
         | Param::Changes
+        | Param::Lineage
         | Param::Limit
         | Param::PointLimit
         | Param::Cursor
@@ -76,7 +77,7 @@ pub(super) fn unknown(operation: Operation, name: &str) -> ApiError {
     ApiError::param(name.clone(), format!("unknown parameter `{name}`; {takes}{near}"))
 }
 
-pub(super) fn unknown_value<'a>(
+pub(crate) fn unknown_value<'a>(
     what: &str,
     given: &str,
     keys: impl Iterator<Item = &'a str> + Clone,

@@ -342,7 +342,7 @@ fn live(app: &TestApp) -> &WorldHandle {
     app.service.api.world(World::Live)
 }
 
-fn bucket(proxy: &Proxy) -> Location {
+pub(super) fn bucket(proxy: &Proxy) -> Location {
     Location::Bucket(Box::new(BucketOptions {
         bucket: S3::BUCKET.to_owned(),
         prefix: "archive/live".to_owned(),

@@ -93,6 +93,7 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             ..default
         },
         streams: streams_typed(visit)?,
+        export_read: form.get("export_read") == "yes",
         account_id: owner.as_ref().map(|account| account.id.clone()),
         ..NewKey::of_kind(kind)
     };

@@ -1,0 +1,210 @@
+//! Files of the archive as they are (H14): one for each table, sport and day that is over.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use archive::{Archive, ArchiveError, Table, TableFile};
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+
+use super::logged::{LoggedPast, unreadable};
+use super::{History, HistoryError, Source};
+use crate::error::Chain;
+
+/// Files that are sent at a time, for everybody together and for one key.
+const EXPORTS_MAX: usize = 16;
+const EXPORTS_PER_KEY_MAX: usize = 4;
+/// What is read of a file at a time: with a bucket that answers in 20 ms, 50 MB in a second.
+const READ_BYTES: u64 = 1 << 20;
+/// What is handed on at a time. A client has a minute to take it.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// Which file is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportRequest {
+    pub table: Table,
+    /// The sport's key.
+    pub sport: String,
+    /// A day in UTC, such as `2026-11-14`.
+    pub date: String,
+    /// The lineage of the archive, where a day has files of several; the first of them where it is absent.
+    pub lineage: Option<usize>,
+}
+
+/// Why there is no file.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The day is not over, or its files were not put together yet. Says up to which day they were.
+    #[error("the files of that day are not final")]
+    NotFinal(Option<String>),
+    #[error("that day has no such rows")]
+    NoRows,
+    #[error(transparent)]
+    History(#[from] HistoryError),
+}
+
+/// A file that is final.
+#[derive(Debug)]
+pub struct ExportFile {
+    history: Arc<History>,
+    archive: Archive,
+    file: TableFile,
+    /// The lineage of the day's next file.
+    pub next: Option<usize>,
+    _slots: [OwnedSemaphorePermit; 2],
+}
+
+/// Who may have files sent.
+#[derive(Debug)]
+pub(super) struct ExportSlots {
+    all: Arc<Semaphore>,
+    /// Those of each key that has some.
+    keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
+}
+
+impl Default for ExportSlots {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(EXPORTS_MAX)), keys: Mutex::default() }
+    }
+}
+
+impl ExportSlots {
+    fn of(&self, key: u64) -> Arc<Semaphore> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|_, slots| Arc::strong_count(slots) > 1);
+        let new = || Arc::new(Semaphore::new(EXPORTS_PER_KEY_MAX));
+        Arc::clone(keys.entry(key).or_insert_with(new))
+    }
+}
+
+impl History {
+    /// A file of the archive. `key`: for whom.
+    ///
+    /// # Errors
+    /// There is no such file, or it cannot be read now.
+    pub async fn export(
+        self: &Arc<Self>,
+        request: ExportRequest,
+        key: u64,
+    ) -> Result<ExportFile, ExportError> {
+        if !self.is_on() || self.archive().is_none() {
+            return Err(HistoryError::Off.into());
+        }
+        let own = self.turn(&self.exports.of(key)).await?;
+        let slots = [own, self.turn(&self.exports.all).await?];
+        let look = move |source: &Source| match source {
+            Source::Logged(past) => Ok(past.export_file(&request)),
+            Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),
+        };
+        let (archive, file, next) = self.on_source_in_time(look).await??;
+        Ok(ExportFile { history: Arc::clone(self), archive, file, next, _slots: slots })
+    }
+}
+
+impl LoggedPast {
+    fn export_file(
+        &self,
+        request: &ExportRequest,
+    ) -> Result<(Archive, TableFile, Option<usize>), ExportError> {
+        let archive = self.archive.as_ref().ok_or(HistoryError::Off)?;
+        let commit = archive.newest().map_err(unreadable)?;
+        let last = commit.final_day();
+        if last.is_none_or(|last| *request.date > *last) {
+            return Err(ExportError::NotFinal(last.map(str::to_owned)));
+        }
+        let files = commit.day_files(request.table, &request.sport, &request.date);
+        let found = match request.lineage {
+            None => 0,
+            Some(wanted) => {
+                let found = files.iter().position(|file| file.lineage == wanted);
+                found.ok_or(ExportError::NoRows)?
+            }
+        };
+        let file = (*files.get(found).ok_or(ExportError::NoRows)?).clone();
+        let next = files.get(found + 1).map(|next| next.lineage);
+        archive.check_once(&file).map_err(unreadable)?;
+        Ok((archive.clone(), file, next))
+    }
+}
+
+impl ExportFile {
+    pub fn length(&self) -> u64 {
+        self.file.bytes
+    }
+
+    pub fn sha256(&self) -> &str {
+        &self.file.sha256
+    }
+
+    /// A part of it, to be read while it is sent.
+    pub fn pieces(self, range: Range<u64>) -> ExportPieces {
+        ExportPieces { file: Arc::new(self), left: range, held: Bytes::new(), reading: None }
+    }
+}
+
+/// A part of a file, a piece at a time.
+#[derive(Debug)]
+pub struct ExportPieces {
+    file: Arc<ExportFile>,
+    /// What was not read yet.
+    left: Range<u64>,
+    /// What was read and not handed on yet.
+    held: Bytes,
+    reading: Option<JoinHandle<Result<Bytes, ArchiveError>>>,
+}
+
+impl ExportPieces {
+    /// The next piece; `None` at the end, and where the archive cannot be read any further.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        while self.held.is_empty() {
+            if self.reading.is_none() {
+                if self.left.is_empty() {
+                    return Poll::Ready(None);
+                }
+                let range = self.left.start..self.left.end.min(self.left.start + READ_BYTES);
+                let file = Arc::clone(&self.file);
+                self.reading = Some(tokio::task::spawn_blocking(move || {
+                    file.archive.read_range(&file.file, range)
+                }));
+            }
+            let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
+            let Poll::Ready(read) = Pin::new(reading).poll(context) else { return Poll::Pending };
+            self.reading = None;
+            self.held = match read {
+                Ok(Ok(bytes)) if !bytes.is_empty() => bytes,
+                Ok(Ok(_)) | Err(_) => return self.fail(None),
+                Ok(Err(error)) => return self.fail(Some(&error)),
+            };
+            self.left.start += u64::try_from(self.held.len()).unwrap_or(u64::MAX);
+        }
+        let piece = self.held.split_to(self.held.len().min(PIECE_BYTES));
+        let bytes = u64::try_from(piece.len()).unwrap_or(u64::MAX);
+        self.file.history.stats.export_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Poll::Ready(Some(piece))
+    }
+
+    fn fail(&mut self, error: Option<&ArchiveError>) -> Poll<Option<Bytes>> {
+        let (path, at) = (&self.file.file.path, self.left.start);
+        self.left = 0..0;
+        self.file.history.stats.export_failures.fetch_add(1, Ordering::Relaxed);
+        match error {
+            Some(error) => {
+                tracing::warn!(event = "history.export_failed", path, at, error = %Chain(error), "a file of the archive could not be sent to its end");
+            }
+            None => {
+                tracing::warn!(
+                    event = "history.export_failed",
+                    path,
+                    at,
+                    "a file of the archive ended before its length"
+                );
+            }
+        }
+        Poll::Ready(None)
+    }
+}
