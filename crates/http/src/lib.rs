@@ -3,6 +3,7 @@
 //!
 //! HTTP/1.1 is the hot path and ours (`fast_path`); HTTP/2 is hyper's (`http2`). Both end in the same [`Service`].
 
+mod byte_source;
 mod date;
 mod encoding;
 mod fast_path;
@@ -26,6 +27,7 @@ mod unread;
 mod vanished;
 pub mod websocket;
 
+pub use byte_source::{ByteSource, SourceBody};
 pub use date::http_date;
 pub use encoding::Encoding;
 pub use listener::{Listener, Tls, run};

@@ -165,7 +165,7 @@ impl http::Service for ListenerService {
                 catch_panics(&api.metrics, pin!(taken)).await
             }
             (Method::Get, Some(Target::Page)) if web::is_stream(request.path) => {
-                Ok(web::watch(web, request, request_id).await)
+                Ok(web::watch(web, request, request_id))
             }
             _ => {
                 let answering = pin!(self.route(request, connection, request_id));

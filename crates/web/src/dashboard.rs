@@ -68,18 +68,18 @@ pub fn is_stream(path: &str) -> bool {
 }
 
 /// Begins to watch a board: the answer goes on as a stream.
-pub async fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Reply {
+pub fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Reply {
     if web.settings.board.is_none() {
         return page::trouble_reply(Trouble::NotFound);
     }
-    match board::watch(web, request).await {
+    match board::watch(web, request) {
         Ok(watch) => {
             let mut reply = page::guarded(Reply::new(200, "text/event-stream", ""));
             reply.stream = Some(Box::new(watch));
             reply
         }
         Err(board::NotWatched::Trouble(trouble)) => page::trouble_reply(trouble),
-        Err(board::NotWatched::NoPlace) => {
+        Err(board::NotWatched::NoSlot) => {
             let text = "too many browsers watch boards at the moment, in all or from where you are; \
                         try again shortly";
             ApiError::unavailable(text).into_reply(request_id)

@@ -9,26 +9,28 @@ mod choice;
 mod delta;
 mod event;
 mod filter;
-mod history;
 mod keeper;
 mod live;
+mod past;
 mod screen;
 mod spark;
 mod text;
 mod turns;
 mod value;
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use askama::Template;
 use domain::{BookmakerSet, EventId, Format, Timestamp, World};
+use engine::{PriceHistory, Published};
+use market::Snapshot;
 
 use crate::context::Web;
 use crate::dashboard::asset;
 use crate::dashboard::board::choice::{Choice, Link};
 use crate::dashboard::board::filter::Filter;
-use crate::dashboard::board::history::History;
-use crate::dashboard::board::live::{Gallery, NoPlace, PageKey, View, Watch};
+use crate::dashboard::board::live::{Gallery, NoSlot, PageKey, View, Watch};
+use crate::dashboard::board::past::{EventPast, EventPasts};
 use crate::dashboard::board::screen::{Fixture, Screen};
 use crate::dashboard::board::turns::{NoTurn, Turns};
 use crate::dashboard::form::Form;
@@ -43,15 +45,25 @@ pub use self::keeper::keep_pages;
 /// What the boards are made from and who looks at them.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    pub(crate) history: RwLock<History>,
+    pub(crate) history: RwLock<PriceHistory>,
     pub(crate) gallery: Gallery,
+    pasts: EventPasts,
     turns: Turns,
 }
 
 impl Board {
     /// How many paths of prices are kept.
     pub(crate) fn paths(&self) -> usize {
-        self.history.read().unwrap_or_else(std::sync::PoisonError::into_inner).len()
+        self.history.read().unwrap_or_else(PoisonError::into_inner).paths()
+    }
+
+    /// Takes note of the prices of a publication.
+    fn note(&self, snapshot: &Snapshot) {
+        let noted = self.history.read().unwrap_or_else(PoisonError::into_inner);
+        if !noted.has_noted(snapshot.cut_at) {
+            drop(noted);
+            self.history.write().unwrap_or_else(PoisonError::into_inner).note(snapshot);
+        }
     }
 }
 
@@ -270,17 +282,20 @@ async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
         outcome: outcome.chars().take(8).collect(),
         maintenance: shell.maintenance,
     };
-    if common {
-        let world = web.api.world(web.settings.board.ok_or(Trouble::NotFound)?);
-        let cut = world.published().snapshot.cut_at;
-        if let Some(page) = web.board.gallery.page(cut, &key) {
-            return Ok(page.reply(visit.request));
-        }
+    let world = web.api.world(web.settings.board.ok_or(Trouble::NotFound)?);
+    let published = Arc::clone(&world.published());
+    if common && let Some(page) = web.board.gallery.page(published.snapshot.cut_at, &key) {
+        return Ok(page.reply(visit.request));
     }
+    let screen = web.board.gallery.screen(web, view, &published).await?;
+    let past = EventPasts::find(web, view, &published).await;
     let making = Arc::clone(web);
     let accepts = visit.request.accept_encoding.as_deref().map(<[u8]>::to_vec);
     // Making and packing a large page takes milliseconds, which other requests need not wait.
-    let work = move || make(&making, shell, key, filter, common, accepts.as_deref());
+    let work = move || {
+        let shown = Shown { screen, published, past };
+        make(&making, shell, key, filter, shown, common, accepts.as_deref())
+    };
     let page = web.board.turns.take(work).await??;
     Ok(page.reply(visit.request))
 }
@@ -294,18 +309,26 @@ impl From<NoTurn> for Trouble {
     }
 }
 
+/// What a page is made from.
+struct Shown {
+    screen: Arc<Screen>,
+    published: Arc<Published>,
+    /// Of an event.
+    past: Option<Arc<EventPast>>,
+}
+
 fn make(
     web: &Web,
     shell: Shell,
     key: PageKey,
     filter: Filter,
+    Shown { screen, published, past }: Shown,
     common: bool,
     accepts: Option<&[u8]>,
 ) -> Result<Arc<Asset>, Trouble> {
-    let screen = web.board.gallery.screen(web, key.view).ok_or(Trouble::NotFound)?;
     let cut = screen.cut;
     let html = match key.view.event {
-        Some(id) => event::render(web, shell, &key, id, &screen)?,
+        Some(id) => event::render(web, shell, &key, id, (&screen, &published, past.as_deref()))?,
         None => render(web, shell, key.view.choice, filter, screen)?,
     };
     let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
@@ -345,7 +368,7 @@ fn render(
 #[derive(Debug)]
 pub(crate) enum NotWatched {
     Trouble(Trouble),
-    NoPlace,
+    NoSlot,
 }
 
 impl From<Trouble> for NotWatched {
@@ -354,17 +377,17 @@ impl From<Trouble> for NotWatched {
     }
 }
 
-impl From<NoPlace> for NotWatched {
-    fn from(NoPlace: NoPlace) -> Self {
-        Self::NoPlace
+impl From<NoSlot> for NotWatched {
+    fn from(NoSlot: NoSlot) -> Self {
+        Self::NoSlot
     }
 }
 
 /// Begins to watch a board.
 ///
 /// # Errors
-/// There is no such board, or no place.
-pub(crate) async fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotWatched> {
+/// There is no such board, or no slot.
+pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotWatched> {
     let (found, id) = route::find(Method::Get, request.path)?;
     let Page::Board(page) = found.page else {
         return Err(Trouble::NotFound.into());
@@ -375,7 +398,5 @@ pub(crate) async fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch
     let seen = request.page.last_event_id.and_then(|id| std::str::from_utf8(id).ok());
     let seen = seen.unwrap_or_else(|| query.get("since")).parse().ok().map(Timestamp::from_millis);
     let source = web.api.server.settings.proxies.client(Peer::current().address, &request.page);
-    let (source, making) = (source, Arc::clone(web));
-    let work = move || making.board.gallery.watch(&making, view, seen, source);
-    Ok(web.board.turns.take(work).await.map_err(Trouble::from)??)
+    Ok(Gallery::watch(web, view, seen, source)?)
 }

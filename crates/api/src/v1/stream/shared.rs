@@ -1,12 +1,11 @@
 //! Rendered events, made once for all who need them and kept within a bound of memory.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::Timestamp;
-use engine::{HistoryError, Published, WorldHandle};
-use tokio::sync::{OnceCell, Semaphore};
+use engine::{HistoryError, MadeOnce, Published, WorldHandle};
+use tokio::sync::Semaphore;
 
 use super::render::Rendered;
 use super::selection::Selection;
@@ -27,28 +26,10 @@ struct Key {
     to: LogPlace,
 }
 
-type Cell = Arc<OnceCell<Arc<Rendered>>>;
-
-#[derive(Debug)]
-struct Entry {
-    cell: Cell,
-    /// 0 while it is made.
-    bytes: usize,
-    used: u64,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    entries: HashMap<Key, Entry>,
-    bytes: usize,
-    /// Counts uses, so that the longest unused is known.
-    now: u64,
-}
-
 /// The events of all streams.
 #[derive(Debug)]
 pub(super) struct Renders {
-    kept: Mutex<Kept>,
+    kept: MadeOnce<Key, Rendered>,
     turns: Arc<Semaphore>,
     /// What is kept, and what clients have not read yet.
     held: Arc<AtomicUsize>,
@@ -71,7 +52,9 @@ pub(super) enum NotRendered {
 impl Renders {
     pub(super) fn new(held_max: usize) -> Self {
         let turns = Arc::new(Semaphore::new(RENDERS_MAX));
-        Self { kept: Mutex::default(), turns, held: Arc::default(), held_max }
+        // Half is for what is kept, the other half for what clients have not read.
+        let kept = MadeOnce::new(held_max / 2, ENTRIES_MAX);
+        Self { kept, turns, held: Arc::default(), held_max }
     }
 
     /// The events from a place, or from nothing, to a publication. `key`: for whom a past publication is made again.
@@ -85,19 +68,17 @@ impl Renders {
     ) -> Result<Arc<Rendered>, NotRendered> {
         let to_place = selection.place_of(&to.snapshot);
         let name = Key { selection: Arc::clone(selection), from, to: to_place };
-        let cell = self.lock().cell(&name);
-        let made = cell.get_or_try_init(async || {
+        let made = self.kept.get(&name, async || {
             self.make_room()?;
             let base = match from {
                 Some(place) => Some(base(handle, place, selection.mode, key).await?),
                 None => None,
             };
-            let rendered = Arc::new(self.make(selection, base, to).await?);
-            // Half is for what is kept, the other half for what clients have not read.
-            self.lock().note(&name, rendered.bytes(), self.held_max / 2);
-            Ok(rendered)
+            let rendered = self.make(selection, base, to).await?;
+            let bytes = rendered.bytes();
+            Ok((rendered, bytes))
         });
-        made.await.map(Arc::clone)
+        made.await
     }
 
     /// Events for one client alone, which are not kept.
@@ -114,7 +95,7 @@ impl Renders {
     /// Makes sure that there is memory for some events more.
     fn make_room(&self) -> Result<(), NotRendered> {
         if self.held.load(Ordering::Relaxed) >= self.held_max {
-            self.lock().make_room(0);
+            self.kept.clear();
             if self.held.load(Ordering::Relaxed) >= self.held_max {
                 return Err(NotRendered::Later);
             }
@@ -140,11 +121,6 @@ impl Renders {
         });
         rendering.await.map_err(|_| NotRendered::Failed)
     }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        // Nothing in there panics half-way through a change.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// What was shown at a place, and when the next of the mode was made.
@@ -169,49 +145,5 @@ impl From<HistoryError> for NotRendered {
             HistoryError::Busy | HistoryError::Unreadable(_) => Self::Later,
             HistoryError::Off | HistoryError::NotKept(_) => Self::Reset(Reset::Expired),
         }
-    }
-}
-
-impl Kept {
-    fn cell(&mut self, key: &Key) -> Cell {
-        self.now += 1;
-        let used = self.now;
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.used = used;
-            return Arc::clone(&entry.cell);
-        }
-        if self.entries.len() >= ENTRIES_MAX {
-            self.drop_oldest();
-        }
-        let cell = Cell::default();
-        self.entries.insert(key.clone(), Entry { cell: Arc::clone(&cell), bytes: 0, used });
-        cell
-    }
-
-    /// Notes what an entry takes; those unused for longest go until all is within the bound.
-    fn note(&mut self, key: &Key, bytes: usize, max: usize) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            self.bytes = self.bytes - entry.bytes + bytes;
-            entry.bytes = bytes;
-        }
-        self.make_room(max);
-    }
-
-    fn make_room(&mut self, max: usize) {
-        while self.bytes > max && self.drop_oldest() {}
-    }
-
-    /// Many go at once, so that the search for them is seldom.
-    fn drop_oldest(&mut self) -> bool {
-        let mut uses: Vec<u64> = self.entries.values().map(|entry| entry.used).collect();
-        let some = uses.len() / 8;
-        if uses.is_empty() {
-            return false;
-        }
-        let (_, last, _) = uses.select_nth_unstable(some);
-        let last = *last;
-        self.entries.retain(|_, entry| entry.used > last);
-        self.bytes = self.entries.values().map(|entry| entry.bytes).sum();
-        true
     }
 }

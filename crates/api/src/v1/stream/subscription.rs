@@ -1,19 +1,15 @@
 //! One stream: where it is, what it waits for, and what it sends next.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use accounts::{KeyEntry, KeyHold, KeyRefusal, Maintenance};
 use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WorldHandle};
-use http::StreamBody;
+use http::{ByteSource, SourceBody};
 use market::Snapshot;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -61,6 +57,9 @@ struct Outgoing {
     sent: usize,
 }
 
+/// A stream as a connection sends it.
+pub(super) type EventStream = SourceBody<Subscription>;
+
 /// One stream.
 pub(super) struct Subscription {
     api: Arc<Api>,
@@ -95,8 +94,6 @@ pub(super) struct Subscription {
     ended: Option<EndCode>,
     /// Whether its client is given up, because it does not read.
     slow: watch::Receiver<bool>,
-    /// The other end of that, until it is with what polls the stream.
-    slow_sender: Option<watch::Sender<bool>>,
     slot: StreamSlot,
     /// Says when streams of this node may count no more.
     losses: watch::Receiver<u64>,
@@ -113,7 +110,6 @@ impl Subscription {
         slot: StreamSlot,
     ) -> Self {
         let handle = api.world(selection.world);
-        let (slow_sender, slow) = watch::channel(false);
         Self {
             number: api.streams.metrics(selection.mode, selection.transport).note_begin(),
             live: (selection.mode == Mode::Live).then(|| handle.live_changes()),
@@ -136,8 +132,8 @@ impl Subscription {
             later_since: None,
             sent_at: Instant::now(),
             ended: None,
-            slow,
-            slow_sender: Some(slow_sender),
+            // Its other end comes with what sends the stream.
+            slow: watch::channel(false).1,
             losses: api.accounts.streams.losses(),
             slot,
         }
@@ -169,18 +165,9 @@ impl Subscription {
     }
 
     pub(super) fn into_stream(mut self) -> EventStream {
-        let slow = self.slow_sender.take();
-        EventStream { next: Some(Box::pin(self.advance())), slow }
-    }
-
-    /// The next bytes; `None` after the last.
-    async fn advance(mut self) -> (Self, Option<Bytes>) {
-        let next = match self.ended {
-            Some(_) => None,
-            None => Some(self.next().await.unwrap_or_else(|end| self.finish(end))),
-        };
-        self.sent_at = Instant::now();
-        (self, next)
+        let (sender, slow) = watch::channel(false);
+        self.slow = slow;
+        SourceBody::new(self, sender)
     }
 
     async fn next(&mut self) -> Result<Bytes, End> {
@@ -469,6 +456,17 @@ impl Subscription {
     }
 }
 
+impl ByteSource for Subscription {
+    async fn next_bytes(&mut self) -> Option<Bytes> {
+        let next = match self.ended {
+            Some(_) => None,
+            None => Some(self.next().await.unwrap_or_else(|end| self.finish(end))),
+        };
+        self.sent_at = Instant::now();
+        next
+    }
+}
+
 /// The publication at a place.
 async fn past(
     handle: &WorldHandle,
@@ -479,38 +477,6 @@ async fn past(
         Ok(Base::Held(held, _)) => Ok(held),
         Ok(Base::Expired | Base::Unknown) => Err(NotRendered::Reset(Reset::Expired)),
         Ok(Base::Ahead) | Err(_) => Err(NotRendered::Later),
-    }
-}
-
-type Next = Pin<Box<dyn Future<Output = (Subscription, Option<Bytes>)> + Send>>;
-
-/// A stream as a connection sends it; nothing after its end.
-pub(super) struct EventStream {
-    next: Option<Next>,
-    slow: Option<watch::Sender<bool>>,
-}
-
-impl StreamBody for EventStream {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let Some(next) = &mut self.next else { return Poll::Ready(None) };
-        let (subscription, bytes) = ready!(next.as_mut().poll(context));
-        self.next = match bytes {
-            Some(_) => Some(Box::pin(subscription.advance())),
-            None => None,
-        };
-        Poll::Ready(bytes)
-    }
-
-    fn note_slow(&mut self) {
-        if let Some(slow) = &self.slow {
-            slow.send_replace(true);
-        }
-    }
-}
-
-impl fmt::Debug for EventStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventStream")
     }
 }
 

@@ -1,13 +1,18 @@
 //! The paths of one outcome's price at every bookmaker, as an SVG drawing: time to the right, longer prices up.
+use std::borrow::Cow;
 use std::time::Duration;
 
 use domain::{Format, Price, Quote, Timestamp};
 use market::analysis::WHOLE;
 
-use crate::dashboard::board::history::Path;
+use crate::dashboard::board::screen::Start;
+
+use engine::PricePath;
 
 /// How far back it looks at the most.
-const SPAN: Duration = Duration::from_secs(24 * 3600);
+const SPAN: Duration = Duration::from_secs(30 * 24 * 3600);
+/// From this span on, an edge has days instead of times.
+const DAYS_FROM: Duration = Duration::from_secs(48 * 3600);
 /// The drawing's size, and the part of it that has the lines, in its own units.
 pub(crate) const WIDTH: i64 = 640;
 pub(crate) const HEIGHT: i64 = 300;
@@ -65,7 +70,7 @@ impl Scale {
 
 /// `None` where there is nothing to draw yet.
 pub(crate) fn draw(
-    paths: &[(usize, String, &Path)],
+    paths: &[(usize, String, Cow<'_, PricePath>)],
     now: Timestamp,
     format: Format,
 ) -> Option<Chart> {
@@ -95,19 +100,28 @@ pub(crate) fn draw(
     });
     let columns = (0..=COLUMNS).map(|column| {
         let at = Timestamp::from_millis(scale.from_ms + span_ms * column / COLUMNS);
-        let iso = at.to_string();
-        Tick { at: scale.x(at), text: iso.get(11..16).unwrap_or_default().to_owned(), iso }
+        let Start { iso, text } = Start::new(at);
+        let (day, time) = text.split_once(", ").unwrap_or((&text, ""));
+        match now.since(from) < DAYS_FROM {
+            true => Tick { at: scale.x(at), text: time.to_owned(), iso },
+            false => Tick { at: scale.x(at), text: day.to_owned(), iso: String::new() },
+        }
     });
     let from = crate::dashboard::moment::Moment::new(from, now).text;
     Some(Chart { lines, rows: rows.collect(), columns: columns.collect(), from })
 }
 
 /// A price stands until it moves; where there was none, the line breaks.
-fn trace(path: &Path, scale: &Scale, from: Timestamp, now: Timestamp) -> String {
+fn trace(path: &PricePath, scale: &Scale, from: Timestamp, now: Timestamp) -> String {
     let mut d = String::new();
     let mut drawing = false;
-    for point in &path.points {
+    let mut points = path.points.iter().peekable();
+    while let Some(point) = points.next() {
         let x = scale.x(point.at().max(from));
+        // What cannot be told apart is one step.
+        if points.peek().is_some_and(|next| scale.x(next.at().max(from)) == x) {
+            continue;
+        }
         match point.chance {
             Some(chance) => {
                 let y = scale.y(i64::from(chance.get()));

@@ -1,10 +1,11 @@
 //! One event's page: its score, its prices at every bookmaker, their paths, margins, and the chances without them.
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError};
 
 use askama::Template;
-use domain::{BookmakerSet, EventId, Format, Line, Period, Status};
-use engine::Published;
+use domain::{BookmakerSet, EventId, Format, Line, Period, RecordId, Status};
+use engine::{PriceHistory, PricePath, Published};
 use market::analysis::{
     Analysis, FairOutcome, FairSelection, MarketLine, Method, Probability, Reference,
     implied_probability, is_field, margin, winners, without_margin,
@@ -15,8 +16,8 @@ use crate::context::Web;
 use crate::dashboard::board::chart::{self, Chart};
 use crate::dashboard::board::choice::{Choice, Link, analysis_filter};
 use crate::dashboard::board::filter::Filter;
-use crate::dashboard::board::history::History;
 use crate::dashboard::board::live::PageKey;
+use crate::dashboard::board::past::EventPast;
 use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, code};
 use crate::dashboard::board::text::{align, percent, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
@@ -88,11 +89,9 @@ pub(crate) fn render(
     shell: Shell,
     key: &PageKey,
     id: EventId,
-    screen: &Arc<Screen>,
+    (screen, published, past): (&Arc<Screen>, &Published, Option<&EventPast>),
 ) -> Result<String, Trouble> {
     let choice = key.view.choice;
-    let world = web.api.world(web.settings.board.ok_or(Trouble::NotFound)?);
-    let published = world.published();
     let event = published.snapshot.sport(choice.sport).event(id).ok_or(Trouble::NotFound)?;
     let sport = web.api.catalogue.sport(choice.sport);
     let path = format!("/board/event/{id}");
@@ -101,8 +100,8 @@ pub(crate) fn render(
     let block = block(rows, chosen);
     let history = web.board.history.read().unwrap_or_else(PoisonError::into_inner);
     let mine = rows.get(chosen);
-    let about =
-        About { screen, block, mine, winners: winners(choice.market), format: choice.format };
+    let (winners, format) = (winners(choice.market), choice.format);
+    let about = About { screen, block, mine, past, winners, format };
     let page = EventPage {
         shell,
         frame: Frame::new(web, &choice, &path, screen.cut, &Filter::default()),
@@ -133,7 +132,7 @@ pub(crate) fn render(
         outcome: mine.map(Row::label).unwrap_or_default(),
         chart: about.chart(&history),
         books: about.books(&history),
-        fair: fair_rows(&published, id, &about, &choice),
+        fair: fair_rows(published, id, &about, &choice),
         methods: Method::ALL.map(method_title),
         cells: Cells::new(&published.snapshot, choice.sport, event),
         screen: Arc::clone(screen),
@@ -165,19 +164,28 @@ struct About<'a> {
     screen: &'a Screen,
     block: &'a [Row],
     mine: Option<&'a Row>,
+    past: Option<&'a EventPast>,
     winners: u32,
     format: Format,
 }
 
 impl About<'_> {
-    fn chart(&self, history: &History) -> Option<Chart> {
+    /// What became of the chosen outcome's price at a bookmaker.
+    fn path<'a>(&self, history: &'a PriceHistory, record: RecordId) -> Option<Cow<'a, PricePath>> {
+        let mine = self.mine?;
+        let noted = history.path(record, mine.outcome);
+        let whole = self.past.and_then(|past| past.path(record, mine, noted));
+        whole.map(Cow::Owned).or(noted.map(Cow::Borrowed))
+    }
+
+    fn chart(&self, history: &PriceHistory) -> Option<Chart> {
         let mine = self.mine?;
         let paths: Vec<_> = mine
             .records
             .iter()
             .zip(&self.screen.columns)
             .filter_map(|(record, column)| {
-                let path = history.path((*record)?, mine.outcome)?;
+                let path = self.path(history, (*record)?)?;
                 Some((column.colour, column.title.clone(), path))
             })
             .collect();
@@ -203,7 +211,7 @@ impl About<'_> {
         is_field(line.market) || line.names.iter().all(is_row)
     }
 
-    fn books(&self, history: &History) -> Vec<BookRow> {
+    fn books(&self, history: &PriceHistory) -> Vec<BookRow> {
         let Some(mine) = self.mine else {
             return Vec::new();
         };
@@ -212,7 +220,7 @@ impl About<'_> {
         let mut books: Vec<BookRow> = columns
             .map(|(at, column)| {
                 let record = mine.records.get(at).copied().flatten();
-                let path = record.and_then(|record| history.path(record, mine.outcome));
+                let path = record.and_then(|record| self.path(history, record));
                 let opened = path.map(|path| market::book::Outcome {
                     name: mine.outcome,
                     quote: path.opened,

@@ -1,34 +1,41 @@
 //! Boards that people look at: each screen made once for a publication, whoever asks for it, and what changed sent to
 //! everybody who watches.
 //!
-//! A watcher has a short queue. Whoever does not keep up with it is let go rather than waited for: the browser comes
-//! back by itself, says what it saw last, and gets what it missed or is told to take the page afresh.
+//! Somebody who watches is at a publication, as a client of `/v1/stream` is, and is sent what leads from there to the
+//! present one. Whoever is slow gets the sum of what they missed. Where the screen that a browser shows is not kept any
+//! more, it takes the page afresh.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use domain::{Catalogue, EventId, Timestamp};
-use tokio::sync::mpsc;
+use domain::{EventId, Timestamp};
+use engine::{MadeOnce, Published};
+use tokio::sync::watch;
 
 use crate::context::Web;
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::delta;
 use crate::dashboard::board::screen::{Scene, Screen};
+use crate::dashboard::board::turns::NoTurn;
 use api::Asset;
-use http::{Slot, SlotLimits, Slots, StreamBody};
+use http::{ByteSource, Slot, SlotLimits, Slots, SourceBody};
 
-/// Screens kept at the same time, and views watched at the same time.
-const SCREENS_MAX: usize = 256;
+/// Views watched at the same time: each is made anew with every publication.
+const VIEWS_MAX: usize = 256;
+/// Screens kept at the same time, of several publications.
+const SCREENS_MAX: usize = 2048;
+const SCREEN_BYTES_MAX: usize = 64 << 20;
+/// What leads from one screen to another, kept at the same time.
+const FRAMES_MAX: usize = 4096;
+const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Pages kept ready at the same time; the largest takes half a megabyte with its encodings.
 const PAGES_MAX: usize = 128;
-/// Publications that can be told again to who comes back.
-const DELTAS_MAX: usize = 12;
-/// Frames that may wait for one watcher.
-const QUEUE_MAX: usize = 8;
+/// How long a watcher waits before it asks for a screen again that could not be made now.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// What a browser waits before it comes back, in milliseconds.
 const RETRY: &str = "retry: 3000\n\n";
 
@@ -47,14 +54,6 @@ pub(crate) struct PageKey {
     pub(crate) maintenance: bool,
 }
 
-#[derive(Debug)]
-struct Shown {
-    screen: Arc<Screen>,
-    /// Earlier publications: from which cut, and the frame that leads on.
-    deltas: VecDeque<(Timestamp, Bytes)>,
-    watchers: Vec<mpsc::Sender<Bytes>>,
-}
-
 /// Pages of one publication.
 #[derive(Debug, Default)]
 struct Pages {
@@ -63,119 +62,117 @@ struct Pages {
 }
 
 /// All boards that are looked at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gallery {
-    shown: Mutex<HashMap<View, Arc<Mutex<Option<Shown>>>>>,
+    screens: MadeOnce<(View, Timestamp), Screen>,
+    /// What leads from one publication to another.
+    frames: MadeOnce<(View, Timestamp, Timestamp), Bytes>,
     pages: Mutex<Pages>,
-    places: Arc<Slots>,
+    /// How many watch each view.
+    views: Mutex<HashMap<View, usize>>,
+    slots: Arc<Slots>,
     dropped: AtomicU64,
     refused: AtomicU64,
-    closed: AtomicBool,
 }
 
-/// Somebody who watches a board.
-#[derive(Debug)]
-pub(crate) struct Watch {
-    first: VecDeque<Bytes>,
-    rest: mpsc::Receiver<Bytes>,
-    _place: Slot,
-}
-
-impl StreamBody for Watch {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        match self.first.pop_front() {
-            Some(frame) => Poll::Ready(Some(frame)),
-            None => self.rest.poll_recv(context),
+impl Default for Gallery {
+    fn default() -> Self {
+        Self {
+            screens: MadeOnce::new(SCREEN_BYTES_MAX, SCREENS_MAX),
+            frames: MadeOnce::new(FRAME_BYTES_MAX, FRAMES_MAX),
+            pages: Mutex::default(),
+            views: Mutex::default(),
+            slots: Arc::default(),
+            dropped: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
         }
     }
 }
 
 impl Gallery {
-    /// The screen of the snapshot in force.
-    pub(crate) fn screen(&self, web: &Web, view: View) -> Option<Arc<Screen>> {
-        let place = self.place(view);
-        let mut shown = lock(&place);
-        Some(Arc::clone(&self.renewed(web, view, &mut shown)?.screen))
+    /// The screen of a publication.
+    pub(crate) async fn screen(
+        &self,
+        web: &Arc<Web>,
+        view: View,
+        published: &Arc<Published>,
+    ) -> Result<Arc<Screen>, NoTurn> {
+        let key = (view, published.snapshot.cut_at);
+        let made = self.screens.get(&key, async || {
+            let (making, published) = (Arc::clone(web), Arc::clone(published));
+            let screen =
+                web.board.turns.take(move || make_screen(&making, view, &published)).await?;
+            let bytes = screen.bytes();
+            Ok((screen, bytes))
+        });
+        made.await
     }
 
-    /// Begins to watch. `since` is what the browser shows; what changed after it comes first. Makes the screen where
-    /// nobody looked at it before: not for a thread that answers requests.
+    /// What leads a browser from the screen that it shows to that of a publication.
+    async fn frame(
+        &self,
+        web: &Arc<Web>,
+        view: View,
+        from: Option<Timestamp>,
+        published: &Arc<Published>,
+    ) -> Result<Arc<Bytes>, NoTurn> {
+        let new = self.screen(web, view, published).await?;
+        let old = from.and_then(|from| self.screens.find(&(view, from)));
+        let Some(old) = old else { return Ok(Arc::new(whole(new.cut))) };
+        let key = (view, old.cut, new.cut);
+        let made = self.frames.get(&key, async || {
+            let query = view.choice.query(&web.api.catalogue);
+            let work = move || match delta::between(&old, &new, &query, view.event.is_none()) {
+                Some(delta) => frame(new.cut, "delta", &delta),
+                None => whole(new.cut),
+            };
+            let frame = web.board.turns.take(work).await?;
+            let bytes = frame.len();
+            Ok((frame, bytes))
+        });
+        made.await
+    }
+
+    /// Begins to watch. `since` is what the browser shows; what changed after it comes first.
     ///
     /// # Errors
-    /// So many watch already, in all or from this source, that there is no place; or the service stops.
+    /// So many watch already, in all, from this source or in views, that there is no slot.
     pub(crate) fn watch(
-        &self,
-        web: &Web,
+        web: &Arc<Web>,
         view: View,
         since: Option<Timestamp>,
         source: Option<IpAddr>,
-    ) -> Result<Watch, NoPlace> {
-        let pages = &web.settings;
+    ) -> Result<Watch, NoSlot> {
+        let (gallery, settings) = (&web.board.gallery, &web.settings);
         let max = SlotLimits {
-            all: pages.board_watchers_max,
-            source: pages.board_watchers_per_source_max,
+            all: settings.board_watchers_max,
+            source: settings.board_watchers_per_source_max,
         };
-        let Some(place) = self.places.take(source, max) else {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(NoPlace);
+        let world = settings.board.ok_or(NoSlot)?;
+        let slot = gallery.slots.take(source, max);
+        let Some(slot) = slot.filter(|_| gallery.enter(view)) else {
+            gallery.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(NoSlot);
         };
-        let (sender, rest) = mpsc::channel(QUEUE_MAX);
-        let Some(held) = self.place_to_watch(view) else {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(NoPlace);
+        let (sender, slow) = watch::channel(false);
+        let watcher = Watcher {
+            publications: web.api.world(world).publications(),
+            stopping: web.api.server.stopping(),
+            web: Arc::clone(web),
+            view,
+            at: since,
+            greeted: false,
+            slow,
+            _slot: slot,
         };
-        let mut shown = lock(&held);
-        let shown = self.renewed(web, view, &mut shown).ok_or(NoPlace)?;
-        let mut first = VecDeque::from([Bytes::from_static(RETRY.as_bytes())]);
-        if since != Some(shown.screen.cut) {
-            let missed = shown.deltas.iter().position(|(from, _)| Some(*from) == since);
-            match missed {
-                Some(at) => {
-                    first.extend(shown.deltas.iter().skip(at).map(|(_, frame)| frame.clone()));
-                }
-                None => first.push_back(whole(shown.screen.cut)),
-            }
-        }
-        // Looked at with the view held, so that closing either sees this watcher or is seen.
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(NoPlace);
-        }
-        shown.watchers.push(sender);
-        Ok(Watch { first, rest, _place: place })
-    }
-
-    /// Tells all watchers what the newest publication changed, and forgets screens that nobody watches.
-    pub(crate) fn renew(&self, web: &Web) {
-        let views: Vec<(View, Arc<Mutex<Option<Shown>>>)> =
-            lock(&self.shown).iter().map(|(view, held)| (*view, Arc::clone(held))).collect();
-        for (view, held) in views {
-            let mut shown = lock(&held);
-            let watched = shown.as_mut().is_some_and(|shown| {
-                shown.watchers.retain(|watcher| !watcher.is_closed());
-                !shown.watchers.is_empty()
-            });
-            if watched {
-                self.renewed(web, view, &mut shown);
-            } else {
-                lock(&self.shown).remove(&view);
-            }
-        }
-    }
-
-    /// Lets all watchers go.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        let held: Vec<_> = lock(&self.shown).drain().map(|(_, held)| held).collect();
-        for shown in held {
-            *lock(&shown) = None;
-        }
+        Ok(SourceBody::new(watcher, sender))
     }
 
     pub(crate) fn watchers(&self) -> usize {
-        self.places.taken()
+        self.slots.taken()
     }
 
-    /// Watchers let go because they were slow, and turned away because there was no place.
+    /// Watchers let go because they did not read, and turned away because there was no slot.
     pub(crate) fn losses(&self) -> [&AtomicU64; 2] {
         [&self.dropped, &self.refused]
     }
@@ -196,101 +193,125 @@ impl Gallery {
         }
     }
 
-    fn place(&self, view: View) -> Arc<Mutex<Option<Shown>>> {
-        let mut shown = lock(&self.shown);
-        if let Some(held) = shown.get(&view) {
-            return Arc::clone(held);
+    /// Counts a watcher of a view, unless it would be one view too many; one that is watched already takes any number.
+    fn enter(&self, view: View) -> bool {
+        let mut views = lock(&self.views);
+        if views.len() >= VIEWS_MAX && !views.contains_key(&view) {
+            return false;
         }
-        if shown.len() >= SCREENS_MAX {
-            forget_unwatched(&mut shown);
-        }
-        Arc::clone(shown.entry(view).or_default())
+        *views.entry(view).or_default() += 1;
+        true
     }
 
-    /// The same for who comes to stay. Every view that is watched is made anew with each publication, so there are only
-    /// so many; one that is watched already takes any number of watchers.
-    fn place_to_watch(&self, view: View) -> Option<Arc<Mutex<Option<Shown>>>> {
-        let mut shown = lock(&self.shown);
-        if shown.len() >= SCREENS_MAX {
-            forget_unwatched(&mut shown);
-            if shown.len() >= SCREENS_MAX && !shown.contains_key(&view) {
-                return None;
+    fn leave(&self, view: View) {
+        let mut views = lock(&self.views);
+        if let Some(watchers) = views.get_mut(&view) {
+            *watchers = watchers.saturating_sub(1);
+            if *watchers == 0 {
+                views.remove(&view);
             }
         }
-        Some(Arc::clone(shown.entry(view).or_default()))
     }
+}
 
-    /// Brings a view to the snapshot in force and tells its watchers.
-    fn renewed<'a>(
-        &self,
-        web: &Web,
-        view: View,
-        held: &'a mut Option<Shown>,
-    ) -> Option<&'a mut Shown> {
+fn make_screen(web: &Web, view: View, published: &Published) -> Screen {
+    // The keeper may not have come to this publication yet.
+    web.board.note(&published.snapshot);
+    let history = web.board.history.read().unwrap_or_else(PoisonError::into_inner);
+    let stale_after = web.settings.board.map(|world| web.api.world(world).stale_after());
+    let scene = Scene {
+        snapshot: &published.snapshot,
+        history: &history,
+        stale_after: stale_after.unwrap_or_default(),
+    };
+    Screen::new(&scene, &view.choice, view.event)
+}
+
+/// A board as a connection sends it.
+pub(crate) type Watch = SourceBody<Watcher>;
+
+/// Somebody who watches a board.
+pub(crate) struct Watcher {
+    web: Arc<Web>,
+    view: View,
+    /// The publication that the browser shows.
+    at: Option<Timestamp>,
+    /// Whether it was told when to come back.
+    greeted: bool,
+    publications: watch::Receiver<()>,
+    stopping: watch::Receiver<bool>,
+    /// Whether it is given up, because it does not read.
+    slow: watch::Receiver<bool>,
+    _slot: Slot,
+}
+
+impl ByteSource for Watcher {
+    async fn next_bytes(&mut self) -> Option<Bytes> {
+        if !self.greeted {
+            self.greeted = true;
+            return Some(Bytes::from_static(RETRY.as_bytes()));
+        }
+        let web = Arc::clone(&self.web);
         let world = web.api.world(web.settings.board?);
-        let published = world.published();
-        if held.as_ref().is_none_or(|shown| shown.screen.cut != published.snapshot.cut_at) {
-            let history = web.board.history.read().unwrap_or_else(PoisonError::into_inner);
-            let scene = Scene {
-                snapshot: &published.snapshot,
-                history: &history,
-                stale_after: world.stale_after(),
+        while !*self.stopping.borrow_and_update() {
+            self.publications.borrow_and_update();
+            let published = Arc::clone(&world.published());
+            let cut = published.snapshot.cut_at;
+            let gallery = &web.board.gallery;
+            let made = if self.at == Some(cut) {
+                // What comes next is compared with it.
+                gallery.screen(&web, self.view, &published).await.map(|_| None)
+            } else {
+                gallery.frame(&web, self.view, self.at, &published).await.map(Some)
             };
-            let screen = Arc::new(Screen::new(&scene, &view.choice, view.event));
-            drop(history);
-            match held {
-                Some(shown) => self.advance(&web.api.catalogue, view, shown, screen),
-                None => {
-                    *held = Some(Shown { screen, deltas: VecDeque::new(), watchers: Vec::new() });
+            let again_after = match made {
+                Ok(Some(frame)) => {
+                    self.at = Some(cut);
+                    return Some(Bytes::clone(&frame));
                 }
-            }
+                Ok(None) => None,
+                Err(NoTurn::Busy) => Some(AGAIN_AFTER),
+                Err(NoTurn::Failed(error)) => {
+                    tracing::error!(%error, "a board could not be made");
+                    return None;
+                }
+            };
+            self.wait(again_after).await?;
         }
-        held.as_mut()
+        None
     }
+}
 
-    fn advance(&self, catalogue: &Catalogue, view: View, shown: &mut Shown, screen: Arc<Screen>) {
-        let from = shown.screen.cut;
-        let query = view.choice.query(catalogue);
-        let delta = delta::between(&shown.screen, &screen, &query, view.event.is_none());
-        shown.screen = screen;
-        let cut = shown.screen.cut;
-        let frame = match delta {
-            Some(delta) => frame(cut, "delta", &delta),
-            None => {
-                // What came before leads to a page that is not there any more.
-                shown.deltas.clear();
-                whole(cut)
+impl Watcher {
+    /// Waits for a publication, or for this long; `None` where the service stops.
+    async fn wait(&mut self, again_after: Option<Duration>) -> Option<()> {
+        let again = async {
+            match again_after {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
             }
         };
-        if shown.deltas.len() >= DELTAS_MAX {
-            shown.deltas.pop_front();
+        tokio::select! {
+            told = self.publications.changed() => told.ok(),
+            told = self.stopping.changed() => told.ok(),
+            () = again => Some(()),
         }
-        shown.deltas.push_back((from, frame.clone()));
-        shown.watchers.retain(|watcher| match watcher.try_send(frame.clone()) {
-            Ok(()) => true,
-            Err(mpsc::error::TrySendError::Closed(_)) => false,
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-                false
-            }
-        });
     }
 }
 
-/// Whoever watches has the place; a screen that was only looked at is made again when needed.
-fn forget_unwatched(shown: &mut HashMap<View, Arc<Mutex<Option<Shown>>>>) {
-    shown.retain(|_, held| match held.try_lock() {
-        Ok(held) => held
-            .as_ref()
-            .is_some_and(|shown| shown.watchers.iter().any(|watcher| !watcher.is_closed())),
-        // Somebody is at it this moment.
-        Err(_) => true,
-    });
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let gallery = &self.web.board.gallery;
+        gallery.leave(self.view);
+        if *self.slow.borrow() {
+            gallery.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
-/// There is no place for another watcher.
+/// There is no slot for another watcher.
 #[derive(Debug)]
-pub(crate) struct NoPlace;
+pub(crate) struct NoSlot;
 
 /// Tells a browser to take the page afresh.
 fn whole(cut: Timestamp) -> Bytes {

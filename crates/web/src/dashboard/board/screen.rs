@@ -12,9 +12,9 @@ use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, SportView};
 
 use crate::dashboard::board::choice::Choice;
-use crate::dashboard::board::history::History;
 use crate::dashboard::board::screen::builder::ScreenBuilder;
 use crate::dashboard::board::text::{age, align};
+use engine::PriceHistory;
 
 pub(crate) use self::builder::code;
 
@@ -27,11 +27,15 @@ const ROWS_OF_LINES_MAX: usize = 6;
 /// Outcomes on an event's own page.
 const ROWS_WHOLE_MAX: usize = 400;
 
+/// About what a row and a cell take in memory, with their texts.
+const ROW_BYTES: usize = 400;
+const CELL_BYTES: usize = 120;
+
 /// What a screen is made from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) snapshot: &'a Snapshot,
-    pub(crate) history: &'a History,
+    pub(crate) history: &'a PriceHistory,
     pub(crate) stale_after: Duration,
 }
 
@@ -148,6 +152,15 @@ impl Screen {
         fixtures.truncate(EVENTS_MAX);
         align_columns(&mut fixtures, builder.columns.len());
         Self { cut: scene.snapshot.cut_at, columns: builder.columns, fixtures, hidden }
+    }
+}
+
+impl Screen {
+    /// About what it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let rows = self.fixtures.iter().flat_map(|fixture| &fixture.rows);
+        let rows = rows.map(|row| ROW_BYTES + CELL_BYTES * row.cells.len() + row.spark.len());
+        rows.sum::<usize>() + ROW_BYTES * (self.fixtures.len() + self.columns.len())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use domain::{Line, Timestamp};
 use market::analysis::{WHOLE, median};
 
-use crate::dashboard::board::history::{Path, Point};
+use engine::{PricePath, PricePoint};
 
 /// How far back it looks at the most.
 const SPAN: Duration = Duration::from_secs(24 * 3600);
@@ -18,7 +18,7 @@ const EDGE: i64 = 30;
 const RISE_MIN: i64 = 10_000_000;
 
 /// The `d` of an SVG path; empty where there is nothing to tell yet.
-pub(crate) fn draw(paths: &[&Path], now: Timestamp) -> String {
+pub(crate) fn draw(paths: &[&PricePath], now: Timestamp) -> String {
     let eldest = paths.iter().filter_map(|path| path.points.front()).map(|point| point.at()).min();
     let Some(eldest) = eldest else {
         return String::new();
@@ -39,25 +39,25 @@ pub(crate) fn draw(paths: &[&Path], now: Timestamp) -> String {
 }
 
 /// Whether it is the line that moved; where it stood, the chance is what tells.
-fn moves_line(paths: &[&Path]) -> bool {
-    let lines = |path: &Path| {
+fn moves_line(paths: &[&PricePath]) -> bool {
+    let lines = |path: &PricePath| {
         path.points.iter().filter_map(|point| point.line).map(Line::quarters).collect::<Vec<_>>()
     };
     paths.iter().any(|path| lines(path).windows(2).any(|pair| matches!(pair, [a, b] if a != b)))
 }
 
 /// The other way round, so that up is a longer price, as it is everywhere on the board.
-fn chance_of(point: Point) -> Option<u32> {
+fn chance_of(point: PricePoint) -> Option<u32> {
     point.chance.map(|chance| WHOLE.saturating_sub(chance.get()))
 }
 
 /// Lines may be below zero; the middle is taken of numbers that are not.
-fn line_of(point: Point) -> Option<u32> {
+fn line_of(point: PricePoint) -> Option<u32> {
     let quarters = i64::from(point.line?.quarters());
     u32::try_from((quarters + 10_000) * RISE_MIN / 80).ok()
 }
 
-fn middle(paths: &[&Path], at: Timestamp, of: fn(Point) -> Option<u32>) -> Option<i64> {
+fn middle(paths: &[&PricePath], at: Timestamp, of: fn(PricePoint) -> Option<u32>) -> Option<i64> {
     let values = paths.iter().filter_map(|path| path.at(at)).filter_map(of);
     median(values.collect()).map(i64::from)
 }

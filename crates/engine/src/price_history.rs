@@ -3,10 +3,13 @@
 //! Fed with snapshots, one after the other; a record that did not change is known by its pointer and costs a
 //! look-up. What is kept is bounded twice: so many outcomes, and so many changes of each.
 
+mod look_back;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use archive::RecordPath;
 use domain::{EventId, Line, Quote, RecordId, Status, Timestamp};
 use market::Snapshot;
 use market::analysis::{Probability, implied_probability, main_outcome};
@@ -19,24 +22,24 @@ const POINTS_MAX: usize = 64;
 
 /// A price from an instant on; without a chance, there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Point {
+pub struct PricePoint {
     at_s: u32,
-    pub(crate) chance: Option<Probability>,
-    pub(crate) line: Option<Line>,
+    pub chance: Option<Probability>,
+    pub line: Option<Line>,
 }
 
-impl Point {
-    pub(crate) fn at(self) -> Timestamp {
+impl PricePoint {
+    pub fn at(self) -> Timestamp {
         Timestamp::from_secs(i64::from(self.at_s))
     }
 }
 
 /// The changes of one outcome at one bookmaker, the eldest first.
-#[derive(Debug)]
-pub(crate) struct Path {
+#[derive(Clone, Debug)]
+pub struct PricePath {
     /// The first price that was seen, exactly; it may be older than the eldest change kept.
-    pub(crate) opened: Quote,
-    pub(crate) points: VecDeque<Point>,
+    pub opened: Quote,
+    pub points: VecDeque<PricePoint>,
 }
 
 #[derive(Debug)]
@@ -44,31 +47,38 @@ struct Followed {
     event: EventId,
     /// What was published last; `None` while there are no prices.
     record: Option<Arc<Record>>,
-    paths: Vec<(OutcomeName, Path)>,
+    paths: Vec<(OutcomeName, PricePath)>,
     round: u64,
 }
 
 /// All paths of one world.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub struct PriceHistory {
     followed: HashMap<RecordId, Followed>,
     paths: usize,
     round: u64,
+    /// The last publication that was noted.
+    noted: Option<Timestamp>,
 }
 
-impl History {
-    pub(crate) fn path(&self, record: RecordId, name: OutcomeName) -> Option<&Path> {
+impl PriceHistory {
+    pub fn path(&self, record: RecordId, name: OutcomeName) -> Option<&PricePath> {
         let paths = &self.followed.get(&record)?.paths;
         paths.iter().find(|(own, _)| *own == name).map(|(_, path)| path)
     }
 
     /// How many paths there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn paths(&self) -> usize {
         self.paths
     }
 
+    /// Whether what was published at a time is in it.
+    pub fn has_noted(&self, cut_at: Timestamp) -> bool {
+        self.noted.is_some_and(|noted| noted >= cut_at)
+    }
+
     /// Puts what was before in front of what was noted so far.
-    pub(crate) fn lead_in(&mut self, mut past: Self) {
+    pub fn lead_in(&mut self, mut past: Self) {
         for (id, followed) in &mut self.followed {
             let Some(before) = past.followed.remove(id) else { continue };
             for (name, eldest) in before.paths {
@@ -80,10 +90,14 @@ impl History {
         }
     }
 
-    /// Takes note of what a snapshot shows.
-    pub(crate) fn note(&mut self, snapshot: &Snapshot) {
+    /// Takes note of what a snapshot shows; nothing where that is in it.
+    pub fn note(&mut self, snapshot: &Snapshot) {
+        if self.has_noted(snapshot.cut_at) {
+            return;
+        }
+        self.noted = Some(snapshot.cut_at);
         self.round += 1;
-        let at_s = u32::try_from(snapshot.cut_at.as_secs()).unwrap_or(u32::MAX);
+        let at_s = seconds_of(snapshot.cut_at);
         let mut open: HashSet<EventId> = HashSet::new();
         for (sport, _) in snapshot.catalogue().sports() {
             let view = snapshot.sport(sport);
@@ -129,7 +143,7 @@ impl History {
             let is_new = !followed.paths.iter().any(|(name, _)| *name == outcome.name);
             let Some(offer) = main_outcome(&record.outcomes, outcome.name) else { continue };
             if is_new && added < room {
-                followed.paths.push((outcome.name, Path::open(offer, at_s)));
+                followed.paths.push((outcome.name, PricePath::open(offer, at_s)));
                 added += 1;
             }
         }
@@ -154,7 +168,46 @@ impl History {
     }
 }
 
-impl Path {
+impl PricePath {
+    /// Of one outcome, from all that was published of its record; `None` where it was never priced.
+    pub fn of_record(
+        path: &RecordPath,
+        is: impl Fn(&archive::PointOutcome) -> bool,
+    ) -> Option<Self> {
+        let main = |outcomes: &[archive::PointOutcome]| {
+            let offers: Vec<Outcome> = outcomes
+                .iter()
+                .filter(|outcome| is(outcome))
+                .map(|own| Outcome { name: OutcomeName::Home, quote: own.quote, point: own.point })
+                .collect();
+            main_outcome(&offers, OutcomeName::Home).copied()
+        };
+        let opened = path.open.iter().chain(&path.points);
+        let opened = opened.filter_map(|point| main(&point.outcomes)).next()?.quote;
+        let changes = path.points.iter().map(|point| {
+            let offer = main(&point.outcomes);
+            PricePoint {
+                at_s: seconds_of(point.published_at),
+                chance: offer.as_ref().map(|offer| implied_probability(offer.quote.price)),
+                line: offer.and_then(|offer| offer.point),
+            }
+        });
+        Some(Self { opened, points: VecDeque::new() }.followed_by(changes))
+    }
+
+    /// The same with later changes; those that are not later, or change nothing, are left out.
+    pub fn followed_by(mut self, changes: impl Iterator<Item = PricePoint>) -> Self {
+        for change in changes {
+            let adds = |last: &PricePoint| {
+                last.at_s < change.at_s && (last.chance, last.line) != (change.chance, change.line)
+            };
+            if self.points.back().is_none_or(adds) {
+                self.points.push_back(change);
+            }
+        }
+        self
+    }
+
     fn open(offer: &Outcome, at_s: u32) -> Self {
         let mut path = Self { opened: offer.quote, points: VecDeque::new() };
         path.push(at_s, Some(implied_probability(offer.quote.price)), offer.point);
@@ -162,22 +215,22 @@ impl Path {
     }
 
     fn push(&mut self, at_s: u32, chance: Option<NonZeroU32>, line: Option<Line>) {
-        let same = |last: &Point| last.chance == chance && last.line == line;
+        let same = |last: &PricePoint| last.chance == chance && last.line == line;
         if self.points.back().is_some_and(same) {
             return;
         }
         if self.points.len() >= POINTS_MAX {
             self.points.pop_front();
         }
-        self.points.push_back(Point { at_s, chance, line });
+        self.points.push_back(PricePoint { at_s, chance, line });
     }
 
     fn lead_in(&mut self, before: Self) {
         let Some(first) = self.points.front().copied() else { return };
         self.opened = before.opened;
-        let mut points: VecDeque<Point> =
+        let mut points: VecDeque<PricePoint> =
             before.points.into_iter().filter(|point| point.at_s < first.at_s).collect();
-        let same = |last: &Point| last.chance == first.chance && last.line == first.line;
+        let same = |last: &PricePoint| last.chance == first.chance && last.line == first.line;
         if points.back().is_some_and(same) {
             self.points.pop_front();
         }
@@ -189,9 +242,13 @@ impl Path {
     }
 
     /// What stood at an instant.
-    pub(crate) fn at(&self, at: Timestamp) -> Option<Point> {
+    pub fn at(&self, at: Timestamp) -> Option<PricePoint> {
         self.points.iter().rev().find(|point| point.at() <= at).copied()
     }
+}
+
+fn seconds_of(at: Timestamp) -> u32 {
+    u32::try_from(at.as_secs()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -207,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_path_keeps_changes_only_and_no_more_than_its_share() {
-        let mut path = Path::open(&offer("2"), 0);
+        let mut path = PricePath::open(&offer("2"), 0);
         for at_s in 1..10 {
             path.push(at_s, Some(implied_probability(offer("2").quote.price)), None);
         }
@@ -227,11 +284,11 @@ mod tests {
 
     #[test]
     fn what_was_before_comes_in_front() {
-        let mut before = Path::open(&offer("2"), 0);
+        let mut before = PricePath::open(&offer("2"), 0);
         for (at_s, price) in [(10, "2.1"), (20, "2.2"), (90, "9")] {
             before.push(at_s, Some(implied_probability(offer(price).quote.price)), None);
         }
-        let mut path = Path::open(&offer("2.2"), 50);
+        let mut path = PricePath::open(&offer("2.2"), 50);
         path.push(60, Some(implied_probability(offer("2.3").quote.price)), None);
         path.lead_in(before);
         let times: Vec<u32> = path.points.iter().map(|point| point.at_s).collect();

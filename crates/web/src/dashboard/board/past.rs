@@ -1,0 +1,117 @@
+//! What became of an event's prices since it was listed, from history (H10): the board itself keeps the last changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::{BookmakerSet, EventId, Market, RecordId};
+use engine::{MadeOnce, PathError, PathRequest, PricePath, Published, RecordPath};
+use market::book::OutcomeName;
+
+use crate::context::Web;
+use crate::dashboard::board::live::View;
+use crate::dashboard::board::screen::Row;
+
+/// How long what was read is good for: less than it takes to make more changes than the board keeps.
+const GOOD_FOR: Duration = Duration::from_secs(600);
+/// How long a page waits for it. It is read to its end all the same, for the next page.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+/// For whom history is read; the turns of API keys are others.
+const READER: u64 = 0;
+const EVENTS_MAX: usize = 256;
+const BYTES_MAX: usize = 32 << 20;
+/// About what a change takes in memory, with its outcomes.
+const POINT_BYTES: usize = 256;
+
+/// Events whose prices were read from history.
+#[derive(Debug)]
+pub(crate) struct EventPasts(MadeOnce<(EventId, Market, u128), EventPast>);
+
+/// What history has of the prices of an event's market.
+#[derive(Debug)]
+pub(crate) struct EventPast(HashMap<RecordId, RecordPath>);
+
+impl Default for EventPasts {
+    fn default() -> Self {
+        Self(MadeOnce::new(BYTES_MAX, EVENTS_MAX))
+    }
+}
+
+impl EventPasts {
+    /// What history has of an event; `None` where it has nothing, is off, or takes too long.
+    pub(crate) async fn find(
+        web: &Arc<Web>,
+        view: View,
+        published: &Arc<Published>,
+    ) -> Option<Arc<EventPast>> {
+        let event = view.event?;
+        let (web, published) = (Arc::clone(web), Arc::clone(published));
+        let reading = tokio::spawn(async move { read(&web, view, event, &published).await });
+        let read = tokio::time::timeout(WAIT_MAX, reading).await.ok()?;
+        read.unwrap_or_else(|error| {
+            tracing::error!(%error, "the price path of an event could not be read");
+            None
+        })
+    }
+}
+
+async fn read(
+    web: &Web,
+    view: View,
+    event: EventId,
+    published: &Published,
+) -> Option<Arc<EventPast>> {
+    let world = web.api.world(web.settings.board?);
+    let View { choice, .. } = view;
+    let age = u128::try_from(published.snapshot.cut_at.as_millis()).unwrap_or(0);
+    let key = (event, choice.market, age / GOOD_FOR.as_millis());
+    let request = PathRequest {
+        sport: choice.sport,
+        event,
+        bookmakers: BookmakerSet::ALL,
+        market: Some(choice.market),
+        from: None,
+        to: None,
+        all: false,
+    };
+    let made = web.board.pasts.0.get(&key, async || {
+        let found = world.event_paths(request, published, READER).await?;
+        let points: usize = found.paths.iter().map(|path| path.points.len() + 1).sum();
+        let paths = found.paths.into_iter().map(|path| (path.head.record, path)).collect();
+        Ok::<_, PathError>((EventPast(paths), points.saturating_mul(POINT_BYTES)))
+    });
+    match made.await {
+        Ok(past) => Some(past),
+        // The board has the last changes by itself.
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(error, %event, "no price path from history");
+            None
+        }
+    }
+}
+
+impl EventPast {
+    /// The path of a row's outcome at a bookmaker, with what the board has noted since.
+    pub(crate) fn path(
+        &self,
+        record: RecordId,
+        row: &Row,
+        noted: Option<&PricePath>,
+    ) -> Option<PricePath> {
+        let side = match row.outcome {
+            OutcomeName::Home => Some("home"),
+            OutcomeName::Away => Some("away"),
+            OutcomeName::Draw => Some("draw"),
+            OutcomeName::Over => Some("over"),
+            OutcomeName::Under => Some("under"),
+            OutcomeName::Entrant(_) => None,
+        };
+        let path = PricePath::of_record(self.0.get(&record)?, |outcome| match side {
+            Some(side) => outcome.side == Some(side),
+            None => *outcome.name == *row.name,
+        })?;
+        let later = noted.into_iter().flat_map(|noted| noted.points.iter().copied());
+        Some(path.followed_by(later))
+    }
+}
