@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Pushes an event and its odds to Linesman: python3 push_feed.py http://localhost:8080
 
-Reads the feed's token from FEED_TOKEN, or whole messages from a file: push_feed.py URL messages.ndjson
+Needs the client: pip install linesman-client. Reads the feed's token from FEED_TOKEN, or whole messages from a file:
+push_feed.py URL messages.ndjson
 """
-import datetime, gzip, itertools, json, os, random, sys, time, urllib.error, urllib.request
+import datetime, json, os, sys, time
+from linesman import Feed, LinesmanError
 
-LINES = 1000      # in one push: a lost connection costs at most this much again
-TIMEOUT_S = 30    # more than the 15 s after which the service gives up
+TEMPORARY = (None, 409, 500, 503)    # no connection, paused, failed, overloaded: nothing is lost, send it again
 
 
 def messages():
@@ -22,44 +23,30 @@ def messages():
     }
 
 
-def push(base, token, lines):
-    """Sends lines until the service has confirmed them, and returns its receipt."""
-    request = urllib.request.Request(
-        base + "/ingest/v1/messages",
-        data=gzip.compress("\n".join(lines).encode()),
-        headers={
-            "Authorization": f"Bearer {token}",
-            "Content-Type": "application/x-ndjson",
-            "Content-Encoding": "gzip",
-        },
-    )
-    pause = 1.0
+def push(feed, everything):
+    """Sends messages until the service has confirmed them, and returns its receipt."""
     while True:
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-                return json.load(response)
-        except urllib.error.HTTPError as error:
-            if error.code not in (409, 500, 503):
-                raise SystemExit(f"{error.code}: {error.read().decode()}")
-            pause = max(pause, float(error.headers.get("Retry-After", 1)))
-        except OSError as error:    # refused, reset, timed out: nothing is known, so send it again
+            return feed.push(everything)
+        except LinesmanError as error:
+            if error.status not in TEMPORARY:
+                raise SystemExit(str(error))
             print(f"retrying: {error}", file=sys.stderr)
-        time.sleep(pause * random.uniform(1.0, 1.5))
-        pause = min(2 * pause, 60.0)
+            time.sleep(error.retry_after or 5)
 
 
 def main():
     base, *files = sys.argv[1:] or ["http://localhost:8080"]
     token = os.environ.get("FEED_TOKEN") or sys.exit("set FEED_TOKEN: linesman feeds create NAME prints a token")
     if files:
-        lines = (line.strip() for line in open(files[0], encoding="utf-8") if line.strip())
+        everything = [json.loads(line) for line in open(files[0], encoding="utf-8") if line.strip()]
     else:
-        lines = (json.dumps(message) for message in messages())
-    while part := list(itertools.islice(lines, LINES)):
-        receipt = push(base.rstrip("/"), token, part)
-        for reject in receipt["rejected"]:
-            print(reject["code"], reject["message"], part[reject["line"] - 1], file=sys.stderr)
-        print({name: count for name, count in receipt.items() if name != "rejected"})
+        everything = list(messages())
+    with Feed(base, token) as feed:
+        receipt = push(feed, everything)
+    for reject in receipt["rejected"]:
+        print(reject["code"], reject["message"], everything[reject["line"] - 1], file=sys.stderr)
+    print({name: count for name, count in receipt.items() if name != "rejected"})
 
 
 if __name__ == "__main__":

@@ -285,10 +285,10 @@ test("the docs are pages with a place in the navigation, a search and tabs that 
   await page.getByRole("heading", { level: 1, name: "Getting started" }).waitFor();
   assert.match(await page.locator(".pane:visible code").first().textContent(), new RegExp(`^curl [^]*${service.base}/`));
   await page.locator(".sample label", { hasText: "Python" }).first().click();
-  assert.match(await page.locator(".pane:visible code").last().textContent(), /urllib/);
+  assert.match(await page.locator(".pane:visible code").last().textContent(), /from linesman import Linesman/);
   await inspect(anybody, "docs-start");
   await open("/docs/reference/get-odds");
-  assert.match(await page.locator(".pane:visible code").first().textContent(), /urllib/);
+  assert.match(await page.locator(".pane:visible code").first().textContent(), /from linesman import Linesman/);
   assert.equal(await page.locator(".docs-nav [aria-current=page]").textContent(), "Get odds");
   await inspect(anybody, "docs-reference");
   await page.getByLabel("Search the documentation").fill("quota exceeded");

@@ -1,5 +1,8 @@
-//! One request to the API as code in four languages: curl, Python, TypeScript and Rust. Keys and tokens come from the
-//! environment, so that no secret stands in code.
+//! One request to the API as code in four languages: curl, Python, TypeScript and Rust, the last three on our own
+//! clients where they have a method for it. Keys and tokens come from the environment, so that no secret stands in
+//! code.
+
+mod client;
 
 /// A request in one language.
 pub(crate) struct Line {
@@ -52,11 +55,13 @@ impl Sample {
 
     /// The request in every language, curl first.
     pub(crate) fn lines(&self) -> [Line; 4] {
+        let plain = || [self.python(), self.typescript(), self.rust()];
+        let [python, typescript, rust] = client::programs(self).unwrap_or_else(plain);
         [
             Line { id: "curl", language: "curl", text: self.curl() },
-            Line { id: "python", language: "Python", text: self.python() },
-            Line { id: "typescript", language: "TypeScript", text: self.typescript() },
-            Line { id: "rust", language: "Rust", text: self.rust() },
+            Line { id: "python", language: "Python", text: python },
+            Line { id: "typescript", language: "TypeScript", text: typescript },
+            Line { id: "rust", language: "Rust", text: rust },
         ]
     }
 
@@ -193,6 +198,7 @@ mod tests {
         let curl = "curl -H \"Authorization: Bearer $T\" \\\n  --data-binary @- 'http://h/x' <<'END'\n{\"a\":1}\n{\"b\":2}\nEND";
         let sample = Sample::parse(curl).unwrap();
         assert_eq!(sample.body, "{\"a\":1}\n{\"b\":2}");
+        // To no address of ours, so not with the clients.
         for line in sample.lines() {
             assert!(
                 line.text.contains(&sample.body) && line.text.contains("Bearer "),
@@ -201,6 +207,57 @@ mod tests {
             );
         }
         assert_eq!(sample.lines()[0].text, curl);
+    }
+
+    #[test]
+    fn programs_use_the_clients_where_they_have_a_method() {
+        let odds = "http://h/v1/sports/mma/odds?market=moneyline&regions=us,uk&limit=5";
+        let [_, python, typescript, rust] = Sample::get(odds.to_owned()).lines();
+        assert_eq!(
+            python.text,
+            "from linesman import Linesman\n\nwith Linesman(\"http://h\") as client:\n    for record in \
+             client.odds(\"mma\", market=\"moneyline\", regions=[\"us\", \"uk\"], limit=5, max_items=5):\n        \
+             print(record)"
+        );
+        let call = "client.odds(\"mma\", { market: \"moneyline\", regions: [\"us\", \"uk\"], limit: 5, max_items: 5 })";
+        assert!(typescript.text.contains(call), "{}", typescript.text);
+        assert!(
+            rust.text.contains(".regions([\"us\", \"uk\"])\n        .limit(5)"),
+            "{}",
+            rust.text
+        );
+        let one = "http://h/v1/sports/golf/events/evt_1/explain?as_of=2026-11-14T23:38:00Z";
+        let [_, python, ..] = Sample::get(one.to_owned()).lines();
+        let call =
+            "print(client.explain(\"golf\", \"evt_1\", as_of=\"2026-11-14T23:38:00Z\").data)";
+        assert!(python.text.ends_with(call), "{}", python.text);
+        let pushed = "curl -H \"Authorization: Bearer $FEED_TOKEN\" --data-binary @- http://h/ingest/v1/messages <<'END'\n{\"a\":1}\nEND";
+        for line in &Sample::parse(pushed).unwrap().lines()[1..] {
+            assert!(line.text.contains("Feed") && line.text.contains("{\"a\":1}"), "{}", line.text);
+        }
+    }
+
+    #[test]
+    fn what_the_clients_have_no_method_for_stays_a_plain_request() {
+        for target in [
+            "sports/mma/odds?format=csv",
+            "sports/mma/odds?since=abc",
+            "sports/mma/odds?limit=05",
+            "sports/mma/odds?limit=1e3",
+            "sports/mma/events?name=%22%29",
+            "sports/mma/events?name=a%0Ab",
+            "sports/%24x/odds",
+            "stream",
+        ] {
+            let [_, python, typescript, rust] =
+                Sample::get(format!("http://h/v1/{target}")).lines();
+            for line in [python, typescript, rust] {
+                assert!(line.text.contains(&format!("http://h/v1/{target}")), "{}", line.text);
+            }
+        }
+        let tagged =
+            "curl -H \"X-API-Key: $LINESMAN_KEY\" -H 'If-None-Match: \"x\"' http://h/v1/books";
+        assert!(Sample::parse(tagged).unwrap().lines()[1].text.contains("urllib"));
     }
 
     #[test]

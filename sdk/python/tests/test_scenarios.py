@@ -13,6 +13,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -457,6 +458,19 @@ def test_examples_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     # What an example leaves open is closed here, not in the middle of another test.
     gc.collect()
     assert found > 5 and capsys.readouterr().out
+
+
+def test_programs_of_the_docs_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    # One of them is a program that takes the address as an argument.
+    monkeypatch.setattr("sys.argv", ["program", os.environ["LINESMAN_URL"]])
+    examples = json.loads(Path(os.environ["LINESMAN_TEST_EXAMPLES"]).read_text())
+    for one in examples:
+        if one["language"] == "python":
+            exec(compile(one["code"], one["page"], "exec"), {"__name__": "__main__"})
+            gc.collect()
+    printed = capsys.readouterr()
+    assert "'superseded': 0, 'rejected_total': 0}\n" in printed.out and " records at the end; [" in printed.out
+    assert KEY not in printed.out + printed.err and os.environ["FEED_TOKEN"] not in printed.out + printed.err
 
 
 def body(code: str, **more: str) -> str:

@@ -44,3 +44,21 @@ export async function runExamples(): Promise<number> {
   }
   return Object.keys(blocks).length;
 }
+
+/**
+ * Runs the programs of the documentation, as its pages show them, one after the other in one process. Returns how many
+ * there are.
+ */
+export async function runDocs(): Promise<number> {
+  const examples: { page: string; language: string; code: string }[] =
+    JSON.parse(await readFile(setting("LINESMAN_TEST_EXAMPLES"), "utf8"));
+  const own = examples.filter(({ language }) => language === "typescript");
+  // Without an import a file would be no module.
+  const modules = own.map(({ page, code }, n) => [`docs-${n}`, `// ${page}\n${code}\nexport {};\n`] as const);
+  const all = modules.map(([name]) => `await import("./${name}.js");\n`).join("");
+  const cwd = await compile("docs", { ...Object.fromEntries(modules), all: `${all}export {};\n` });
+  const settings = { cwd, maxBuffer: 2 ** 28 };
+  const { stdout, stderr } = await run(process.execPath, ["all.js"], settings);
+  for (const secret of ["LINESMAN_KEY", "FEED_TOKEN"]) assert(!(stdout + stderr).includes(setting(secret)));
+  return own.length;
+}

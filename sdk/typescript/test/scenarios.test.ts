@@ -9,7 +9,7 @@ import * as linesman from "linesman-client";
 import { Feed, Linesman, LinesmanError } from "linesman-client";
 import type { FeedMessage } from "linesman-client";
 
-import { runExamples } from "./examples.js";
+import { runDocs, runExamples } from "./examples.js";
 import { changes } from "./changes.js";
 import type { Step } from "./support.js";
 import { FakeClock, closedAddress, failure, json, proxied, readJson, scripted, setting } from "./support.js";
@@ -399,6 +399,7 @@ const scenarios: Record<string, () => Promise<void>> = {
 
   async examples_run() {
     assert((await runExamples()) >= 8);
+    assert((await runDocs()) > 30);
   },
 };
 

@@ -2,6 +2,7 @@
 //!
 //! Without a sanitizer (`-s none`): those need a nightly compiler and look for memory errors, which
 //! `unsafe_code = "forbid"` already rules out in our code. What is looked for is panics and hangs.
+//! Where chance would not come upon what a target takes, `fuzz/seeds` has inputs to begin with.
 
 use std::{fs, path::Path, thread};
 
@@ -40,7 +41,15 @@ pub(crate) fn run(repository: &Repository, seconds: u32) -> Result<()> {
 
 fn fuzz(repository: &Repository, program: &Path, target: &str, seconds: u32) -> Result<()> {
     let mut fuzz = shell::command(program, &repository.root);
-    fuzz.args(["fuzz", "run", "-s", "none", target, "--"])
+    fuzz.args(["fuzz", "run", "-s", "none", target]);
+    let seeds = repository.root.join("fuzz/seeds").join(target);
+    if seeds.is_dir() {
+        // What is found goes into the first folder.
+        let found = repository.root.join("fuzz/corpus").join(target);
+        fs::create_dir_all(&found).context("cannot make a folder")?;
+        fuzz.arg(found).arg(seeds);
+    }
+    fuzz.arg("--")
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
         .arg("-verbosity=0");

@@ -1,5 +1,6 @@
 //! The clients in `sdk/`: types made from `openapi.json`, and tests against the running program.
 
+mod examples;
 mod relax;
 mod testing;
 

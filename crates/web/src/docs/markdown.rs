@@ -198,8 +198,13 @@ mod tests {
 
     #[test]
     fn a_curl_command_is_shown_in_four_languages() {
-        let Safe(html) = block("```sh\ncurl -H \"X-API-Key: $K\" 'http://h/v1'\n```");
+        let Safe(html) =
+            block("```sh\ncurl -H \"X-API-Key: $LINESMAN_KEY\" 'http://h/v1/books'\n```");
         assert_eq!(html.matches("type=\"radio\"").count(), 4);
-        assert!(html.contains("reqwest") && html.contains("await fetch"));
+        for language in
+            ["from linesman import", "from &quot;linesman-client&quot;", "use linesman_client::"]
+        {
+            assert!(html.contains(language), "{language}");
+        }
     }
 }

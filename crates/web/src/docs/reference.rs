@@ -196,7 +196,10 @@ fn current(target: &str) -> String {
     }
     let sport = target.split('/').nth(3).unwrap_or_default().to_owned();
     match target.split_once("/events/") {
-        Some((before, _)) => format!("{before}/events/{{event:{sport}}}"),
+        Some((before, id)) => {
+            let rest = id.find(['/', '?']).and_then(|end| id.get(end..)).unwrap_or_default();
+            format!("{before}/events/{{event:{sport}}}{rest}")
+        }
         None => target,
     }
 }

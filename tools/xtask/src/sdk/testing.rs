@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 
 use shell::repository::Repository;
 
+use super::examples;
 use crate::packages;
 use crate::schemathesis::{Server, make_key, with_data};
 
@@ -45,6 +46,7 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
     )?;
     let mut feed = with_data(&program, folder.path());
     let token = shell::output(feed.args(["feeds", "create", "sdk"]))?;
+    let examples = examples::collect(repository, &server.address)?;
     let variables = [
         ("LINESMAN_URL", server.address.clone()),
         ("LINESMAN_KEY", make_key(&program, folder.path())?),
@@ -55,6 +57,7 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
         // So that `examples/arbitrage-watch` ends.
         ("ROUNDS", "1".to_owned()),
         ("LINESMAN_TEST_PROXY", proxy.address.clone()),
+        ("LINESMAN_TEST_EXAMPLES", examples.display().to_string()),
     ];
     let with_variables = |mut command: Command| {
         command.envs(variables.iter().map(|(name, value)| (name, value)));
@@ -67,7 +70,7 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
     let mut npm = with_variables(shell::command("npm", &typescript));
     shell::run(npm.args(["test", "--silent", "--if-present"]))
         .context("the TypeScript client in sdk/typescript")?;
-    rust(repository, with_variables).context("the Rust client in sdk/rust")
+    rust(repository, &examples, with_variables).context("the Rust client in sdk/rust")
 }
 
 /// The official clients of the protocol, in both of their versions, and its inspector call every tool, over both
@@ -97,11 +100,19 @@ fn agents(
     shell::run(inspect.arg("inspect.mjs").arg(program)).context("the inspector")
 }
 
-/// The tests that need the server, and what `cargo publish` would send. The others run with those of the workspace.
-fn rust(repository: &Repository, with_variables: impl Fn(Command) -> Command) -> Result<()> {
+/// The tests that need the server, the programs of the documentation, and what `cargo publish` would send. The other
+/// tests run with those of the workspace.
+fn rust(
+    repository: &Repository,
+    examples: &Path,
+    with_variables: impl Fn(Command) -> Command,
+) -> Result<()> {
     let mut tests = with_variables(shell::cargo(repository));
     // With the features of the whole workspace, which are built already.
     shell::run(tests.args(["test", "-q", "--workspace", "--test", "scenarios"]))?;
+    let programs = examples::build_rust(repository, examples)?;
+    shell::output(&mut with_variables(shell::command(programs, &repository.root)))
+        .context("a program of the documentation failed")?;
     let mut publish = shell::cargo(repository);
     publish.args(["publish", "-q", "-p", "linesman-client", "--dry-run", "--allow-dirty"]);
     shell::run(publish.arg("--no-verify"))

@@ -34,7 +34,7 @@ async fn every_endpoint_can_be_run_as_it_is_offered() {
         let page = ann.get(&format!("/dashboard/explore?endpoint={endpoint}")).await;
         assert_eq!(page.status, 200);
         for language in
-            ["curl -H", "import json, os, urllib.request", "await fetch(", "reqwest::Client"]
+            ["curl -H", "from linesman import Linesman", "new Linesman({", "use linesman_client::"]
         {
             assert!(page.text().contains(language), "{endpoint}: {language}");
         }
