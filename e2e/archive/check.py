@@ -1,4 +1,5 @@
-"""The programs of docs/history.md read the archive of a running service and find what the API shows.
+"""The programs of docs/history.md and the macros of `linesman history sql` read the archive of a running service and
+find what the API shows; H12 in SQL (closing.sql) finds what the table `closing` has.
 
 Arguments: the program, its data folder, its address, a key and a feed's token for live data, docs/history.md.
 """
@@ -82,13 +83,136 @@ def check(seen):
             rows = names["odds_at"](f"{data}/archive/live", instant)
             point = lambda value: None if value is None or value != value else float(value)
             rows = sorted((row[0], row[1], row[2], point(row[3])) for row in rows)
-            assert rows == records, f"{name} at {at}:\n{rows}\n{records}"
             asked, _ = get(f"{ODDS}&as_of={at}")
             assert shown(asked) == records
+            golf, _ = get(f"{ODDS.replace('mma', 'golf')}&as_of={at}")
+            records = shown(asked + golf)
+            assert rows == records, f"{name} at {at}:\n{rows}\n{records}"
 
 
 def linesman(*arguments):
-    subprocess.run([program, "--data", data, *arguments], check=True, stdout=subprocess.DEVNULL)
+    ran = subprocess.run([program, "--data", data, *arguments], check=True, stdout=subprocess.PIPE, text=True)
+    return ran.stdout
+
+
+def pages(path):
+    """All records of a list."""
+    records, target = [], path
+    while target:
+        request = urllib.request.Request(address + target, headers={"X-API-Key": key})
+        with urllib.request.urlopen(request) as answer:
+            records += json.load(answer)
+            link = answer.headers["Link"] or ""
+        target = link.split(">")[0].lstrip("<") if 'rel="next"' in link else None
+    return records
+
+
+def instant_of(text):
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def text_of(value):
+    """An instant as the API writes it."""
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rows(database, query, *values):
+    """What a query finds. Its times are without a zone, which Python would need a package for; the session's is UTC."""
+    cursor = database.execute(query, list(values))
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row)) for row in cursor.fetchall()]
+
+
+def of_odds(found):
+    records = {}
+    for row in found:
+        head = ("id", "sport_key", "event_id", "bookmaker", "market")
+        record = records.setdefault(row["id"], {name: row[name] for name in head})
+        record["last_update"] = text_of(row["last_update"])
+        point = None if row["point"] is None else float(row["point"])
+        record.setdefault("outcomes", []).append({"name": row["name"], "price": row["decimal"], "point": point})
+    return records
+
+
+def of_scores(found):
+    records = {row["event_id"]: {**row, "updated_at": text_of(row["updated_at"])} for row in found}
+    for record in records.values():
+        if record["winner"] is None:
+            del record["winner"]
+    return records
+
+
+def of_events(found):
+    records = {row["id"]: {**row, "commence_time": text_of(row["commence_time"])} for row in found}
+    for record in records.values():
+        if record["title"] is None:
+            del record["title"]
+    return records
+
+
+def check_macros(times):
+    """What the macros return is what the API returns, for every sport and all that it says."""
+    import duckdb
+
+    database = duckdb.connect()
+    database.execute("SET TimeZone = 'UTC'")
+    database.execute(linesman("history", "sql"))
+    regions = "odds_format=decimal&regions=us,uk,eu,au"
+    for at in times:
+        odds, scores, events = ({}, {}, {})
+        for sport in ("mma", "golf", "tennis"):
+            base = f"/v1/sports/{sport}"
+            for record in pages(f"{base}/odds?{regions}&limit=500&as_of={at}"):
+                del record["format"]
+                odds[record["id"]] = record
+            scores.update({one["event_id"]: one for one in pages(f"{base}/scores?limit=500&as_of={at}")})
+            events.update({one["id"]: one for one in pages(f"{base}/events?limit=500&as_of={at}")})
+        found = of_odds(rows(database, "SELECT * REPLACE (last_update::TIMESTAMP AS last_update) FROM odds_at($1)", instant_of(at)))
+        for record in [*found.values(), *odds.values()]:
+            record["outcomes"].sort(key=lambda outcome: (outcome["name"], outcome["point"] or 0))
+        same(at, "odds", found, odds)
+        same(at, "scores", of_scores(rows(database, "SELECT * REPLACE (updated_at::TIMESTAMP AS updated_at) FROM scores_at($1)", instant_of(at))), scores)
+        same(at, "events", of_events(rows(database, "SELECT * REPLACE (commence_time::TIMESTAMP AS commence_time) FROM events_at($1)", instant_of(at))), events)
+
+
+def same(at, what, found, expected):
+    assert found.keys() == expected.keys(), f"{what} at {at}: {found.keys() ^ expected.keys()}"
+    for name, record in expected.items():
+        assert found[name] == record, f"{what} at {at}:\n{found[name]}\n{record}"
+
+
+def check_closing():
+    """H12, written in SQL, finds the rows of the table `closing`."""
+    import duckdb
+
+    database = duckdb.connect()
+    database.execute("SET TimeZone = 'UTC'")
+    database.execute(linesman("history", "sql"))
+    found = rows(database, (Path(__file__).parent / "closing.sql").read_text())
+    files = json.loads(Path(data, "archive/live/files.json").read_text())["files"]
+    paths = [f"{data}/archive/live/{file['path']}" for file in files if file["table"] == "closing"]
+    held = rows(
+        database,
+        """SELECT record_id, name, decimal, start::TIMESTAMP AS start, start_by, active, reason,
+             last_update::TIMESTAMP AS last_update, published_at::TIMESTAMP AS published_at
+           FROM read_parquet($1, hive_partitioning = false)
+           QUALIFY rank() OVER (PARTITION BY record_id ORDER BY seq DESC) = 1 AND start IS NOT NULL
+           ORDER BY record_id, name""",
+        paths,
+    )
+    assert held, "no closing line"
+    for row in found:
+        before = row.pop("last_before")
+        if row["active"]:
+            # As fresh as that publication shows it.
+            query = "SELECT last_update::TIMESTAMP AS at FROM odds_at($1) WHERE id = $2"
+            row["last_update"] = rows(database, query, before, row["record_id"])[0]["at"]
+    for row in [*found, *held]:
+        row["last_update"] = text_of(row["last_update"])
+    assert found == held, "\n".join(f"{one}\n{other}" for one, other in zip(found, held) if one != other) or (found, held)
+    assert {row["start_by"] for row in held} == {"live", "commence_time"}, held
+    assert {row["active"] for row in held} == {True, False}, held
+    return len(held)
 
 
 bouts = [("a", "Ana Uno", "Bea Due"), ("b", "Cleo Tre", "Dora Quattro"), ("c", "Eva Cinque", "Fay Sei")]
@@ -102,9 +226,38 @@ score = {"type": "score", "ref": "b", "status": "final", "home_score": 1, "away_
 seen.append(published(score))
 seen.append(published({"type": "remove", "ref": "c"}))
 seen.append(published(odds("a", "pinnacle", ("Ana Uno", 151), ("Bea Due", -170))))
+heartbeat = {"type": "heartbeat", "bookmaker": "fanduel", "sport": "mma"}
+golf = {"type": "event", "ref": "g", "sport": "golf", "title": "Archive Open", "competition": "PGA Tour", "commence_time": SOON}
+outright = {"type": "odds", "ref": "g", "bookmaker": "fanduel", "market": "outright", "format": "decimal"}
+outright["outcomes"] = [{"name": "Gil One", "price": 5}, {"name": "Hal Two", "price": 7.5}]
+board = [{"name": "Gil One", "rounds": [68, 70]}, {"name": "Hal Two", "rounds": [69]}]
+leaders = {"type": "score", "ref": "g", "status": "live", "leaders": board}
+# Confirmed by a read, by heartbeats of one sport and of all, and quoted again after them.
+same_prices = odds("a", "pinnacle", ("Ana Uno", 151), ("Bea Due", -170))
+push(heartbeat, golf, outright, same_prices)
+seen.append(published(odds("a", "fanduel", ("Ana Uno", 133), ("Bea Due", -150))))
+push({"type": "heartbeat", "bookmaker": "fanduel"}, leaders)
+seen.append(published(odds("a", "pinnacle", ("Ana Uno", 152), ("Bea Due", -171))))
+push(heartbeat)
+# One begins, one is announced for a time that is over, and a third is suspended before it begins.
+started = [listed("d", "Gia Sette", "Hana Otto"), odds("d", "fanduel", ("Gia Sette", 120), ("Hana Otto", -140))]
+soon = (datetime.now(timezone.utc) + timedelta(seconds=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
+timed = [{**listed("e", "Ida Nove", "Jana Dieci"), "commence_time": soon}]
+timed.append(odds("e", "pinnacle", ("Ida Nove", 105), ("Jana Dieci", -125)))
+seen.append(published(*started, *timed))
+seen.append(published(odds("d", "pinnacle", ("Gia Sette", 125), ("Hana Otto", -145))))
+seen.append(published(odds("d", "pinnacle")))
+push({"type": "score", "ref": "d", "status": "live", "home_score": 0, "away_score": 0})
+while datetime.now(timezone.utc) < instant_of(soon) + timedelta(seconds=3):
+    time.sleep(0.1)
+seen.append(published(odds("a", "fanduel", ("Ana Uno", 131), ("Bea Due", -151))))
+times = [at for at, _ in seen]
 linesman("history", "flush")
 check(seen)
+check_macros(times)
 linesman("history", "compact")
 linesman("history", "verify", "--sample", "5")
 check(seen)
-print(f"{len(seen)} publications, each read by {len(programs())} programs")
+check_macros(times)
+lines = check_closing()
+print(f"{len(seen)} publications, each read by {len(programs())} programs and the macros; {lines} closing prices")

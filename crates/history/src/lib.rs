@@ -34,6 +34,7 @@ mod path;
 mod priced;
 mod retention;
 mod rows;
+mod scored;
 mod source;
 mod starts;
 mod store;

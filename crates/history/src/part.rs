@@ -21,6 +21,7 @@ use crate::frame::Frame;
 use crate::parquet_file::TableWriter;
 use crate::priced::{LastQuoted, Priced, SinceCut};
 use crate::rows::{self, EventChange};
+use crate::scored::Scored;
 use crate::starts::{Started, Starts};
 use crate::table::Table;
 
@@ -59,6 +60,8 @@ pub struct Part {
     shown: HashMap<EventId, (u64, SportId)>,
     /// The prices that it shows.
     priced: Priced,
+    /// The scores that it shows.
+    scored: Scored,
     /// Which events it shows as started, and those that started in this part.
     starts: Starts,
     started: Vec<Started>,
@@ -121,6 +124,7 @@ impl Part {
         // The first publication of a lineage has rows for all that it shows: no others say what was there before.
         part.shown = HashMap::new();
         part.priced = Priced::default();
+        part.scored = Scored::default();
         part.since_cut.any = seq > 0;
         Self { base_image, ..part }
     }
@@ -130,6 +134,7 @@ impl Part {
         Self {
             shown: shown.map(|event| (event.id, (look_of(event), event.sport))).collect(),
             priced: Priced::of(&book),
+            scored: Scored::of(&book),
             starts: Starts::of(&book, Timestamp::from_millis(after.last_ms)),
             started: Vec::new(),
             rows: Rows::All,
@@ -325,6 +330,9 @@ impl Part {
             }
         }
         self.priced.note(&mut self.tables.odds, &self.book, &since, (entry, cut));
+        if self.rows == Rows::All {
+            self.scored.note(&mut self.tables.scores, &self.book, &since, (entry, cut));
+        }
         self.drop_others();
         self.closed = self.tables.all().map(Frame::rows);
         self.after.last_seq = entry.seq;

@@ -237,6 +237,8 @@ fn note_shown(
             group: open.group,
             last_update: None,
         };
-        rows::push_shown(odds, &head, event, open.record);
+        let confirmed = event.confirmed_of(open.bookmaker, open.market, open.id);
+        let beat_seen = confirmed.map(|confirmed| confirmed.beat_seen);
+        rows::push_shown(odds, &head, (event, open.record), beat_seen);
     }
 }

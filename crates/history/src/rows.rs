@@ -213,7 +213,14 @@ pub(crate) fn push_odds(frame: &mut Frame, entry: &Entry, quoted: &Quoted, book:
 }
 
 /// Prices that are shown though nobody quoted them so: their event was renamed, or joined with another.
-pub(crate) fn push_shown(frame: &mut Frame, head: &OddsHead<'_>, event: &Event, record: &Record) {
+/// `beat_seen` is the newest heartbeat of their source when they were quoted: only a later one confirms them.
+pub(crate) fn push_shown(
+    frame: &mut Frame,
+    head: &OddsHead<'_>,
+    (event, record): (&Event, &Record),
+    beat_seen: Option<Timestamp>,
+) {
+    let from = frame.rows();
     let offers = record.outcomes.iter().map(|outcome| Offer {
         side: match outcome.name {
             OutcomeName::Home => Some("home"),
@@ -228,6 +235,13 @@ pub(crate) fn push_shown(frame: &mut Frame, head: &OddsHead<'_>, event: &Event, 
         point: outcome.point,
     });
     push_offers(frame, head, offers, Some(NO_PRICES));
+    let column = frame.column("beat_seen");
+    for row in from..frame.rows() {
+        if let Some(beat_seen) = beat_seen {
+            // No heartbeat at all is the beginning of time, in a form that readers can represent.
+            frame.set_number(column, row, beat_seen.as_millis().max(0));
+        }
+    }
 }
 
 /// Prices that are not shown any more though nobody took them back.
@@ -311,6 +325,40 @@ pub(crate) fn push_score(
         held.map_or(Cell::Null, |event| millis(event.details().score_changed)),
         Cell::Periods(&score.periods),
         Cell::Leaders(&score.leaders),
+    ]);
+}
+
+/// A score that is shown though nobody reported it so: the event is new, or took over that of another.
+pub(crate) fn push_shown_score(
+    frame: &mut Frame,
+    (seq, at, published_at): (u64, Timestamp, Timestamp),
+    event: &Event,
+    book: &Book,
+) {
+    let (event_id, score) = (event.id.to_string(), &event.score);
+    let changed = event.details().score_changed;
+    let side = |side: Side| match side {
+        Side::Home => "home",
+        Side::Away => "away",
+    };
+    let name = |entrant| event.outcome_text(OutcomeName::Entrant(entrant)).into();
+    let leaders = score.leaders.iter().map(|leader| (name(leader.entrant), leader.rounds.clone()));
+    let leaders: Vec<(Box<str>, Vec<i32>)> = leaders.collect();
+    frame.push(&[
+        Cell::unsigned(seq),
+        millis(at),
+        millis(changed),
+        millis(published_at),
+        Cell::Flag(true),
+        Cell::text(sport_of(book, Some(event))),
+        Cell::Text(&event_id),
+        Cell::Text(score.status.key()),
+        Cell::number(score.home.map(i64::from)),
+        Cell::number(score.away.map(i64::from)),
+        Cell::text(score.winner.map(side)),
+        millis(changed),
+        Cell::Periods(&score.periods),
+        Cell::Leaders(&leaders),
     ]);
 }
 

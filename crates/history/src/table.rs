@@ -74,6 +74,7 @@ const ODDS: &[Column] = &[
     optional("point", Kind::Hundredths),
     optional("reason", Kind::Text),
     optional("last_update", Kind::Millis),
+    optional("beat_seen", Kind::Millis),
 ];
 
 /// Those of `odds`, and what a closing line has beside them.

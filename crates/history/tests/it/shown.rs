@@ -1,4 +1,4 @@
-//! `odds` says at every publication what it shows, also where no bookmaker said so.
+//! `odds` and `scores` say at every publication what it shows, also where nobody said so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -65,14 +65,59 @@ fn shown_in_table(archive: &Archive, root: &Path, publications: &[Timestamp]) ->
     all
 }
 
+/// Status and scores of each listed event, and when they last changed.
+type Scores = BTreeMap<String, [String; 4]>;
+
+fn scores_of(book: &Book) -> Scores {
+    let number =
+        |number: Option<i32>| number.map_or("null".to_owned(), |number| number.to_string());
+    let listed = book.events().filter(|event| event.is_listed());
+    let told = listed.map(|event| {
+        let (score, changed) = (&event.score, event.details().score_changed);
+        let status = score.status.key().to_owned();
+        (event.id.to_string(), [status, number(score.home), number(score.away), text(changed)])
+    });
+    told.collect()
+}
+
+fn text(at: Timestamp) -> String {
+    String::from_utf8_lossy(&at.millis_text()).into_owned()
+}
+
+fn time_of(row: &Row, name: &str) -> Timestamp {
+    let text = cell(row, name).replace(' ', "T").replace("T+00:00", "Z");
+    Timestamp::parse(&text).unwrap()
+}
+
+/// What `scores` shows at a publication of the events that are listed then.
+fn check_scores(scores: &[Row], at: Timestamp, expected: &Scores) {
+    for (event, expected) in expected {
+        let own = scores.iter().filter(|row| cell(row, "event_id") == event);
+        let own =
+            own.filter(|row| cell(row, "shown") == "true" && time_of(row, "published_at") <= at);
+        let last = own.max_by_key(|row| cell(row, "seq").parse::<u64>().unwrap());
+        assert!(last.is_some(), "{event} has no score at {at}");
+        let last = last.unwrap();
+        let [status, home, away] =
+            ["status", "home_score", "away_score"].map(|name| cell(last, name));
+        let changed = text(time_of(last, "updated_at"));
+        assert_eq!(
+            [status, home, away, &changed],
+            expected.each_ref().map(|text| &**text),
+            "{event}"
+        );
+    }
+}
+
 fn check(log: &[Entry]) -> BTreeSet<String> {
     let mut book = new_book();
-    let (mut publications, mut expected) = (Vec::new(), Vec::new());
+    let (mut publications, mut expected, mut scored) = (Vec::new(), Vec::new(), Vec::new());
     for entry in log {
         book.absorb(&entry.change, entry.at);
         if let Change::Cut { at } = entry.change {
             publications.push(at);
             expected.push(shown_of(&book));
+            scored.push(scores_of(&book));
         }
     }
     let dir = tempfile::tempdir().unwrap();
@@ -85,6 +130,10 @@ fn check(log: &[Entry]) -> BTreeSet<String> {
             let table = shown_in_table(&archive, &root, &publications);
             for (at, (table, expected)) in table.iter().zip(&expected).enumerate() {
                 assert_eq!(table, expected, "publication {at}, compacted: {compacted}");
+            }
+            let scores = rows(&archive, &root, Table::Scores);
+            for (at, scored) in publications.iter().zip(&scored) {
+                check_scores(&scores, *at, scored);
             }
             let commit = archive.newest().unwrap();
             archive.compact(&commit, &Compact::All, FROM).unwrap();

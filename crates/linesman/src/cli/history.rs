@@ -24,6 +24,18 @@ pub(crate) enum HistoryVerb {
         after_help = "Example:\n  linesman history verify --sample 20\n\nIt only reads; a server may run meanwhile."
     )]
     Verify(VerifyArgs),
+    /// Print macros for `DuckDB`: `odds_at(t)`, `scores_at(t)` and `events_at(t)` return what the API does as of `t`
+    #[command(after_help = "Example:\n  linesman history sql > macros.sql\n  \
+                      duckdb -init macros.sql -c \"FROM odds_at(TIMESTAMPTZ '2026-11-14 23:38:00Z')\"")]
+    Sql(SqlArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SqlArgs {
+    /// Where the archive's `files.json` is read: a folder, or an address such as `s3://odds/archive/live` [default:
+    /// where the server has it]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) root: Option<String>,
 }
 
 #[derive(Debug, Args)]

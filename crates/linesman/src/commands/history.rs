@@ -7,18 +7,22 @@ use std::hash::BuildHasher as _;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use archive::{Archive, Commit, Lineage};
+use archive::{Archive, Commit, Lineage, Location};
 use change_log::LogView;
 use domain::{Timestamp, World};
 use engine::{Logged, Replay, Sampled};
 use market::Change;
 use serde::Serialize;
 
+use crate::catalogue;
 use crate::cli::{HistoryVerb, output};
 use crate::config::Config;
 use crate::control::{ControlCommand, ask_server};
 use crate::folder::Folder;
 use crate::worlds::live_options;
+
+/// What `sql` prints, with places for the root and the keys of fight sports.
+const MACROS: &str = include_str!("history/macros.sql");
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::Result<()> {
     match verb {
@@ -39,7 +43,29 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::R
             ask(data, &command, "the files of each table, sport and day are put together")
         }
         HistoryVerb::Verify(args) => verify(config, data, args.sample),
+        HistoryVerb::Sql(args) => sql(config, data, args.root.as_deref()),
     }
+}
+
+/// Prints macros for `DuckDB`.
+fn sql(config: &Config, data: &Path, root: Option<&str>) -> anyhow::Result<()> {
+    let root = match root {
+        Some(root) => root.trim_end_matches('/').to_owned(),
+        None => match place_of(config, data)? {
+            Location::Folder(path) => std::path::absolute(path)?.display().to_string(),
+            place @ Location::Bucket(_) => place.to_string(),
+        },
+    };
+    let catalogue = catalogue::load(config)?;
+    let bouts = catalogue.sports().filter(|(_, sport)| sport.bouts);
+    let bouts: Vec<String> = bouts.map(|(_, sport)| quoted(&sport.key)).collect();
+    let text = MACROS.replace("{root}", &quoted(&root)).replace("{bouts}", &bouts.join(", "));
+    output::print_line(text.trim_end())
+}
+
+/// A text in SQL.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Has the running server write the archive.
@@ -128,14 +154,19 @@ fn choose<T>(all: &[T], parts: usize) -> impl Iterator<Item = &T> {
     })
 }
 
-/// The archive of the live world, which must be there.
-pub(super) fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Commit)> {
+/// Where the archive of the live world is.
+fn place_of(config: &Config, data: &Path) -> anyhow::Result<Location> {
     let Some(store) = Folder::at(data).archive_of(config) else {
         bail!(
             "a cluster has no archive unless `history.store` names a bucket, or a folder that all nodes share"
         )
     };
-    let place = store.join(World::Live.key());
+    Ok(store.join(World::Live.key()))
+}
+
+/// The archive of the live world, which must be there.
+pub(super) fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Commit)> {
+    let place = place_of(config, data)?;
     let begun = place.folder().is_none_or(Path::is_dir);
     let archive = Archive::of(&place);
     let commit = if begun { archive.newest() } else { Ok(Commit::none()) };

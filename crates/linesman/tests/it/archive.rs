@@ -71,6 +71,25 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     assert!(told.stderr.contains(path), "{}", told.stderr);
 }
 
+#[tokio::test]
+async fn macros_for_duckdb_name_the_archive_that_they_are_for() {
+    let program = TestProgram::new();
+    program.init().await;
+    let own = program.ok(&["history", "sql"]).await;
+    let place = program.data().join("archive/live");
+    assert!(own.contains(&format!("'{}'", place.display())), "{own}");
+    for name in ["odds_at", "scores_at", "events_at"] {
+        assert!(own.contains(&format!("MACRO {name}(t)")), "{own}");
+    }
+    assert!(
+        own.contains("'boxing'") && !own.contains("{bouts}") && !own.contains("{root}"),
+        "{own}"
+    );
+    // A name with a quote is still one text.
+    let other = program.ok(&["history", "sql", "--root", "s3://odds/o'neill/live/"]).await;
+    assert!(other.contains("'s3://odds/o''neill/live' || '/files.json'"), "{other}");
+}
+
 /// Rows of the running service, in a file and in a pipe.
 async fn export(program: &TestProgram) {
     let times = ["--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"];

@@ -1,0 +1,59 @@
+//! Which scores publications show, so that `scores` also says what nobody reported: the first of a new event, and that
+//! of an event that was joined with another.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+
+use domain::{EventId, Timestamp};
+use market::Book;
+use market::book::Event;
+
+use crate::Entry;
+use crate::frame::Frame;
+use crate::priced::SinceCut;
+use crate::rows;
+
+/// The scores that the last publication shows, each as a number that differs where they do.
+#[derive(Debug, Default)]
+pub(crate) struct Scored(HashMap<EventId, u64>);
+
+impl Scored {
+    /// Those of a book that was just published.
+    pub(crate) fn of(book: &Book) -> Self {
+        let listed = book.events().filter(|event| event.is_listed());
+        Self(listed.map(|event| (event.id, look_of(event))).collect())
+    }
+
+    /// Rows for what a publication shows differently from the one before though no report says so.
+    pub(crate) fn note(
+        &mut self,
+        scores: &mut Frame,
+        book: &Book,
+        since: &SinceCut,
+        (entry, cut): (&Entry, Timestamp),
+    ) {
+        let ids: BTreeSet<EventId> = match since.any {
+            true => book.events().map(|event| event.id).chain(self.0.keys().copied()).collect(),
+            false => since.touched.keys().copied().collect(),
+        };
+        for id in ids {
+            let Some(event) = book.event(id).filter(|event| event.is_listed()) else {
+                self.0.remove(&id);
+                continue;
+            };
+            let look = look_of(event);
+            let same = self.0.insert(id, look) == Some(look);
+            if !same && !since.scores.contains_key(&id) {
+                let (seq, at) = since.touched.get(&id).copied().unwrap_or((entry.seq, entry.at));
+                rows::push_shown_score(scores, (seq, at, cut), event, book);
+            }
+        }
+    }
+}
+
+fn look_of(event: &Event) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&*event.score, event.details().score_changed).hash(&mut hasher);
+    hasher.finish()
+}
