@@ -121,8 +121,13 @@ fn price() -> Value {
 }
 
 fn error() -> Value {
-    let mut codes: Vec<&str> = ErrorCode::ALL.iter().map(|code| code.slug()).collect();
-    codes.dedup();
+    let mut codes: Vec<&str> = Vec::new();
+    for slug in ErrorCode::ALL.iter().map(|code| code.slug()) {
+        // Several refusals have one code.
+        if !codes.contains(&slug) {
+            codes.push(slug);
+        }
+    }
     let code = json!({ "type": "string", "enum": codes, "description": "For programs." });
     let fields = vec![
         ("code", code),
