@@ -15,15 +15,15 @@ mod console;
 mod explore;
 pub(crate) mod form;
 pub(crate) mod keys;
-mod moment;
 pub(crate) mod page;
+pub(crate) mod page_request;
 mod qr;
 mod route;
 mod security;
 mod sign;
 mod status;
+mod time_text;
 mod usage;
-pub(crate) mod visit;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,9 +33,9 @@ use http_body_util::{BodyExt, Limited};
 
 use crate::context::Web;
 use crate::dashboard::form::Form;
-use crate::dashboard::page::Trouble;
+use crate::dashboard::page::PageError;
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::{Page, Route};
-use crate::dashboard::visit::Visit;
 use api::{ApiError, ErrorCode};
 use http::{Answering, Method, Peer, Reply, Request, RequestBody, RequestId, SlotLimits};
 
@@ -70,7 +70,7 @@ pub fn is_stream(path: &str) -> bool {
 /// Begins to watch a board: the answer goes on as a stream.
 pub fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Reply {
     if web.settings.board.is_none() {
-        return page::trouble_reply(Trouble::NotFound);
+        return page::error_reply(PageError::NotFound);
     }
     match board::watch(web, request) {
         Ok(watch) => {
@@ -78,7 +78,7 @@ pub fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Re
             reply.stream = Some(Box::new(watch));
             reply
         }
-        Err(board::NotWatched::Trouble(trouble)) => page::trouble_reply(trouble),
+        Err(board::NotWatched::PageError(error)) => page::error_reply(error),
         Err(board::NotWatched::NoSlot) => {
             let text = "too many browsers watch boards at the moment, in all or from where you are; \
                         try again shortly";
@@ -123,67 +123,67 @@ pub async fn take_form(
 async fn respond(web: &Arc<Web>, request: &Request<'_>, form: Form) -> Reply {
     if let Some(asset) = asset::find(request.path) {
         if !request.method.reads() {
-            return page::trouble_reply(Trouble::WrongMethod { allow: route::READS });
+            return page::error_reply(PageError::WrongMethod { allow: route::READS });
         }
         return asset.reply(request);
     }
     let found = route::find(request.method, request.path);
-    let mut visit = match Visit::begin(web, request, form).await {
-        Ok(visit) => visit,
-        Err(trouble) => return page::trouble_reply(trouble),
+    let mut page_request = match PageRequest::begin(web, request, form).await {
+        Ok(page_request) => page_request,
+        Err(error) => return page::error_reply(error),
     };
     let outcome = match found {
         Ok((route, id)) => {
-            visit.id = id;
-            visit.look_at_quotas().await;
-            attend(&visit, route).await
+            page_request.id = id;
+            page_request.look_at_quotas().await;
+            attend(&page_request, route).await
         }
-        Err(trouble) => Err(trouble),
+        Err(error) => Err(error),
     };
-    let reply = outcome.unwrap_or_else(|trouble| page::trouble(&visit, trouble));
-    visit.finish(reply)
+    let reply = outcome.unwrap_or_else(|error| page::error(&page_request, error));
+    page_request.finish(reply)
 }
 
 /// Lets a visitor through to what they asked for, if they may.
-async fn attend(visit: &Visit<'_>, route: &Route) -> Result<Reply, Trouble> {
+async fn attend(page_request: &PageRequest<'_>, route: &Route) -> Result<Reply, PageError> {
     let changes = route.method == Method::Post;
     if changes {
-        visit.check_origin()?;
+        page_request.check_origin()?;
     }
-    let stage = visit.session.as_ref().map(|session| session.stage);
-    let is_operator = visit.is_operator();
+    let stage = page_request.session.as_ref().map(|session| session.stage);
+    let is_operator = page_request.is_operator();
     match (route.who, stage) {
         (Who::Anyone, _)
         | (Who::HalfSignedIn, Some(Stage::Password))
         | (Who::Developer, Some(Stage::Full)) => {}
         (Who::Operator, Some(Stage::Full)) if is_operator => {}
-        (Who::Operator, Some(Stage::Full)) => return Err(Trouble::Forbidden),
+        (Who::Operator, Some(Stage::Full)) => return Err(PageError::Forbidden),
         (Who::HalfSignedIn, Some(Stage::Full)) => return Ok(page::redirect("/dashboard")),
         (Who::Developer | Who::Operator, Some(Stage::Password)) => {
             return Ok(page::redirect("/signin/code"));
         }
         (Who::HalfSignedIn | Who::Developer | Who::Operator, None) => {
-            return Ok(page::redirect(&sign::sign_in_path(visit, changes)));
+            return Ok(page::redirect(&sign::sign_in_path(page_request, changes)));
         }
     }
     // Only then: a form of a session that has ended leads to the sign-in, not to a riddle.
-    if changes && !visit.token.is_form_token(visit.form.get("form_token")) {
-        return Err(Trouble::Expired);
+    if changes && !page_request.token.is_form_token(page_request.form.get("form_token")) {
+        return Err(PageError::Expired);
     }
     // Pages are larger than what else a connection waits for.
-    Box::pin(act(visit, route.page)).await
+    Box::pin(act(page_request, route.page)).await
 }
 
-async fn act(visit: &Visit<'_>, page: Page) -> Result<Reply, Trouble> {
+async fn act(page_request: &PageRequest<'_>, page: Page) -> Result<Reply, PageError> {
     match page {
-        Page::Status(page) => status::answer(visit, page),
-        Page::Board(page) => board::answer(visit, page).await,
-        Page::Sign(page) => sign::answer(visit, page).await,
-        Page::Keys(page) => keys::answer(visit, page).await,
-        Page::Access(page) => access::answer(visit, page).await,
-        Page::Usage => usage::answer(visit).await,
-        Page::Explore(page) => explore::answer(visit, page).await,
-        Page::Security(page) => security::answer(visit, page).await,
-        Page::Console(page) => console::answer(visit, page).await,
+        Page::Status(page) => status::answer(page_request, page),
+        Page::Board(page) => board::answer(page_request, page).await,
+        Page::Sign(page) => sign::answer(page_request, page).await,
+        Page::Keys(page) => keys::answer(page_request, page).await,
+        Page::Access(page) => access::answer(page_request, page).await,
+        Page::Usage => usage::answer(page_request).await,
+        Page::Explore(page) => explore::answer(page_request, page).await,
+        Page::Security(page) => security::answer(page_request, page).await,
+        Page::Console(page) => console::answer(page_request, page).await,
     }
 }

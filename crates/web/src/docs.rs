@@ -29,8 +29,8 @@ use crate::context::Web;
 use crate::dashboard::asset;
 use crate::dashboard::form::Form;
 use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, GUARD, Shell, Trouble};
-use crate::dashboard::visit::Visit;
+use crate::dashboard::page::{self, GUARD, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::docs::reference::BASE_URL;
 use crate::docs::site::{Page, Site};
 
@@ -75,19 +75,19 @@ pub fn answer<'a>(web: &'a Arc<Web>, request: &'a Request<'a>) -> Answering<'a, 
 }
 
 async fn show_page(web: &Arc<Web>, request: &Request<'_>) -> Reply {
-    let visit = match Visit::begin(web, request, Form::default()).await {
-        Ok(visit) => visit,
-        Err(trouble) => return page::trouble_reply(trouble),
+    let page_request = match PageRequest::begin(web, request, Form::default()).await {
+        Ok(page_request) => page_request,
+        Err(error) => return page::error_reply(error),
     };
-    match show(&visit).await {
-        Ok(reply) => visit.finish(reply),
-        Err(trouble) => visit.finish(page::trouble(&visit, trouble)),
+    match show(&page_request).await {
+        Ok(reply) => page_request.finish(reply),
+        Err(error) => page_request.finish(page::error(&page_request, error)),
     }
 }
 
-async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let site = site(visit.web)?;
-    let path = visit.request.path;
+async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let site = site(page_request.web)?;
+    let path = page_request.request.path;
     let whole = match path {
         INDEX => Some(&site.index),
         llms::INDEX_PATH => Some(&site.llms),
@@ -95,17 +95,17 @@ async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         _ => None,
     };
     if let Some(whole) = whole {
-        return Ok(whole.reply(visit.request));
+        return Ok(whole.reply(page_request.request));
     }
     let slug = path.trim_start_matches("/docs").trim_matches('/');
     let page = match slug {
         "" => None,
-        slug => Some(site.find(slug).ok_or(Trouble::NotFound)?),
+        slug => Some(site.find(slug).ok_or(PageError::NotFound)?),
     };
     let at = page.and_then(|page| site.pages.iter().position(|other| std::ptr::eq(other, page)));
     let before = at.and_then(|at| site.pages.get(at.checked_sub(1)?));
     let after = site.pages.get(at.map_or(0, |at| at + 1));
-    let mut shell = Shell::new(visit, "Documentation", "docs");
+    let mut shell = Shell::new(page_request, "Documentation", "docs");
     if let Some(page) = page {
         shell.title = format!("{} · Documentation", page.title).into();
     }
@@ -117,12 +117,12 @@ async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         groups: site.groups(),
         page,
         lead: Safe(&site.lead),
-        body: Safe(page.map_or_else(String::new, |page| filled(visit, &page.body))),
+        body: Safe(page.map_or_else(String::new, |page| filled(page_request, &page.body))),
         key: match page {
-            Some(page) if page.needs_key() => key_note(visit).await?,
+            Some(page) if page.needs_key() => key_note(page_request).await?,
             _ => KeyNote::None,
         },
-        key_page: key_page(visit),
+        key_page: key_page(page_request),
         before,
         after,
     }
@@ -137,7 +137,7 @@ async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 /// The pages of this service, made when they are first asked for.
-fn site(web: &Web) -> Result<&Site, Trouble> {
+fn site(web: &Web) -> Result<&Site, PageError> {
     if let Some(site) = web.site.get() {
         return Ok(site);
     }
@@ -146,15 +146,16 @@ fn site(web: &Web) -> Result<&Site, Trouble> {
 }
 
 /// A body with the reader's address, and events and days of now.
-fn filled(visit: &Visit<'_>, body: &str) -> String {
-    let mut body = body.replace(BASE_URL, &code::escape(&visit.base()));
-    for (token, day) in [("{today}", visit.now), ("{tomorrow}", visit.now.plus(DAY))] {
+fn filled(page_request: &PageRequest<'_>, body: &str) -> String {
+    let mut body = body.replace(BASE_URL, &code::escape(&page_request.base()));
+    for (token, day) in [("{today}", page_request.now), ("{tomorrow}", page_request.now.plus(DAY))]
+    {
         body = body.replace(token, &day_text(day));
     }
-    for (_, sport) in visit.web.api.catalogue.sports() {
+    for (_, sport) in page_request.web.api.catalogue.sports() {
         let token = format!("{{event:{}}}", sport.key);
         if body.contains(&token) {
-            let event = sandbox_event(visit, &sport.key);
+            let event = sandbox_event(page_request, &sport.key);
             body = body.replace(&token, event.as_deref().unwrap_or("EVENT_ID"));
         }
     }
@@ -167,33 +168,33 @@ fn day_text(at: Timestamp) -> String {
 }
 
 /// An event that the sandbox has now and for a while.
-pub(crate) fn sandbox_event(visit: &Visit<'_>, sport: &str) -> Option<String> {
-    let sport = visit.web.api.catalogue.sport_id(sport)?;
-    let published = visit.web.api.world(World::Sandbox).published();
+pub(crate) fn sandbox_event(page_request: &PageRequest<'_>, sport: &str) -> Option<String> {
+    let sport = page_request.web.api.catalogue.sport_id(sport)?;
+    let published = page_request.web.api.world(World::Sandbox).published();
     published.snapshot.sport(sport).upcoming_event().map(|event| event.id.to_string())
 }
 
-fn key_page(visit: &Visit<'_>) -> Option<&'static str> {
-    let is_open = visit.web.people.rules().sign_up == SignUp::Open;
-    match &visit.session {
-        _ if !visit.web.settings.enabled => None,
+fn key_page(page_request: &PageRequest<'_>) -> Option<&'static str> {
+    let is_open = page_request.web.people.rules().sign_up == SignUp::Open;
+    match &page_request.session {
+        _ if !page_request.web.settings.enabled => None,
         Some(_) => Some("/dashboard"),
         None => is_open.then_some("/signup"),
     }
 }
 
-async fn key_note(visit: &Visit<'_>) -> Result<KeyNote, Trouble> {
-    let session = visit.session.as_ref().filter(|session| session.stage == Stage::Full);
+async fn key_note(page_request: &PageRequest<'_>) -> Result<KeyNote, PageError> {
+    let session = page_request.session.as_ref().filter(|session| session.stage == Stage::Full);
     let Some(session) = session else {
-        return Ok(KeyNote::Stranger { can_sign_in: visit.web.settings.enabled });
+        return Ok(KeyNote::Stranger { can_sign_in: page_request.web.settings.enabled });
     };
-    let keys = visit.web.api.accounts.live_keys_of(&session.account.id).await?;
+    let keys = page_request.web.api.accounts.live_keys_of(&session.account.id).await?;
     let own = keys
         .iter()
         .rev()
         .find(|view| view.record.kind == KeyKind::Sandbox && view.standing.is_some());
     Ok(own.map_or(KeyNote::Missing, |view| {
-        let line = KeyLine::new(view, visit.now);
+        let line = KeyLine::new(view, page_request.now);
         KeyNote::Own { name: line.name, hint: line.hint }
     }))
 }

@@ -40,12 +40,14 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
 
 /// A process and its children.
 fn family(pid: u32) -> Result<Vec<u32>> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     let mut family = vec![pid];
-    for child in children.split_whitespace() {
-        family.push(child.parse()?);
-    }
+    family.extend(children(pid)?);
     Ok(family)
+}
+
+pub(super) fn children(pid: u32) -> Result<Vec<u32>> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    children.split_whitespace().map(|child| Ok(child.parse()?)).collect()
 }
 
 /// Asks a process to end.

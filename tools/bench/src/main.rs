@@ -11,11 +11,13 @@ mod instructions;
 mod load;
 mod machine;
 mod measure;
+mod nchan;
 mod nginx;
 mod plot;
 mod report;
 mod rounds;
 mod service;
+mod stream;
 mod v4;
 mod wrk;
 
@@ -81,8 +83,19 @@ fn run(repository: &Repository, options: &Options) -> Result<()> {
     } else {
         Effort { rounds: 9, seconds: 1.0, records: 200_000 }
     };
+    let streams = options.only.is_empty() || options.only.contains(&measure::Part::Stream);
+    if streams && !std::path::Path::new(nchan::MODULE).exists() {
+        nginx::install(repository, &[("nchan", "libnginx-mod-nchan")])?;
+    }
     machine::pin_self()?;
-    let bars = measure::bars(&program, effort, &options.only)?;
+    let mut bars = Vec::new();
+    if options.only != [measure::Part::Stream] {
+        bars.extend(measure::bars(&program, effort, &options.only)?);
+    }
+    if streams {
+        shell::say("streams");
+        bars.extend(stream::bars(&program, effort)?);
+    }
     let plots = if options.only.is_empty() { growth::plots(&program, effort)? } else { Vec::new() };
     if options.json {
         shell::print(&report::to_json(&bars, &plots))?;

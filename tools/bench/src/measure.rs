@@ -145,6 +145,7 @@ pub(super) enum Part {
     Ingest,
     Start,
     Instructions,
+    Stream,
 }
 
 /// Measures the bars of these parts, or of all where none is named.

@@ -132,6 +132,14 @@ impl Service {
         Ok(printed.lines().map(str::to_owned).collect())
     }
 
+    /// A key that no limit stops and that may open so many streams.
+    pub(super) fn make_stream_key(&self, streams: usize) -> Result<String> {
+        let streams = streams.to_string();
+        let words = ["keys", "create", "--kind", "production", "--streams", &streams];
+        let limits = ["--burst-per-minute", "4000000000", "--requests-per-day", "4000000000"];
+        self.verb(&[&words[..], &limits[..]].concat())
+    }
+
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -265,7 +273,7 @@ pub(super) fn get(to: SocketAddr, path: &str, headers: &str) -> Result<Answer> {
     call(to, &[&request(path, &format!("{headers}Connection: close\r\n"))])
 }
 
-fn call(to: SocketAddr, pieces: &[&[u8]]) -> Result<Answer> {
+pub(super) fn call(to: SocketAddr, pieces: &[&[u8]]) -> Result<Answer> {
     let mut stream = TcpStream::connect(to)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     for piece in pieces {

@@ -3,10 +3,10 @@ use accounts::{AccessRecord, AccessState, PeopleError};
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::moment::Moment;
-use crate::dashboard::page::{self, Notice, Shell, Trouble};
+use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::AccessAct;
-use crate::dashboard::visit::Visit;
+use crate::dashboard::time_text::TimeText;
 
 /// A request as the pages show it.
 pub(crate) struct RequestLine {
@@ -14,22 +14,22 @@ pub(crate) struct RequestLine {
     pub(crate) account_id: String,
     pub(crate) who: String,
     pub(crate) purpose: String,
-    pub(crate) created: Moment,
+    pub(crate) created: TimeText,
     pub(crate) state: &'static str,
-    pub(crate) decided: Option<Moment>,
+    pub(crate) decided: Option<TimeText>,
     pub(crate) note: Option<String>,
 }
 
 impl RequestLine {
-    pub(crate) fn new(record: AccessRecord, visit: &Visit<'_>) -> Self {
+    pub(crate) fn new(record: AccessRecord, page_request: &PageRequest<'_>) -> Self {
         Self {
             id: record.id,
             account_id: record.account_id,
             who: String::new(),
             purpose: record.purpose,
-            created: Moment::new(record.created_at, visit.now),
+            created: TimeText::new(record.created_at, page_request.now),
             state: record.state.as_str(),
-            decided: record.decided_at.map(|at| Moment::new(at, visit.now)),
+            decided: record.decided_at.map(|at| TimeText::new(at, page_request.now)),
             note: record.note,
         }
     }
@@ -39,36 +39,47 @@ impl RequestLine {
 #[template(path = "access.html")]
 struct AccessPage {
     shell: Shell,
-    since: Option<Moment>,
+    since: Option<TimeText>,
     pending: bool,
     requests: Vec<RequestLine>,
     purpose: String,
 }
 
-pub(crate) async fn answer(visit: &Visit<'_>, page: AccessAct) -> Result<Reply, Trouble> {
+pub(crate) async fn answer(
+    page_request: &PageRequest<'_>,
+    page: AccessAct,
+) -> Result<Reply, PageError> {
     if page != AccessAct::RequestAccess {
-        return show(visit, None).await;
+        return show(page_request, None).await;
     }
-    let purpose = visit.form.get("purpose");
-    match visit.web.people.request_access(visit.session()?, purpose, &visit.origin).await {
+    let purpose = page_request.form.get("purpose");
+    match page_request
+        .web
+        .people
+        .request_access(page_request.session()?, purpose, &page_request.origin)
+        .await
+    {
         Ok(()) => Ok(page::redirect("/dashboard/access?done=requested")),
         Err(error @ (PeopleError::BadPurpose | PeopleError::AlreadyRequested)) => {
-            show(visit, Some(Notice::bad(page::sentence(&error)))).await
+            show(page_request, Some(Notice::bad(page::sentence(&error)))).await
         }
         Err(error) => Err(error.into()),
     }
 }
 
-async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Reply, Trouble> {
-    let account = &visit.session()?.account;
-    let requests = visit.web.people.access_requests(Some(&account.id)).await?;
+async fn show(page_request: &PageRequest<'_>, notice: Option<Notice>) -> Result<Reply, PageError> {
+    let account = &page_request.session()?.account;
+    let requests = page_request.web.people.access_requests(Some(&account.id)).await?;
     let status = if notice.is_some() { 400 } else { 200 };
     let page = AccessPage {
-        shell: Shell::new(visit, "Production access", "access").with(notice),
-        since: account.production_since.map(|at| Moment::new(at, visit.now)),
+        shell: Shell::new(page_request, "Production access", "access").with(notice),
+        since: account.production_since.map(|at| TimeText::new(at, page_request.now)),
         pending: requests.iter().any(|request| request.state == AccessState::Pending),
-        requests: requests.into_iter().map(|record| RequestLine::new(record, visit)).collect(),
-        purpose: visit.form.get("purpose").to_owned(),
+        requests: requests
+            .into_iter()
+            .map(|record| RequestLine::new(record, page_request))
+            .collect(),
+        purpose: page_request.form.get("purpose").to_owned(),
     };
     page::render(status, &page)
 }

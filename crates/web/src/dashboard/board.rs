@@ -34,9 +34,9 @@ use crate::dashboard::board::past::{EventPast, EventPasts};
 use crate::dashboard::board::screen::{Fixture, Screen};
 use crate::dashboard::board::turns::{NoTurn, Turns};
 use crate::dashboard::form::Form;
-use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::{self, BoardAct, Page};
-use crate::dashboard::visit::Visit;
 use api::Asset;
 use http::{Method, Peer, Reply, Request};
 
@@ -204,22 +204,25 @@ fn width(format: Format) -> &'static str {
     }
 }
 
-pub(crate) async fn answer(visit: &Visit<'_>, page: BoardAct) -> Result<Reply, Trouble> {
-    let web = visit.web;
-    web.settings.board.ok_or(Trouble::NotFound)?;
+pub(crate) async fn answer(
+    page_request: &PageRequest<'_>,
+    page: BoardAct,
+) -> Result<Reply, PageError> {
+    let web = page_request.web;
+    web.settings.board.ok_or(PageError::NotFound)?;
     match page {
         BoardAct::Front => {
-            let (_, first) = web.api.catalogue.sports().next().ok_or(Trouble::NotFound)?;
+            let (_, first) = web.api.catalogue.sports().next().ok_or(PageError::NotFound)?;
             Ok(page::redirect(&format!("/board/{}", first.key)))
         }
         BoardAct::Board | BoardAct::Event => {
-            let answered = match view(web, visit.id, page, &visit.query) {
-                Ok(view) => shown(visit, view).await,
-                Err(trouble) => Err(trouble),
+            let answered = match view(web, page_request.id, page, &page_request.query) {
+                Ok(view) => shown(page_request, view).await,
+                Err(error) => Err(error),
             };
             match answered {
-                Err(Trouble::NotFound) => {
-                    let shell = Shell::new(visit, "Page not found", "board");
+                Err(PageError::NotFound) => {
+                    let shell = Shell::new(page_request, "Page not found", "board");
                     page::render(404, &MissingPage { shell })
                 }
                 answered => answered,
@@ -227,80 +230,81 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: BoardAct) -> Result<Reply, T
         }
         BoardAct::Value => {
             let (making, choice) =
-                (Arc::clone(web), view(web, visit.id, page, &visit.query)?.choice);
-            let shell = Shell { notice: None, ..Shell::new(visit, "Value and arbitrage", "board") };
+                (Arc::clone(web), view(web, page_request.id, page, &page_request.query)?.choice);
+            let shell =
+                Shell { notice: None, ..Shell::new(page_request, "Value and arbitrage", "board") };
             // What has nobody's name and nobody's choice of bookmakers on it, is everybody's.
             let common = shell.email.is_none() && choice.bookmakers.is_none();
             let work = move || value::render(&making, shell, choice);
             let html = web.board.turns.take(work).await??;
             let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
             let page = if common { page.checked() } else { page.private() };
-            Ok(page.reply(visit.request))
+            Ok(page.reply(page_request.request))
         }
         // Whoever asks for the head only; watching begins in [`watch`].
         BoardAct::Stream | BoardAct::EventStream => {
-            view(web, visit.id, page, &visit.query)?;
+            view(web, page_request.id, page, &page_request.query)?;
             Ok(page::guarded(Reply::new(200, "text/event-stream", "")))
         }
     }
 }
 
 /// What an address leads to.
-fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, Trouble> {
+fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, PageError> {
     let catalogue = &web.api.catalogue;
     match page {
         BoardAct::Front | BoardAct::Board | BoardAct::Stream | BoardAct::Value => {
-            let sport = catalogue.sport_id(id).ok_or(Trouble::NotFound)?;
+            let sport = catalogue.sport_id(id).ok_or(PageError::NotFound)?;
             Ok(View { choice: Choice::read(catalogue, sport, query)?, event: None })
         }
         BoardAct::Event | BoardAct::EventStream => {
-            let world = web.settings.board.ok_or(Trouble::NotFound)?;
-            let id = EventId::parse(id).ok_or(Trouble::NotFound)?;
+            let world = web.settings.board.ok_or(PageError::NotFound)?;
+            let id = EventId::parse(id).ok_or(PageError::NotFound)?;
             let published = web.api.world(world).published();
             let found = catalogue.sports().find_map(|(sport, _)| {
                 let row = published.snapshot.sport(sport).event(id)?;
                 Some((sport, row.id))
             });
-            let (sport, id) = found.ok_or(Trouble::NotFound)?;
+            let (sport, id) = found.ok_or(PageError::NotFound)?;
             Ok(View { choice: Choice::read(catalogue, sport, query)?, event: Some(id) })
         }
     }
 }
 
 /// A page: one that was made before for the same publication, or a new one.
-async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
-    let web = visit.web;
-    let filter = Filter::read(&visit.query);
-    let shell = Shell { notice: None, ..Shell::new(visit, "Board", "board") };
+async fn shown(page_request: &PageRequest<'_>, view: View) -> Result<Reply, PageError> {
+    let web = page_request.web;
+    let filter = Filter::read(&page_request.query);
+    let shell = Shell { notice: None, ..Shell::new(page_request, "Board", "board") };
     // What has nobody's name and nobody's choice of bookmakers or events on it, is everybody's.
     let own = view.choice.bookmakers.is_some() || !filter.is_empty();
     let common = shell.email.is_none() && !own;
     // Only an event's page has paths to choose from; elsewhere the word would make pages that are all alike.
-    let outcome = if view.event.is_some() { visit.query.get("outcome") } else { "" };
+    let outcome = if view.event.is_some() { page_request.query.get("outcome") } else { "" };
     let key = PageKey {
         view,
         outcome: outcome.chars().take(8).collect(),
         maintenance: shell.maintenance,
     };
-    let world = web.api.world(web.settings.board.ok_or(Trouble::NotFound)?);
+    let world = web.api.world(web.settings.board.ok_or(PageError::NotFound)?);
     let published = Arc::clone(&world.published());
     if common && let Some(page) = web.board.gallery.page(published.snapshot.cut_at, &key) {
-        return Ok(page.reply(visit.request));
+        return Ok(page.reply(page_request.request));
     }
     let screen = web.board.gallery.screen(web, view, &published).await?;
     let past = EventPasts::find(web, view, &published).await;
     let making = Arc::clone(web);
-    let accepts = visit.request.accept_encoding.as_deref().map(<[u8]>::to_vec);
+    let accepts = page_request.request.accept_encoding.as_deref().map(<[u8]>::to_vec);
     // Making and packing a large page takes milliseconds, which other requests need not wait.
     let work = move || {
         let shown = Shown { screen, published, past };
         make(&making, shell, key, filter, shown, common, accepts.as_deref())
     };
     let page = web.board.turns.take(work).await??;
-    Ok(page.reply(visit.request))
+    Ok(page.reply(page_request.request))
 }
 
-impl From<NoTurn> for Trouble {
+impl From<NoTurn> for PageError {
     fn from(why: NoTurn) -> Self {
         match why {
             NoTurn::Busy => Self::Busy,
@@ -325,7 +329,7 @@ fn make(
     Shown { screen, published, past }: Shown,
     common: bool,
     accepts: Option<&[u8]>,
-) -> Result<Arc<Asset>, Trouble> {
+) -> Result<Arc<Asset>, PageError> {
     let cut = screen.cut;
     let html = match key.view.event {
         Some(id) => event::render(web, shell, &key, id, (&screen, &published, past.as_deref()))?,
@@ -346,7 +350,7 @@ fn render(
     choice: Choice,
     filter: Filter,
     screen: Arc<Screen>,
-) -> Result<String, Trouble> {
+) -> Result<String, PageError> {
     let sport = web.api.catalogue.sport(choice.sport);
     let path = format!("/board/{}", sport.key);
     let page = BoardPage {
@@ -367,13 +371,13 @@ fn render(
 /// Why a board cannot be watched.
 #[derive(Debug)]
 pub(crate) enum NotWatched {
-    Trouble(Trouble),
+    PageError(PageError),
     NoSlot,
 }
 
-impl From<Trouble> for NotWatched {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
+impl From<PageError> for NotWatched {
+    fn from(error: PageError) -> Self {
+        Self::PageError(error)
     }
 }
 
@@ -390,7 +394,7 @@ impl From<NoSlot> for NotWatched {
 pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotWatched> {
     let (found, id) = route::find(Method::Get, request.path)?;
     let Page::Board(page) = found.page else {
-        return Err(Trouble::NotFound.into());
+        return Err(PageError::NotFound.into());
     };
     let query = Form::parse(request.query.as_bytes()).unwrap_or_default();
     let view = view(web, id, page, &query)?;

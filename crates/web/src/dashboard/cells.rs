@@ -4,7 +4,7 @@ use domain::{BookmakerId, SportId, Timestamp};
 use market::snapshot::EventRow;
 use market::{Cell, Snapshot};
 
-use crate::dashboard::moment::{Moment, span};
+use crate::dashboard::time_text::{TimeText, span};
 
 /// The cells of an event: a row for each bookmaker with a source, a column for each market.
 pub(crate) struct Cells {
@@ -87,8 +87,12 @@ pub(crate) fn text(cell: Cell, now: Timestamp) -> String {
 
 /// The time of day, with the day where it was another.
 fn instant(at: Timestamp, now: Timestamp) -> String {
-    let time = Moment::time(at);
-    if Moment::day(at) == Moment::day(now) { time } else { format!("{}, {time}", Moment::day(at)) }
+    let time = TimeText::time(at);
+    if TimeText::day(at) == TimeText::day(now) {
+        time
+    } else {
+        format!("{}, {time}", TimeText::day(at))
+    }
 }
 
 #[cfg(test)]

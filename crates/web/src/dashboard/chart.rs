@@ -4,7 +4,7 @@
 use accounts::{CountRow, Outcome, Step};
 use domain::Timestamp;
 
-use crate::dashboard::moment::{Moment, number};
+use crate::dashboard::time_text::{TimeText, number};
 
 /// The drawing's own units, which the page stretches.
 const WIDTH: u64 = 1000;
@@ -48,17 +48,17 @@ impl Range {
 
     fn name(self, at: Timestamp) -> String {
         match self.step {
-            Step::Hour if self.steps == 1 => format!("{} UTC", Moment::time(at)),
-            Step::Hour => format!("{}, {} UTC", Moment::day(at), Moment::time(at)),
-            Step::Day if self.steps == 1 => Moment::day(at),
-            Step::Day => format!("week from {}", Moment::day(at)),
+            Step::Hour if self.steps == 1 => format!("{} UTC", TimeText::time(at)),
+            Step::Hour => format!("{}, {} UTC", TimeText::day(at), TimeText::time(at)),
+            Step::Day if self.steps == 1 => TimeText::day(at),
+            Step::Day => format!("week from {}", TimeText::day(at)),
         }
     }
 
     fn tick(self, at: Timestamp) -> String {
         match self.step {
-            Step::Hour if self.steps == 1 => Moment::time(at),
-            Step::Hour | Step::Day => Moment::day(at),
+            Step::Hour if self.steps == 1 => TimeText::time(at),
+            Step::Hour | Step::Day => TimeText::day(at),
         }
     }
 }

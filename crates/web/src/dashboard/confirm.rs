@@ -3,8 +3,8 @@
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::page::{self, Shell, Trouble};
-use crate::dashboard::visit::Visit;
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 
 /// What is asked.
 pub(crate) struct Question {
@@ -33,19 +33,19 @@ struct ConfirmPage {
 }
 
 /// Whether the form comes from the page that asked.
-pub(crate) fn is_confirmed(visit: &Visit<'_>) -> bool {
-    visit.form.get("confirmed") == "yes"
+pub(crate) fn is_confirmed(page_request: &PageRequest<'_>) -> bool {
+    page_request.form.get("confirmed") == "yes"
 }
 
 /// The page that asks.
-pub(crate) fn ask(visit: &Visit<'_>, question: Question) -> Result<Reply, Trouble> {
+pub(crate) fn ask(page_request: &PageRequest<'_>, question: Question) -> Result<Reply, PageError> {
     let Question { here, heading, points, fields, button, back } = question;
-    let sent_again = |name: &&'static str| (*name, visit.form.get(name).to_owned());
+    let sent_again = |name: &&'static str| (*name, page_request.form.get(name).to_owned());
     let page = ConfirmPage {
-        shell: Shell::new(visit, "Please confirm", here),
+        shell: Shell::new(page_request, "Please confirm", here),
         heading,
         points,
-        action: visit.request.path.to_owned(),
+        action: page_request.request.path.to_owned(),
         fields: fields.iter().map(sent_again).collect(),
         button,
         back,

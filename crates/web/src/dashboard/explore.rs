@@ -13,10 +13,10 @@ use askama::Template;
 use crate::dashboard::explore::field::Field;
 use crate::dashboard::form::Form;
 use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, Notice, Part, Shell, Trouble, parts};
+use crate::dashboard::page::{self, Notice, PageError, Part, Shell, parts};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::ExploreAct;
 use crate::dashboard::sign;
-use crate::dashboard::visit::Visit;
 use crate::docs::sandbox_event;
 use crate::sample::Line;
 use api::ErrorCode;
@@ -67,17 +67,20 @@ struct ExplorePage {
     outcome: Option<Outcome>,
 }
 
-pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, Trouble> {
-    let runs = act == ExploreAct::Run && visit.form.get("act") == "run";
-    let request = if act == ExploreAct::Run { &visit.form } else { &visit.query };
+pub(crate) async fn answer(
+    page_request: &PageRequest<'_>,
+    act: ExploreAct,
+) -> Result<Reply, PageError> {
+    let runs = act == ExploreAct::Run && page_request.form.get("act") == "run";
+    let request = if act == ExploreAct::Run { &page_request.form } else { &page_request.query };
     let endpoint = Operation::by_name(request.get("endpoint")).unwrap_or(Operation::GetOdds);
     let is_shown = shown_endpoints().any(|shown| shown == endpoint);
     let Some(template) = endpoint.row().path.filter(|_| is_shown) else {
-        return Err(Trouble::NotFound);
+        return Err(PageError::NotFound);
     };
-    let account_id = visit.session()?.account.id.as_str();
-    let keys: Vec<KeyView> = sandbox_keys(visit, account_id).await?;
-    let fields = fields(visit, endpoint, request);
+    let account_id = page_request.session()?.account.id.as_str();
+    let keys: Vec<KeyView> = sandbox_keys(page_request, account_id).await?;
+    let fields = fields(page_request, endpoint, request);
     let target = line::target(template, &fields);
     let chosen = chosen(&keys, request.get("key"));
     let mut notice = None;
@@ -85,7 +88,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, 
     let mut status = 200;
     let mut fields = fields;
     if runs {
-        match run(visit, chosen, &target).await? {
+        match run(page_request, chosen, &target).await? {
             Ok(reply) => {
                 mark_wrong(&mut fields, &reply);
                 outcome = Some(shown(&reply));
@@ -95,7 +98,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, 
     }
     let chosen = chosen.map(|view| view.record.id.as_str().to_owned());
     let page = ExplorePage {
-        shell: Shell::new(visit, "Explorer", "explore").with(notice),
+        shell: Shell::new(page_request, "Explorer", "explore").with(notice),
         endpoints: links(endpoint),
         endpoint: endpoint.name(),
         title: endpoint.row().title,
@@ -105,22 +108,25 @@ pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, 
         keys: keys
             .iter()
             .map(|view| {
-                let line = KeyLine::new(view, visit.now);
+                let line = KeyLine::new(view, page_request.now);
                 let selected = chosen.as_deref() == Some(line.id.as_str());
                 KeyChoice {
                     label: format!("{} · {}", line.name, line.hint), id: line.id, selected
                 }
             })
             .collect(),
-        lines: line::all(&visit.base(), &target),
+        lines: line::all(&page_request.base(), &target),
         target,
         outcome,
     };
     page::render(status, &page)
 }
 
-async fn sandbox_keys(visit: &Visit<'_>, account_id: &str) -> Result<Vec<KeyView>, Trouble> {
-    let mut keys = visit.web.api.accounts.live_keys_of(account_id).await?;
+async fn sandbox_keys(
+    page_request: &PageRequest<'_>,
+    account_id: &str,
+) -> Result<Vec<KeyView>, PageError> {
+    let mut keys = page_request.web.api.accounts.live_keys_of(account_id).await?;
     keys.retain(|view| view.record.kind == KeyKind::Sandbox && view.standing.is_some());
     keys.reverse();
     Ok(keys)
@@ -152,11 +158,11 @@ fn links(current: Operation) -> Vec<EndpointLink> {
 }
 
 /// The parameters with what was filled in, or with something that works.
-fn fields(visit: &Visit<'_>, endpoint: Operation, request: &Form) -> Vec<Field> {
+fn fields(page_request: &PageRequest<'_>, endpoint: Operation, request: &Form) -> Vec<Field> {
     let untouched = request.get("touched").is_empty();
-    let mut fields = field::of(endpoint, &visit.web.api.catalogue, request);
+    let mut fields = field::of(endpoint, &page_request.web.api.catalogue, request);
     let sport = fields.iter().find(|field| field.name == "sport_key");
-    let event = sport.and_then(|sport| sandbox_event(visit, &sport.value));
+    let event = sport.and_then(|sport| sandbox_event(page_request, &sport.value));
     for field in &mut fields {
         match field.name.as_str() {
             "event_id" if field.value.is_empty() => field.value = event.clone().unwrap_or_default(),
@@ -169,27 +175,31 @@ fn fields(visit: &Visit<'_>, endpoint: Operation, request: &Form) -> Vec<Field> 
 
 type Run = Result<Reply, (u16, Notice)>;
 
-async fn run(visit: &Visit<'_>, key: Option<&KeyView>, target: &str) -> Result<Run, Trouble> {
-    let session = visit.session()?;
+async fn run(
+    page_request: &PageRequest<'_>,
+    key: Option<&KeyView>,
+    target: &str,
+) -> Result<Run, PageError> {
+    let session = page_request.session()?;
     let Some(key) = key else {
         let text = "There is no sandbox key to run it with. Create one first; it works at once.";
         return Ok(Err((400, Notice::bad(text))));
     };
-    match visit.web.people.admit_explorer(session) {
+    match page_request.web.people.admit_explorer(session) {
         Attempt::Done => {}
         attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
             return Ok(Err((sign::status(attempt), sign::notice(attempt, "That cannot be run."))));
         }
     }
     let id = key.record.id.as_str();
-    let entry = visit.web.api.accounts.own_entry(&session.account.id, id).await?;
+    let entry = page_request.web.api.accounts.own_entry(&session.account.id, id).await?;
     // Looked at where it is used, too: whatever the page says, a live key is never spent here.
     let is_sandbox = |entry: &std::sync::Arc<KeyEntry>| entry.grant.kind == KeyKind::Sandbox;
-    let entry = entry.filter(is_sandbox).ok_or(Trouble::NotFound)?;
+    let entry = entry.filter(is_sandbox).ok_or(PageError::NotFound)?;
     let mut request = Request::new("GET", target);
     request.agent = Some(AGENT);
     // A future as large as a request's own stays off this one.
-    Ok(Ok(Box::pin(api::v1::answer_as(&visit.web.api, &request, &entry)).await))
+    Ok(Ok(Box::pin(api::v1::answer_as(&page_request.web.api, &request, &entry)).await))
 }
 
 /// Marks the field that a refusal names, with what is wrong with it.

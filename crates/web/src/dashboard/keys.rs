@@ -7,10 +7,10 @@ use domain::Timestamp;
 use http::Reply;
 
 use crate::context::Web;
-use crate::dashboard::moment::{Moment, number};
-use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::KeysAct;
-use crate::dashboard::visit::Visit;
+use crate::dashboard::time_text::{TimeText, number};
 
 /// How long an old key may go on beside its successor; the words the form uses.
 const OVERLAPS: [(&str, u64); 4] = [("none", 0), ("1h", 3600), ("24h", 86_400), ("7d", 604_800)];
@@ -31,8 +31,8 @@ pub(crate) struct KeyLine {
     pub(crate) groups: String,
     /// What it may read, or that this is nothing in particular.
     pub(crate) permissions: String,
-    pub(crate) created: Moment,
-    pub(crate) last_used: Option<Moment>,
+    pub(crate) created: TimeText,
+    pub(crate) last_used: Option<TimeText>,
     /// What its client last called itself: hostile text.
     pub(crate) agent: Option<String>,
     pub(crate) used: String,
@@ -41,7 +41,7 @@ pub(crate) struct KeyLine {
     pub(crate) limit_n: u32,
     /// `active`, `ending`, `suspended` or `revoked`.
     pub(crate) state: &'static str,
-    pub(crate) ends: Option<Moment>,
+    pub(crate) ends: Option<TimeText>,
     /// How many streams it may have open, where the page shows that.
     pub(crate) streams: String,
     /// Whose it is, where that is not clear from the page.
@@ -64,15 +64,15 @@ impl KeyLine {
                 [] => "none".to_owned(),
                 held => held.join(", "),
             },
-            created: Moment::new(record.created_at, now),
-            last_used: view.last_used.map(|at| Moment::new(at, now)),
+            created: TimeText::new(record.created_at, now),
+            last_used: view.last_used.map(|at| TimeText::new(at, now)),
             agent: view.last_agent.clone(),
             used: number(used),
             limit: number(record.limits.requests_per_day),
             used_n: used,
             limit_n: record.limits.requests_per_day,
             state: state(view, now),
-            ends: record.revoked_at.map(|at| Moment::new(at, now)),
+            ends: record.revoked_at.map(|at| TimeText::new(at, now)),
             streams: String::new(),
             owner: String::new(),
             owner_id: record.account_id.clone().unwrap_or_default(),
@@ -143,15 +143,18 @@ pub(crate) struct RevokePage {
     pub(crate) back: String,
 }
 
-pub(crate) async fn answer(visit: &Visit<'_>, page: KeysAct) -> Result<Reply, Trouble> {
+pub(crate) async fn answer(
+    page_request: &PageRequest<'_>,
+    page: KeysAct,
+) -> Result<Reply, PageError> {
     match page {
-        KeysAct::CreateKey => create(visit).await,
-        KeysAct::Key => key_page(visit).await,
-        KeysAct::RotateKey => rotate(visit).await,
+        KeysAct::CreateKey => create(page_request).await,
+        KeysAct::Key => key_page(page_request).await,
+        KeysAct::RotateKey => rotate(page_request).await,
         KeysAct::RevokeKeyForm => {
-            let key = own(visit).await?;
+            let key = own(page_request).await?;
             let page = RevokePage {
-                shell: Shell::new(visit, "Revoke a key", "keys"),
+                shell: Shell::new(page_request, "Revoke a key", "keys"),
                 action: format!("/dashboard/keys/{}/revoke", key.id),
                 back: format!("/dashboard/keys/{}", key.id),
                 key,
@@ -159,26 +162,26 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: KeysAct) -> Result<Reply, Tr
             page::render(200, &page)
         }
         KeysAct::RevokeKey => {
-            let key = own(visit).await?;
-            revoke(visit, &key.id).await?;
+            let key = own(page_request).await?;
+            revoke(page_request, &key.id).await?;
             Ok(page::redirect("/dashboard?done=key-revoked"))
         }
-        KeysAct::Keys => list(visit).await,
+        KeysAct::Keys => list(page_request).await,
     }
 }
 
 /// Revokes a key.
-pub(crate) async fn revoke(visit: &Visit<'_>, id: &str) -> Result<(), Trouble> {
-    visit.web.api.accounts.revoke_key(id, &visit.actor()?).await?;
+pub(crate) async fn revoke(page_request: &PageRequest<'_>, id: &str) -> Result<(), PageError> {
+    page_request.web.api.accounts.revoke_key(id, &page_request.actor()?).await?;
     Ok(())
 }
 
-async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let account = &visit.session()?.account;
-    let accounts = &visit.web.api.accounts;
-    let line = |view: &KeyView| KeyLine::new(view, visit.now);
+async fn list(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let account = &page_request.session()?.account;
+    let accounts = &page_request.web.api.accounts;
+    let line = |view: &KeyView| KeyLine::new(view, page_request.now);
     let keys: Vec<_> = accounts.live_keys_of(&account.id).await?.iter().rev().map(line).collect();
-    let from = visit.query.get("ended").parse().unwrap_or(0);
+    let from = page_request.query.get("ended").parse().unwrap_or(0);
     // One more, which says whether there are more.
     let part = (from, ENDED_SHOWN_MAX + 1);
     let mut ended: Vec<_> =
@@ -187,42 +190,42 @@ async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let older = (ended.len() > shown).then(|| from.saturating_add(ENDED_SHOWN_MAX));
     ended.truncate(shown);
     let page = KeysPage {
-        shell: Shell::new(visit, "Keys", "keys"),
+        shell: Shell::new(page_request, "Keys", "keys"),
         newest: keys.first().map_or_else(|| NO_KEY.to_owned(), |key| key.id.clone()),
         room: keys.len() < usize::try_from(account.keys_max()).unwrap_or(usize::MAX),
         keys,
         ended,
         older,
         is_older: from > 0,
-        production: may_have_production(visit),
-        groups: groups(visit.web),
+        production: may_have_production(page_request),
+        groups: groups(page_request.web),
     };
     page::render(200, &page)
 }
 
-async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let account = &visit.session()?.account;
-    let keys = visit.web.api.accounts.live_keys_of(&account.id).await?;
-    if is_sent_again(visit, keys.last()) {
+async fn create(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let account = &page_request.session()?.account;
+    let keys = page_request.web.api.accounts.live_keys_of(&account.id).await?;
+    if is_sent_again(page_request, keys.last()) {
         return Ok(page::redirect("/dashboard?done=key-made"));
     }
-    let kind = match visit.form.get("kind") {
-        "production" if may_have_production(visit) => KeyKind::Production,
+    let kind = match page_request.form.get("kind") {
+        "production" if may_have_production(page_request) => KeyKind::Production,
         "production" => {
             let text = "This account has no production access yet; ask for it first.";
-            return Err(Trouble::Refused(text.to_owned()));
+            return Err(PageError::Refused(text.to_owned()));
         }
         _ => KeyKind::Sandbox,
     };
-    let known = groups(visit.web);
-    let chosen: Vec<String> = visit
+    let known = groups(page_request.web);
+    let chosen: Vec<String> = page_request
         .form
         .all("group")
         .filter(|group| known.iter().any(|own| own == group))
         .map(String::from)
         .collect();
     let new = NewKey {
-        name: visit.form.get("name").trim().to_owned(),
+        name: page_request.form.get("name").trim().to_owned(),
         groups: (!chosen.is_empty()).then_some(chosen),
         account_id: Some(account.id.clone()),
         limits: match kind {
@@ -231,13 +234,13 @@ async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         },
         ..NewKey::of_kind(kind)
     };
-    let (secret, _) = visit.web.api.accounts.create_key(new, &visit.actor()?).await?;
-    shown_once(visit, "Your new key", secret.expose(), String::new())
+    let (secret, _) = page_request.web.api.accounts.create_key(new, &page_request.actor()?).await?;
+    shown_once(page_request, "Your new key", secret.expose(), String::new())
 }
 
 /// Whether a key was made since the form was shown: it was sent already, and the page with the key is reloaded.
-pub(crate) fn is_sent_again(visit: &Visit<'_>, newest: Option<&KeyView>) -> bool {
-    let known = visit.form.get("newest");
+pub(crate) fn is_sent_again(page_request: &PageRequest<'_>, newest: Option<&KeyView>) -> bool {
+    let known = page_request.form.get("newest");
     !known.is_empty() && known != id_or_none(newest)
 }
 
@@ -246,12 +249,12 @@ pub(crate) fn id_or_none(key: Option<&KeyView>) -> &str {
     key.map_or(NO_KEY, |key| key.record.id.as_str())
 }
 
-async fn key_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let view = own_view(visit).await?;
-    let streams = visit.web.api.streams_max(view.record.streams);
+async fn key_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let view = own_view(page_request).await?;
+    let streams = page_request.web.api.streams_max(view.record.streams);
     let page = KeyPage {
-        shell: Shell::new(visit, "Key", "keys"),
-        key: KeyLine::new(&view, visit.now),
+        shell: Shell::new(page_request, "Key", "keys"),
+        key: KeyLine::new(&view, page_request.now),
         burst: number(view.record.limits.burst_per_minute),
         month: view.record.limits.requests_per_month.map(number),
         streams: number(streams),
@@ -259,18 +262,18 @@ async fn key_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     page::render(200, &page)
 }
 
-async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let key = own(visit).await?;
-    let wanted = visit.form.get("overlap");
+async fn rotate(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let key = own(page_request).await?;
+    let wanted = page_request.form.get("overlap");
     let overlap = OVERLAPS.iter().find(|(word, _)| *word == wanted).ok_or_else(|| {
-        Trouble::Refused(
+        PageError::Refused(
             "Choose how long the old key keeps working: not at all, 1 h, 24 h or 7 days."
                 .to_owned(),
         )
     })?;
     let lasts = (overlap.1 > 0).then(|| Duration::from_secs(overlap.1));
     let Rotated { secret, unconfirmed, .. } =
-        visit.web.api.accounts.rotate_key(&key.id, lasts, &visit.actor()?).await?;
+        page_request.web.api.accounts.rotate_key(&key.id, lasts, &page_request.actor()?).await?;
     let note = match (lasts, unconfirmed) {
         (None, Some(unconfirmed)) => format!(
             "The old key {} may keep working for a while. {} Revoke it to try again.",
@@ -278,48 +281,49 @@ async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             page::sentence(&unconfirmed)
         ),
         (Some(lasts), _) => {
-            let end = Moment::new(visit.now.plus(lasts), visit.now).text;
+            let end = TimeText::new(page_request.now.plus(lasts), page_request.now).text;
             format!("The old key {} works until {end}.", key.hint)
         }
         (None, None) => format!("The old key {} has ended.", key.hint),
     };
-    shown_once(visit, "The key's successor", secret.expose(), note)
+    shown_once(page_request, "The key's successor", secret.expose(), note)
 }
 
 pub(crate) fn shown_once(
-    visit: &Visit<'_>,
+    page_request: &PageRequest<'_>,
     heading: &'static str,
     secret: &str,
     note: String,
-) -> Result<Reply, Trouble> {
-    let sport = visit.web.api.catalogue.sports().next().map(|(_, sport)| sport.key.to_string());
+) -> Result<Reply, PageError> {
+    let sport =
+        page_request.web.api.catalogue.sports().next().map(|(_, sport)| sport.key.to_string());
     let page = NewKeyPage {
-        shell: Shell::new(visit, heading, "keys"),
+        shell: Shell::new(page_request, heading, "keys"),
         heading,
         secret: secret.to_owned(),
-        base: visit.base(),
+        base: page_request.base(),
         sport: sport.unwrap_or_default(),
         note,
-        for_other: visit.request.path.starts_with("/console"),
+        for_other: page_request.request.path.starts_with("/console"),
     };
     page::render(200, &page)
 }
 
 /// The key of the route, if it is the visitor's own. Somebody else's is as good as none.
-async fn own(visit: &Visit<'_>) -> Result<KeyLine, Trouble> {
-    Ok(KeyLine::new(&own_view(visit).await?, visit.now))
+async fn own(page_request: &PageRequest<'_>) -> Result<KeyLine, PageError> {
+    Ok(KeyLine::new(&own_view(page_request).await?, page_request.now))
 }
 
-async fn own_view(visit: &Visit<'_>) -> Result<KeyView, Trouble> {
-    let account = &visit.session()?.account;
-    let view = visit.web.api.accounts.view_key(visit.id).await?;
+async fn own_view(page_request: &PageRequest<'_>) -> Result<KeyView, PageError> {
+    let account = &page_request.session()?.account;
+    let view = page_request.web.api.accounts.view_key(page_request.id).await?;
     let is_own = |view: &KeyView| view.record.account_id.as_ref() == Some(&account.id);
-    view.filter(is_own).ok_or(Trouble::NotFound)
+    view.filter(is_own).ok_or(PageError::NotFound)
 }
 
-fn may_have_production(visit: &Visit<'_>) -> bool {
+fn may_have_production(page_request: &PageRequest<'_>) -> bool {
     let approved = |session: &accounts::Session| session.account.production_since.is_some();
-    visit.is_operator() || visit.session.as_ref().is_some_and(approved)
+    page_request.is_operator() || page_request.session.as_ref().is_some_and(approved)
 }
 
 fn groups(web: &Web) -> Vec<String> {

@@ -6,8 +6,8 @@ use askama::Template;
 use http::Reply;
 
 use crate::dashboard::asset;
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::usage::QuotaNote;
-use crate::dashboard::visit::Visit;
 
 /// What a page may do: be styled and moved by its own assets, talk to its own service, and nothing else.
 /// The referrer policy is not `no-referrer`: browsers would then hide the origin of our own forms.
@@ -27,7 +27,7 @@ pub(crate) const GUARD: [(&str, &str); 7] = [
 
 /// Why there is no page.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum PageError {
     NotFound,
     /// The path takes others.
     WrongMethod {
@@ -60,7 +60,7 @@ pub(crate) struct Addresses {
     pub(crate) service: String,
 }
 
-impl From<PeopleError> for Trouble {
+impl From<PeopleError> for PageError {
     fn from(error: PeopleError) -> Self {
         match error {
             PeopleError::Account(error) => error.into(),
@@ -74,7 +74,7 @@ impl From<PeopleError> for Trouble {
     }
 }
 
-impl From<AccountError> for Trouble {
+impl From<AccountError> for PageError {
     fn from(error: AccountError) -> Self {
         match error {
             AccountError::Store(_)
@@ -101,7 +101,7 @@ impl From<AccountError> for Trouble {
     }
 }
 
-impl From<askama::Error> for Trouble {
+impl From<askama::Error> for PageError {
     fn from(error: askama::Error) -> Self {
         Self::Failed(Box::new(error))
     }
@@ -231,25 +231,30 @@ const DONE: &[(&str, &str)] = &[
 ];
 
 impl Shell {
-    pub(crate) fn new(visit: &Visit<'_>, title: &'static str, here: &'static str) -> Self {
-        let done = visit.query.get("done");
+    pub(crate) fn new(
+        page_request: &PageRequest<'_>,
+        title: &'static str,
+        here: &'static str,
+    ) -> Self {
+        let done = page_request.query.get("done");
         let notice = DONE.iter().find(|(code, _)| *code == done);
         let session =
-            visit.session.as_ref().filter(|session| session.stage == accounts::Stage::Full);
+            page_request.session.as_ref().filter(|session| session.stage == accounts::Stage::Full);
         Self {
             title: title.into(),
             here,
             email: session.map(|session| session.account.email.clone()),
-            operator: session.is_some() && visit.is_operator(),
-            form_token: visit.token.form_token(),
+            operator: session.is_some() && page_request.is_operator(),
+            form_token: page_request.token.form_token(),
             notice: notice.map(|(_, text)| Notice::good(*text)),
-            maintenance: visit.web.api.accounts.maintenance() != Maintenance::Off,
-            alerts: visit.alerts.clone(),
+            maintenance: page_request.web.api.accounts.maintenance() != Maintenance::Off,
+            alerts: page_request.alerts.clone(),
             public: PublicPages {
-                all: visit.web.settings.enabled,
-                status: visit.web.settings.enabled && visit.web.settings.status_page,
-                board: visit.web.settings.enabled && visit.web.settings.board.is_some(),
-                docs: visit.web.settings.docs,
+                all: page_request.web.settings.enabled,
+                status: page_request.web.settings.enabled && page_request.web.settings.status_page,
+                board: page_request.web.settings.enabled
+                    && page_request.web.settings.board.is_some(),
+                docs: page_request.web.settings.docs,
             },
             style: asset::style_path(),
             script: asset::script_path(),
@@ -265,7 +270,7 @@ impl Shell {
 }
 
 /// Renders a page.
-pub(crate) fn render(status: u16, page: &impl Template) -> Result<Reply, Trouble> {
+pub(crate) fn render(status: u16, page: &impl Template) -> Result<Reply, PageError> {
     Ok(guarded(Reply::new(status, "text/html; charset=utf-8", page.render()?)))
 }
 
@@ -286,41 +291,43 @@ pub(crate) fn redirect(to: &str) -> Reply {
 }
 
 #[derive(Template)]
-#[template(path = "trouble.html")]
-struct TroublePage {
+#[template(path = "error.html")]
+struct ErrorPage {
     shell: Shell,
     heading: &'static str,
     text: String,
 }
 
 /// The page that says what went wrong.
-pub(crate) fn trouble(visit: &Visit<'_>, trouble: Trouble) -> Reply {
-    let header = header(&trouble);
-    let (status, heading, text) = words(trouble);
-    let page = TroublePage { shell: Shell::new(visit, heading, ""), heading, text };
-    with_header(render(status, &page).unwrap_or_else(trouble_reply), header)
+pub(crate) fn error(page_request: &PageRequest<'_>, error: PageError) -> Reply {
+    let header = header(&error);
+    let (status, heading, text) = words(error);
+    let page = ErrorPage { shell: Shell::new(page_request, heading, ""), heading, text };
+    with_header(render(status, &page).unwrap_or_else(error_reply), header)
 }
 
 /// The same without a page, where not even that can be made.
-pub(crate) fn trouble_reply(trouble: Trouble) -> Reply {
-    let header = header(&trouble);
-    let (status, heading, text) = words(trouble);
+pub(crate) fn error_reply(error: PageError) -> Reply {
+    let header = header(&error);
+    let (status, heading, text) = words(error);
     let text = format!("{heading}\n{text}\n");
     with_header(guarded(Reply::new(status, "text/plain; charset=utf-8", text)), header)
 }
 
 /// The header that tells a program how to go on.
-fn header(trouble: &Trouble) -> Option<(&'static str, String)> {
-    match trouble {
-        Trouble::WrongMethod { allow } => Some(("allow", (*allow).to_owned())),
-        Trouble::Busy => Some(("retry-after", "1".to_owned())),
-        Trouble::TooOften { retry_after_s, .. } => Some(("retry-after", retry_after_s.to_string())),
-        Trouble::NotFound
-        | Trouble::Forbidden
-        | Trouble::Foreign(_)
-        | Trouble::Expired
-        | Trouble::Refused(_)
-        | Trouble::Failed(_) => None,
+fn header(error: &PageError) -> Option<(&'static str, String)> {
+    match error {
+        PageError::WrongMethod { allow } => Some(("allow", (*allow).to_owned())),
+        PageError::Busy => Some(("retry-after", "1".to_owned())),
+        PageError::TooOften { retry_after_s, .. } => {
+            Some(("retry-after", retry_after_s.to_string()))
+        }
+        PageError::NotFound
+        | PageError::Forbidden
+        | PageError::Foreign(_)
+        | PageError::Expired
+        | PageError::Refused(_)
+        | PageError::Failed(_) => None,
     }
 }
 
@@ -331,20 +338,20 @@ fn with_header(mut reply: Reply, header: Option<(&'static str, String)>) -> Repl
     reply
 }
 
-fn words(trouble: Trouble) -> (u16, &'static str, String) {
-    let (status, heading, text) = match trouble {
-        Trouble::NotFound => (404, "Page not found", "Page not found, or you don't have access."),
-        Trouble::WrongMethod { .. } => {
+fn words(error: PageError) -> (u16, &'static str, String) {
+    let (status, heading, text) = match error {
+        PageError::NotFound => (404, "Page not found", "Page not found, or you don't have access."),
+        PageError::WrongMethod { .. } => {
             (405, "Method not allowed", "This address takes forms of its own page only.")
         }
-        Trouble::Forbidden => (403, "For operators", "Your account may not see this page."),
-        Trouble::Busy => (503, "Busy", "The server is busy. Try again shortly."),
-        Trouble::Foreign(None) => (
+        PageError::Forbidden => (403, "For operators", "Your account may not see this page."),
+        PageError::Busy => (503, "Busy", "The server is busy. Try again shortly."),
+        PageError::Foreign(None) => (
             403,
             "Form refused: sent by another site",
             "The browser says that this form was sent by a page of another site. Nothing was done.",
         ),
-        Trouble::Foreign(Some(Addresses { browser, service })) => {
+        PageError::Foreign(Some(Addresses { browser, service })) => {
             let text = format!(
                 "This form came from another address: the browser says {browser}, the service believes to be at \
                  {service}. Nothing was done. Operator: set dashboard.public_url to the address in the browser, and \
@@ -352,14 +359,14 @@ fn words(trouble: Trouble) -> (u16, &'static str, String) {
             );
             return (403, "Form refused: wrong address", text);
         }
-        Trouble::Expired => (
+        PageError::Expired => (
             403,
             "This form has expired",
             "It was made for another session, so nothing was done. Go back, reload the page and try again.",
         ),
-        Trouble::Refused(text) => return (400, "That cannot be done", text),
-        Trouble::TooOften { text, .. } => return (429, "Too often", text),
-        Trouble::Failed(error) => {
+        PageError::Refused(text) => return (400, "That cannot be done", text),
+        PageError::TooOften { text, .. } => return (429, "Too often", text),
+        PageError::Failed(error) => {
             tracing::error!(error = &*error as &dyn std::error::Error, "a page could not be made");
             (
                 500,

@@ -1,7 +1,7 @@
 //! Every page as data: its path, its method and who may. The security tests walk this table, so that a new
 //! page cannot be forgotten.
 
-use crate::dashboard::page::Trouble;
+use crate::dashboard::page::PageError;
 use http::Method;
 
 /// Who may have a page.
@@ -338,7 +338,7 @@ pub(crate) fn is_ours(path: &str) -> bool {
 pub(crate) const READS: &str = "GET, HEAD";
 
 /// The route for a path, and what stands for its `{id}`.
-pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str), Trouble> {
+pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str), PageError> {
     let (mut read, mut sent) = (false, false);
     for route in ROUTES {
         let Some(id) = capture(route.path, path) else {
@@ -354,10 +354,10 @@ pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str),
         }
     }
     Err(match (read, sent) {
-        (true, true) => Trouble::WrongMethod { allow: "GET, HEAD, POST" },
-        (true, false) => Trouble::WrongMethod { allow: READS },
-        (false, true) => Trouble::WrongMethod { allow: "POST" },
-        (false, false) => Trouble::NotFound,
+        (true, true) => PageError::WrongMethod { allow: "GET, HEAD, POST" },
+        (true, false) => PageError::WrongMethod { allow: READS },
+        (false, true) => PageError::WrongMethod { allow: "POST" },
+        (false, false) => PageError::NotFound,
     })
 }
 
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!((route.page, id), (Page::Keys(KeysAct::RotateKey), "key_1"));
         assert_eq!(find(Method::Head, "/signin").unwrap().0.page, Page::Sign(SignAct::SignInForm));
         for nowhere in ["/dashboard/", "/dashboard/keys/", "/dashboard/keys//rotate", "/signin/x"] {
-            assert!(matches!(find(Method::Get, nowhere), Err(Trouble::NotFound)), "{nowhere}");
+            assert!(matches!(find(Method::Get, nowhere), Err(PageError::NotFound)), "{nowhere}");
         }
     }
 
@@ -402,7 +402,7 @@ mod tests {
             (Method::Post, "/status", "GET, HEAD"),
             (Method::Other, "/signin", "GET, HEAD, POST"),
         ] {
-            let Err(Trouble::WrongMethod { allow }) = find(method, path) else {
+            let Err(PageError::WrongMethod { allow }) = find(method, path) else {
                 panic!("{path} takes it");
             };
             assert_eq!(allow, expected, "{path}");

@@ -3,12 +3,12 @@ use accounts::{Attempt, EmailAddress, Password, PasswordFault};
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::moment::Moment;
-use crate::dashboard::page::{self, Notice, Shell, Trouble};
+use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::qr::Qr;
 use crate::dashboard::route::SecurityAct;
 use crate::dashboard::sign;
-use crate::dashboard::visit::Visit;
+use crate::dashboard::time_text::TimeText;
 
 /// Entries of one's own log on the page.
 const OWN_LOG_MAX: usize = 15;
@@ -18,13 +18,13 @@ struct SessionLine {
     browser: String,
     agent: String,
     address: String,
-    started: Moment,
-    seen: Moment,
+    started: TimeText,
+    seen: TimeText,
     current: bool,
 }
 
 struct LogLine {
-    at: Moment,
+    at: TimeText,
     action: String,
     subject: String,
     address: String,
@@ -58,59 +58,68 @@ struct RecoveryPage {
     codes: Vec<String>,
 }
 
-pub(crate) async fn answer(visit: &Visit<'_>, page: SecurityAct) -> Result<Reply, Trouble> {
-    let people = &visit.web.people;
+pub(crate) async fn answer(
+    page_request: &PageRequest<'_>,
+    page: SecurityAct,
+) -> Result<Reply, PageError> {
+    let people = &page_request.web.people;
     match page {
-        SecurityAct::ChangePassword => change_password(visit).await,
+        SecurityAct::ChangePassword => change_password(page_request).await,
         SecurityAct::EndSession => {
-            let session = visit.session()?;
-            if !people.end_session(session, visit.id, &visit.origin).await? {
-                return Err(Trouble::NotFound);
+            let session = page_request.session()?;
+            if !people.end_session(session, page_request.id, &page_request.origin).await? {
+                return Err(PageError::NotFound);
             }
             Ok(page::redirect("/dashboard/security?done=session-ended"))
         }
         SecurityAct::EndSessions => {
-            people.end_sessions(visit.session()?, &visit.origin).await?;
-            Ok(visit.without_session(page::redirect("/signin?done=signed-out")))
+            people.end_sessions(page_request.session()?, &page_request.origin).await?;
+            Ok(page_request.without_session(page::redirect("/signin?done=signed-out")))
         }
-        SecurityAct::SecondFactorForm => second_factor_page(visit, None).await,
-        SecurityAct::SecondFactorOn => second_factor_on(visit).await,
+        SecurityAct::SecondFactorForm => second_factor_page(page_request, None).await,
+        SecurityAct::SecondFactorOn => second_factor_on(page_request).await,
         SecurityAct::SecondFactorOff => {
-            let code = visit.form.get("code");
-            match people.disable_second_factor(visit.session()?, code, &visit.origin).await? {
+            let code = page_request.form.get("code");
+            match people
+                .disable_second_factor(page_request.session()?, code, &page_request.origin)
+                .await?
+            {
                 Attempt::Done => Ok(page::redirect("/dashboard/security?done=factor-off")),
                 attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
                     let notice =
                         sign::notice(attempt, "That code is not right, or was used already.");
-                    show(visit, Some((sign::status(attempt), notice))).await
+                    show(page_request, Some((sign::status(attempt), notice))).await
                 }
             }
         }
-        SecurityAct::Security => show(visit, None).await,
+        SecurityAct::Security => show(page_request, None).await,
     }
 }
 
-async fn show(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Reply, Trouble> {
-    let (people, session) = (&visit.web.people, visit.session()?);
+async fn show(
+    page_request: &PageRequest<'_>,
+    not: Option<(u16, Notice)>,
+) -> Result<Reply, PageError> {
+    let (people, session) = (&page_request.web.people, page_request.session()?);
     let (status, notice) = not.map_or((200, None), |(status, notice)| (status, Some(notice)));
     let sessions = people.sessions(session).await?.into_iter().map(|row| SessionLine {
         id: row.id,
         browser: browser_name(&row.agent),
         agent: row.agent,
         address: row.address,
-        started: Moment::new(row.created_at, visit.now),
-        seen: Moment::new(row.seen_at, visit.now),
+        started: TimeText::new(row.created_at, page_request.now),
+        seen: TimeText::new(row.seen_at, page_request.now),
         current: row.current,
     });
     let log = people.audit(Some(&session.account.id), None).await?;
     let log = log.into_iter().take(OWN_LOG_MAX).map(|row| LogLine {
-        at: Moment::new(row.at, visit.now),
+        at: TimeText::new(row.at, page_request.now),
         action: row.action,
         subject: row.subject,
         address: row.address,
     });
     let page = SecurityPage {
-        shell: Shell::new(visit, "Security", "security").with(notice),
+        shell: Shell::new(page_request, "Security", "security").with(notice),
         name: session.account.name.clone(),
         email: session.account.email.clone(),
         second_factor: session.account.second_factor,
@@ -151,42 +160,46 @@ fn browser_name(agent: &str) -> String {
     }
 }
 
-async fn change_password(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let (people, session) = (&visit.web.people, visit.session()?);
-    let old = Password::typed(visit.form.get("old").to_owned());
+async fn change_password(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let (people, session) = (&page_request.web.people, page_request.session()?);
+    let old = Password::typed(page_request.form.get("old").to_owned());
     let chosen = EmailAddress::parse(&session.account.email)
         .ok_or("The account's address cannot be read.")
         .and_then(|email| {
-            let password = visit.form.get("password").to_owned();
+            let password = page_request.form.get("password").to_owned();
             let password = Password::choose(password, &email).map_err(PasswordFault::message)?;
             Ok((email, password))
         });
     let (old, (email, new)) = match (old, chosen) {
         (Some(old), Ok(chosen)) => (old, chosen),
         (None, _) => {
-            return show(visit, Some((403, Notice::bad("The old password is wrong.")))).await;
+            return show(page_request, Some((403, Notice::bad("The old password is wrong."))))
+                .await;
         }
-        (_, Err(text)) => return show(visit, Some((400, Notice::bad(text)))).await,
+        (_, Err(text)) => return show(page_request, Some((400, Notice::bad(text)))).await,
     };
-    match people.change_password(session, &visit.token, (old, new), &visit.origin).await? {
+    match people
+        .change_password(session, &page_request.token, (old, new), &page_request.origin)
+        .await?
+    {
         // What the browser was known by went with the old password.
         Attempt::Done => {
             let done = page::redirect("/dashboard/security?done=password-changed");
-            visit.with_device(done, &email).await
+            page_request.with_device(done, &email).await
         }
         attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
             let notice = sign::notice(attempt, "The old password is wrong.");
-            show(visit, Some((sign::status(attempt), notice))).await
+            show(page_request, Some((sign::status(attempt), notice))).await
         }
     }
 }
 
 async fn second_factor_page(
-    visit: &Visit<'_>,
+    page_request: &PageRequest<'_>,
     not: Option<(u16, Notice)>,
-) -> Result<Reply, Trouble> {
-    let session = visit.session()?;
-    let Some(secret) = visit.web.people.offer_second_factor(session).await? else {
+) -> Result<Reply, PageError> {
+    let session = page_request.session()?;
+    let Some(secret) = page_request.web.people.offer_second_factor(session).await? else {
         return Ok(page::redirect("/dashboard/security"));
     };
     let (status, notice) = not.map_or((200, None), |(status, notice)| (status, Some(notice)));
@@ -195,7 +208,7 @@ async fn second_factor_page(
         plain.as_bytes().chunks(4).map(|group| group.escape_ascii().to_string()).collect();
     let uri = secret.expose_uri("Linesman", &session.account.email);
     let page = SecondFactorPage {
-        shell: Shell::new(visit, "Two-factor authentication", "security").with(notice),
+        shell: Shell::new(page_request, "Two-factor authentication", "security").with(notice),
         secret: groups.join(" "),
         qr: Qr::new(&uri),
         uri,
@@ -203,12 +216,12 @@ async fn second_factor_page(
     page::render(status, &page)
 }
 
-async fn second_factor_on(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let (people, code) = (&visit.web.people, visit.form.get("code"));
-    match people.confirm_second_factor(visit.session()?, code, &visit.origin).await? {
+async fn second_factor_on(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let (people, code) = (&page_request.web.people, page_request.form.get("code"));
+    match people.confirm_second_factor(page_request.session()?, code, &page_request.origin).await? {
         Ok(codes) => {
             let page = RecoveryPage {
-                shell: Shell::new(visit, "Recovery codes", "security")
+                shell: Shell::new(page_request, "Recovery codes", "security")
                     .with(Some(Notice::good("Two-factor authentication is on."))),
                 codes: codes.iter().map(accounts::RecoveryCode::expose).collect(),
             };
@@ -219,7 +232,7 @@ async fn second_factor_on(visit: &Visit<'_>) -> Result<Reply, Trouble> {
                 attempt,
                 "That code is not right. Check the phone's clock and try the next one.",
             );
-            second_factor_page(visit, Some((sign::status(attempt), notice))).await
+            second_factor_page(page_request, Some((sign::status(attempt), notice))).await
         }
     }
 }

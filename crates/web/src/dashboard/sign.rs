@@ -8,9 +8,9 @@ use accounts::{
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::page::{self, Notice, Shell, Trouble};
+use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::{self, SignAct};
-use crate::dashboard::visit::Visit;
 
 const WRONG: &str = "Wrong email or password.";
 /// The same where addresses are confirmed by mail. One sentence for both: who signs up with somebody else's address
@@ -74,26 +74,31 @@ struct LinkPage {
     name: String,
 }
 
-pub(crate) async fn answer(visit: &Visit<'_>, page: SignAct) -> Result<Reply, Trouble> {
+pub(crate) async fn answer(
+    page_request: &PageRequest<'_>,
+    page: SignAct,
+) -> Result<Reply, PageError> {
     match page {
-        SignAct::SignIn => sign_in(visit).await,
-        SignAct::CodeForm => code_page(visit, None),
-        SignAct::Code => finish_sign_in(visit).await,
-        SignAct::SignUpForm => sign_up_page(visit, None),
-        SignAct::SignUp => sign_up(visit).await,
-        SignAct::SignOut => sign_out(visit).await,
-        SignAct::LinkForm => link_page(visit, None).await,
-        SignAct::Link => use_link(visit).await,
-        SignAct::ForgotForm => forgot_page(visit, None),
-        SignAct::Forgot => forgot(visit),
-        SignAct::SignInForm if visit.session.is_some() => Ok(page::redirect(home(visit))),
-        SignAct::SignInForm => sign_in_page(visit, None),
+        SignAct::SignIn => sign_in(page_request).await,
+        SignAct::CodeForm => code_page(page_request, None),
+        SignAct::Code => finish_sign_in(page_request).await,
+        SignAct::SignUpForm => sign_up_page(page_request, None),
+        SignAct::SignUp => sign_up(page_request).await,
+        SignAct::SignOut => sign_out(page_request).await,
+        SignAct::LinkForm => link_page(page_request, None).await,
+        SignAct::Link => use_link(page_request).await,
+        SignAct::ForgotForm => forgot_page(page_request, None),
+        SignAct::Forgot => forgot(page_request),
+        SignAct::SignInForm if page_request.session.is_some() => {
+            Ok(page::redirect(home(page_request)))
+        }
+        SignAct::SignInForm => sign_in_page(page_request, None),
     }
 }
 
 /// Where somebody who has to sign in first is sent, and from there back to what they asked for.
-pub(crate) fn sign_in_path(visit: &Visit<'_>, changes: bool) -> String {
-    let path = visit.request.path;
+pub(crate) fn sign_in_path(page_request: &PageRequest<'_>, changes: bool) -> String {
+    let path = page_request.request.path;
     if changes || !route::is_destination(path) {
         return "/signin".to_owned();
     }
@@ -101,166 +106,179 @@ pub(crate) fn sign_in_path(visit: &Visit<'_>, changes: bool) -> String {
 }
 
 /// Where somebody signed in belongs.
-fn home(visit: &Visit<'_>) -> &'static str {
-    if visit.is_operator() { "/console" } else { "/dashboard" }
+fn home(page_request: &PageRequest<'_>) -> &'static str {
+    if page_request.is_operator() { "/console" } else { "/dashboard" }
 }
 
 /// Where to after signing in: back, or to where the account belongs.
-async fn destination(visit: &Visit<'_>, token: &SessionToken) -> Result<String, Trouble> {
-    let next = visit.form.get("next");
+async fn destination(
+    page_request: &PageRequest<'_>,
+    token: &SessionToken,
+) -> Result<String, PageError> {
+    let next = page_request.form.get("next");
     if route::is_destination(next) {
         return Ok(next.to_owned());
     }
-    let session = visit.web.people.session(token).await?;
+    let session = page_request.web.people.session(token).await?;
     let operator = session.is_some_and(|session| session.account.role == Role::Operator);
     Ok(if operator { "/console" } else { "/dashboard" }.to_owned())
 }
 
 /// Lets somebody in, and the browser be known as theirs.
 async fn enter(
-    visit: &Visit<'_>,
+    page_request: &PageRequest<'_>,
     token: &SessionToken,
     email: &EmailAddress,
-) -> Result<Reply, Trouble> {
-    let to = destination(visit, token).await?;
-    visit.with_device(visit.with_session(page::redirect(&to), token), email).await
+) -> Result<Reply, PageError> {
+    let to = destination(page_request, token).await?;
+    page_request.with_device(page_request.with_session(page::redirect(&to), token), email).await
 }
 
-fn next_of(visit: &Visit<'_>) -> String {
-    let request = [visit.form.get("next"), visit.query.get("next")];
+fn next_of(page_request: &PageRequest<'_>) -> String {
+    let request = [page_request.form.get("next"), page_request.query.get("next")];
     request.into_iter().find(|next| route::is_destination(next)).unwrap_or_default().to_owned()
 }
 
-fn sign_in_page(visit: &Visit<'_>, not: Option<Attempt>) -> Result<Reply, Trouble> {
-    with_retry(not, page::render(not.map_or(200, status), &sign_in_form(visit, not))?)
+fn sign_in_page(page_request: &PageRequest<'_>, not: Option<Attempt>) -> Result<Reply, PageError> {
+    with_retry(not, page::render(not.map_or(200, status), &sign_in_form(page_request, not))?)
 }
 
-fn sign_in_form(visit: &Visit<'_>, not: Option<Attempt>) -> SignInPage {
-    let wrong = if visit.web.people.sends_mail() { WRONG_OR_UNCONFIRMED } else { WRONG };
+fn sign_in_form(page_request: &PageRequest<'_>, not: Option<Attempt>) -> SignInPage {
+    let wrong = if page_request.web.people.sends_mail() { WRONG_OR_UNCONFIRMED } else { WRONG };
     SignInPage {
-        shell: Shell::new(visit, "Sign in", "").with(not.map(|attempt| notice(attempt, wrong))),
-        email: visit.form.get("email").to_owned(),
-        next: next_of(visit),
-        sign_up: visit.web.people.rules().sign_up == SignUp::Open,
-        by_mail: visit.web.people.sends_mail(),
+        shell: Shell::new(page_request, "Sign in", "")
+            .with(not.map(|attempt| notice(attempt, wrong))),
+        email: page_request.form.get("email").to_owned(),
+        next: next_of(page_request),
+        sign_up: page_request.web.people.rules().sign_up == SignUp::Open,
+        by_mail: page_request.web.people.sends_mail(),
     }
 }
 
-async fn sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let email = EmailAddress::parse(visit.form.get("email"));
-    let password = Password::typed(visit.form.get("password").to_owned());
+async fn sign_in(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let email = EmailAddress::parse(page_request.form.get("email"));
+    let password = Password::typed(page_request.form.get("password").to_owned());
     let (Some(email), Some(password)) = (email, password) else {
-        return sign_in_page(visit, Some(Attempt::Refused));
+        return sign_in_page(page_request, Some(Attempt::Refused));
     };
-    let people = &visit.web.people;
-    match people.sign_in(&email, password, &visit.origin, Some(&visit.token)).await? {
-        SignIn::Complete(token) => enter(visit, &token, &email).await,
+    let people = &page_request.web.people;
+    match people.sign_in(&email, password, &page_request.origin, Some(&page_request.token)).await? {
+        SignIn::Complete(token) => enter(page_request, &token, &email).await,
         SignIn::NeedsCode(token) => {
-            let next = next_of(visit);
+            let next = next_of(page_request);
             let query = if next.is_empty() { String::new() } else { format!("?next={next}") };
-            Ok(visit.with_session(page::redirect(&format!("/signin/code{query}")), &token))
+            Ok(page_request.with_session(page::redirect(&format!("/signin/code{query}")), &token))
         }
-        SignIn::Unconfirmed => sign_in_page(visit, Some(Attempt::Refused)),
-        SignIn::Failed(attempt) => sign_in_page(visit, Some(attempt)),
+        SignIn::Unconfirmed => sign_in_page(page_request, Some(Attempt::Refused)),
+        SignIn::Failed(attempt) => sign_in_page(page_request, Some(attempt)),
     }
 }
 
-fn code_page(visit: &Visit<'_>, not: Option<Attempt>) -> Result<Reply, Trouble> {
-    let shell = Shell::new(visit, "Two-factor authentication", "");
+fn code_page(page_request: &PageRequest<'_>, not: Option<Attempt>) -> Result<Reply, PageError> {
+    let shell = Shell::new(page_request, "Two-factor authentication", "");
     let page = CodePage {
         shell: shell.with(not.map(|attempt| notice(attempt, WRONG_CODE))),
-        next: next_of(visit),
+        next: next_of(page_request),
     };
     with_retry(not, page::render(not.map_or(200, status), &page)?)
 }
 
-async fn finish_sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let (people, half) = (&visit.web.people, visit.session()?);
-    let code = visit.form.get("code");
-    match people.finish_sign_in(half, &visit.token, code, &visit.origin).await? {
+async fn finish_sign_in(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let (people, half) = (&page_request.web.people, page_request.session()?);
+    let code = page_request.form.get("code");
+    match people.finish_sign_in(half, &page_request.token, code, &page_request.origin).await? {
         SignIn::Complete(token) | SignIn::NeedsCode(token) => {
-            let email = EmailAddress::parse(&half.account.email).ok_or(Trouble::Forbidden)?;
-            enter(visit, &token, &email).await
+            let email = EmailAddress::parse(&half.account.email).ok_or(PageError::Forbidden)?;
+            enter(page_request, &token, &email).await
         }
         SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
-        SignIn::Failed(attempt) => code_page(visit, Some(attempt)),
+        SignIn::Failed(attempt) => code_page(page_request, Some(attempt)),
     }
 }
 
-fn sign_up_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Reply, Trouble> {
-    let rule = visit.web.people.rules().sign_up;
+fn sign_up_page(
+    page_request: &PageRequest<'_>,
+    not: Option<(u16, Notice)>,
+) -> Result<Reply, PageError> {
+    let rule = page_request.web.people.rules().sign_up;
     let (status, notice) = not.map_or((200, None), |(status, notice)| (status, Some(notice)));
     let page = SignUpPage {
-        shell: Shell::new(visit, "Create an account", "").with(notice),
+        shell: Shell::new(page_request, "Create an account", "").with(notice),
         open: rule == SignUp::Open,
         by_invitation: rule == SignUp::Invitation,
-        email: visit.form.get("email").to_owned(),
-        name: visit.form.get("name").to_owned(),
+        email: page_request.form.get("email").to_owned(),
+        name: page_request.form.get("name").to_owned(),
     };
     page::render(status, &page)
 }
 
-async fn sign_up(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let new = match new_account(visit, visit.form.get("email")) {
+async fn sign_up(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let new = match new_account(page_request, page_request.form.get("email")) {
         Ok(new) => new,
-        Err(text) => return sign_up_page(visit, Some((400, Notice::bad(text)))),
+        Err(text) => return sign_up_page(page_request, Some((400, Notice::bad(text)))),
     };
-    match visit.web.people.sign_up(new, &visit.origin).await? {
-        Attempt::Done if visit.web.people.sends_mail() => {
+    match page_request.web.people.sign_up(new, &page_request.origin).await? {
+        Attempt::Done if page_request.web.people.sends_mail() => {
             Ok(page::redirect("/signin?done=signed-up-mail"))
         }
-        Attempt::Done => enter_new(visit).await,
+        Attempt::Done => enter_new(page_request).await,
         attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
             let notice = notice(attempt, "Accounts are not open to everybody here.");
-            with_retry(Some(attempt), sign_up_page(visit, Some((status(attempt), notice)))?)
+            with_retry(Some(attempt), sign_up_page(page_request, Some((status(attempt), notice)))?)
         }
     }
 }
 
 /// Signs in whoever has just signed up, where no email confirms the address. Where the address had an account already,
 /// its password decides, as at the sign-in.
-async fn enter_new(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let entered = sign_in(visit).await?;
+async fn enter_new(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let entered = sign_in(page_request).await?;
     if entered.status == 303 {
         return Ok(entered);
     }
     let page = SignInPage {
-        shell: Shell::new(visit, "Sign in", "").with(Some(Notice::good(SIGNED_UP))),
-        ..sign_in_form(visit, None)
+        shell: Shell::new(page_request, "Sign in", "").with(Some(Notice::good(SIGNED_UP))),
+        ..sign_in_form(page_request, None)
     };
     page::render(200, &page)
 }
 
-async fn sign_out(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    if let Some(session) = &visit.session {
-        visit.web.people.sign_out(session, &visit.origin).await?;
+async fn sign_out(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    if let Some(session) = &page_request.session {
+        page_request.web.people.sign_out(session, &page_request.origin).await?;
     }
-    Ok(visit.without_session(page::redirect("/signin?done=signed-out")))
+    Ok(page_request.without_session(page::redirect("/signin?done=signed-out")))
 }
 
-fn forgot_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Reply, Trouble> {
+fn forgot_page(
+    page_request: &PageRequest<'_>,
+    not: Option<(u16, Notice)>,
+) -> Result<Reply, PageError> {
     let (status, notice) = not.map_or((200, None), |(status, notice)| (status, Some(notice)));
     let page = ForgotPage {
-        shell: Shell::new(visit, "Forgotten password", "").with(notice),
-        by_mail: visit.web.people.sends_mail(),
-        email: visit.form.get("email").to_owned(),
+        shell: Shell::new(page_request, "Forgotten password", "").with(notice),
+        by_mail: page_request.web.people.sends_mail(),
+        email: page_request.form.get("email").to_owned(),
     };
     page::render(status, &page)
 }
 
 /// The answer is the same, and takes the same time, whether the address has an account or not.
-fn forgot(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let Some(email) = EmailAddress::parse(visit.form.get("email")) else {
-        return forgot_page(visit, Some((400, Notice::bad(NO_ADDRESS))));
+fn forgot(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let Some(email) = EmailAddress::parse(page_request.form.get("email")) else {
+        return forgot_page(page_request, Some((400, Notice::bad(NO_ADDRESS))));
     };
-    match visit.web.people.admit_reset(&visit.origin) {
+    match page_request.web.people.admit_reset(&page_request.origin) {
         Attempt::Done => {}
         attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
             let notice = notice(attempt, "No mail is sent here; ask the operator for a link.");
-            return with_retry(Some(attempt), forgot_page(visit, Some((status(attempt), notice)))?);
+            return with_retry(
+                Some(attempt),
+                forgot_page(page_request, Some((status(attempt), notice)))?,
+            );
         }
     }
-    let (web, origin) = (Arc::clone(visit.web), visit.origin.clone());
+    let (web, origin) = (Arc::clone(page_request.web), page_request.origin.clone());
     tokio::spawn(async move {
         if let Err(error) = web.people.mail_reset(&email, &origin).await {
             tracing::error!(error = &error as &dyn std::error::Error, "no reset by mail");
@@ -269,15 +287,18 @@ fn forgot(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     Ok(page::redirect("/signin?done=reset-mail"))
 }
 
-async fn link_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Reply, Trouble> {
-    let seen = match LinkToken::parse(visit.id.as_bytes()) {
-        Some(token) => visit.web.people.link_info(&token).await?,
+async fn link_page(
+    page_request: &PageRequest<'_>,
+    not: Option<(u16, Notice)>,
+) -> Result<Reply, PageError> {
+    let seen = match LinkToken::parse(page_request.id.as_bytes()) {
+        Some(token) => page_request.web.people.link_info(&token).await?,
         None => None,
     };
     let Some((purpose, email)) = seen else {
         let text = "This link was used already or has expired. Ask the operator for a new one; an operator \
                     gets one by starting the service again.";
-        return Err(Trouble::Refused(text.to_owned()));
+        return Err(PageError::Refused(text.to_owned()));
     };
     let (heading, text) = match purpose {
         LinkPurpose::FirstOperator => {
@@ -292,86 +313,94 @@ async fn link_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Repl
         LinkPurpose::Confirmation => ("Confirm your address", "One press, and you can sign in."),
     };
     let (status, notice) = not.map_or((200, None), |(status, notice)| (status, Some(notice)));
-    let typed = visit.form.get("email").to_owned();
+    let typed = page_request.form.get("email").to_owned();
     let page = LinkPage {
-        shell: Shell::new(visit, heading, "").with(notice),
+        shell: Shell::new(page_request, heading, "").with(notice),
         heading,
         text,
-        token: visit.id.to_owned(),
+        token: page_request.id.to_owned(),
         confirms: purpose == LinkPurpose::Confirmation,
         resets: purpose == LinkPurpose::PasswordReset,
         bound: email.is_some(),
         email: email.unwrap_or(typed),
-        name: visit.form.get("name").to_owned(),
+        name: page_request.form.get("name").to_owned(),
     };
     page::render(status, &page)
 }
 
-async fn use_link(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let people = &visit.web.people;
-    let token = LinkToken::parse(visit.id.as_bytes()).ok_or(Trouble::NotFound)?;
+async fn use_link(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let people = &page_request.web.people;
+    let token = LinkToken::parse(page_request.id.as_bytes()).ok_or(PageError::NotFound)?;
     let Some((purpose, bound)) = people.link_info(&token).await? else {
-        return link_page(visit, None).await;
+        return link_page(page_request, None).await;
     };
     if purpose == LinkPurpose::Confirmation {
-        return match people.confirm_by_link(&token, &visit.origin).await? {
+        return match people.confirm_by_link(&token, &page_request.origin).await? {
             Attempt::Done => Ok(page::redirect("/signin?done=confirmed")),
             Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy => {
-                link_page(visit, None).await
+                link_page(page_request, None).await
             }
         };
     }
-    let email = bound.unwrap_or_else(|| visit.form.get("email").to_owned());
+    let email = bound.unwrap_or_else(|| page_request.form.get("email").to_owned());
     if purpose == LinkPurpose::PasswordReset {
-        return reset(visit, &token, &email).await;
+        return reset(page_request, &token, &email).await;
     }
-    let new = match new_account(visit, &email) {
+    let new = match new_account(page_request, &email) {
         Ok(new) => new,
-        Err(text) => return link_page(visit, Some((400, Notice::bad(text)))).await,
+        Err(text) => return link_page(page_request, Some((400, Notice::bad(text)))).await,
     };
-    match people.sign_up_by_link(&token, new, &visit.origin, Some(&visit.token)).await? {
+    match people
+        .sign_up_by_link(&token, new, &page_request.origin, Some(&page_request.token))
+        .await?
+    {
         SignIn::Complete(token) | SignIn::NeedsCode(token) => {
-            let email = EmailAddress::parse(&email).ok_or(Trouble::Forbidden)?;
-            enter(visit, &token, &email).await
+            let email = EmailAddress::parse(&email).ok_or(PageError::Forbidden)?;
+            enter(page_request, &token, &email).await
         }
         SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
         SignIn::Failed(attempt) => {
             let notice =
                 notice(attempt, "This address cannot be used with this link; try another.");
-            link_page(visit, Some((status(attempt), notice))).await
+            link_page(page_request, Some((status(attempt), notice))).await
         }
     }
 }
 
-async fn reset(visit: &Visit<'_>, token: &LinkToken, email: &str) -> Result<Reply, Trouble> {
+async fn reset(
+    page_request: &PageRequest<'_>,
+    token: &LinkToken,
+    email: &str,
+) -> Result<Reply, PageError> {
     let chosen = EmailAddress::parse(email).ok_or(NO_ADDRESS).and_then(|email| {
-        let password = choose(visit, &email)?;
+        let password = choose(page_request, &email)?;
         Ok((email, password))
     });
     let (email, password) = match chosen {
         Ok(chosen) => chosen,
-        Err(text) => return link_page(visit, Some((400, Notice::bad(text)))).await,
+        Err(text) => return link_page(page_request, Some((400, Notice::bad(text)))).await,
     };
-    match visit.web.people.reset_by_link(token, password, &visit.origin).await? {
+    match page_request.web.people.reset_by_link(token, password, &page_request.origin).await? {
         // Who has the link is the holder: they can sign in now, however many strangers try to.
         Attempt::Done => {
-            visit.with_device(page::redirect("/signin?done=password-reset"), &email).await
+            page_request.with_device(page::redirect("/signin?done=password-reset"), &email).await
         }
         attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
-            link_page(visit, Some((status(attempt), notice(attempt, "That did not work.")))).await
+            link_page(page_request, Some((status(attempt), notice(attempt, "That did not work."))))
+                .await
         }
     }
 }
 
-fn new_account(visit: &Visit<'_>, email: &str) -> Result<NewAccount, &'static str> {
+fn new_account(page_request: &PageRequest<'_>, email: &str) -> Result<NewAccount, &'static str> {
     let email = EmailAddress::parse(email).ok_or(NO_ADDRESS)?;
-    let password = choose(visit, &email)?;
-    let profile = Profile::try_new(email, visit.form.get("name")).ok_or(NO_NAME)?;
+    let password = choose(page_request, &email)?;
+    let profile = Profile::try_new(email, page_request.form.get("name")).ok_or(NO_NAME)?;
     Ok(NewAccount { profile, password })
 }
 
-fn choose(visit: &Visit<'_>, email: &EmailAddress) -> Result<Password, &'static str> {
-    let password = visit.form.get("password").to_owned();
+fn choose(page_request: &PageRequest<'_>, email: &EmailAddress) -> Result<Password, &'static str> {
+    let password = page_request.form.get("password").to_owned();
     Password::choose(password, email).map_err(PasswordFault::message)
 }
 
@@ -398,7 +427,7 @@ pub(crate) const fn status(attempt: Attempt) -> u16 {
     }
 }
 
-fn with_retry(attempt: Option<Attempt>, mut reply: Reply) -> Result<Reply, Trouble> {
+fn with_retry(attempt: Option<Attempt>, mut reply: Reply) -> Result<Reply, PageError> {
     match attempt {
         Some(Attempt::Throttled { retry_after_s }) => {
             reply.head.put_number("retry-after", retry_after_s);

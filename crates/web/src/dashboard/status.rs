@@ -10,12 +10,12 @@ use askama::Template;
 use domain::{Timestamp, World};
 use serde_json::json;
 
-use crate::dashboard::moment::{Moment, span};
-use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::StatusAct;
 use crate::dashboard::status::incident::Incident;
 use crate::dashboard::status::record::{Delay, Slot, Source};
-use crate::dashboard::visit::Visit;
+use crate::dashboard::time_text::{TimeText, span};
 use http::Reply;
 
 pub(crate) use self::record::Record;
@@ -32,7 +32,7 @@ struct SourceState {
     read_at: Timestamp,
     /// Since when it is delayed.
     since: Option<Timestamp>,
-    read: Moment,
+    read: TimeText,
     age: String,
     delayed_for: String,
     strip: Strip,
@@ -63,8 +63,8 @@ struct WorldState {
 pub(crate) struct DelayShown {
     pub(crate) bookmaker: String,
     pub(crate) sport: String,
-    pub(crate) began: Moment,
-    pub(crate) ended: Option<Moment>,
+    pub(crate) began: TimeText,
+    pub(crate) ended: Option<TimeText>,
     pub(crate) lasted: String,
     pub(crate) delay: Delay,
 }
@@ -80,22 +80,22 @@ struct StatusPage {
     incidents: Vec<Incident>,
     /// Whether the sandbox is shown, too.
     with_sandbox: bool,
-    at: Moment,
+    at: TimeText,
 }
 
-pub(crate) fn answer(visit: &Visit<'_>, page: StatusAct) -> Result<Reply, Trouble> {
-    if !visit.web.settings.status_page {
-        return Err(Trouble::NotFound);
+pub(crate) fn answer(page_request: &PageRequest<'_>, page: StatusAct) -> Result<Reply, PageError> {
+    if !page_request.web.settings.status_page {
+        return Err(PageError::NotFound);
     }
-    visit.web.status.look_now(visit.web);
+    page_request.web.status.look_now(page_request.web);
     // Machines get both; on the page, the simulated market is for whoever asks for it.
-    let with_sandbox = page != StatusAct::Status || visit.query.get("sandbox") == "yes";
-    let worlds = worlds(visit, with_sandbox);
-    let overall = overall(visit, &worlds);
-    let delays = delays(visit);
+    let with_sandbox = page != StatusAct::Status || page_request.query.get("sandbox") == "yes";
+    let worlds = worlds(page_request, with_sandbox);
+    let overall = overall(page_request, &worlds);
+    let delays = delays(page_request);
     match page {
-        StatusAct::StatusJson => Ok(as_json(visit, overall, &worlds, &delays)),
-        StatusAct::StatusFeed => Ok(public(feed::reply(visit, overall, &delays))),
+        StatusAct::StatusJson => Ok(as_json(page_request, overall, &worlds, &delays)),
+        StatusAct::StatusFeed => Ok(public(feed::reply(page_request, overall, &delays))),
         StatusAct::Status => {
             let (tone, heading) = match overall {
                 "maintenance" => (overall, "Closed for maintenance"),
@@ -106,23 +106,23 @@ pub(crate) fn answer(visit: &Visit<'_>, page: StatusAct) -> Result<Reply, Troubl
                 _ => (overall, "All sources are fresh"),
             };
             let page = StatusPage {
-                shell: Shell::new(visit, "Status", "status"),
+                shell: Shell::new(page_request, "Status", "status"),
                 tone,
                 heading,
                 worlds,
-                incidents: incident::group(&delays, visit.now)
+                incidents: incident::group(&delays, page_request.now)
                     .into_iter()
                     .take(INCIDENTS_SHOWN)
                     .collect(),
                 with_sandbox,
-                at: Moment::new(visit.now, visit.now),
+                at: TimeText::new(page_request.now, page_request.now),
             };
             page::render(200, &page)
         }
     }
 }
 
-fn worlds(visit: &Visit<'_>, with_sandbox: bool) -> Vec<WorldState> {
+fn worlds(page_request: &PageRequest<'_>, with_sandbox: bool) -> Vec<WorldState> {
     let described = [
         (World::Live, "Live market", "live", "What production keys see."),
         (
@@ -137,15 +137,15 @@ fn worlds(visit: &Visit<'_>, with_sandbox: bool) -> Vec<WorldState> {
         title,
         key,
         text,
-        sports: sports(visit, world),
+        sports: sports(page_request, world),
     });
     states.collect()
 }
 
-fn sports(visit: &Visit<'_>, world: World) -> Vec<SportState> {
-    let handle = visit.web.api.world(world);
+fn sports(page_request: &PageRequest<'_>, world: World) -> Vec<SportState> {
+    let handle = page_request.web.api.world(world);
     let (vitals, stale_after, catalogue) =
-        (handle.vitals(), handle.stale_after(), &visit.web.api.catalogue);
+        (handle.vitals(), handle.stale_after(), &page_request.web.api.catalogue);
     let mut sports: Vec<SportState> = catalogue
         .sports()
         .map(|(id, sport)| {
@@ -153,7 +153,7 @@ fn sports(visit: &Visit<'_>, world: World) -> Vec<SportState> {
             let mut sources: Vec<SourceState> = of_sport
                 .map(|(_, bookmaker, source)| {
                     let bookmaker = catalogue.bookmaker(*bookmaker);
-                    let delayed = source.is_stale(visit.now, stale_after);
+                    let delayed = source.is_stale(page_request.now, stale_after);
                     let since = source.read_at.plus(source.fresh_for(stale_after));
                     let own = Source {
                         world: world.to_string(),
@@ -166,10 +166,10 @@ fn sports(visit: &Visit<'_>, world: World) -> Vec<SportState> {
                         delayed,
                         read_at: source.read_at,
                         since: delayed.then_some(since),
-                        read: Moment::new(source.read_at, visit.now),
-                        age: span(visit.now.since(source.read_at)),
-                        delayed_for: span(visit.now.since(since)),
-                        strip: Strip::new(visit.web.status.strip(&own, visit.now)),
+                        read: TimeText::new(source.read_at, page_request.now),
+                        age: span(page_request.now.since(source.read_at)),
+                        delayed_for: span(page_request.now.since(since)),
+                        strip: Strip::new(page_request.web.status.strip(&own, page_request.now)),
                     }
                 })
                 .collect();
@@ -221,8 +221,8 @@ fn runs(slots: &[Slot], wanted: Slot) -> String {
 }
 
 /// Of the live market; the sandbox's delays are part of the play.
-fn overall(visit: &Visit<'_>, worlds: &[WorldState]) -> &'static str {
-    if visit.web.api.accounts.maintenance() != Maintenance::Off {
+fn overall(page_request: &PageRequest<'_>, worlds: &[WorldState]) -> &'static str {
+    if page_request.web.api.accounts.maintenance() != Maintenance::Off {
         return "maintenance";
     }
     let live = worlds.iter().filter(|world| world.key == "live");
@@ -233,9 +233,9 @@ fn overall(visit: &Visit<'_>, worlds: &[WorldState]) -> &'static str {
     if delayed { "degraded" } else { "operational" }
 }
 
-fn delays(visit: &Visit<'_>) -> Vec<DelayShown> {
-    let catalogue = &visit.web.api.catalogue;
-    let delays = visit.web.status.delays(World::Live).into_iter();
+fn delays(page_request: &PageRequest<'_>) -> Vec<DelayShown> {
+    let catalogue = &page_request.web.api.catalogue;
+    let delays = page_request.web.status.delays(World::Live).into_iter();
     delays
         .map(|delay| {
             let sport = catalogue.sport_id(&delay.source.sport).map(|id| catalogue.sport(id));
@@ -248,9 +248,9 @@ fn delays(visit: &Visit<'_>) -> Vec<DelayShown> {
                     .map_or_else(|| delay.source.bookmaker.clone(), |own| own.title.to_string()),
                 sport: sport
                     .map_or_else(|| delay.source.sport.clone(), |own| own.title.to_string()),
-                began: Moment::new(began, visit.now),
-                ended: ended.map(|at| Moment::new(at, visit.now)),
-                lasted: span(ended.unwrap_or(visit.now).since(began)),
+                began: TimeText::new(began, page_request.now),
+                ended: ended.map(|at| TimeText::new(at, page_request.now)),
+                lasted: span(ended.unwrap_or(page_request.now).since(began)),
                 delay,
             }
         })
@@ -258,7 +258,7 @@ fn delays(visit: &Visit<'_>) -> Vec<DelayShown> {
 }
 
 fn as_json(
-    visit: &Visit<'_>,
+    page_request: &PageRequest<'_>,
     overall: &str,
     worlds: &[WorldState],
     delays: &[DelayShown],
@@ -288,7 +288,7 @@ fn as_json(
     };
     let mut body = serde_json::Map::new();
     body.insert("status".into(), overall.into());
-    body.insert("at".into(), visit.now.to_string().into());
+    body.insert("at".into(), page_request.now.to_string().into());
     for world in worlds {
         body.insert(world.key.into(), world.sports.iter().map(sport).collect::<Vec<_>>().into());
     }

@@ -13,9 +13,9 @@ use http::Reply;
 
 use crate::dashboard::chart::{self, Chart, Range};
 use crate::dashboard::keys::KeyLine;
-use crate::dashboard::moment::{Moment, number, span};
-use crate::dashboard::page::{self, Part, Shell, Trouble, parts};
-use crate::dashboard::visit::Visit;
+use crate::dashboard::page::{self, PageError, Part, Shell, parts};
+use crate::dashboard::page_request::PageRequest;
+use crate::dashboard::time_text::{TimeText, number, span};
 
 /// Keys that one banner names.
 const NOTES_MAX: usize = 3;
@@ -48,7 +48,7 @@ pub(crate) fn notes(keys: &[KeyView], now: Timestamp) -> Vec<QuotaNote> {
                 window_word(quota.window),
                 number(quota.remaining),
                 number(quota.limit),
-                Moment::time(quota.resets_at),
+                TimeText::time(quota.resets_at),
             );
             let tone = if percent >= 95 { "bad" } else { "warn" };
             Some(QuotaNote { tone, percent: share(&quota), text })
@@ -110,7 +110,7 @@ struct EndpointLine {
 }
 
 struct FailureLine {
-    at: Moment,
+    at: TimeText,
     request_id: String,
     endpoint: &'static str,
     method: &'static str,
@@ -139,15 +139,15 @@ struct UsagePage {
     failures: Vec<FailureLine>,
 }
 
-pub(crate) async fn answer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let (accounts, now) = (&visit.web.api.accounts, visit.now);
-    let account_id = visit.session()?.account.id.as_str();
-    let range = Range::find(visit.query.get("range"));
-    let key = visit.query.get("key");
+pub(crate) async fn answer(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let (accounts, now) = (&page_request.web.api.accounts, page_request.now);
+    let account_id = page_request.session()?.account.id.as_str();
+    let range = Range::find(page_request.query.get("range"));
+    let key = page_request.query.get("key");
     let mut views = accounts.keys_of(account_id).await?;
     views.reverse();
     if !key.is_empty() && !views.iter().any(|view| view.record.id.as_str() == key) {
-        return Err(Trouble::NotFound);
+        return Err(PageError::NotFound);
     }
     let meant = |view: &&KeyView| key.is_empty() || view.record.id.as_str() == key;
     let key_id = (!key.is_empty()).then_some(key);
@@ -159,7 +159,7 @@ pub(crate) async fn answer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let spent = spent(&recent);
     let failures = accounts.failures(account_id, key_id, FAILURES_MAX).await?;
     let page = UsagePage {
-        shell: Shell::new(visit, "Usage", "usage"),
+        shell: Shell::new(page_request, "Usage", "usage"),
         ranges: ranges(range),
         range,
         keys: views.iter().map(|view| choice(view, key, now)).collect(),
@@ -248,7 +248,7 @@ fn forecast(quota: &WindowStanding, spent: u64, over: u64, now: Timestamp) -> St
     format!(
         "At the last hour's pace you will run out in {}, at {} UTC. {resets}",
         span(lasts),
-        Moment::time(now.plus(lasts)),
+        TimeText::time(now.plus(lasts)),
     )
 }
 
@@ -280,7 +280,7 @@ fn endpoints(rows: &[CountRow]) -> Vec<EndpointLine> {
 
 fn failure_line(failure: accounts::Failure, of: Option<&KeyView>, now: Timestamp) -> FailureLine {
     FailureLine {
-        at: Moment::new(failure.at, now),
+        at: TimeText::new(failure.at, now),
         request_id: failure.request_id.into(),
         endpoint: failure.endpoint,
         method: failure.method,

@@ -107,7 +107,7 @@ pub(crate) fn draw(
             false => Tick { at: scale.x(at), text: day.to_owned(), iso: String::new() },
         }
     });
-    let from = crate::dashboard::moment::Moment::new(from, now).text;
+    let from = crate::dashboard::time_text::TimeText::new(from, now).text;
     Some(Chart { lines, rows: rows.collect(), columns: columns.collect(), from })
 }
 

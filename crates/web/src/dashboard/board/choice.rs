@@ -3,7 +3,7 @@ use domain::{BookmakerSet, Catalogue, EventId, Format, Market, Region, SportId};
 use market::analysis::Filter;
 
 use crate::dashboard::form::{self, Form};
-use crate::dashboard::page::Trouble;
+use crate::dashboard::page::PageError;
 
 /// Markets in the order of the switch.
 const MARKETS: [Market; 11] = [
@@ -46,10 +46,10 @@ impl Choice {
         catalogue: &Catalogue,
         sport: SportId,
         query: &Form,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, PageError> {
         let offered = offered(&catalogue.sport(sport).markets);
         let market = Market::parse(query.get("market")).filter(|own| offered.contains(own));
-        let market = market.or(offered.first().copied()).ok_or(Trouble::NotFound)?;
+        let market = market.or(offered.first().copied()).ok_or(PageError::NotFound)?;
         let format = Format::parse(query.get("format")).unwrap_or(Format::Decimal);
         let mut bookmakers = None;
         for id in query.all("bookmaker").filter_map(|key| catalogue.bookmaker_id(key)) {

@@ -22,7 +22,7 @@ use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, code};
 use crate::dashboard::board::text::{align, percent, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
 use crate::dashboard::cells::Cells;
-use crate::dashboard::page::{Shell, Trouble};
+use crate::dashboard::page::{PageError, Shell};
 
 /// Outcomes whose fair chances are shown; of a field, the favourites.
 const FAIR_MAX: usize = 12;
@@ -90,9 +90,9 @@ pub(crate) fn render(
     key: &PageKey,
     id: EventId,
     (screen, published, past): (&Arc<Screen>, &Published, Option<&EventPast>),
-) -> Result<String, Trouble> {
+) -> Result<String, PageError> {
     let choice = key.view.choice;
-    let event = published.snapshot.sport(choice.sport).event(id).ok_or(Trouble::NotFound)?;
+    let event = published.snapshot.sport(choice.sport).event(id).ok_or(PageError::NotFound)?;
     let sport = web.api.catalogue.sport(choice.sport);
     let path = format!("/board/event/{id}");
     let rows = screen.fixtures.first().map(|fixture| fixture.rows.as_slice()).unwrap_or_default();

@@ -272,7 +272,7 @@ impl Row {
 impl Start {
     pub(crate) fn new(at: Timestamp) -> Self {
         let iso = at.to_string();
-        let moment = crate::dashboard::moment::Moment::new(at, at);
+        let moment = crate::dashboard::time_text::TimeText::new(at, at);
         // The day, the month and the time: "15 Nov, 15:30".
         let (date, time) = moment.text.split_once(", ").unwrap_or((&moment.text, ""));
         let date = date.rsplit_once(' ').map_or(date, |(date, _)| date);

@@ -16,7 +16,7 @@ use crate::dashboard::board::choice::{Choice, Link, analysis_filter, market_titl
 use crate::dashboard::board::clock_text;
 use crate::dashboard::board::screen;
 use crate::dashboard::board::text::{line_text, percent, price_text};
-use crate::dashboard::page::{Shell, Trouble};
+use crate::dashboard::page::{PageError, Shell};
 
 /// Results of each kind on the page.
 const RESULTS_MAX: usize = 25;
@@ -74,9 +74,9 @@ struct ValueRow {
 }
 
 /// The page of a sport. Takes milliseconds: not for a thread that answers requests.
-pub(crate) fn render(web: &Web, shell: Shell, choice: Choice) -> Result<String, Trouble> {
+pub(crate) fn render(web: &Web, shell: Shell, choice: Choice) -> Result<String, PageError> {
     let catalogue = &web.api.catalogue;
-    let world = web.settings.board.ok_or(Trouble::NotFound)?;
+    let world = web.settings.board.ok_or(PageError::NotFound)?;
     let published = web.api.world(world).published();
     let snapshot = &published.snapshot;
     let analysis = published.per_publication(Analysis::default);

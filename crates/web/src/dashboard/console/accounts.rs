@@ -6,10 +6,10 @@ use askama::Template;
 use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::console::audit::AuditLine;
 use crate::dashboard::keys::KeyLine;
-use crate::dashboard::moment::{Moment, number};
-use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::PeopleAct;
-use crate::dashboard::visit::Visit;
+use crate::dashboard::time_text::{TimeText, number};
 use http::Reply;
 
 /// Lines of the audit log on an account's page.
@@ -22,9 +22,9 @@ struct AccountLine {
     email: String,
     name: String,
     role: &'static str,
-    created: Moment,
-    production: Option<Moment>,
-    suspended: Option<Moment>,
+    created: TimeText,
+    production: Option<TimeText>,
+    suspended: Option<TimeText>,
     second_factor: bool,
     is_self: bool,
     /// What it is allowed, where that is not what every account is.
@@ -32,16 +32,16 @@ struct AccountLine {
 }
 
 impl AccountLine {
-    fn new(account: &AccountRecord, own: &str, visit: &Visit<'_>) -> Self {
+    fn new(account: &AccountRecord, own: &str, page_request: &PageRequest<'_>) -> Self {
         Self {
             is_self: account.id == *own,
             id: account.id.clone(),
             email: account.email.clone(),
             name: account.name.clone(),
             role: account.role.as_str(),
-            created: Moment::new(account.created_at, visit.now),
-            production: account.production_since.map(|at| Moment::new(at, visit.now)),
-            suspended: account.suspended_at.map(|at| Moment::new(at, visit.now)),
+            created: TimeText::new(account.created_at, page_request.now),
+            production: account.production_since.map(|at| TimeText::new(at, page_request.now)),
+            suspended: account.suspended_at.map(|at| TimeText::new(at, page_request.now)),
             second_factor: account.second_factor,
             limited: (account.allowance != Allowance::default())
                 .then(|| format!("{} a day", number(account.limits().requests_per_day))),
@@ -92,45 +92,49 @@ struct LinkIssuedPage {
     url: String,
 }
 
-pub(super) async fn answer(visit: &Visit<'_>, page: PeopleAct) -> Result<Reply, Trouble> {
+pub(super) async fn answer(
+    page_request: &PageRequest<'_>,
+    page: PeopleAct,
+) -> Result<Reply, PageError> {
     match page {
-        PeopleAct::Accounts => accounts_page(visit).await,
-        PeopleAct::Account => account_page(visit).await,
-        PeopleAct::Invite => invite(visit).await,
-        PeopleAct::Limit => limit(visit).await,
-        PeopleAct::Suspend => suspend(visit, true).await,
-        PeopleAct::Resume => suspend(visit, false).await,
-        PeopleAct::Reset => reset(visit).await,
+        PeopleAct::Accounts => accounts_page(page_request).await,
+        PeopleAct::Account => account_page(page_request).await,
+        PeopleAct::Invite => invite(page_request).await,
+        PeopleAct::Limit => limit(page_request).await,
+        PeopleAct::Suspend => suspend(page_request, true).await,
+        PeopleAct::Resume => suspend(page_request, false).await,
+        PeopleAct::Reset => reset(page_request).await,
     }
 }
 
-async fn accounts_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let own = &visit.session()?.account.id;
-    let query: String = visit.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
-    let accounts = visit.web.people.find_accounts(&query).await?;
-    let accounts = accounts.iter().map(|account| AccountLine::new(account, own, visit)).collect();
-    let shell = Shell::new(visit, "Accounts", "accounts");
+async fn accounts_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let own = &page_request.session()?.account.id;
+    let query: String = page_request.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
+    let accounts = page_request.web.people.find_accounts(&query).await?;
+    let accounts =
+        accounts.iter().map(|account| AccountLine::new(account, own, page_request)).collect();
+    let shell = Shell::new(page_request, "Accounts", "accounts");
     page::render(200, &AccountsPage { shell, accounts, query })
 }
 
-async fn account_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let own = &visit.session()?.account.id;
-    let account = visit.web.people.account(visit.id).await?;
-    let accounts = &visit.web.api.accounts;
+async fn account_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let own = &page_request.session()?.account.id;
+    let account = page_request.web.people.account(page_request.id).await?;
+    let accounts = &page_request.web.api.accounts;
     let mut keys = accounts.live_keys_of(&account.id).await?;
     keys.reverse();
     keys.extend(accounts.ended_keys_of(&account.id, (0, ENDED_SHOWN_MAX)).await?);
-    let keys = keys.iter().map(|view| KeyLine::new(view, visit.now)).collect();
-    let deeds = visit.web.people.audit(Some(&account.id), None).await?;
+    let keys = keys.iter().map(|view| KeyLine::new(view, page_request.now)).collect();
+    let deeds = page_request.web.people.audit(Some(&account.id), None).await?;
     let page = AccountPage {
-        shell: Shell::new(visit, "Account", "accounts"),
+        shell: Shell::new(page_request, "Account", "accounts"),
         limits: limit_fields(&account),
-        account: AccountLine::new(&account, own, visit),
+        account: AccountLine::new(&account, own, page_request),
         keys,
         deeds: deeds
             .into_iter()
             .take(DEEDS_SHOWN_MAX)
-            .map(|row| AuditLine::new(row, visit.now))
+            .map(|row| AuditLine::new(row, page_request.now))
             .collect(),
     };
     page::render(200, &page)
@@ -173,12 +177,12 @@ fn limit_fields(account: &AccountRecord) -> Vec<LimitField> {
     ]
 }
 
-async fn limit(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let field = |name: &str| match visit.form.get(name).trim() {
+async fn limit(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let field = |name: &str| match page_request.form.get(name).trim() {
         "" => Ok(None),
         typed => typed.parse::<u32>().map(Some).map_err(|_| {
             let text = "A limit is a whole number, or empty for what every account has.";
-            Trouble::Refused(text.to_owned())
+            PageError::Refused(text.to_owned())
         }),
     };
     let allowance = Allowance {
@@ -187,60 +191,60 @@ async fn limit(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         requests_per_day: field("requests_per_day")?,
         requests_per_month: field("requests_per_month")?,
     };
-    visit.web.people.limit(visit.id, allowance, &visit.actor()?).await?;
+    page_request.web.people.limit(page_request.id, allowance, &page_request.actor()?).await?;
     // The keys in memory follow the store before anybody is told that it is done.
-    visit.web.api.accounts.reload().await?;
-    Ok(page::redirect(&format!("/console/accounts/{}?done=limited", visit.id)))
+    page_request.web.api.accounts.reload().await?;
+    Ok(page::redirect(&format!("/console/accounts/{}?done=limited", page_request.id)))
 }
 
-async fn invite(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let typed = visit.form.get("email").trim();
+async fn invite(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let typed = page_request.form.get("email").trim();
     let email = match EmailAddress::parse(typed) {
         Some(email) => Some(email),
         None if typed.is_empty() => None,
         None => {
             let text = "This is not an email address such as ann@example.com.";
-            return Err(Trouble::Refused(text.to_owned()));
+            return Err(PageError::Refused(text.to_owned()));
         }
     };
-    let token = visit.web.people.invite(email.as_ref(), &visit.actor()?).await?;
+    let token = page_request.web.people.invite(email.as_ref(), &page_request.actor()?).await?;
     let whom = email.map_or("whoever has it".to_owned(), |email| email.to_string());
     link_issued(
-        visit,
+        page_request,
         "An invitation",
         format!("Send this link to {whom}. It makes one account and works once, within 7 days."),
         &token.expose(),
     )
 }
 
-async fn reset(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let account = visit.web.people.account(visit.id).await?;
-    let token = visit.web.people.reset_link(visit.id, &visit.actor()?).await?;
+async fn reset(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let account = page_request.web.people.account(page_request.id).await?;
+    let token = page_request.web.people.reset_link(page_request.id, &page_request.actor()?).await?;
     let text = format!(
         "Send this link to {}. With it they set a new password; it works once, within a day.",
         account.email
     );
-    link_issued(visit, "A link to set a password", text, &token.expose())
+    link_issued(page_request, "A link to set a password", text, &token.expose())
 }
 
 fn link_issued(
-    visit: &Visit<'_>,
+    page_request: &PageRequest<'_>,
     heading: &'static str,
     text: String,
     token: &str,
-) -> Result<Reply, Trouble> {
+) -> Result<Reply, PageError> {
     let page = LinkIssuedPage {
-        shell: Shell::new(visit, heading, "accounts"),
+        shell: Shell::new(page_request, heading, "accounts"),
         heading,
         text,
-        url: format!("{}/link/{token}", visit.base()),
+        url: format!("{}/link/{token}", page_request.base()),
     };
     page::render(200, &page)
 }
 
-async fn ask_suspend(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let account = visit.web.people.account(visit.id).await?;
-    let keys = visit.web.api.accounts.live_keys_of(&account.id).await?.len();
+async fn ask_suspend(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let account = page_request.web.people.account(page_request.id).await?;
+    let keys = page_request.web.api.accounts.live_keys_of(&account.id).await?.len();
     let question = Question {
         here: "accounts",
         heading: format!("Suspend {}?", account.email),
@@ -253,29 +257,29 @@ async fn ask_suspend(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         button: "Suspend the account",
         back: format!("/console/accounts/{}", account.id),
     };
-    confirm::ask(visit, question)
+    confirm::ask(page_request, question)
 }
 
-async fn suspend(visit: &Visit<'_>, suspended: bool) -> Result<Reply, Trouble> {
-    let (people, actor) = (&visit.web.people, visit.actor()?);
+async fn suspend(page_request: &PageRequest<'_>, suspended: bool) -> Result<Reply, PageError> {
+    let (people, actor) = (&page_request.web.people, page_request.actor()?);
     let done = if suspended {
-        if visit.session()?.account.id == visit.id {
+        if page_request.session()?.account.id == page_request.id {
             let text = "You cannot suspend yourself; another operator can.";
-            return Err(Trouble::Refused(text.to_owned()));
+            return Err(PageError::Refused(text.to_owned()));
         }
-        if !confirm::is_confirmed(visit) {
-            return ask_suspend(visit).await;
+        if !confirm::is_confirmed(page_request) {
+            return ask_suspend(page_request).await;
         }
-        people.suspend(visit.id, &actor).await?;
+        people.suspend(page_request.id, &actor).await?;
         "suspended"
     } else {
-        people.resume(visit.id, &actor).await?;
+        people.resume(page_request.id, &actor).await?;
         "resumed"
     };
     // The keys in memory follow the store before anybody is told that it is done.
-    visit.web.api.accounts.reload().await?;
-    Ok(page::redirect(&match visit.form.get("back") {
-        "account" => format!("/console/accounts/{}?done={done}", visit.id),
+    page_request.web.api.accounts.reload().await?;
+    Ok(page::redirect(&match page_request.form.get("back") {
+        "account" => format!("/console/accounts/{}?done={done}", page_request.id),
         _ => format!("/console/accounts?done={done}"),
     }))
 }

@@ -5,9 +5,9 @@ use askama::Template;
 use domain::Timestamp;
 
 use crate::dashboard::form;
-use crate::dashboard::moment::Moment;
-use crate::dashboard::page::{self, Shell, Trouble};
-use crate::dashboard::visit::Visit;
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
+use crate::dashboard::time_text::TimeText;
 use http::Reply;
 
 /// Letters of a search that are looked for.
@@ -15,7 +15,7 @@ const SEARCH_CHARS_MAX: usize = 200;
 
 /// A line of the log as the pages show it.
 pub(super) struct AuditLine {
-    pub(super) at: Moment,
+    pub(super) at: TimeText,
     pub(super) who: String,
     pub(super) action: String,
     pub(super) subject: String,
@@ -26,7 +26,7 @@ pub(super) struct AuditLine {
 impl AuditLine {
     pub(super) fn new(row: AuditRecord, now: Timestamp) -> Self {
         Self {
-            at: Moment::new(row.at, now),
+            at: TimeText::new(row.at, now),
             who: row.who,
             action: row.action,
             subject: row.subject,
@@ -54,19 +54,19 @@ struct AuditPage {
     is_older: bool,
 }
 
-pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let query: String = visit.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
+pub(super) async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let query: String = page_request.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
     // Only what can have been done is looked for.
-    let request = visit.query.get("action");
+    let request = page_request.query.get("action");
     let action =
         AuditAction::ALL.into_iter().map(AuditAction::as_str).find(|name| *name == request);
     let filter = AuditFilter {
         account_id: None,
         action,
         text: (!query.is_empty()).then_some(query.as_str()),
-        before: visit.query.get("before").parse().ok(),
+        before: page_request.query.get("before").parse().ok(),
     };
-    let rows = visit.web.people.find_audit(&filter).await?;
+    let rows = page_request.web.people.find_audit(&filter).await?;
     let full = rows.len() >= ::accounts::AUDIT_ROWS_MAX;
     let older = rows.last().filter(|_| full).map(|row| {
         let before = row.seq.to_string();
@@ -74,10 +74,10 @@ pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         format!("/console/audit{}", form::query(&fields))
     });
     let page = AuditPage {
-        shell: Shell::new(visit, "Audit log", "audit"),
+        shell: Shell::new(page_request, "Audit log", "audit"),
         older,
         is_older: filter.before.is_some(),
-        lines: rows.into_iter().map(|row| AuditLine::new(row, visit.now)).collect(),
+        lines: rows.into_iter().map(|row| AuditLine::new(row, page_request.now)).collect(),
         actions: AuditAction::ALL
             .into_iter()
             .map(AuditAction::as_str)

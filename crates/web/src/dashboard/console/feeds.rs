@@ -9,9 +9,9 @@ use market::Load;
 use serde_json::{Value, json};
 
 use crate::dashboard::confirm::{self, Question};
-use crate::dashboard::moment::{Moment, a_second, latency, number, span};
-use crate::dashboard::page::{self, Notice, Shell, Trouble};
-use crate::dashboard::visit::Visit;
+use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
+use crate::dashboard::time_text::{TimeText, a_second, latency, number, span};
 use engine::feed_stats::{FeedFigures, Sample};
 use http::Reply;
 
@@ -23,11 +23,11 @@ struct FeedLine {
     scores: bool,
     /// What it makes the service hold.
     records: String,
-    created: Moment,
+    created: TimeText,
     /// `active`, `paused` or `revoked`, and since when it is not active.
     state: &'static str,
-    since: Option<Moment>,
-    last_push: Option<Moment>,
+    since: Option<TimeText>,
+    last_push: Option<TimeText>,
     a_second: String,
     p50: String,
     p95: String,
@@ -53,10 +53,10 @@ impl FeedLine {
             bookmaker: feed.bookmaker.unwrap_or_else(|| "any".to_owned()),
             scores: feed.scores,
             records: number(held.map_or(0, |(_, records)| *records)),
-            created: Moment::new(feed.created_at, now),
+            created: TimeText::new(feed.created_at, now),
             state,
-            since: since.map(|at| Moment::new(at, now)),
-            last_push: figures.last_push.map(|at| Moment::new(at, now)),
+            since: since.map(|at| TimeText::new(at, now)),
+            last_push: figures.last_push.map(|at| TimeText::new(at, now)),
             a_second: a_second(recent.a_minute),
             p50: late(recent.p50_ms),
             p95: late(recent.p95_ms),
@@ -79,7 +79,7 @@ impl FeedLine {
 struct SourceLine {
     sport: String,
     bookmaker: String,
-    read: Moment,
+    read: TimeText,
     age: String,
     latency: String,
     stale: bool,
@@ -93,7 +93,7 @@ struct AdapterLine {
     /// How the state is drawn.
     dot: &'static str,
     message: String,
-    read: Option<Moment>,
+    read: Option<TimeText>,
     good: u64,
     failed: u64,
     /// Upstream names without a mapping, and what was left out, as text.
@@ -126,7 +126,7 @@ impl AdapterLine {
             },
             state,
             message: text(report, "message"),
-            read: read.map(|at| Moment::new(at, now)),
+            read: read.map(|at| TimeText::new(at, now)),
             good: reads("ok").unwrap_or(0) + reads("unchanged").unwrap_or(0),
             failed: reads("failed").unwrap_or(0),
             left_out: left_out.join(", "),
@@ -176,7 +176,7 @@ struct NewFeedPage {
 pub(super) struct SampleLine {
     /// Where several feeds' are shown together.
     pub(super) feed: Option<String>,
-    pub(super) at: Moment,
+    pub(super) at: TimeText,
     pub(super) line: usize,
     pub(super) code: &'static str,
     pub(super) text: String,
@@ -187,7 +187,7 @@ impl SampleLine {
     pub(super) fn new(sample: Sample, feed: Option<&str>, now: Timestamp) -> Self {
         Self {
             feed: feed.map(str::to_owned),
-            at: Moment::new(sample.at, now),
+            at: TimeText::new(sample.at, now),
             line: sample.line,
             code: sample.code,
             text: sample.text,
@@ -207,8 +207,11 @@ struct FeedPage {
     samples: Vec<SampleLine>,
 }
 
-pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Reply, Trouble> {
-    let web = visit.web;
+pub(super) async fn show(
+    page_request: &PageRequest<'_>,
+    notice: Option<Notice>,
+) -> Result<Reply, PageError> {
+    let web = page_request.web;
     let load = web.api.world(World::Live).stats.load.load_full();
     let mut feeds: Vec<FeedLine> = web
         .api
@@ -217,8 +220,8 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
         .await?
         .into_iter()
         .map(|feed| {
-            let figures = web.api.feed_stats.figures(&feed.name, visit.now);
-            FeedLine::new(feed, &figures, &load, visit.now)
+            let figures = web.api.feed_stats.figures(&feed.name, page_request.now);
+            FeedLine::new(feed, &figures, &load, page_request.now)
         })
         .collect();
     // What has ended is only looked for.
@@ -231,10 +234,10 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
         .map(|(sport, bookmaker, source)| SourceLine {
             sport: web.api.catalogue.sport(*sport).title.to_string(),
             bookmaker: web.api.catalogue.bookmaker(*bookmaker).title.to_string(),
-            read: Moment::new(source.read_at, visit.now),
-            age: span(visit.now.since(source.read_at)),
+            read: TimeText::new(source.read_at, page_request.now),
+            age: span(page_request.now.since(source.read_at)),
             latency: latency(u64::from(source.latency_ms)),
-            stale: source.is_stale(visit.now, live.stale_after()),
+            stale: source.is_stale(page_request.now, live.stale_after()),
         })
         .collect();
     // What needs a look comes first.
@@ -242,9 +245,9 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
         .sort_by(|a, b| (b.stale, &a.sport, &a.bookmaker).cmp(&(a.stale, &b.sport, &b.bookmaker)));
     let titled = |key: &str, title: &str| (key.to_owned(), title.to_owned());
     let page = FeedsPage {
-        shell: Shell::new(visit, "Feeds", "feeds").with(notice),
+        shell: Shell::new(page_request, "Feeds", "feeds").with(notice),
         feeds,
-        adapters: adapters(visit),
+        adapters: adapters(page_request),
         sources,
         bookmakers: web
             .api
@@ -257,72 +260,77 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
     page::render(200, &page)
 }
 
-fn adapters(visit: &Visit<'_>) -> Vec<AdapterLine> {
-    let Some(adapters) = visit.web.api.adapters.get() else { return Vec::new() };
+fn adapters(page_request: &PageRequest<'_>) -> Vec<AdapterLine> {
+    let Some(adapters) = page_request.web.api.adapters.get() else { return Vec::new() };
     let line = |report: &Value| {
         let name = report.get("name").and_then(Value::as_str).unwrap_or_default();
-        AdapterLine::new(report, &adapters.samples(name), visit.now)
+        AdapterLine::new(report, &adapters.samples(name), page_request.now)
     };
     adapters.to_json().iter().map(line).collect()
 }
 
 /// Whether the page's subject is an adapter.
-fn is_adapter(visit: &Visit<'_>) -> bool {
-    let reports = visit.web.api.adapters.get().map(|adapters| adapters.to_json());
+fn is_adapter(page_request: &PageRequest<'_>) -> bool {
+    let reports = page_request.web.api.adapters.get().map(|adapters| adapters.to_json());
     let mut reports = reports.unwrap_or_default().into_iter();
-    reports.any(|report| report.get("name").and_then(Value::as_str) == Some(visit.id))
+    reports.any(|report| report.get("name").and_then(Value::as_str) == Some(page_request.id))
 }
 
-pub(super) async fn read_adapter(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    if !is_adapter(visit) {
-        return Err(Trouble::NotFound);
+pub(super) async fn read_adapter(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    if !is_adapter(page_request) {
+        return Err(PageError::NotFound);
     }
-    visit.web.api.accounts.ask_adapter_read(visit.id, &visit.actor()?).await?;
+    page_request.web.api.accounts.ask_adapter_read(page_request.id, &page_request.actor()?).await?;
     Ok(page::redirect("/console/feeds?done=adapter-read"))
 }
 
-pub(super) async fn one(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let feeds = visit.web.api.accounts.list_feeds().await?;
-    let feed = feeds.into_iter().find(|feed| feed.name == visit.id).ok_or(Trouble::NotFound)?;
-    let ledger = &visit.web.api.feed_stats;
-    let figures = ledger.figures(&feed.name, visit.now);
+pub(super) async fn one(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let feeds = page_request.web.api.accounts.list_feeds().await?;
+    let feed =
+        feeds.into_iter().find(|feed| feed.name == page_request.id).ok_or(PageError::NotFound)?;
+    let ledger = &page_request.web.api.feed_stats;
+    let figures = ledger.figures(&feed.name, page_request.now);
     let counted = |counts: &[(&'static str, u64)]| {
         counts.iter().map(|(code, count)| (*code, number(*count))).collect()
     };
     let samples = ledger.samples(&feed.name).into_iter();
-    let samples = samples.map(|sample| SampleLine::new(sample, None, visit.now));
-    let live = visit.web.api.world(World::Live);
+    let samples = samples.map(|sample| SampleLine::new(sample, None, page_request.now));
+    let live = page_request.web.api.world(World::Live);
     let page = FeedPage {
-        shell: Shell::new(visit, "Feed", "feeds"),
+        shell: Shell::new(page_request, "Feed", "feeds"),
         reasons: counted(&figures.rejected),
         oddities: counted(&figures.odd),
         samples: samples.collect(),
         records_max: number(live.limits.records_per_feed_max),
-        feed: FeedLine::new(feed, &figures, &live.stats.load.load(), visit.now),
+        feed: FeedLine::new(feed, &figures, &live.stats.load.load(), page_request.now),
     };
     page::render(200, &page)
 }
 
-pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let name = visit.form.get("name").trim();
-    let bookmaker = Some(visit.form.get("bookmaker")).filter(|key| !key.is_empty());
-    if bookmaker.is_some_and(|key| visit.web.api.catalogue.bookmaker_id(key).is_none()) {
-        return Err(Trouble::Refused("There is no such bookmaker in the catalogue.".to_owned()));
+pub(super) async fn create(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let name = page_request.form.get("name").trim();
+    let bookmaker = Some(page_request.form.get("bookmaker")).filter(|key| !key.is_empty());
+    if bookmaker.is_some_and(|key| page_request.web.api.catalogue.bookmaker_id(key).is_none()) {
+        return Err(PageError::Refused("There is no such bookmaker in the catalogue.".to_owned()));
     }
-    let scores =
-        if visit.form.get("scores").is_empty() { Scores::OfUnbound } else { Scores::Allowed };
-    let by = visit.actor()?;
-    let (token, record) = visit.web.api.accounts.create_feed(name, bookmaker, scores, &by).await?;
+    let scores = if page_request.form.get("scores").is_empty() {
+        Scores::OfUnbound
+    } else {
+        Scores::Allowed
+    };
+    let by = page_request.actor()?;
+    let (token, record) =
+        page_request.web.api.accounts.create_feed(name, bookmaker, scores, &by).await?;
     // One that the feed may send prices of.
-    let mut bookmakers = visit.web.api.catalogue.bookmakers().map(|(_, own)| own);
+    let mut bookmakers = page_request.web.api.catalogue.bookmakers().map(|(_, own)| own);
     let own = bookmakers.find(|own| bookmaker.is_none_or(|key| *own.key == *key));
-    let own = own.ok_or(Trouble::NotFound)?;
+    let own = own.ok_or(PageError::NotFound)?;
     let page = NewFeedPage {
-        shell: Shell::new(visit, "A feed's token", "feeds"),
+        shell: Shell::new(page_request, "A feed's token", "feeds"),
         name: record.name,
         secret: token.expose().to_owned(),
-        base: visit.base(),
-        example: example(&own.key, visit.now),
+        base: page_request.base(),
+        example: example(&own.key, page_request.now),
         region: own.regions.first().map_or("", |region| region.key()),
         remove: r#"{"type":"remove","ref":"example-1"}"#,
     };
@@ -343,19 +351,20 @@ fn example(bookmaker: &str, now: Timestamp) -> String {
     format!("{event}\n{odds}")
 }
 
-pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    if !confirm::is_confirmed(visit) {
-        return ask_revoke(visit).await;
+pub(super) async fn revoke(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    if !confirm::is_confirmed(page_request) {
+        return ask_revoke(page_request).await;
     }
-    visit.web.api.accounts.revoke_feed(visit.id, &visit.actor()?).await?;
+    page_request.web.api.accounts.revoke_feed(page_request.id, &page_request.actor()?).await?;
     Ok(page::redirect("/console/feeds?done=feed-revoked"))
 }
 
-async fn ask_revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let feeds = visit.web.api.accounts.list_feeds().await?;
-    let feed = feeds.into_iter().find(|feed| feed.name == visit.id).ok_or(Trouble::NotFound)?;
-    let figures = visit.web.api.feed_stats.figures(&feed.name, visit.now);
-    let last = figures.last_push.map(|at| Moment::new(at, visit.now).ago);
+async fn ask_revoke(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let feeds = page_request.web.api.accounts.list_feeds().await?;
+    let feed =
+        feeds.into_iter().find(|feed| feed.name == page_request.id).ok_or(PageError::NotFound)?;
+    let figures = page_request.web.api.feed_stats.figures(&feed.name, page_request.now);
+    let last = figures.last_push.map(|at| TimeText::new(at, page_request.now).ago);
     let question = Question {
         here: "feeds",
         heading: format!("Revoke the token of {}?", feed.name),
@@ -372,19 +381,32 @@ async fn ask_revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         button: "Revoke the token",
         back: format!("/console/feeds/{}", feed.name),
     };
-    confirm::ask(visit, question)
+    confirm::ask(page_request, question)
 }
 
-pub(super) async fn pause(visit: &Visit<'_>, paused: bool) -> Result<Reply, Trouble> {
-    if is_adapter(visit) {
-        visit.web.api.accounts.pause_adapter(visit.id, paused, &visit.actor()?).await?;
+pub(super) async fn pause(
+    page_request: &PageRequest<'_>,
+    paused: bool,
+) -> Result<Reply, PageError> {
+    if is_adapter(page_request) {
+        page_request
+            .web
+            .api
+            .accounts
+            .pause_adapter(page_request.id, paused, &page_request.actor()?)
+            .await?;
         let done = if paused { "adapter-paused" } else { "adapter-resumed" };
         return Ok(page::redirect(&format!("/console/feeds?done={done}")));
     }
-    let record = visit.web.api.accounts.pause_feed(visit.id, paused, &visit.actor()?).await?;
+    let record = page_request
+        .web
+        .api
+        .accounts
+        .pause_feed(page_request.id, paused, &page_request.actor()?)
+        .await?;
     let done = if paused { "feed-paused" } else { "feed-resumed" };
     // Back to where the button was pressed.
-    Ok(page::redirect(&match visit.form.get("back") {
+    Ok(page::redirect(&match page_request.form.get("back") {
         "feed" => format!("/console/feeds/{}?done={done}", record.name),
         _ => format!("/console/feeds?done={done}"),
     }))

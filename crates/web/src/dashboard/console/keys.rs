@@ -7,9 +7,9 @@ use askama::Template;
 use domain::Timestamp;
 
 use crate::dashboard::keys::{self, KeyLine, RevokePage};
-use crate::dashboard::moment::number;
-use crate::dashboard::page::{self, Shell, Trouble};
-use crate::dashboard::visit::Visit;
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
+use crate::dashboard::time_text::number;
 use http::Reply;
 
 /// Keys on one page; more are found by searching or on the command line.
@@ -42,38 +42,38 @@ pub(super) fn owned(view: &KeyView, people: &HashMap<String, String>, now: Times
     }
 }
 
-pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let people = super::emails(visit).await?;
-    let query: String = visit.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
+pub(super) async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let people = super::emails(page_request).await?;
+    let query: String = page_request.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
     // One more, which says whether there are more.
-    let mut views = visit.web.api.accounts.find_keys(&query, KEYS_SHOWN_MAX + 1).await?;
+    let mut views = page_request.web.api.accounts.find_keys(&query, KEYS_SHOWN_MAX + 1).await?;
     let shown = usize::try_from(KEYS_SHOWN_MAX).unwrap_or(usize::MAX);
     let more = views.len() > shown;
     views.truncate(shown);
-    let newest = visit.web.api.accounts.find_keys("", 1).await?;
+    let newest = page_request.web.api.accounts.find_keys("", 1).await?;
     let page = AllKeysPage {
-        shell: Shell::new(visit, "All keys", "all-keys"),
-        keys: views.iter().map(|view| owned(view, &people, visit.now)).collect(),
+        shell: Shell::new(page_request, "All keys", "all-keys"),
+        keys: views.iter().map(|view| owned(view, &people, page_request.now)).collect(),
         query,
         more,
-        owner: people.get(visit.query.get("for")).cloned().unwrap_or_default(),
+        owner: people.get(page_request.query.get("for")).cloned().unwrap_or_default(),
         newest: keys::id_or_none(newest.first()).to_owned(),
     };
     page::render(200, &page)
 }
 
 /// Makes a key for an account, or for nobody in particular.
-pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let (accounts, form) = (&visit.web.api.accounts, &visit.form);
-    if keys::is_sent_again(visit, accounts.find_keys("", 1).await?.first()) {
+pub(super) async fn create(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let (accounts, form) = (&page_request.web.api.accounts, &page_request.form);
+    if keys::is_sent_again(page_request, accounts.find_keys("", 1).await?.first()) {
         return Ok(page::redirect("/console/keys?done=key-made"));
     }
     let typed = form.get("owner").trim();
-    let people = visit.web.people.accounts().await?;
+    let people = page_request.web.people.accounts().await?;
     let owner = people.into_iter().find(|account| account.email.eq_ignore_ascii_case(typed));
     if owner.is_none() && !typed.is_empty() {
         let text = "There is no account with this email. Invite them under Accounts first.";
-        return Err(Trouble::Refused(text.to_owned()));
+        return Err(PageError::Refused(text.to_owned()));
     }
     let kind =
         if form.get("kind") == "production" { KeyKind::Production } else { KeyKind::Sandbox };
@@ -83,7 +83,7 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     };
     let limit = |name: &str, default: u32| match form.get(name).trim() {
         "" => Ok(default),
-        typed => typed.parse::<u32>().map_err(|_| Trouble::Refused(LIMIT_FORM.to_owned())),
+        typed => typed.parse::<u32>().map_err(|_| PageError::Refused(LIMIT_FORM.to_owned())),
     };
     let new = NewKey {
         name: form.get("name").trim().to_owned(),
@@ -92,21 +92,21 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             requests_per_day: limit("requests_per_day", default.requests_per_day)?,
             ..default
         },
-        streams: streams_typed(visit)?,
+        streams: streams_typed(page_request)?,
         export_read: form.get("export_read") == "yes",
         account_id: owner.as_ref().map(|account| account.id.clone()),
         ..NewKey::of_kind(kind)
     };
-    let (secret, _) = accounts.create_key(new, &visit.actor()?).await?;
+    let (secret, _) = accounts.create_key(new, &page_request.actor()?).await?;
     let note =
         owner.map_or_else(String::new, |account| format!("It belongs to {}.", account.email));
-    keys::shown_once(visit, "A new key", secret.expose(), note)
+    keys::shown_once(page_request, "A new key", secret.expose(), note)
 }
 
-pub(super) async fn ask_revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let key = found(visit).await?;
+pub(super) async fn ask_revoke(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let key = found(page_request).await?;
     let page = RevokePage {
-        shell: Shell::new(visit, "Revoke a key", "all-keys"),
+        shell: Shell::new(page_request, "Revoke a key", "all-keys"),
         action: format!("/console/keys/{}/revoke", key.id),
         back: "/console/keys".to_owned(),
         key,
@@ -114,9 +114,9 @@ pub(super) async fn ask_revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     page::render(200, &page)
 }
 
-pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let key = found(visit).await?;
-    keys::revoke(visit, &key.id).await?;
+pub(super) async fn revoke(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let key = found(page_request).await?;
+    keys::revoke(page_request, &key.id).await?;
     Ok(page::redirect("/console/keys?done=key-revoked"))
 }
 
@@ -130,32 +130,49 @@ struct StreamsPage {
     default: String,
 }
 
-pub(super) async fn ask_streams(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let view = visit.web.api.accounts.view_key(visit.id).await?.ok_or(Trouble::NotFound)?;
+pub(super) async fn ask_streams(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let view = page_request
+        .web
+        .api
+        .accounts
+        .view_key(page_request.id)
+        .await?
+        .ok_or(PageError::NotFound)?;
     let page = StreamsPage {
-        shell: Shell::new(visit, "Streams of a key", "all-keys"),
+        shell: Shell::new(page_request, "Streams of a key", "all-keys"),
         own: view.record.streams.map_or_else(String::new, |own| own.to_string()),
-        default: number(visit.web.api.streams_max(None)),
-        key: KeyLine::new(&view, visit.now),
+        default: number(page_request.web.api.streams_max(None)),
+        key: KeyLine::new(&view, page_request.now),
     };
     page::render(200, &page)
 }
 
-pub(super) async fn set_streams(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let streams = streams_typed(visit)?;
-    visit.web.api.accounts.limit_key_streams(visit.id, streams, &visit.actor()?).await?;
+pub(super) async fn set_streams(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let streams = streams_typed(page_request)?;
+    page_request
+        .web
+        .api
+        .accounts
+        .limit_key_streams(page_request.id, streams, &page_request.actor()?)
+        .await?;
     Ok(page::redirect("/console/keys?done=key-limited"))
 }
 
 /// A number of streams as it was typed; empty for the operator's setting.
-fn streams_typed(visit: &Visit<'_>) -> Result<Option<u32>, Trouble> {
-    match visit.form.get("streams").trim() {
+fn streams_typed(page_request: &PageRequest<'_>) -> Result<Option<u32>, PageError> {
+    match page_request.form.get("streams").trim() {
         "" => Ok(None),
-        typed => typed.parse().map(Some).map_err(|_| Trouble::Refused(LIMIT_FORM.to_owned())),
+        typed => typed.parse().map(Some).map_err(|_| PageError::Refused(LIMIT_FORM.to_owned())),
     }
 }
 
-async fn found(visit: &Visit<'_>) -> Result<KeyLine, Trouble> {
-    let view = visit.web.api.accounts.view_key(visit.id).await?.ok_or(Trouble::NotFound)?;
-    Ok(KeyLine::new(&view, visit.now))
+async fn found(page_request: &PageRequest<'_>) -> Result<KeyLine, PageError> {
+    let view = page_request
+        .web
+        .api
+        .accounts
+        .view_key(page_request.id)
+        .await?
+        .ok_or(PageError::NotFound)?;
+    Ok(KeyLine::new(&view, page_request.now))
 }

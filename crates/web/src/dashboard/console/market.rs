@@ -17,10 +17,10 @@ use crate::dashboard::cells::Cells;
 use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::console::feeds::SampleLine;
 use crate::dashboard::form;
-use crate::dashboard::moment::{Moment, number};
-use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::MarketAct;
-use crate::dashboard::visit::Visit;
+use crate::dashboard::time_text::{TimeText, number};
 use engine::feed_stats::Sample;
 use engine::{EventView, Identities, OperateError, RefView};
 use http::Reply;
@@ -40,7 +40,7 @@ struct RefLine {
     reference: String,
     names: String,
     competition: String,
-    starts: Moment,
+    starts: TimeText,
     swapped: bool,
     why: String,
 }
@@ -50,7 +50,7 @@ struct EventLine {
     sport: String,
     names: String,
     competition: String,
-    starts: Moment,
+    starts: TimeText,
     refs: Vec<RefLine>,
 }
 
@@ -121,50 +121,58 @@ struct UnsurePage {
     paging: Paging,
 }
 
-pub(super) async fn answer(visit: &Visit<'_>, page: MarketAct) -> Result<Reply, Trouble> {
+pub(super) async fn answer(
+    page_request: &PageRequest<'_>,
+    page: MarketAct,
+) -> Result<Reply, PageError> {
     match page {
-        MarketAct::Events => events_page(visit).await,
-        MarketAct::Event => event_page(visit),
-        MarketAct::Unsure => unsure_page(visit),
+        MarketAct::Events => events_page(page_request).await,
+        MarketAct::Event => event_page(page_request),
+        MarketAct::Unsure => unsure_page(page_request),
         MarketAct::Merge => {
-            let (one, other) = (event_in(visit, "one")?, event_in(visit, "other")?);
-            if !confirm::is_confirmed(visit) {
-                return ask_merge(visit, one, other);
+            let (one, other) = (event_in(page_request, "one")?, event_in(page_request, "other")?);
+            if !confirm::is_confirmed(page_request) {
+                return ask_merge(page_request, one, other);
             }
-            operate(visit, Operation::Merge { one, other }, "merged").await
+            operate(page_request, Operation::Merge { one, other }, "merged").await
         }
         MarketAct::Part => {
-            let (one, other) = (event_in(visit, "one")?, event_in(visit, "other")?);
-            operate(visit, Operation::Part { one, other }, "parted").await
+            let (one, other) = (event_in(page_request, "one")?, event_in(page_request, "other")?);
+            operate(page_request, Operation::Part { one, other }, "parted").await
         }
         MarketAct::Split => {
-            let event = EventId::parse(visit.id).ok_or(Trouble::NotFound)?;
-            let (feed, reference) = (visit.form.get("feed"), visit.form.get("reference"));
-            if !confirm::is_confirmed(visit) {
-                return ask_split(visit, event);
+            let event = EventId::parse(page_request.id).ok_or(PageError::NotFound)?;
+            let (feed, reference) =
+                (page_request.form.get("feed"), page_request.form.get("reference"));
+            if !confirm::is_confirmed(page_request) {
+                return ask_split(page_request, event);
             }
             let (feed, reference) = (feed.into(), reference.into());
-            operate(visit, Operation::Split { event, feed, reference }, "split").await
+            operate(page_request, Operation::Split { event, feed, reference }, "split").await
         }
     }
 }
 
 /// An event that a form names.
-fn event_in(visit: &Visit<'_>, field: &str) -> Result<EventId, Trouble> {
-    EventId::parse(visit.form.get(field).trim()).ok_or_else(|| {
-        Trouble::Refused("An event's id is needed, such as evt_8ZDGX3VOhGx.".to_owned())
+fn event_in(page_request: &PageRequest<'_>, field: &str) -> Result<EventId, PageError> {
+    EventId::parse(page_request.form.get(field).trim()).ok_or_else(|| {
+        PageError::Refused("An event's id is needed, such as evt_8ZDGX3VOhGx.".to_owned())
     })
 }
 
-fn ask_merge(visit: &Visit<'_>, one: EventId, other: EventId) -> Result<Reply, Trouble> {
-    let identities = visit.web.api.world(World::Live).identities();
+fn ask_merge(
+    page_request: &PageRequest<'_>,
+    one: EventId,
+    other: EventId,
+) -> Result<Reply, PageError> {
+    let identities = page_request.web.api.world(World::Live).identities();
     let named = |id: EventId| match identities.event(id) {
         Some(event) => Ok(format!("{} ({id}, {})", event.fixture, event.competition)),
-        None => Err(Trouble::Refused(format!("There is no event {id}."))),
+        None => Err(PageError::Refused(format!("There is no event {id}."))),
     };
     let (first, second) = (named(one)?, named(other)?);
     if one == other {
-        return Err(Trouble::Refused("An event cannot be merged with itself.".to_owned()));
+        return Err(PageError::Refused("An event cannot be merged with itself.".to_owned()));
     }
     let question = Question {
         here: "unsure",
@@ -178,22 +186,22 @@ fn ask_merge(visit: &Visit<'_>, one: EventId, other: EventId) -> Result<Reply, T
         ],
         fields: &["one", "other", "back"],
         button: "Merge them",
-        back: match visit.form.get("back") {
+        back: match page_request.form.get("back") {
             "unsure" => "/console/unsure".to_owned(),
             _ => format!("/console/events/{one}"),
         },
     };
-    confirm::ask(visit, question)
+    confirm::ask(page_request, question)
 }
 
-fn ask_split(visit: &Visit<'_>, id: EventId) -> Result<Reply, Trouble> {
-    let identities = visit.web.api.world(World::Live).identities();
-    let event = identities.event(id).ok_or(Trouble::NotFound)?;
-    let (feed, reference) = (visit.form.get("feed"), visit.form.get("reference"));
+fn ask_split(page_request: &PageRequest<'_>, id: EventId) -> Result<Reply, PageError> {
+    let identities = page_request.web.api.world(World::Live).identities();
+    let event = identities.event(id).ok_or(PageError::NotFound)?;
+    let (feed, reference) = (page_request.form.get("feed"), page_request.form.get("reference"));
     let held = event.refs.iter().find(|own| *own.feed == *feed && *own.reference == *reference);
     let Some(held) = held.filter(|_| event.refs.len() > 1) else {
         let text = "Only one of several listings of an event can be split off.";
-        return Err(Trouble::Refused(text.to_owned()));
+        return Err(PageError::Refused(text.to_owned()));
     };
     let question = Question {
         here: "events",
@@ -208,23 +216,23 @@ fn ask_split(visit: &Visit<'_>, id: EventId) -> Result<Reply, Trouble> {
         button: "Split it off",
         back: format!("/console/events/{id}"),
     };
-    confirm::ask(visit, question)
+    confirm::ask(page_request, question)
 }
 
 /// Carries out an operator's decision, and writes down whose it was.
 async fn operate(
-    visit: &Visit<'_>,
+    page_request: &PageRequest<'_>,
     operation: Operation,
     done: &'static str,
-) -> Result<Reply, Trouble> {
-    let actor = visit.actor()?;
+) -> Result<Reply, PageError> {
+    let actor = page_request.actor()?;
     let (deed, subject, detail) = written(&operation);
     let shown = match &operation {
         Operation::Merge { one, .. } | Operation::Part { one, .. } => Some(*one),
         Operation::Split { event, .. } => Some(*event),
         Operation::Teach { .. } | Operation::Drop { .. } => None,
     };
-    match visit.web.api.world(World::Live).operate(operation).await {
+    match page_request.web.api.world(World::Live).operate(operation).await {
         Ok(_) => {}
         Err(
             error @ (OperateError::NotDone(_)
@@ -232,12 +240,12 @@ async fn operate(
             | OperateError::Overtaken
             | OperateError::NoWriter),
         ) => {
-            return Err(Trouble::Refused(page::sentence(&error)));
+            return Err(PageError::Refused(page::sentence(&error)));
         }
-        Err(error @ OperateError::LogFailed) => return Err(Trouble::Failed(Box::new(error))),
+        Err(error @ OperateError::LogFailed) => return Err(PageError::Failed(Box::new(error))),
     }
-    visit.web.people.note(&actor, deed, &subject, &detail).await?;
-    Ok(page::redirect(&match (visit.form.get("back"), shown) {
+    page_request.web.people.note(&actor, deed, &subject, &detail).await?;
+    Ok(page::redirect(&match (page_request.form.get("back"), shown) {
         ("unsure", _) | (_, None) => format!("/console/unsure?done={done}"),
         (_, Some(event)) => format!("/console/events/{event}?done={done}"),
     }))
@@ -264,23 +272,23 @@ pub fn written(operation: &Operation) -> (AuditAction, String, String) {
     }
 }
 
-async fn events_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let query: String = visit.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
-    let catalogue = &visit.web.api.catalogue;
-    let sport = catalogue.sport_id(visit.query.get("sport"));
-    let identities = Arc::clone(&visit.web.api.world(World::Live).identities());
+async fn events_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let query: String = page_request.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
+    let catalogue = &page_request.web.api.catalogue;
+    let sport = catalogue.sport_id(page_request.query.get("sport"));
+    let identities = Arc::clone(&page_request.web.api.world(World::Live).identities());
     let (unsure, left_out) = (identities.unsure().len(), identities.left_out());
     // Looking through a hundred thousand events is not for a thread that answers requests.
     let looked_for = query.clone();
     let found = tokio::task::spawn_blocking(move || search(&identities, &looked_for, sport));
-    let found = found.await.map_err(|error| Trouble::Failed(Box::new(error)))?;
-    let page = page_asked(visit);
+    let found = found.await.map_err(|error| PageError::Failed(Box::new(error)))?;
+    let page = page_asked(page_request);
     let shown = found.iter().skip(page * EVENTS_SHOWN_MAX).take(EVENTS_SHOWN_MAX);
-    let lines = shown.map(|event| EventLine::new(event, visit)).collect();
+    let lines = shown.map(|event| EventLine::new(event, page_request)).collect();
     let sport_key = sport.map_or("", |sport| &*catalogue.sport(sport).key);
     let fields = [("q", query.as_str()), ("sport", sport_key)];
     let page = EventsPage {
-        shell: Shell::new(visit, "Events", "events"),
+        shell: Shell::new(page_request, "Events", "events"),
         sports: catalogue
             .sports()
             .map(|(id, own)| Choice {
@@ -328,30 +336,30 @@ fn fold(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { market::plain_letters(text) }
 }
 
-fn page_asked(visit: &Visit<'_>) -> usize {
-    visit.query.get("page").parse::<usize>().unwrap_or(1).clamp(1, 1_000_000) - 1
+fn page_asked(page_request: &PageRequest<'_>) -> usize {
+    page_request.query.get("page").parse::<usize>().unwrap_or(1).clamp(1, 1_000_000) - 1
 }
 
-fn event_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let id = EventId::parse(visit.id).ok_or(Trouble::NotFound)?;
-    let live = visit.web.api.world(World::Live);
+fn event_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let id = EventId::parse(page_request.id).ok_or(PageError::NotFound)?;
+    let live = page_request.web.api.world(World::Live);
     let identities = live.identities();
-    let event = identities.event(id).ok_or(Trouble::NotFound)?;
+    let event = identities.event(id).ok_or(PageError::NotFound)?;
     let concerned =
         identities.unsure().iter().filter(|pair| [pair.one, pair.other].contains(&event.id));
     let published = live.published();
     let row = published.snapshot.sport(event.sport).event(event.id);
     let page = EventPage {
-        shell: Shell::new(visit, "Event", "events"),
+        shell: Shell::new(page_request, "Event", "events"),
         pairs: concerned
             .take(PAIRS_SHOWN_MAX)
-            .filter_map(|pair| Pair::new(pair, &identities, visit))
+            .filter_map(|pair| Pair::new(pair, &identities, page_request))
             .collect(),
-        event: EventLine::new(event, visit),
+        event: EventLine::new(event, page_request),
         also: event.also.iter().map(ToString::to_string).collect(),
         records: row.map_or(0, |row| row.records.len()),
         cells: row.map(|row| cells(&published.snapshot, event, row)),
-        rejected: rejected(visit, &published.snapshot, event),
+        rejected: rejected(page_request, &published.snapshot, event),
     };
     page::render(200, &page)
 }
@@ -367,7 +375,11 @@ fn cells(snapshot: &Snapshot, event: &EventView, row: &EventRow) -> Cells {
 }
 
 /// The newest messages that were refused of the feeds that list an event or quote its bookmakers.
-fn rejected(visit: &Visit<'_>, snapshot: &Snapshot, event: &EventView) -> Vec<SampleLine> {
+fn rejected(
+    page_request: &PageRequest<'_>,
+    snapshot: &Snapshot,
+    event: &EventView,
+) -> Vec<SampleLine> {
     let mut feeds: BTreeSet<&str> = event.refs.iter().map(|held| &*held.feed).collect();
     for (bookmaker, _) in snapshot.catalogue().bookmakers() {
         feeds.extend(snapshot.feeds_quoting(event.sport, bookmaker));
@@ -375,41 +387,41 @@ fn rejected(visit: &Visit<'_>, snapshot: &Snapshot, event: &EventView) -> Vec<Sa
     let is_reject = |sample: &Sample| RejectCode::ALL.iter().any(|code| code.slug() == sample.code);
     let mut found: Vec<(Sample, &str)> = Vec::new();
     for feed in feeds {
-        let samples = visit.web.api.feed_stats.samples(feed).into_iter().filter(is_reject);
+        let samples = page_request.web.api.feed_stats.samples(feed).into_iter().filter(is_reject);
         found.extend(samples.map(|sample| (sample, feed)));
     }
     found.sort_by_key(|(sample, _)| Reverse(sample.at));
     let newest = found.into_iter().take(REJECTED_SHOWN_MAX);
-    newest.map(|(sample, feed)| SampleLine::new(sample, Some(feed), visit.now)).collect()
+    newest.map(|(sample, feed)| SampleLine::new(sample, Some(feed), page_request.now)).collect()
 }
 
-fn unsure_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let identities = visit.web.api.world(World::Live).identities();
+fn unsure_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let identities = page_request.web.api.world(World::Live).identities();
     let mut pairs: Vec<&Unsure> = identities.unsure().iter().collect();
     // What starts first has to be decided first.
     pairs.sort_by_key(|pair| {
         let start = |id| identities.event(id).map(|event| event.commence_time);
         (start(pair.one).min(start(pair.other)), pair.one, pair.other)
     });
-    let page = page_asked(visit);
+    let page = page_asked(page_request);
     let shown = pairs.iter().skip(page * PAIRS_SHOWN_MAX).take(PAIRS_SHOWN_MAX);
     let page = UnsurePage {
-        shell: Shell::new(visit, "Possible duplicates", "unsure"),
+        shell: Shell::new(page_request, "Possible duplicates", "unsure"),
         paging: Paging::new("/console/unsure", &[], page, PAIRS_SHOWN_MAX, pairs.len()),
-        pairs: shown.filter_map(|pair| Pair::new(pair, &identities, visit)).collect(),
+        pairs: shown.filter_map(|pair| Pair::new(pair, &identities, page_request)).collect(),
     };
     page::render(200, &page)
 }
 
 impl EventLine {
-    fn new(event: &EventView, visit: &Visit<'_>) -> Self {
-        let catalogue: &Catalogue = &visit.web.api.catalogue;
+    fn new(event: &EventView, page_request: &PageRequest<'_>) -> Self {
+        let catalogue: &Catalogue = &page_request.web.api.catalogue;
         let line = |held: &RefView| RefLine {
             feed: held.feed.to_string(),
             reference: held.reference.to_string(),
             names: event.fixture_of(held).to_string(),
             competition: event.competition_of(held).to_owned(),
-            starts: Moment::new(held.commence_time, visit.now),
+            starts: TimeText::new(held.commence_time, page_request.now),
             swapped: held.swapped,
             why: held.why.to_string(),
         };
@@ -418,7 +430,7 @@ impl EventLine {
             sport: catalogue.sport(event.sport).title.to_string(),
             names: event.fixture.to_string(),
             competition: event.competition.to_string(),
-            starts: Moment::new(event.commence_time, visit.now),
+            starts: TimeText::new(event.commence_time, page_request.now),
             refs: event.refs.iter().map(line).collect(),
         }
     }
@@ -437,7 +449,7 @@ impl EventLine {
 
 impl Pair {
     /// `None`: one of the two has gone meanwhile.
-    fn new(pair: &Unsure, identities: &Identities, visit: &Visit<'_>) -> Option<Self> {
+    fn new(pair: &Unsure, identities: &Identities, page_request: &PageRequest<'_>) -> Option<Self> {
         let (one, other) = (identities.event(pair.one)?, identities.event(pair.other)?);
         let turned = pair.evidence.swapped;
         let line =
@@ -456,7 +468,7 @@ impl Pair {
             }
             (ours, theirs) => vec![line("Title", ours.to_string(), theirs.to_string())],
         };
-        let (one, other) = (EventLine::new(one, visit), EventLine::new(other, visit));
+        let (one, other) = (EventLine::new(one, page_request), EventLine::new(other, page_request));
         lines.push(line("Starts", one.starts.text.clone(), other.starts.text.clone()));
         lines.push(line("Competition", one.competition.clone(), other.competition.clone()));
         let feeds = Compared { differs: false, ..line("Listed by", one.feeds(), other.feeds()) };

@@ -6,9 +6,9 @@ use rustix::fs::statvfs;
 
 use crate::dashboard::console::traffic::Hour;
 use crate::dashboard::keys::KeyLine;
-use crate::dashboard::moment::{Moment, a_second, number, span};
-use crate::dashboard::page::{self, Shell, Trouble};
-use crate::dashboard::visit::Visit;
+use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page_request::PageRequest;
+use crate::dashboard::time_text::{TimeText, a_second, number, span};
 use http::Reply;
 
 /// Keys that are shown of those that asked for most today.
@@ -18,7 +18,7 @@ const PUSHES_SHOWN: usize = 5;
 
 struct PushLine {
     feed: String,
-    at: Moment,
+    at: TimeText,
     a_second: String,
     taken: String,
     refused: String,
@@ -34,7 +34,7 @@ struct Disk {
 #[template(path = "console.html")]
 struct ConsolePage {
     shell: Shell,
-    at: Moment,
+    at: TimeText,
     version: &'static str,
     uptime: String,
     disk: Option<Disk>,
@@ -58,10 +58,10 @@ struct ConsolePage {
     maintenance_s: Option<u32>,
 }
 
-pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let web = visit.web;
-    web.traffic.look(&web.api.metrics, visit.now);
-    let hour = web.traffic.hour(&web.api.metrics, visit.now);
+pub(super) async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
+    let web = page_request.web;
+    web.traffic.look(&web.api.metrics, page_request.now);
+    let hour = web.traffic.hour(&web.api.metrics, page_request.now);
     let feeds = web.api.accounts.list_feeds().await?;
     let active: Vec<&str> = feeds
         .iter()
@@ -71,19 +71,19 @@ pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let live = web.api.world(World::Live);
     let (vitals, stale_after) = (live.vitals(), live.stale_after());
     let page = ConsolePage {
-        shell: Shell::new(visit, "Console", "console"),
-        at: Moment::new(visit.now, visit.now),
+        shell: Shell::new(page_request, "Console", "console"),
+        at: TimeText::new(page_request.now, page_request.now),
         version: env!("CARGO_PKG_VERSION"),
-        uptime: span(visit.now.since(web.started)),
-        disk: disk(visit),
+        uptime: span(page_request.now.since(web.started)),
+        disk: disk(page_request),
         a_second: a_second(hour.minute.all()),
         requests: number(hour.total.all()),
         refused: number(hour.total.refused),
         failed: number(hour.total.failed),
         peak: a_second(hour.peak),
         hour,
-        keys: busiest(visit).await?,
-        pushes: pushes(visit, &active),
+        keys: busiest(page_request).await?,
+        pushes: pushes(page_request, &active),
         accounts: web.people.accounts().await?.len(),
         pending: web.people.pending_requests().await?,
         keys_active: web.api.accounts.keys.len(),
@@ -92,7 +92,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         sources_stale: vitals
             .sources
             .iter()
-            .filter(|(_, _, source)| source.is_stale(visit.now, stale_after))
+            .filter(|(_, _, source)| source.is_stale(page_request.now, stale_after))
             .count(),
         events: live.records().0,
         unsure: live.identities().unsure().len(),
@@ -113,21 +113,22 @@ pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 /// The keys with the most requests today, with their owners.
-async fn busiest(visit: &Visit<'_>) -> Result<Vec<KeyLine>, Trouble> {
-    let people = super::emails(visit).await?;
-    let views = visit.web.api.accounts.busiest_keys(KEYS_SHOWN).await?;
-    Ok(views.iter().map(|view| super::keys::owned(view, &people, visit.now)).collect())
+async fn busiest(page_request: &PageRequest<'_>) -> Result<Vec<KeyLine>, PageError> {
+    let people = super::emails(page_request).await?;
+    let views = page_request.web.api.accounts.busiest_keys(KEYS_SHOWN).await?;
+    Ok(views.iter().map(|view| super::keys::owned(view, &people, page_request.now)).collect())
 }
 
-fn pushes(visit: &Visit<'_>, feeds: &[&str]) -> Vec<PushLine> {
-    let figures =
-        feeds.iter().map(|feed| (*feed, visit.web.api.feed_stats.figures(feed, visit.now)));
+fn pushes(page_request: &PageRequest<'_>, feeds: &[&str]) -> Vec<PushLine> {
+    let figures = feeds
+        .iter()
+        .map(|feed| (*feed, page_request.web.api.feed_stats.figures(feed, page_request.now)));
     let mut pushed: Vec<(Timestamp, PushLine)> = figures
         .filter_map(|(feed, figures)| {
             let at = figures.last_push?;
             let line = PushLine {
                 feed: feed.to_owned(),
-                at: Moment::new(at, visit.now),
+                at: TimeText::new(at, page_request.now),
                 a_second: a_second(figures.recent.a_minute),
                 taken: number(figures.taken),
                 refused: number(figures.rejected.iter().map(|(_, count)| count).sum::<u64>()),
@@ -140,8 +141,8 @@ fn pushes(visit: &Visit<'_>, feeds: &[&str]) -> Vec<PushLine> {
 }
 
 /// `None` where the node keeps no folder, or its disk cannot be asked.
-fn disk(visit: &Visit<'_>) -> Option<Disk> {
-    let folder = visit.web.api.world(World::Live).past.notes.as_ref()?;
+fn disk(page_request: &PageRequest<'_>) -> Option<Disk> {
+    let folder = page_request.web.api.world(World::Live).past.notes.as_ref()?;
     let stat = statvfs(folder).ok()?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let all = stat.f_blocks.saturating_mul(stat.f_frsize);

@@ -1,14 +1,14 @@
 //! Delays as an Atom feed (RFC 4287): an entry for each, which is updated when the delay ends.
 use http::Reply;
 
+use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::status::DelayShown;
-use crate::dashboard::visit::Visit;
 
-pub(super) fn reply(visit: &Visit<'_>, overall: &str, delays: &[DelayShown]) -> Reply {
-    let base = escape(&visit.base());
+pub(super) fn reply(page_request: &PageRequest<'_>, overall: &str, delays: &[DelayShown]) -> Reply {
+    let base = escape(&page_request.base());
     let entries: String = delays.iter().map(|shown| entry(&base, shown)).collect();
     let newest = delays.iter().map(|shown| updated(shown).to_owned()).max();
-    let newest = newest.unwrap_or_else(|| visit.now.to_string());
+    let newest = newest.unwrap_or_else(|| page_request.now.to_string());
     let body = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\
          <id>{base}/status</id><title>Linesman status: {overall}</title><updated>{newest}</updated>\

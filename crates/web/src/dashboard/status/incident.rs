@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use domain::Timestamp;
 
-use crate::dashboard::moment::{Moment, span};
 use crate::dashboard::status::DelayShown;
+use crate::dashboard::time_text::{TimeText, span};
 
 /// How far apart delays of one incident may begin, and end.
 const TOGETHER: Duration = Duration::from_secs(60);
@@ -16,7 +16,7 @@ const NAMES_MAX: usize = 4;
 /// Delays that began together and, where they are over, ended together.
 #[derive(Debug)]
 pub(super) struct Incident {
-    pub(super) began: Moment,
+    pub(super) began: TimeText,
     pub(super) ended: bool,
     pub(super) lasted: String,
     pub(super) sports: String,
@@ -58,7 +58,7 @@ fn incident(group: &[&DelayShown], now: Timestamp) -> Option<Incident> {
     let last = group.iter().filter_map(|shown| shown.delay.ended_ms).max();
     let ended = last.map(Timestamp::from_millis);
     Some(Incident {
-        began: Moment::new(began, now),
+        began: TimeText::new(began, now),
         ended: ended.is_some(),
         lasted: span(ended.unwrap_or(now).since(began)),
         sports: names(&group.iter().map(|shown| shown.sport.as_str()).collect()),
@@ -88,8 +88,8 @@ mod tests {
         DelayShown {
             bookmaker: bookmaker.to_owned(),
             sport: sport.to_owned(),
-            began: Moment::new(began, now),
-            ended: ended_s.map(|at| Moment::new(Timestamp::from_secs(at), now)),
+            began: TimeText::new(began, now),
+            ended: ended_s.map(|at| TimeText::new(Timestamp::from_secs(at), now)),
             lasted: String::new(),
             delay: Delay {
                 source,

@@ -8,7 +8,7 @@ use domain::Timestamp;
 
 use crate::context::Web;
 use crate::dashboard::form::Form;
-use crate::dashboard::page::{Addresses, Trouble};
+use crate::dashboard::page::{Addresses, PageError};
 use crate::dashboard::usage::{self, QuotaNote};
 use http::{Peer, Reply, Request};
 
@@ -26,7 +26,7 @@ const ORIGIN_CHARS_MAX: usize = 200;
 
 /// A request for a page, with what is known of the visitor.
 #[derive(Debug)]
-pub(crate) struct Visit<'a> {
+pub(crate) struct PageRequest<'a> {
     pub(crate) web: &'a Arc<Web>,
     pub(crate) request: &'a Request<'a>,
     pub(crate) form: Form,
@@ -45,12 +45,12 @@ pub(crate) struct Visit<'a> {
     is_new: bool,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> PageRequest<'a> {
     pub(crate) async fn begin(
         web: &'a Arc<Web>,
         request: &'a Request<'a>,
         form: Form,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, PageError> {
         let peer = Peer::current();
         let public = web.settings.public_url.as_deref();
         let secure = public.map_or(peer.encrypted, |url| url.starts_with("https://"));
@@ -89,8 +89,8 @@ impl<'a> Visit<'a> {
     }
 
     /// The signed-in session; routes that need one are only reached with one.
-    pub(crate) fn session(&self) -> Result<&Session, Trouble> {
-        self.session.as_ref().ok_or(Trouble::Forbidden)
+    pub(crate) fn session(&self) -> Result<&Session, PageError> {
+        self.session.as_ref().ok_or(PageError::Forbidden)
     }
 
     /// Finds out which of the visitor's keys run low, for the banner. A store that cannot tell costs the banner only:
@@ -108,7 +108,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    pub(crate) fn actor(&self) -> Result<Actor, Trouble> {
+    pub(crate) fn actor(&self) -> Result<Actor, PageError> {
         Ok(Actor::account(&self.session()?.account, &self.origin))
     }
 
@@ -124,11 +124,11 @@ impl<'a> Visit<'a> {
     ///
     /// # Errors
     /// It was sent from somewhere else; where a setting may be the reason, it is named and logged.
-    pub(crate) fn check_origin(&self) -> Result<(), Trouble> {
+    pub(crate) fn check_origin(&self) -> Result<(), PageError> {
         let browser = &self.request.page;
         let own = self.base();
         if browser.fetch_site.is_some_and(|site| site != b"same-origin") {
-            return Err(Trouble::Foreign(None));
+            return Err(PageError::Foreign(None));
         }
         let Some(origin) =
             browser.origin.filter(|origin| !origin.eq_ignore_ascii_case(own.as_bytes()))
@@ -150,7 +150,7 @@ impl<'a> Visit<'a> {
         if compared {
             Ok(())
         } else {
-            Err(Trouble::Foreign(Some(Addresses { browser: origin, service: own })))
+            Err(PageError::Foreign(Some(Addresses { browser: origin, service: own })))
         }
     }
 
@@ -179,7 +179,7 @@ impl<'a> Visit<'a> {
         &self,
         mut reply: Reply,
         email: &EmailAddress,
-    ) -> Result<Reply, Trouble> {
+    ) -> Result<Reply, PageError> {
         if let Some(device) = self.web.people.remember_device(email).await? {
             let name = device_name(self.secure);
             self.put_cookie(&mut reply, name, &device.expose(), &format!("; Max-Age={DEVICE_S}"));

@@ -8,13 +8,13 @@ const MONTHS: [&str; 12] =
 
 /// An instant, for a machine, for a reader, and how long ago it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct TimeText {
     pub(crate) iso: String,
     pub(crate) text: String,
     pub(crate) ago: String,
 }
 
-impl Moment {
+impl TimeText {
     /// The time of day, `14:05`.
     pub(crate) fn time(at: Timestamp) -> String {
         at.to_string().get(11..16).unwrap_or_default().to_owned()
@@ -98,20 +98,23 @@ mod tests {
     #[test]
     fn instants_read_as_people_say_them() {
         let now = Timestamp::parse("2026-11-14T12:00:00Z").unwrap();
-        let ago = |text: &str| Moment::new(Timestamp::parse(text).unwrap(), now).ago;
+        let ago = |text: &str| TimeText::new(Timestamp::parse(text).unwrap(), now).ago;
         assert_eq!(ago("2026-11-14T11:59:58Z"), "just now");
         assert_eq!(ago("2026-11-14T11:59:01Z"), "59 s ago");
         assert_eq!(ago("2026-11-14T11:00:01Z"), "59 min ago");
         assert_eq!(ago("2026-11-13T11:00:00Z"), "25 h ago");
         assert_eq!(ago("2026-11-01T12:00:00Z"), "13 days ago");
         assert_eq!(ago("2026-11-15T12:00:00Z"), "in 24 h");
-        let moment = Moment::new(Timestamp::parse("2026-02-03T04:05:06Z").unwrap(), now);
+        let moment = TimeText::new(Timestamp::parse("2026-02-03T04:05:06Z").unwrap(), now);
         assert_eq!(
             (moment.iso.as_str(), moment.text.as_str()),
             ("2026-02-03T04:05:06Z", "3 Feb 2026, 04:05 UTC")
         );
         let at = Timestamp::parse("2026-02-03T04:05:06Z").unwrap();
-        assert_eq!((Moment::day(at), Moment::time(at)), ("3 Feb".to_owned(), "04:05".to_owned()));
+        assert_eq!(
+            (TimeText::day(at), TimeText::time(at)),
+            ("3 Feb".to_owned(), "04:05".to_owned())
+        );
     }
 
     #[test]
