@@ -137,7 +137,7 @@ impl ErrorCode {
             Self::CursorExpired => {
                 "Changes since this cursor are not known any more, or too many: read everything again."
             }
-            Self::BodyTooLarge => "The body is larger than the door takes.",
+            Self::BodyTooLarge => "The body is larger than this endpoint takes.",
             Self::RangeNotSatisfiable => {
                 "`Range` begins beyond the end of the file; `Content-Range` says how long it is."
             }

@@ -1875,7 +1875,7 @@ export interface components {
             /** @description What went wrong. */
             error: {
                 /** @description For programs. */
-                code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "range_not_satisfiable" | "request_too_large" | "upgrade_required" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
+                code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "range_not_satisfiable" | "upgrade_required" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
                 /** @description For people: what was wrong and what would be right. It may change. */
                 message: string;
                 /** @description The request's id, also in `x-request-id`. */

@@ -175,7 +175,7 @@ Status: TypeAlias = Literal["scheduled", "live", "final"] | str
 class Error1(TypedDict):
     """What went wrong."""
 
-    code: Literal["invalid_parameter", "invalid_body", "authentication_failed", "forbidden", "sport_not_found", "event_not_found", "not_in_history", "not_found", "method_not_allowed", "feed_paused", "cursor_expired", "request_too_large", "range_not_satisfiable", "request_too_large", "upgrade_required", "rate_limited", "quota_exceeded", "too_many_streams", "internal", "maintenance", "unavailable"] | str
+    code: Literal["invalid_parameter", "invalid_body", "authentication_failed", "forbidden", "sport_not_found", "event_not_found", "not_in_history", "not_found", "method_not_allowed", "feed_paused", "cursor_expired", "request_too_large", "range_not_satisfiable", "upgrade_required", "rate_limited", "quota_exceeded", "too_many_streams", "internal", "maintenance", "unavailable"] | str
     """For programs."""
     message: str
     """For people: what was wrong and what would be right. It may change."""
