@@ -2961,7 +2961,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `request_too_large`: The body is larger than the door takes. */
+        /** @description `request_too_large`: The body is larger than this endpoint takes. */
         PushBodyTooLarge: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
