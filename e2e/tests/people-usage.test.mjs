@@ -116,7 +116,7 @@ test("the explorer works without scripts and from the keyboard alone", async () 
   await page.getByLabel("sport_key").selectOption("golf");
   await page.getByRole("button", { name: "Show code" }).focus();
   await page.keyboard.press("Enter");
-  await page.locator("#line-python", { hasText: "/v1/sports/golf/scores?limit=2" }).waitFor();
+  await page.locator("#line-python", { hasText: 'client.scores("golf", limit=2' }).waitFor();
   await page.getByRole("button", { name: "Run it" }).focus();
   await page.keyboard.press("Enter");
   await page.locator(".status-code.good").waitFor();
