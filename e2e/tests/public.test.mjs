@@ -309,7 +309,7 @@ test("without a script the docs have every page in the navigation and every lang
   assert.ok((await plain.page.locator(".docs-nav a").count()) > 40);
   assert.equal(await plain.page.locator(".docs-search").isVisible(), false);
   await plain.page.locator(".sample label", { hasText: "Rust" }).first().click();
-  assert.match(await plain.page.locator(".pane:visible code").first().textContent(), /reqwest/);
+  assert.match(await plain.page.locator(".pane:visible code").first().textContent(), /linesman_client/);
   await plain.done();
 });
 
