@@ -55,7 +55,7 @@ impl Nchan {
         Ok(nchan)
     }
 
-    /// Sends a message of so many bytes to all subscribers.
+    /// Sends a message of `bytes` bytes to all subscribers.
     pub(super) fn publish(&self, bytes: usize) -> Result<()> {
         let head = format!(
             "POST /pub HTTP/1.1\r\nHost: bench\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n"

@@ -132,7 +132,7 @@ impl Service {
         Ok(printed.lines().map(str::to_owned).collect())
     }
 
-    /// A key that no limit stops and that may open so many streams.
+    /// A key without limits of requests that may open `streams` streams.
     pub(super) fn make_stream_key(&self, streams: usize) -> Result<String> {
         let streams = streams.to_string();
         let words = ["keys", "create", "--kind", "production", "--streams", &streams];

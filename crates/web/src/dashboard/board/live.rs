@@ -136,7 +136,7 @@ impl Gallery {
     /// Begins to watch. `since` is what the browser shows; what changed after it comes first.
     ///
     /// # Errors
-    /// So many watch already, in all, from this source or in views, that there is no slot.
+    /// The limit of viewers, of viewers from this source or of views is reached.
     pub(crate) fn watch(
         web: &Arc<Web>,
         view: View,
