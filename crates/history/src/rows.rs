@@ -222,14 +222,7 @@ pub(crate) fn push_shown(
 ) {
     let from = frame.rows();
     let offers = record.outcomes.iter().map(|outcome| Offer {
-        side: match outcome.name {
-            OutcomeName::Home => Some("home"),
-            OutcomeName::Away => Some("away"),
-            OutcomeName::Draw => Some("draw"),
-            OutcomeName::Over => Some("over"),
-            OutcomeName::Under => Some("under"),
-            OutcomeName::Entrant(_) => None,
-        },
+        side: outcome.name.side_key(),
         name: Some(event.outcome_text(outcome.name)),
         quote: outcome.quote,
         point: outcome.point,

@@ -160,6 +160,18 @@ impl OutcomeName {
             Self::Home | Self::Away | Self::Draw | Self::Over | Self::Under => None,
         }
     }
+
+    /// Which side it is, as the archive has it; `None`: a player of a field, who is known by name.
+    pub fn side_key(self) -> Option<&'static str> {
+        match self {
+            Self::Home => Some("home"),
+            Self::Away => Some("away"),
+            Self::Draw => Some("draw"),
+            Self::Over => Some("over"),
+            Self::Under => Some("under"),
+            Self::Entrant(_) => None,
+        }
+    }
 }
 
 impl From<Side> for OutcomeName {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use domain::{BookmakerSet, EventId, Market, RecordId};
 use engine::{MadeOnce, PathError, PathRequest, PricePath, Published, RecordPath};
-use market::book::OutcomeName;
 
 use crate::context::Web;
 use crate::dashboard::board::live::View;
@@ -99,18 +98,11 @@ impl EventPast {
         row: &Row,
         noted: Option<&PricePath>,
     ) -> Option<PricePath> {
-        let side = match row.outcome {
-            OutcomeName::Home => Some("home"),
-            OutcomeName::Away => Some("away"),
-            OutcomeName::Draw => Some("draw"),
-            OutcomeName::Over => Some("over"),
-            OutcomeName::Under => Some("under"),
-            OutcomeName::Entrant(_) => None,
-        };
-        let path = PricePath::of_record(self.0.get(&record)?, |outcome| match side {
-            Some(side) => outcome.side == Some(side),
-            None => *outcome.name == *row.name,
-        })?;
+        let path =
+            PricePath::of_record(self.0.get(&record)?, |outcome| match row.outcome.side_key() {
+                Some(side) => outcome.side == Some(side),
+                None => *outcome.name == *row.name,
+            })?;
         let later = noted.into_iter().flat_map(|noted| noted.points.iter().copied());
         Some(path.followed_by(later))
     }
