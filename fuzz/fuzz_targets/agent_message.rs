@@ -2,18 +2,19 @@
 //! what a tool or an event has.
 #![no_main]
 
-use std::pin::pin;
-use std::sync::LazyLock;
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use mcp::{Answering, Call, Headers, Page, Reader, Refused, Server};
 use serde_json::Value;
 
-static SERVER: LazyLock<Server> = LazyLock::new(|| {
+static SERVER: LazyLock<Arc<Server>> = LazyLock::new(|| {
     let openapi = serde_json::from_str(include_str!("../../openapi.json")).expect("is JSON");
-    Server::new(&openapi, Vec::new())
+    Arc::new(Server::new(&openapi, Vec::new()))
 });
+
+static RUNTIME: LazyLock<tokio::runtime::Runtime> =
+    LazyLock::new(|| tokio::runtime::Builder::new_current_thread().build().expect("a runtime"));
 
 /// Answers at once.
 struct Api;
@@ -31,18 +32,10 @@ impl Reader for Api {
     }
 }
 
-fuzz_target!(|input: (Option<(Option<&[u8]>, Option<&[u8]>, Option<&[u8]>, bool)>, &[u8])| {
-    let (headers, body) = input;
-    let headers = headers.map(|(version, method, name, is_ambiguous)| Headers {
-        version,
-        method,
-        name,
-        is_ambiguous,
-    });
-    let answering = pin!(SERVER.answer(&Api, headers, body));
-    let Poll::Ready(answer) = answering.poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("nothing has to be waited for");
-    };
+fuzz_target!(|input: ((Option<&[u8]>, Option<&[u8]>, Option<&[u8]>, bool), &[u8])| {
+    let ((version, method, name, is_ambiguous), body) = input;
+    let headers = Headers { version, method, name, is_ambiguous };
+    let answer = RUNTIME.block_on(SERVER.answer(Arc::new(Api), headers, body));
     assert!(matches!(answer.status, 200 | 202 | 400 | 404), "{}", answer.status);
     let Some(body) = answer.body else { return };
     let message: Value = serde_json::from_slice(&body).expect("an answer is JSON");

@@ -1,6 +1,7 @@
 //! A call of a tool as a request, and its answer as a result.
 
 use form_urlencoded::byte_serialize;
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
 use crate::page::{Page, Refused};
@@ -95,13 +96,12 @@ fn refused(param: &str, what: &str) -> Value {
 }
 
 /// A result that is an error, in the form of the API.
-pub(crate) fn failed(error: &Value) -> Value {
-    let text = json!({ "error": error }).to_string();
-    json!({ "content": [{ "type": "text", "text": text }], "isError": true })
+pub(crate) fn failed(error: &Value) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(json!({ "error": error }).to_string())])
 }
 
 /// The result for an answer of the API.
-pub(crate) fn result(answer: Result<Page, Refused>) -> Value {
+pub(crate) fn result(answer: Result<Page, Refused>) -> CallToolResult {
     let Page { body, next_cursor } = match answer {
         Ok(page) => page,
         Err(refused) => return failed(&refused.into_error()),
@@ -117,11 +117,7 @@ pub(crate) fn result(answer: Result<Page, Refused>) -> Value {
     if let (Some(fields), 0) = (result.as_object_mut(), left_out) {
         fields.extend(next_cursor.map(|cursor| ("next_cursor".to_owned(), cursor.into())));
     }
-    json!({
-        "content": [{ "type": "text", "text": result.to_string() }],
-        "structuredContent": result,
-        "isError": false,
-    })
+    CallToolResult::structured(result)
 }
 
 /// Takes records off the end of the longest list until the text is short enough; gives their number.
@@ -203,12 +199,10 @@ mod tests {
         let record = json!({"id": "x".repeat(1000)});
         let body = json!({"lines": vec![record; 100], "books": [1]}).to_string().into_bytes();
         let result = result(Ok(Page { body, next_cursor: Some("c".to_owned()) }));
-        let structured = &result["structuredContent"];
+        let structured = result.structured_content.unwrap();
         let kept = structured["answer"]["lines"].as_array().unwrap().len();
         assert_eq!(structured["left_out"], 100 - kept);
-        assert!(
-            kept > 50 && result["content"][0]["text"].as_str().unwrap().len() <= TEXT_BYTES_MAX
-        );
+        assert!(kept > 50 && structured.to_string().len() <= TEXT_BYTES_MAX);
         assert!(structured.get("next_cursor").is_none(), "the next page would begin too late");
     }
 
@@ -217,15 +211,16 @@ mod tests {
         let tools = tools();
         assert_eq!(tools.operations.len(), 13);
         for operation in &tools.operations {
-            let output = &operation.tool["outputSchema"];
-            let text = output.to_string();
-            assert!(!text.contains("#/components"), "{}", operation.name);
-            assert_ne!(output["properties"]["answer"], json!({}), "{}", operation.name);
+            let output = operation.tool.output_schema.as_ref().unwrap();
+            let text = serde_json::to_string(output).unwrap();
+            assert!(!text.contains("#/components"), "{}", operation.tool.name);
+            assert_ne!(output["properties"]["answer"], json!({}), "{}", operation.tool.name);
             assert!(output["$defs"].as_object().unwrap().values().all(|one| !one.is_null()));
-            let input = operation.tool["inputSchema"].to_string();
+            let input = serde_json::to_string(&operation.tool.input_schema).unwrap();
             assert!(!input.contains("api_key") && !input.contains("since"), "{input}");
         }
-        let all: usize = tools.operations.iter().map(|one| one.tool.to_string().len()).sum();
+        let length = |one: &Operation| serde_json::to_string(&one.tool).unwrap().len();
+        let all: usize = tools.operations.iter().map(length).sum();
         assert!(all < 160_000, "the list of tools has {all} bytes");
     }
 }

@@ -2,9 +2,10 @@
 //! that reads both must refuse a contradiction.
 
 use data_encoding::BASE64;
+use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
 use serde_json::Value;
 
-use crate::message::{Fault, HEADER_MISMATCH, INVALID_REQUEST, Params};
+use crate::message::Params;
 use crate::method::Method;
 use crate::version::{self, SELF_CONTAINED, VERSIONS};
 
@@ -26,10 +27,10 @@ impl Headers<'_> {
     ///
     /// # Errors
     /// They contradict it, or name a version that the server does not have.
-    pub(crate) fn check(&self, method: &str, params: &Params) -> Result<(), Fault> {
+    pub(crate) fn check(&self, method: &str, params: &Params) -> Result<(), ErrorData> {
         if self.is_ambiguous {
             let text = "a header of the protocol is sent more than once";
-            return Err(Fault::new(HEADER_MISMATCH, text));
+            return Err(mismatch(text));
         }
         let known = Method::parse(method);
         if known == Some(Method::Initialize) {
@@ -37,7 +38,7 @@ impl Headers<'_> {
             return match self.version {
                 Some(version) if Some(version) != wanted.map(str::as_bytes) => {
                     let text = "MCP-Protocol-Version differs from `protocolVersion`";
-                    Err(Fault::new(INVALID_REQUEST, text))
+                    Err(ErrorData::invalid_request(text, None))
                 }
                 _ => self.check_method(method),
             };
@@ -46,51 +47,56 @@ impl Headers<'_> {
             (None, None) => return Ok(()),
             (None, Some(_)) => {
                 let text = "the request's _meta has a version, which needs MCP-Protocol-Version";
-                return Err(Fault::new(HEADER_MISMATCH, text));
+                return Err(mismatch(text));
             }
-            (Some(header), Some(version)) if header != version.as_bytes() => {
+            (Some(header), Some(version)) if header != version.as_str().as_bytes() => {
                 let text = "MCP-Protocol-Version differs from the version in the request's _meta";
-                return Err(Fault::new(HEADER_MISMATCH, text));
+                return Err(mismatch(text));
             }
-            (Some(header), None) if header == SELF_CONTAINED.as_bytes() => {
+            (Some(header), None) if header == SELF_CONTAINED.as_str().as_bytes() => {
                 // A notification of that version says no more.
                 if known.is_some() {
                     version::check_meta(params)?;
                 }
             }
-            (Some(header), None) if !VERSIONS.iter().any(|own| own.as_bytes() == header) => {
-                let text = format!("MCP-Protocol-Version must be one of {}", VERSIONS.join(", "));
-                return Err(Fault::new(INVALID_REQUEST, text));
+            (Some(header), None)
+                if !VERSIONS.iter().any(|own| own.as_str().as_bytes() == header) =>
+            {
+                let own: Vec<&str> = VERSIONS.iter().map(ProtocolVersion::as_str).collect();
+                let text = format!("MCP-Protocol-Version must be one of {}", own.join(", "));
+                return Err(ErrorData::invalid_request(text, None));
             }
             (Some(_), _) => {}
         }
-        if self.version != Some(SELF_CONTAINED.as_bytes()) {
+        if self.version != Some(SELF_CONTAINED.as_str().as_bytes()) {
             return Ok(());
         }
         if self.method.is_none() {
-            return Err(Fault::new(HEADER_MISMATCH, "the header Mcp-Method is needed"));
+            return Err(mismatch("the header Mcp-Method is needed"));
         }
         self.check_method(method)?;
         let subject = known.and_then(Method::subject);
         let subject = subject.and_then(|name| params.get(name)).and_then(Value::as_str);
         match (subject, self.name) {
             (None, _) => Ok(()),
-            (Some(_), None) => Err(Fault::new(HEADER_MISMATCH, "the header Mcp-Name is needed")),
+            (Some(_), None) => Err(mismatch("the header Mcp-Name is needed")),
             (Some(subject), Some(name)) if is_same(name, subject) => Ok(()),
-            (Some(_), Some(_)) => {
-                Err(Fault::new(HEADER_MISMATCH, "Mcp-Name differs from what the body names"))
-            }
+            (Some(_), Some(_)) => Err(mismatch("Mcp-Name differs from what the body names")),
         }
     }
 
-    fn check_method(&self, method: &str) -> Result<(), Fault> {
+    fn check_method(&self, method: &str) -> Result<(), ErrorData> {
         match self.method {
             Some(header) if header != method.as_bytes() => {
-                Err(Fault::new(HEADER_MISMATCH, "Mcp-Method differs from the body's `method`"))
+                Err(mismatch("Mcp-Method differs from the body's `method`"))
             }
             _ => Ok(()),
         }
     }
+}
+
+fn mismatch(text: &'static str) -> ErrorData {
+    ErrorData::new(ErrorCode::HEADER_MISMATCH, text, None)
 }
 
 /// Whether a header has a value, as it is or in Base64.

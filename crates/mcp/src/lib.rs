@@ -1,12 +1,15 @@
 //! The API for agents: the Model Context Protocol, with operations that read as tools, documents and events as
 //! resources, and prompts.
 //!
-//! A [`Server`] answers one message at a time and remembers nothing of it, so any node answers any message. What a tool
-//! may do is what the key behind its [`Reader`] may do: nothing is decided here. Schemas come from the OpenAPI
-//! document, which comes from the tables that the service runs on.
+//! The protocol is that of the official crate `rmcp`. Over HTTP a [`Server`] answers one message at a time and
+//! remembers nothing of it, so any node answers any message. What a tool may do is what the key behind its [`Reader`]
+//! may do: nothing is decided here. Schemas come from the OpenAPI document, which comes from the tables that the
+//! service runs on.
 
 mod call;
+mod handler;
 mod header;
+mod http;
 mod message;
 mod method;
 mod page;
@@ -20,9 +23,10 @@ mod version;
 
 pub use crate::call::Call;
 pub use crate::header::Headers;
+pub use crate::http::Answer;
 pub use crate::method::Method;
 pub use crate::page::{Page, Refused};
 pub use crate::reader::{Answering, Reader};
 pub use crate::resource::Document;
-pub use crate::server::{Answer, MESSAGE_BYTES_MAX, Server};
-pub use crate::stdio::serve;
+pub use crate::server::{MESSAGE_BYTES_MAX, Server};
+pub use crate::stdio::{ServeError, serve};

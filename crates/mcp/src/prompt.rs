@@ -1,8 +1,9 @@
 //! Prompts: tasks that people give to models often, with the rules for prices that change.
 
-use serde_json::{Value, json};
+use rmcp::model::{ErrorData, GetPromptResult, PromptArgument, PromptMessage, Role};
+use serde_json::Value;
 
-use crate::message::{Fault, INVALID_PARAMS, Params};
+use crate::message::Params;
 
 /// A value longer than this is no name of anything.
 const VALUE_CHARS_MAX: usize = 200;
@@ -61,32 +62,27 @@ const PROMPTS: [Prompt; 3] = [
     },
 ];
 
-/// The result of `prompts/list`.
-pub(crate) fn list() -> Value {
-    let prompts = PROMPTS.iter().map(|prompt| {
-        let arguments = prompt.arguments.iter().map(
-            |(name, meaning)| json!({ "name": name, "description": meaning, "required": true }),
-        );
-        json!({
-            "name": prompt.name,
-            "title": prompt.title,
-            "description": prompt.description,
-            "arguments": arguments.collect::<Vec<_>>(),
-        })
-    });
-    json!({ "prompts": prompts.collect::<Vec<_>>() })
+/// What `prompts/list` has.
+pub(crate) fn list() -> Vec<rmcp::model::Prompt> {
+    let argument = |(name, meaning): &(&str, &str)| {
+        PromptArgument::new(*name).with_description(*meaning).with_required(true)
+    };
+    let listed = |prompt: &Prompt| {
+        let arguments = prompt.arguments.iter().map(argument).collect();
+        rmcp::model::Prompt::new(prompt.name, Some(prompt.description), Some(arguments))
+            .with_title(prompt.title)
+    };
+    PROMPTS.iter().map(listed).collect()
 }
 
 /// The result of `prompts/get`.
 ///
 /// # Errors
 /// There is no such prompt, or an argument is missing, unknown or too long.
-pub(crate) fn get(params: &Params) -> Result<Value, Fault> {
-    let invalid = |text: String| Fault::new(INVALID_PARAMS, text);
-    let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+pub(crate) fn get(name: &str, given: Option<&Params>) -> Result<GetPromptResult, ErrorData> {
+    let invalid = |text: String| ErrorData::invalid_params(text, None);
     let prompt = PROMPTS.iter().find(|prompt| prompt.name == name);
     let prompt = prompt.ok_or_else(|| invalid("there is no such prompt".to_owned()))?;
-    let given = params.get("arguments").and_then(Value::as_object);
     let is_known = |given: &str| prompt.arguments.iter().any(|(name, _)| *name == given);
     if given.into_iter().flatten().any(|(name, _)| !is_known(name)) {
         let names: Vec<&str> = prompt.arguments.iter().map(|(name, _)| *name).collect();
@@ -104,10 +100,8 @@ pub(crate) fn get(params: &Params) -> Result<Value, Fault> {
         values.push((*name, value));
     }
     let text = format!("{}\n\n{RULES}", fill(prompt.text, &values));
-    Ok(json!({
-        "description": prompt.description,
-        "messages": [{ "role": "user", "content": { "type": "text", "text": text } }],
-    }))
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
 }
 
 /// The text with values for the names in braces, each as JSON text: where it ends is plain. A value is not looked
@@ -127,10 +121,15 @@ fn fill(text: &str, values: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn text_of(params: &Value) -> Result<String, String> {
-        let result = get(params.as_object().unwrap()).map_err(|fault| fault.message)?;
+        let name = params["name"].as_str().unwrap_or_default();
+        let result = get(name, params["arguments"].as_object());
+        let result = result.map_err(|error| error.message.into_owned())?;
+        let result = serde_json::to_value(result).unwrap();
         Ok(result["messages"][0]["content"]["text"].as_str().unwrap().to_owned())
     }
 

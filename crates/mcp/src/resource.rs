@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
 use crate::call::Call;
-use crate::message::{Fault, REFUSED, RESOURCE_NOT_FOUND};
+use crate::message::REFUSED;
 use crate::page::{Page, Refused};
 use crate::reader::Reader;
 
@@ -30,35 +31,32 @@ impl Document {
     }
 }
 
-/// The result of `resources/list`.
-pub(crate) fn list(documents: &[Document]) -> Value {
-    let resources = documents.iter().map(|document| {
-        json!({
-            "uri": document.uri(),
-            "name": document.name,
-            "title": document.title,
-            "description": document.description,
-            "mimeType": document.mime_type,
-            "size": document.text.len(),
-        })
-    });
-    json!({ "resources": resources.collect::<Vec<_>>() })
+/// What `resources/list` has.
+pub(crate) fn list(documents: &[Document]) -> Vec<Resource> {
+    let resource = |document: &Document| {
+        Resource::new(document.uri(), document.name)
+            .with_title(document.title)
+            .with_description(document.description)
+            .with_mime_type(document.mime_type)
+            .with_size(u64::try_from(document.text.len()).unwrap_or(u64::MAX))
+    };
+    documents.iter().map(resource).collect()
 }
 
-/// The result of `resources/templates/list`.
-pub(crate) fn templates() -> Value {
-    json!({ "resourceTemplates": [{
-        "uriTemplate": format!("{EVENT}{{event_id}}"),
-        "name": "event",
-        "title": "An event",
-        "description": "An event as `GET /v1/sports/{sport_key}/events/{event_id}` gives it, whatever its sport.",
-        "mimeType": "application/json",
-    }] })
+/// What `resources/templates/list` has.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    let text =
+        "An event as `GET /v1/sports/{sport_key}/events/{event_id}` gives it, whatever its sport.";
+    let event = ResourceTemplate::new(format!("{EVENT}{{event_id}}"), "event")
+        .with_title("An event")
+        .with_description(text)
+        .with_mime_type("application/json");
+    vec![event]
 }
 
 /// What a URI names.
 #[derive(Debug)]
-pub(crate) enum Resource<'a> {
+pub(crate) enum Named<'a> {
     Document(&'a Document),
     /// The event's id.
     Event(&'a str),
@@ -68,25 +66,25 @@ pub(crate) enum Resource<'a> {
 ///
 /// # Errors
 /// There is none.
-pub(crate) fn find<'a>(documents: &'a [Document], uri: &'a str) -> Result<Resource<'a>, Fault> {
+pub(crate) fn find<'a>(documents: &'a [Document], uri: &'a str) -> Result<Named<'a>, ErrorData> {
     if let Some(document) = documents.iter().find(|document| document.uri() == uri) {
-        return Ok(Resource::Document(document));
+        return Ok(Named::Document(document));
     }
     let is_id = |id: &&str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         !id.is_empty() && id.len() <= EVENT_ID_CHARS_MAX && id.bytes().all(is_plain)
     };
     let id = uri.strip_prefix(EVENT).filter(is_id);
-    id.map(Resource::Event).ok_or_else(not_found)
+    id.map(Named::Event).ok_or_else(not_found)
 }
 
-fn not_found() -> Fault {
+pub(crate) fn not_found() -> ErrorData {
     let text = "there is no such resource; resources/list and resources/templates/list name them";
-    Fault::new(RESOURCE_NOT_FOUND, text)
+    ErrorData::resource_not_found(text, None)
 }
 
 /// The result of `resources/read` for a document.
-pub(crate) fn read_document(document: &Document) -> Value {
+pub(crate) fn read_document(document: &Document) -> ReadResourceResult {
     contents(&document.uri(), document.mime_type, &document.text)
 }
 
@@ -94,7 +92,10 @@ pub(crate) fn read_document(document: &Document) -> Value {
 ///
 /// # Errors
 /// There is no such event, or the API refuses.
-pub(crate) async fn read_event(reader: &dyn Reader, id: &str) -> Result<Value, Fault> {
+pub(crate) async fn read_event(
+    reader: &dyn Reader,
+    id: &str,
+) -> Result<ReadResourceResult, ErrorData> {
     let sports = reader.get(&Call::of_path(&["sports"])).await.map_err(refused)?;
     let sports: Value = serde_json::from_slice(&sports.body).unwrap_or_default();
     let sports = sports.get("sports").and_then(Value::as_array).into_iter().flatten();
@@ -109,16 +110,17 @@ pub(crate) async fn read_event(reader: &dyn Reader, id: &str) -> Result<Value, F
             Err(error) => return Err(refused(error)),
         }
     }
-    Err(Fault::new(RESOURCE_NOT_FOUND, "there is no such event in the sports that the key covers"))
+    let text = "there is no such event in the sports that the key covers";
+    Err(ErrorData::resource_not_found(text, None))
 }
 
-fn contents(uri: &str, mime_type: &str, text: &str) -> Value {
-    json!({ "contents": [{ "uri": uri, "mimeType": mime_type, "text": text }] })
+fn contents(uri: &str, mime_type: &str, text: &str) -> ReadResourceResult {
+    ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(mime_type)])
 }
 
 /// A refusal of the API as one of the protocol.
-pub(crate) fn refused(refused: Refused) -> Fault {
+pub(crate) fn refused(refused: Refused) -> ErrorData {
     let error = refused.into_error();
     let message = error.get("message").and_then(Value::as_str).unwrap_or("refused").to_owned();
-    Fault { code: REFUSED, message, data: Some(json!({ "error": error })) }
+    ErrorData::new(REFUSED, message, Some(json!({ "error": error })))
 }

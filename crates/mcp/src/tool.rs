@@ -1,7 +1,9 @@
 //! The tools: operations of the API that read, with the schemas of its OpenAPI document.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 /// The operations that are tools, the most useful first.
@@ -31,9 +33,7 @@ pub(crate) const LIMIT_MAX: u64 = 100;
 /// An operation as a tool.
 #[derive(Debug)]
 pub(crate) struct Operation {
-    pub(crate) name: &'static str,
-    /// What a list of tools says of it.
-    pub(crate) tool: Value,
+    pub(crate) tool: Tool,
     /// With the names of parameters in braces.
     pub(crate) path: String,
     /// Those that are sent in the query.
@@ -66,7 +66,7 @@ impl Tools {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Operation> {
-        self.operations.iter().find(|operation| operation.name == name)
+        self.operations.iter().find(|operation| operation.tool.name == name)
     }
 }
 
@@ -88,20 +88,22 @@ fn operation(document: &Value, name: &'static str, path: &str, item: &Value) -> 
         "required": required,
         "additionalProperties": false,
     });
-    let tool = json!({
-        "name": name,
-        "title": text("/get/summary"),
-        "description": text("/get/description"),
-        "inputSchema": input,
-        "outputSchema": output_schema(document, item),
-        "annotations": {
-            "readOnlyHint": true,
-            "destructiveHint": false,
-            "idempotentHint": true,
-            "openWorldHint": true,
-        },
-    });
-    Operation { name, tool, path: path.to_owned(), query }
+    let annotations =
+        ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(true);
+    let tool = Tool::new(name, text("/get/description").to_owned(), object(input))
+        .with_title(text("/get/summary"))
+        .with_annotations(annotations)
+        .with_raw_output_schema(object(output_schema(document, item)));
+    Operation { tool, path: path.to_owned(), query }
+}
+
+fn object(value: Value) -> Arc<Map<String, Value>> {
+    Arc::new(match value {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    })
 }
 
 /// A parameter's name, place and schema, with its meaning.

@@ -8,7 +8,6 @@ use domain::Catalogue;
 use linesman_client::{Client, Error};
 use mcp::{Answering, Call, Page, Reader, Refused};
 use serde_json::json;
-use tokio::io::BufReader;
 
 use crate::cli::Server;
 use crate::commands::get;
@@ -21,12 +20,12 @@ pub(crate) fn run(server: &Server) -> anyhow::Result<()> {
     let catalogue = Catalogue::load(None)?;
     let server = serve::agent_server(&catalogue);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let input = BufReader::new(tokio::io::stdin());
-    let serving = mcp::serve(Arc::new(server), Arc::new(reader), input, tokio::io::stdout());
+    let serving =
+        mcp::serve(Arc::new(server), Arc::new(reader), tokio::io::stdin(), tokio::io::stdout());
     let served = runtime.block_on(serving);
     // A read of standard input cannot be ended, and has nothing to say any more.
     runtime.shutdown_background();
-    served.context("the agent cannot be read or answered")
+    served.context("the agent cannot be answered")
 }
 
 /// Reads a server.

@@ -28,7 +28,7 @@ const MESSAGES_MAX: SlotLimits = SlotLimits { all: 512, source: 64 };
 pub struct Agents {
     pub(crate) enabled: bool,
     /// Made when it is first needed: it holds the API's document.
-    server: OnceLock<mcp::Server>,
+    server: OnceLock<Arc<mcp::Server>>,
     messages: Arc<Slots>,
     counts: Vec<Count>,
 }
@@ -131,9 +131,14 @@ pub(crate) async fn take(
         return Err(ApiError::unavailable(text));
     };
     let bytes = read(request, body).await?;
-    let server = agents.server.get_or_init(|| agent_server(&api.catalogue));
-    let reader = Local { api, request, entry: &entry };
-    let answer = server.answer(&reader, Some(headers(request)), &bytes).await;
+    let server = agents.server.get_or_init(|| Arc::new(agent_server(&api.catalogue)));
+    let reader = Local {
+        api: Arc::clone(api),
+        client_name: request.agent.map(Box::from),
+        fault: request.fault.map(Box::from),
+        entry,
+    };
+    let answer = server.answer(Arc::new(reader), headers(request), &bytes).await;
     agents.note(&answer);
     let mut head = Head::default();
     head.put("cache-control", "no-store");
@@ -218,20 +223,21 @@ fn name_of(host: &str) -> &str {
 }
 
 /// Reads the API of this process.
-struct Local<'a> {
-    api: &'a Arc<Api>,
-    /// The message's request.
-    request: &'a Request<'a>,
-    entry: &'a Arc<KeyEntry>,
+struct Local {
+    api: Arc<Api>,
+    /// What the message's request says of its client, and the fault that it asks the sandbox for.
+    client_name: Option<Box<[u8]>>,
+    fault: Option<Box<[u8]>>,
+    entry: Arc<KeyEntry>,
 }
 
-impl mcp::Reader for Local<'_> {
+impl mcp::Reader for Local {
     fn get<'a>(&'a self, call: &'a Call) -> Answering<'a, Result<Page, Refused>> {
         Box::pin(async move {
             let target = call.target();
             let mut request = Request::new("GET", &target);
-            (request.agent, request.fault) = (self.request.agent, self.request.fault);
-            let reply = v1::answer_as(self.api, &request, self.entry).await;
+            (request.agent, request.fault) = (self.client_name.as_deref(), self.fault.as_deref());
+            let reply = v1::answer_as(&self.api, &request, &self.entry).await;
             if reply.status != 200 {
                 return Err(refused(&reply));
             }
@@ -242,7 +248,7 @@ impl mcp::Reader for Local<'_> {
 
     fn count(&self) -> Answering<'_, Result<(), Refused>> {
         Box::pin(async {
-            let counted = v1::count_burst(self.api, self.entry).await;
+            let counted = v1::count_burst(&self.api, &self.entry).await;
             counted.map_err(|error| {
                 let reply = error.into_reply(self.api.next_request_id());
                 self.api.metrics.note_refusal(&reply);

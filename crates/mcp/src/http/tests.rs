@@ -8,10 +8,15 @@ use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
 };
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::Call;
-use crate::message::{HEADER_MISMATCH, PARSE_ERROR, REFUSED, UNSUPPORTED_VERSION};
+use crate::message::REFUSED;
+use crate::page::{Page, Refused};
 use crate::reader::Answering;
+use crate::resource::Document;
+use crate::version::VERSIONS;
 
 /// Has events of mma and a burst limit.
 #[derive(Default)]
@@ -58,7 +63,7 @@ impl Reader for Fake {
     }
 }
 
-fn server() -> Server {
+fn server() -> Arc<Server> {
     let openapi = serde_json::from_str(include_str!("../../../../openapi.json")).unwrap();
     let document = Document {
         name: "docs/errors",
@@ -67,7 +72,7 @@ fn server() -> Server {
         mime_type: "text/markdown",
         text: Cow::Borrowed("# Errors"),
     };
-    Server::new(&openapi, vec![document])
+    Arc::new(Server::new(&openapi, vec![document]))
 }
 
 fn meta() -> Value {
@@ -88,8 +93,19 @@ fn request(form: Form, method: &str, mut params: Value) -> Vec<u8> {
         .into_bytes()
 }
 
-async fn ask(reader: &Fake, bytes: &[u8]) -> (Answer, Value) {
-    let answer = server().answer(reader, None, bytes).await;
+/// Asks with the headers that a message of its form has.
+async fn ask(reader: &Arc<Fake>, bytes: &[u8]) -> (Answer, Value) {
+    let message: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str).map(str::as_bytes);
+    let version = text("/params/_meta/io.modelcontextprotocol~1protocolVersion");
+    let headers = Headers {
+        version,
+        method: version.and(text("/method")),
+        name: version.and(text("/params/name").or(text("/params/uri"))),
+        is_ambiguous: false,
+    };
+    let reader: Arc<dyn Reader> = Arc::<Fake>::clone(reader);
+    let answer = server().answer(reader, headers, bytes).await;
     let body = answer.body.as_deref().map(|body| serde_json::from_slice(body).unwrap());
     (answer, body.unwrap_or_default())
 }
@@ -120,7 +136,7 @@ async fn every_result_is_of_its_official_type_in_both_forms() {
             ("prompts/list", json!({}), check::<ListPromptsResult>),
             ("prompts/get", prompt.clone(), check::<GetPromptResult>),
         ] {
-            let (answer, body) = ask(&Fake::default(), &request(form, method, params)).await;
+            let (answer, body) = ask(&Arc::default(), &request(form, method, params)).await;
             assert_eq!(
                 (answer.status, body["id"].clone(), answer.is_refused),
                 (200, json!(7), false),
@@ -150,12 +166,12 @@ async fn a_client_agrees_on_a_version() {
             "clientInfo": { "name": "test", "version": "1" },
         });
         let (_, body) =
-            ask(&Fake::default(), &request(Form::WithInitialize, "initialize", params)).await;
+            ask(&Arc::default(), &request(Form::WithInitialize, "initialize", params)).await;
         check::<InitializeResult>(&body["result"]);
         assert_eq!(body["result"]["protocolVersion"], agreed);
     }
     let (_, body) =
-        ask(&Fake::default(), &request(Form::SelfContained, "server/discover", json!({}))).await;
+        ask(&Arc::default(), &request(Form::SelfContained, "server/discover", json!({}))).await;
     check::<DiscoverResult>(&body["result"]);
     assert_eq!(body["result"]["supportedVersions"], json!(VERSIONS));
 }
@@ -182,13 +198,13 @@ async fn a_call_is_one_request_and_everything_else_counts() {
         ("resources/read", json!({ "uri": "linesman://events/evt_1" }), 3, 0),
     ];
     for (method, params, asked, counted) in cases {
-        let reader = Fake::default();
+        let reader = Arc::<Fake>::default();
         ask(&reader, &request(Form::WithInitialize, method, params)).await;
         let found = (reader.asked.lock().unwrap().len(), *reader.counted.lock().unwrap());
         assert_eq!(found, (asked, counted), "{method}");
     }
     for bytes in [&b"no JSON"[..], br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#] {
-        let reader = Fake::default();
+        let reader = Arc::<Fake>::default();
         ask(&reader, bytes).await;
         assert_eq!(*reader.counted.lock().unwrap(), 1);
     }
@@ -203,45 +219,56 @@ async fn what_is_wrong_has_a_code_and_a_status() {
     let mut no_capabilities = json!({ "_meta": meta() });
     no_capabilities["_meta"]["io.modelcontextprotocol/clientCapabilities"] = Value::Null;
     for (bytes, code, status) in [
-        (b"{".to_vec(), PARSE_ERROR, 400),
-        (vec![b' '; MESSAGE_BYTES_MAX + 1], INVALID_REQUEST, 400),
-        (request(old, "nothing", json!({})), METHOD_NOT_FOUND, 200),
-        (request(new, "nothing", json!({})), METHOD_NOT_FOUND, 404),
-        (request(new, "ping", json!({})), METHOD_NOT_FOUND, 404),
-        (request(old, "tools/list", unknown_version), UNSUPPORTED_VERSION, 400),
-        (request(old, "tools/list", no_capabilities), INVALID_PARAMS, 400),
-        (request(old, "server/discover", json!({})), INVALID_PARAMS, 400),
+        (b"{".to_vec(), ErrorCode::PARSE_ERROR, 400),
+        (vec![b' '; MESSAGE_BYTES_MAX + 1], ErrorCode::INVALID_REQUEST, 400),
+        (request(old, "nothing", json!({})), ErrorCode::METHOD_NOT_FOUND, 200),
+        (request(new, "nothing", json!({})), ErrorCode::METHOD_NOT_FOUND, 404),
+        (request(new, "ping", json!({})), ErrorCode::METHOD_NOT_FOUND, 404),
+        (request(old, "tools/list", unknown_version), ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, 400),
+        (request(old, "tools/list", no_capabilities), ErrorCode::INVALID_PARAMS, 400),
+        (request(old, "server/discover", json!({})), ErrorCode::INVALID_PARAMS, 400),
         (
             request(old, "resources/read", json!({ "uri": "file:///etc/passwd" })),
-            RESOURCE_NOT_FOUND,
+            ErrorCode::RESOURCE_NOT_FOUND,
             200,
         ),
         (
             request(new, "resources/read", json!({ "uri": "file:///etc/passwd" })),
-            INVALID_PARAMS,
+            ErrorCode::INVALID_PARAMS,
             200,
         ),
         (
             request(old, "resources/read", json!({ "uri": "linesman://events/evt_9" })),
-            RESOURCE_NOT_FOUND,
+            ErrorCode::RESOURCE_NOT_FOUND,
             200,
         ),
-        (request(old, "tools/call", json!({ "name": "drop_tables" })), INVALID_PARAMS, 200),
-        (request(old, "prompts/get", json!({ "name": "nothing" })), INVALID_PARAMS, 200),
+        (
+            request(old, "tools/call", json!({ "name": "drop_tables" })),
+            ErrorCode::INVALID_PARAMS,
+            200,
+        ),
+        (request(old, "prompts/get", json!({ "name": "nothing" })), ErrorCode::INVALID_PARAMS, 200),
+        (request(old, "prompts/get", json!({ "name": 1 })), ErrorCode::INVALID_PARAMS, 200),
+        (request(old, "initialize", json!({})), ErrorCode::INVALID_PARAMS, 200),
+        (request(new, "completion/complete", json!({})), ErrorCode::METHOD_NOT_FOUND, 404),
     ] {
-        let (answer, body) = ask(&Fake::default(), &bytes).await;
-        assert_eq!((body["error"]["code"].clone(), answer.status), (json!(code), status), "{body}");
+        let (answer, body) = ask(&Arc::default(), &bytes).await;
+        assert_eq!(
+            (body["error"]["code"].clone(), answer.status),
+            (json!(code.0), status),
+            "{body}"
+        );
         assert!(answer.is_refused);
     }
 }
 
 #[tokio::test]
 async fn a_limit_is_a_refusal_of_the_message_and_a_result_of_a_call() {
-    let reader = Fake { is_limited: true, ..Fake::default() };
+    let reader = Arc::new(Fake { is_limited: true, ..Fake::default() });
     let (answer, body) =
         ask(&reader, &request(Form::WithInitialize, "tools/list", json!({}))).await;
     assert_eq!((answer.status, answer.retry_after_s), (429, Some(7)));
-    assert_eq!((&body["id"], &body["error"]["code"]), (&json!(7), &json!(REFUSED)));
+    assert_eq!((&body["id"], &body["error"]["code"]), (&json!(7), &json!(REFUSED.0)));
     assert_eq!(body["error"]["data"]["error"]["code"], "rate_limited");
     let (answer, body) =
         ask(&reader, &request(Form::WithInitialize, "tools/call", json!({ "name": "get_status" })))
@@ -255,7 +282,7 @@ async fn a_limit_is_a_refusal_of_the_message_and_a_result_of_a_call() {
 async fn a_long_answer_is_shortened_on_another_thread() {
     let params = json!({ "name": "get_odds", "arguments": { "sport_key": "mma" } });
     let (_, body) =
-        ask(&Fake::default(), &request(Form::WithInitialize, "tools/call", params)).await;
+        ask(&Arc::default(), &request(Form::WithInitialize, "tools/call", params)).await;
     let structured = &body["result"]["structuredContent"];
     let kept = structured["answer"].as_array().unwrap().len();
     assert_eq!(structured["left_out"], 90 - kept);
@@ -266,7 +293,7 @@ async fn a_long_answer_is_shortened_on_another_thread() {
 async fn headers_repeat_the_body_or_are_refused() {
     let server = server();
     let ask = async |headers: Headers<'_>, bytes: Vec<u8>| {
-        let answer = server.answer(&Fake::default(), Some(headers), &bytes).await;
+        let answer = server.answer(Arc::new(Fake::default()), headers, &bytes).await;
         let body: Value =
             serde_json::from_slice(&answer.body.unwrap_or_default()).unwrap_or_default();
         (answer.status, body["error"]["code"].as_i64())
@@ -281,7 +308,7 @@ async fn headers_repeat_the_body_or_are_refused() {
     assert_eq!(ask(whole, call()).await, (200, None));
     let packed = Headers { name: Some(b"=?base64?Z2V0X3N0YXR1cw==?="), ..whole };
     assert_eq!(ask(packed, call()).await, (200, None));
-    let mismatch = (400, Some(i64::from(HEADER_MISMATCH)));
+    let mismatch = (400, Some(i64::from(ErrorCode::HEADER_MISMATCH.0)));
     for headers in [
         Headers { version: None, ..whole },
         Headers { version: Some(b"2025-11-25"), ..whole },
@@ -298,17 +325,30 @@ async fn headers_repeat_the_body_or_are_refused() {
     let of = |version| Headers { version: Some(version), ..Headers::default() };
     assert_eq!(ask(Headers::default(), old()).await, (200, None));
     assert_eq!(ask(of(b"2025-06-18"), old()).await, (200, None));
-    assert_eq!(ask(of(b"2024-11-05"), old()).await, (400, Some(i64::from(INVALID_REQUEST))));
-    assert_eq!(ask(of(b"2026-07-28"), old()).await, (400, Some(i64::from(INVALID_PARAMS))));
-    let begin =
-        || request(Form::WithInitialize, "initialize", json!({ "protocolVersion": "2025-06-18" }));
+    assert_eq!(
+        ask(of(b"2024-11-05"), old()).await,
+        (400, Some(i64::from(ErrorCode::INVALID_REQUEST.0)))
+    );
+    assert_eq!(
+        ask(of(b"2026-07-28"), old()).await,
+        (400, Some(i64::from(ErrorCode::INVALID_PARAMS.0)))
+    );
+    let params = json!({
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    });
+    let begin = || request(Form::WithInitialize, "initialize", params.clone());
     assert_eq!(ask(of(b"2025-06-18"), begin()).await, (200, None));
-    assert_eq!(ask(of(b"2025-11-25"), begin()).await, (400, Some(i64::from(INVALID_REQUEST))));
+    assert_eq!(
+        ask(of(b"2025-11-25"), begin()).await,
+        (400, Some(i64::from(ErrorCode::INVALID_REQUEST.0)))
+    );
     let told = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     assert_eq!(ask(of(b"2025-11-25"), told.to_vec()).await, (202, None));
     let response = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     assert_eq!(
         ask(of(b"2025-11-25"), response.to_vec()).await,
-        (400, Some(i64::from(INVALID_REQUEST)))
+        (400, Some(i64::from(ErrorCode::INVALID_REQUEST.0)))
     );
 }
