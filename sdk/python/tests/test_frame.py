@@ -55,7 +55,7 @@ def test_odds_have_the_columns_of_csv(clients: Clients) -> None:
         ("events", ["id", "commence_time", "markets"]),
         ("scores", ["event_id", "home_score", "periods"]),
         ("coverage", ["bookmaker", "market", "priced", "no_source"]),
-        ("closing", ["open.published_at", "close.start", "close.by"]),
+        ("closing", ["open.published_at", "close.start", "close.by", "name", "open.price", "close.price"]),
     ],
 )
 def test_fields_around_an_outcome_are_repeated(clients: Clients, method: str, columns: list[str]) -> None:
@@ -85,6 +85,26 @@ def test_rows_of_a_record() -> None:
     score = {"home_score": 2, "periods": [{"number": 1, "home_score": 6, "away_score": 4}]}
     assert list(_frame.rows(score, ())) == [{"home_score": 2, "periods": "6-4"}]
     assert list(_frame.rows({"outcomes": []}, ("outcomes",))) == []
+
+
+def test_rows_of_what_became_of_prices() -> None:
+    line: Any = {"exact": True, "outcomes": [{"name": "A", "price": 150, "point": -3.5}, {"name": "B", "price": -170, "point": 3.5}]}
+    close: Any = {"by": "live", "outcomes": [{"name": "A", "price": 140, "point": -4.5}]}
+    around = {"id": "odd_1", "open.exact": True, "close.by": "live"}
+    assert list(_frame.rows({"id": "odd_1", "open": line, "close": close}, _frame.CLOSING)) == [
+        {**around, "name": "A", "open.point": -3.5, "open.price": 150, "close.point": -4.5, "close.price": 140},
+        {**around, "name": "B", "open.point": 3.5, "open.price": -170, "close.point": None, "close.price": None},
+    ]
+    started: Any = {"id": "odd_1", "open": line, "close": None}
+    assert [row["close.price"] for row in _frame.rows(started, _frame.CLOSING)] == [None, None]
+    points: Any = {"id": "odd_1", "points": [
+        {"ts": "t1", "reason": None, "outcomes": [{"name": "A", "price": 150}]},
+        {"ts": "t2", "reason": "no_prices", "outcomes": []},
+    ]}
+    assert list(_frame.rows(points, ("points", "outcomes"))) == [
+        {"id": "odd_1", "ts": "t1", "reason": None, "name": "A", "price": 150},
+        {"id": "odd_1", "ts": "t2", "reason": "no_prices"},
+    ]
 
 
 def test_a_number_is_no_time() -> None:

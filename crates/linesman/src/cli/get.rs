@@ -10,7 +10,7 @@ use crate::cli::replay::parse_service_url;
 use crate::config::Secret;
 
 /// The parameters of the API but those that say what an answer looks like.
-const PARAMETERS: [Parameter; 22] = [
+const PARAMETERS: [Parameter; 25] = [
     ("market", "market", "A market, such as moneyline"),
     ("bookmaker", "bookmaker", "A bookmaker"),
     ("bookmakers", "bookmakers", "Bookmakers, separated by commas"),
@@ -34,6 +34,13 @@ const PARAMETERS: [Parameter; 22] = [
     ("max_cost", "max-cost", "The most that a middle may cost, such as 0.05"),
     ("stake", "stake", "The stake to divide"),
     ("as_of", "as-of", "The answer as it was at this time"),
+    ("from", "from", "Changes that were published at this time or later"),
+    ("to", "to", "Changes that were published before this time"),
+    (
+        "changes",
+        "changes",
+        "published, or all: also those that were replaced before the next publication",
+    ),
     ("limit", "limit", "The number of records of one page, in place of all pages"),
     ("cursor", "cursor", "The page after this position"),
     ("group_by", "group-by", "bout: a fight sport's moneyline, bout by bout; only with --json"),
@@ -120,6 +127,8 @@ pub(crate) enum What {
     Status,
     History,
     Odds,
+    Closing,
+    PricePath,
     Scores,
     Events,
     Event,
@@ -143,9 +152,9 @@ impl GetArgs {
             What::Books => "books",
             What::Status => "status",
             What::History => "history",
-            What::Odds => "odds",
+            What::Odds | What::Closing => "odds",
             What::Scores => "scores",
-            What::Events | What::Event | What::Explain => "events",
+            What::Events | What::Event | What::Explain | What::PricePath => "events",
             What::Best => "best",
             What::Fair => "fair",
             What::Arbitrage => "arbitrage",
@@ -162,7 +171,11 @@ impl GetArgs {
             (What::Explain, Some(sport), Some(event)) => {
                 Ok(vec!["sports", sport, name, event, "explain"])
             }
-            (What::Event | What::Explain, _, _) => {
+            (What::PricePath, Some(sport), Some(event)) => {
+                Ok(vec!["sports", sport, name, event, "odds", "history"])
+            }
+            (What::Closing, Some(sport), None) => Ok(vec!["sports", sport, name, "closing"]),
+            (What::Event | What::Explain | What::PricePath, _, _) => {
                 Err("a sport and an event are needed".to_owned())
             }
             (_, None, _) => Err("a sport is needed; `linesman get sports` lists them".to_owned()),

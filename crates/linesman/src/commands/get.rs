@@ -1,5 +1,6 @@
 //! `linesman get` and `linesman why`: read any server through the Rust client, for people and programs.
 
+mod lines;
 mod table;
 
 use std::io::{self, IsTerminal as _};
@@ -7,12 +8,15 @@ use std::time::Duration;
 
 use anyhow::bail;
 use linesman_client::{Client, Error, ErrorCode, Raw, Request};
+use serde_json::Value;
 
 use self::table::{Style, Table};
 use crate::cli::{GetArgs, Server, What, WhyArgs, output};
 
 /// The largest page: fewer requests for a whole list.
 const PAGE: usize = 500;
+/// The same, of changes.
+const POINTS: usize = 10_000;
 /// How often a watched answer is asked for. The client asks the server only where its answer may have changed.
 const WATCH: Duration = Duration::from_secs(2);
 
@@ -24,14 +28,19 @@ pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
         request = request.param(name, value);
     }
     let given = |name: &str| args.parameters.0.iter().any(|(given, _)| *given == name);
-    let has_pages =
-        matches!(args.what, What::Odds | What::Scores | What::Events | What::Best | What::Fair);
+    let page = match args.what {
+        What::Odds | What::Closing | What::Scores | What::Events | What::Best | What::Fair => {
+            Some(PAGE)
+        }
+        What::PricePath => Some(POINTS),
+        What::Sports | What::Books | What::Status | What::History | What::Event => None,
+        What::Arbitrage | What::Ev | What::Middles | What::Coverage | What::Explain => None,
+    };
     let is_one_page = given("limit") || given("cursor");
-    if has_pages && !is_one_page {
-        request = request.param("limit", PAGE);
+    if let Some(page) = page.filter(|_| !is_one_page) {
+        request = request.param("limit", page);
     }
-    let is_csv = !args.json && !is_json_only(args.what);
-    if is_csv {
+    if !args.json && rows_of(args.what).is_none() {
         request = request.param("format", "csv");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -43,14 +52,22 @@ pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
         if args.json {
             print_json(&read)
         } else {
-            table_of(&read, is_csv)?.print(Style::of_stdout())
+            table_of(&read, args.what)?.print(Style::of_stdout())
         }
     })
 }
 
-/// What the API has no table of.
-fn is_json_only(what: What) -> bool {
-    matches!(what, What::Sports | What::Books | What::Status | What::History | What::Event)
+/// How an answer that the API has no table of becomes rows.
+fn rows_of(what: What) -> Option<fn(&Value) -> Vec<Value>> {
+    match what {
+        What::Closing => Some(lines::closing),
+        What::PricePath => Some(lines::path),
+        What::Sports | What::Books | What::Status | What::History | What::Event => {
+            Some(lines::whole)
+        }
+        What::Odds | What::Scores | What::Events | What::Best | What::Fair => None,
+        What::Arbitrage | What::Ev | What::Middles | What::Coverage | What::Explain => None,
+    }
 }
 
 pub(crate) fn why(args: &WhyArgs) -> anyhow::Result<()> {
@@ -83,7 +100,7 @@ pub(crate) fn why(args: &WhyArgs) -> anyhow::Result<()> {
             if io::stdout().is_terminal() {
                 introduce(&client, &sport.key, &args.event).await?;
             }
-            return table_of(&bodies, true)?.print(Style::of_stdout());
+            return table_of(&bodies, What::Explain)?.print(Style::of_stdout());
         }
         bail!(
             "there is no event {} in the sports that the key covers; `linesman get events SPORT` lists events",
@@ -155,10 +172,13 @@ async fn read(request: &Request<Raw>, is_one_page: bool) -> anyhow::Result<Vec<V
     Ok(bodies(request, is_one_page).await.map_err(|error| explained(&error))?.0)
 }
 
-fn table_of(bodies: &[Vec<u8>], is_csv: bool) -> anyhow::Result<Table> {
+fn table_of(bodies: &[Vec<u8>], what: What) -> anyhow::Result<Table> {
     let mut table = Table::default();
     for body in bodies {
-        table.add(if is_csv { Table::parse_csv(body)? } else { Table::parse_json(body)? });
+        table.add(match rows_of(what) {
+            Some(rows) => Table::parse_json(body, rows)?,
+            None => Table::parse_csv(body)?,
+        });
     }
     Ok(table)
 }
@@ -178,7 +198,7 @@ async fn watch(args: &GetArgs, request: &Request<Raw>, is_one_page: bool) -> any
             print_json(&read)?;
             last = Some((read, Table::default()));
         } else if is_new {
-            let table = table_of(&read, !is_json_only(args.what))?;
+            let table = table_of(&read, args.what)?;
             let before = last.as_ref().map(|(_, table)| table);
             if !table.print_changes(before, keys(args.what), style)? {
                 // Nobody reads any more.
@@ -195,7 +215,8 @@ fn keys(what: What) -> &'static [&'static str] {
     match what {
         What::Sports | What::Books => &["key"],
         What::Status | What::History | What::Event => &[],
-        What::Odds => &["id", "name"],
+        What::Odds | What::Closing => &["id", "name"],
+        What::PricePath => &["id", "at", "name"],
         What::Scores => &["event_id"],
         What::Events => &["id"],
         What::Best | What::Fair | What::Arbitrage => &["event_id", "market", "line.point", "name"],

@@ -64,6 +64,13 @@ async fn everything_can_be_read_from_the_command_line() {
     let events: Value = serde_json::from_str(&page).unwrap();
     let event = events[0]["id"].as_str().unwrap();
     assert!(read(&["get", "event", "mma", event]).await.contains(event));
+    let table = read(&["get", "closing", "mma", "--market", "moneyline", "--limit", "5"]).await;
+    let (columns, rows) = shape(&table);
+    assert!(columns.contains(&"close.price") && columns.contains(&"open.point"), "{table}");
+    assert!((5..=15).contains(&rows), "{table}");
+    let table = read(&["get", "price-path", "mma", event, "--market", "moneyline"]).await;
+    let (columns, rows) = shape(&table);
+    assert!(columns.contains(&"published_at") && columns.contains(&"price") && rows > 0, "{table}");
     let explained = read(&["get", "explain", "mma", event]).await;
     assert_eq!(read(&["why", event]).await, explained);
     assert!(shape(&explained).0.contains(&"state"));

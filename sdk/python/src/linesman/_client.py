@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, Literal, TypedDict, Unpack, overload
 
 from . import types as api
 from ._export import Export, download, download_async
+from ._frame import CLOSING
 from ._http import AsyncClock, AsyncClosing, AsyncTransport, Clock, Closing, Response, Transport
 from ._reader import STATUS, page_of, path_of, query_of, reader_of
 from ._result import AsyncList, AsyncRecordList, Delta, List, Meta, Page, Query, RecordList, Result
@@ -160,7 +161,7 @@ class Linesman(Closing):
         self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.GetClosingParams]
     ) -> List[api.ClosingRecord, list[api.ClosingRecord]]:
         """The closing lines of events that have started."""
-        return self._list(path_of(sport_key, "odds", "closing"), "", params, max_items)
+        return self._list(path_of(sport_key, "odds", "closing"), "", params, max_items, CLOSING)
 
     def price_path(
         self,
@@ -364,7 +365,7 @@ class AsyncLinesman(AsyncClosing):
         self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.GetClosingParams]
     ) -> AsyncList[api.ClosingRecord, list[api.ClosingRecord]]:
         """The closing lines of events that have started."""
-        return self._list(path_of(sport_key, "odds", "closing"), "", params, max_items)
+        return self._list(path_of(sport_key, "odds", "closing"), "", params, max_items, CLOSING)
 
     def price_path(
         self,

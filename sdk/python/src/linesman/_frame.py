@@ -36,6 +36,9 @@ OBJECTS = ("arbitrages", "books", "bouts", "cells", "legs", "lines", "middles", 
 # Odds have the columns of `format=csv` in their order; other rows have that of the JSON.
 ODDS: tuple[str, ...] = ("event_id", "sport_key", "bookmaker", "market", "format", "last_update", "id", "name", "point", "price")
 
+# The rows of a record with an opening and a closing line: its outcomes, with the prices of both.
+CLOSING = ("open", "close")
+
 
 def page_rows(data: Any, items: list[Any], path: tuple[str, ...]) -> Iterator[Row]:
     """The rows of a page: its own fields, then those of its items."""
@@ -47,10 +50,16 @@ def page_rows(data: Any, items: list[Any], path: tuple[str, ...]) -> Iterator[Ro
 
 def rows(record: Any, path: tuple[str, ...], around: Row | None = None) -> Iterator[Row]:
     """The rows of a record; `path` names the lists that lead to them."""
-    fields = _fields({name: value for name, value in record.items() if name not in path})
+    # Of a line that is not there, or whose outcomes are the rows, nothing is around them.
+    is_around = {name: isinstance(value, dict) or name not in path for name, value in record.items()}
+    fields = _fields({name: value for name, value in record.items() if is_around[name]})
     # `point` of a line is the home side's, `point` of its outcome is the outcome's own.
     both = {f"line.{name}" if name in fields else name: value for name, value in (around or {}).items()} | fields
-    if not path:
+    if path == CLOSING:
+        yield from ({**both, **outcome} for outcome in _lines(record))
+        return
+    # Prices that were withdrawn are a row, too: it says why.
+    if not path or (path == ("outcomes",) and not record["outcomes"] and record.get("reason")):
         yield both
         return
     for inner in record[path[0]]:
@@ -68,6 +77,16 @@ def _fields(record: Row, prefix: str = "") -> Row:
         elif name not in OBJECTS:
             fields[prefix + name] = ",".join(map(_text, value))
     return fields
+
+
+def _lines(record: Row) -> Iterator[Row]:
+    """The outcomes of an opening and a closing line, by name."""
+    lines = {line: {one["name"]: one for one in (record[line] or {}).get("outcomes", [])} for line in CLOSING}
+    for name in dict.fromkeys(name for outcomes in lines.values() for name in outcomes):
+        row: Row = {"name": name}
+        for line, outcomes in lines.items():
+            row |= {f"{line}.{field}": outcomes.get(name, {}).get(field) for field in ("point", "price")}
+        yield row
 
 
 def _text(item: Any) -> str:

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use shell::repository::Repository;
 
-/// What a program on our client has, and a plain request has not.
+/// What a program on our client has, and a plain request has not: that is the part of a function that asks.
 const OURS: &str = "linesman_client::";
 /// Fewer were not found, but lost.
 const PROGRAMS_MIN: usize = 30;
@@ -38,7 +38,7 @@ pub(super) fn build_rust(repository: &Repository, examples: &Path) -> Result<Pat
         .iter()
         .filter(|one| text_of(one, "language") == "rust")
         .map(|one| text_of(one, "code"))
-        .filter(|code| code.contains(OURS))
+        .map(|code| if code.contains(OURS) { code } else { in_function(&code) })
         .collect();
     ensure!(codes.len() >= PROGRAMS_MIN, "only {} programs in Rust were found", codes.len());
     let modules = codes.iter().enumerate().map(|(n, code)| {
@@ -64,6 +64,11 @@ pub(super) fn build_rust(repository: &Repository, examples: &Path) -> Result<Pat
     Ok(program)
 }
 
+fn in_function(code: &str) -> String {
+    let result = "Result<(), Box<dyn std::error::Error>>";
+    format!("#[tokio::main]\nasync fn main() -> {result} {{\n{code}\nOk(())\n}}")
+}
+
 /// What the programs use, as cargo built it for the tests.
 fn libraries(repository: &Repository) -> Result<Vec<(&'static str, PathBuf)>> {
     let mut cargo = shell::cargo(repository);
@@ -80,7 +85,7 @@ fn libraries(repository: &Repository) -> Result<Vec<(&'static str, PathBuf)>> {
         let is_library = |file: &&str| file.ends_with(".rlib");
         files.iter().filter_map(Value::as_str).find(is_library).map(PathBuf::from)
     };
-    let names = ["linesman_client", "tokio"].into_iter();
+    let names = ["linesman_client", "reqwest", "tokio"].into_iter();
     names
         .map(|name| Ok((name, find(name).with_context(|| format!("cargo built no {name}"))?)))
         .collect()

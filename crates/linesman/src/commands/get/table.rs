@@ -110,11 +110,11 @@ impl Table {
         Ok(Self { columns, rows })
     }
 
-    /// Reads a list of objects, or one object.
+    /// Reads a list of objects, or one object; `rows` are those of an object.
     ///
     /// # Errors
     /// It is no JSON.
-    pub(super) fn parse_json(body: &[u8]) -> anyhow::Result<Self> {
+    pub(super) fn parse_json(body: &[u8], rows: fn(&Value) -> Vec<Value>) -> anyhow::Result<Self> {
         let value: Value = serde_json::from_slice(body)
             .context("the response is no JSON; is the URL that of a Linesman server?")?;
         let items = match &value {
@@ -126,9 +126,9 @@ impl Table {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => &[],
         };
         let mut table = Self::default();
-        for item in items {
+        for item in items.iter().flat_map(rows) {
             let mut cells = Vec::new();
-            flatten("", item, &mut cells);
+            flatten("", &item, &mut cells);
             let mut row = vec![String::new(); table.columns.len()];
             for (name, text) in cells {
                 let at = table.columns.iter().position(|column| *column == name);
@@ -368,6 +368,7 @@ fn write(text: &str) -> anyhow::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines;
     use super::*;
 
     fn text(table: &Table, changes: &[Change], is_coloured: bool) -> String {
@@ -407,12 +408,15 @@ mod tests {
     fn objects_become_rows() {
         let json =
             br#"{"status":"ok","rate_limit":{"per_day":5},"list":["a","b"],"none":null,"by":"=x"}"#;
-        let table = Table::parse_json(json).unwrap();
+        let table = Table::parse_json(json, lines::whole).unwrap();
         assert_eq!(table.columns, ["status", "rate_limit.per_day", "list", "none", "by"]);
         assert_eq!(table.rows, [["ok", "5", "a,b", "", "'=x"]]);
         assert_eq!(text(&table, &[], false), "status ok\nrate_limit.per_day 5\nlist a,b\nby '=x\n");
-        let list =
-            Table::parse_json(br#"{"sports":[{"key":"mma"},{"key":"golf","new":1}]}"#).unwrap();
+        let list = Table::parse_json(
+            br#"{"sports":[{"key":"mma"},{"key":"golf","new":1}]}"#,
+            lines::whole,
+        )
+        .unwrap();
         assert_eq!(list.rows, [["mma", ""], ["golf", "1"]]);
     }
 
