@@ -165,6 +165,11 @@ pub fn read_cursor(text: &str) -> Option<String> {
     LogPosition::decode(text).map(|position| position.encode())
 }
 
+fn no_such_sport(catalogue: &Catalogue, key: &str) -> ApiError {
+    let text = format!("there is no such sport; {}", catalogue.sports_hint(key));
+    ApiError::new(ErrorCode::SportNotFound, text)
+}
+
 type Answered = Result<(Reply, Option<Standing>), ApiError>;
 
 impl Admitted<'_> {
@@ -241,7 +246,13 @@ impl Admitted<'_> {
                 parsed
             }
             None => {
-                read = self.read()?;
+                read = match self.read() {
+                    Ok(read) => read,
+                    // Boxed like the stream.
+                    Err(error) => {
+                        return Box::pin(self.select_as_of_then(*operation, error)).await;
+                    }
+                };
                 last_request.learn(self.request, &read);
                 &read
             }
@@ -266,7 +277,7 @@ impl Admitted<'_> {
             (None, None) => self.select(*operation, &parsed.asked, &world.published(), None).await,
             // Boxed like the stream.
             (_, Some(since)) => Box::pin(self.select_since(&parsed.asked, since)).await,
-            (Some(at), None) => Box::pin(self.select_as_of(*operation, parsed, at)).await,
+            (Some(at), None) => Box::pin(self.select_as_of(*operation, Some(parsed), at)).await,
         }
     }
 
@@ -284,10 +295,35 @@ impl Admitted<'_> {
     /// What the path and the query mean, for a key that may know.
     fn read(&self) -> Result<ParsedTarget, ApiError> {
         let target = self.target_path()?;
-        let operation = target.operation;
         let sport = target.sport.map(|key| self.open_sport(key)).transpose()?;
+        self.read_target(target, sport, self.api.lookup())
+    }
+
+    /// The same where names mean what they mean in another catalogue. What the key may read is as it is now.
+    fn read_with(&self, catalogue: &Catalogue) -> Result<ParsedTarget, ApiError> {
+        let target = self.target_path()?;
+        let then = |key| {
+            let sport = catalogue.sport_id(key).ok_or_else(|| no_such_sport(catalogue, key))?;
+            match self.api.catalogue.sport_id(key) {
+                Some(now) => self.admit(now)?,
+                None => admit(&self.entry.grant, catalogue, sport)?,
+            }
+            Ok::<SportId, ApiError>(sport)
+        };
+        let sport = target.sport.map(then).transpose()?;
+        let regions = &RegionTable::new(catalogue);
+        self.read_target(target, sport, Lookup { catalogue, regions })
+    }
+
+    fn read_target(
+        &self,
+        target: TargetPath<'_>,
+        sport: Option<SportId>,
+        lookup: Lookup<'_>,
+    ) -> Result<ParsedTarget, ApiError> {
+        let operation = target.operation;
         let values = self.query.values(operation, self.api.settings.query_key_enabled)?;
-        let asked = Asked::new(values.selector(target, sport, self.api.lookup())?);
+        let asked = Asked::new(values.selector(target, sport, lookup)?);
         let (as_of, since) = (values.as_of()?, values.since()?);
         Ok(ParsedTarget { operation, sport, asked, as_of, since })
     }
@@ -386,10 +422,7 @@ impl Admitted<'_> {
     /// The sport a path names, whoever may read it.
     fn known_sport(&self, key: &str) -> Result<SportId, ApiError> {
         let catalogue = &self.api.catalogue;
-        catalogue.sport_id(key).ok_or_else(|| {
-            let text = format!("there is no such sport; {}", catalogue.sports_hint(key));
-            ApiError::new(ErrorCode::SportNotFound, text)
-        })
+        catalogue.sport_id(key).ok_or_else(|| no_such_sport(catalogue, key))
     }
 
     /// Refuses a sport that the key may not read.

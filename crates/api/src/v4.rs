@@ -269,7 +269,7 @@ impl Admitted<'_> {
         target: TargetPath<'_>,
         source: &Source<'_>,
     ) -> Result<(SportFilter, bool), Refused> {
-        let (catalogue, grant) = (&self.api.catalogue, &self.entry.grant);
+        let (catalogue, grant) = (source.snapshot.catalogue(), &self.entry.grant);
         let key = target.sport;
         if key == UPCOMING
             && matches!(

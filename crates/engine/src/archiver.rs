@@ -15,13 +15,14 @@ use std::time::Duration;
 
 use archive::{Archive, ArchiveError, Commit, Compact, Entry, Lineage, Outcome, Part};
 use change_log::ReadLog;
-use domain::Timestamp;
+use domain::{Catalogue, Timestamp};
 use market::{Book, Change, Ids};
 use rustix::fs::statvfs;
 use rustix::process::setpriority_process;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
 use crate::history::Order;
 use crate::options::WorldOptions;
@@ -30,6 +31,8 @@ use crate::world::WorldHandle;
 
 /// How soon it is tried again where the archive could not be written.
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How soon it is looked again whether this node is to keep its catalogue.
+const CATALOGUE_RETRY: Duration = Duration::from_secs(1);
 /// Space that the archive leaves to the log and everything else: this part of the disk, and no more than that.
 const KEPT_PART: u64 = 20;
 const KEPT_BYTES_MAX: u64 = 1 << 30;
@@ -45,11 +48,17 @@ pub struct Archiver {
     archive: Option<Archive>,
     /// The book of the end of the archive, while there is more to be copied.
     held: Option<Held>,
+    catalogues: Arc<Catalogues>,
+    /// The archive has the catalogue of this process.
+    keeps_own: bool,
 }
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
+    /// The catalogue of this process is kept before anything is published with it that another process may have to
+    /// show.
+    Begin,
     Copy,
     /// All that was published is copied.
     Compact,
@@ -76,7 +85,8 @@ impl Archiver {
     pub fn new(options: WorldOptions, handle: &Arc<WorldHandle>) -> Option<Self> {
         options.history.archive()?;
         let handle = Arc::clone(handle);
-        Some(Self { options, handle, archive: None, held: None })
+        let catalogues = Arc::new(Catalogues::new(&options));
+        Some(Self { options, handle, archive: None, held: None, catalogues, keeps_own: false })
     }
 
     /// Copies what was published whenever a part is due, and when somebody asks for it. It ends with the service.
@@ -85,16 +95,19 @@ impl Archiver {
         let options = self.options.clone();
         let interval = options.history.part_interval;
         let mut orders = handle.history.orders.lock().await;
-        let mut pause = interval.min(RETRY_MAX);
+        let mut due = Instant::now() + interval.min(RETRY_MAX);
+        let mut begin_again = Some(Instant::now());
         let mut asked: Vec<Order> = Vec::new();
         loop {
-            match timeout(pause, orders.recv()).await {
+            let until = begin_again.map_or(due, |again| again.min(due));
+            match timeout_at(until, orders.recv()).await {
                 Ok(Some(order)) => asked.push(order),
                 Ok(None) => return,
                 Err(_) => {}
             }
             let which = asked.iter().map(|order| &order.compact).max().cloned().unwrap_or_default();
-            let mut step = Step::Copy;
+            let begins = asked.is_empty() && Instant::now() < due;
+            let mut step = if begins { Step::Begin } else { Step::Copy };
             let ended = loop {
                 // A step at a time. What is published after all was copied waits for the next time, or files that are
                 // put together would never be all.
@@ -115,10 +128,16 @@ impl Archiver {
                     break ended;
                 }
             };
-            pause = match ended {
+            let pause = match ended {
                 Ended::All | Ended::NotCompacted => interval,
                 Ended::Failed => interval.min(RETRY_MAX),
             };
+            let again = if ended == Ended::Failed { RETRY_MAX } else { CATALOGUE_RETRY };
+            begin_again = (!self.keeps_own).then(|| Instant::now() + again);
+            if begins {
+                continue;
+            }
+            due = Instant::now() + pause;
             asked.drain(..).for_each(|order| {
                 let done = match ended {
                     Ended::NotCompacted => order.compact == Compact::Due,
@@ -134,6 +153,13 @@ impl Archiver {
     /// Copies a part, or puts files together, and says what is to be done next.
     fn work_or_tell(&mut self, step: Step, which: &Compact) -> Step {
         match step {
+            Step::Begin => match self.keep_catalogue() {
+                Ok(()) => Step::Ended(Ended::All),
+                Err(error) => {
+                    tracing::warn!(event = "archive.failed", error = %Chain(&error), "the archive does not have the catalogue yet; it is tried again");
+                    Step::Ended(Ended::Failed)
+                }
+            },
             Step::Copy => self.copy_or_tell(),
             Step::Compact => match self.compact(which) {
                 Ok(true) => Step::Compact,
@@ -164,6 +190,17 @@ impl Archiver {
         }
     }
 
+    /// Keeps the catalogue that this process writes entries under.
+    fn keep_catalogue(&mut self) -> Result<(), WorldError> {
+        if !self.keeps_own
+            && let Some(archive) = self.writable()?
+        {
+            archive.keep_catalogue(&self.options.catalogue)?;
+            self.keeps_own = true;
+        }
+        Ok(())
+    }
+
     /// Copies a part of what was published, and says whether there is more.
     ///
     /// # Errors
@@ -181,7 +218,9 @@ impl Archiver {
                 if last.last_seq >= published {
                     return Ok(false);
                 }
-                Part::after(&commit, self.book_at_end(&archive, &commit)?)
+                let book = self.book_at_end(&archive, &commit)?;
+                let next = self.catalogue_from(&*log, &archive, last.last_seq + 1)?;
+                Part::after(&commit, self.with_catalogue(book, next)?)
             }
             _ => Some(self.found(&mut *log, &archive, &commit)?),
         };
@@ -242,9 +281,19 @@ impl Archiver {
         log: &dyn ReadLog,
         published: u64,
     ) -> Result<bool, WorldError> {
+        let mut other_follows = false;
         for logged in Replay::from(log, part.next_seq())? {
             let logged = logged?;
             if logged.seq > published || part.is_full() {
+                break;
+            }
+            // What is published with another catalogue is of another part; this one ends with its last publication.
+            if let Change::Configured(next) = &logged.change
+                && !part.is_empty()
+                && !self.catalogues.is_of(part.book(), &next.catalogue)
+                && self.catalogues.get(Some(archive), &next.catalogue)?.is_some()
+            {
+                other_follows = true;
                 break;
             }
             let entry = Entry { seq: logged.seq, at: logged.at, change: logged.change };
@@ -253,7 +302,7 @@ impl Archiver {
         if part.is_empty() {
             return Ok(false);
         }
-        let more = part.is_full() && part.next_seq() <= published;
+        let more = other_follows || (part.is_full() && part.next_seq() <= published);
         let (next, outcome, book) = part.commit(archive, commit)?;
         if outcome == Outcome::Lost {
             self.held = None;
@@ -283,7 +332,39 @@ impl Archiver {
             return Ok(held.book);
         }
         let lineage = commit.lineages.len().saturating_sub(1);
-        book_at(archive, commit, (lineage, u64::MAX), &self.options)
+        let make =
+            |catalogue| book_at(archive, commit, (lineage, u64::MAX), (&self.options, catalogue));
+        self.catalogues.make(Some(archive), None, make).map(Made::into_book)
+    }
+
+    /// The catalogue that the first publication from an entry on was made with, where the log says so between them and
+    /// it is kept.
+    fn catalogue_from(
+        &self,
+        log: &dyn ReadLog,
+        archive: &Archive,
+        seq: u64,
+    ) -> Result<Option<Arc<Catalogue>>, WorldError> {
+        let mut version = None;
+        for logged in Replay::from(log, seq)? {
+            let change = logged?.change;
+            if let Change::Configured(configured) = change {
+                version = Some(configured.catalogue);
+            } else if matches!(change, Change::Cut { .. }) {
+                break;
+            }
+        }
+        version.map_or(Ok(None), |version| self.catalogues.get(Some(archive), &version))
+    }
+
+    /// A book with the catalogue of what is published next.
+    fn with_catalogue(&self, book: Book, next: Option<Arc<Catalogue>>) -> Result<Book, WorldError> {
+        match next {
+            Some(next) if !Arc::ptr_eq(&next, book.catalogue()) => {
+                Catalogues::carry_over(&book, &next, &self.options)
+            }
+            Some(_) | None => Ok(book),
+        }
     }
 
     /// Begins a new lineage: after the last publication that the archive has already, or with the first book that the
@@ -294,26 +375,39 @@ impl Archiver {
         archive: &Archive,
         commit: &Commit,
     ) -> Result<Part, WorldError> {
-        let catalogue = || Arc::clone(&self.options.catalogue);
         let first = log.first_seq();
         let held = match log.oldest_checkpoint() {
             Some(oldest) if first > 1 => log.checkpoint_up_to(oldest)?,
             Some(_) | None => None,
         };
-        let (mut book, base) = match held {
-            Some(held) => (Book::from_image(held.version, &held.payload, catalogue())?, held.seq),
-            None if first == 1 => (Book::new(catalogue(), Ids::Minted { salt: 0 }), 0),
+        let base = match &held {
+            Some(held) => held.seq,
+            None if first == 1 => 0,
             None => return Err(WorldError::MissingPrefix { first }),
         };
-        book.set_limits(self.options.limits);
+        let log = &*log;
         let common = common_publication(log, archive, commit, base)?;
-        for logged in Replay::from(log, base + 1)?.take_while(|_| common > base) {
-            let logged = logged?;
-            if logged.seq > common {
-                break;
+        let next = self.catalogue_from(log, archive, common + 1)?;
+        let make = |catalogue: Arc<Catalogue>| {
+            let catalogue = next.clone().unwrap_or(catalogue);
+            let mut book = match &held {
+                Some(held) => Book::from_image(held.version, &held.payload, catalogue)?,
+                None => Book::new(catalogue, Ids::Minted { salt: 0 }),
+            };
+            book.set_limits(self.options.limits);
+            for logged in Replay::from(log, base + 1)?.take_while(|_| common > base) {
+                let logged = logged?;
+                if logged.seq > common {
+                    break;
+                }
+                book.absorb(&logged.change, logged.at);
             }
-            book.absorb(&logged.change, logged.at);
-        }
+            Ok(book)
+        };
+        let book = match next {
+            Some(_) => make(Arc::clone(self.catalogues.own()))?,
+            None => self.catalogues.make::<WorldError>(Some(archive), None, make)?.into_book(),
+        };
         if !commit.lineages.is_empty() {
             tracing::warn!(
                 event = "archive.lineage_begun",
@@ -391,14 +485,13 @@ fn common_publication(
     Ok(common)
 }
 
-/// The book of a lineage as it is after entry `seq`, or after the last that the archive holds.
+/// The book of a lineage as it is after entry `seq`, or after the last that the archive holds, with some catalogue.
 pub(crate) fn book_at(
     archive: &Archive,
     commit: &Commit,
     (lineage, seq): (usize, u64),
-    options: &WorldOptions,
+    (options, catalogue): (&WorldOptions, Arc<Catalogue>),
 ) -> Result<Book, WorldError> {
-    let catalogue = Arc::clone(&options.catalogue);
     let (mut book, base) = match commit.image_up_to(lineage, seq) {
         Some(image) => {
             let bytes = archive.image(image)?;

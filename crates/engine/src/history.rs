@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use archive::{Compact, Location};
-use domain::Timestamp;
+use domain::{Catalogue, Timestamp};
 use market::Snapshot;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
@@ -95,8 +95,16 @@ pub enum HistoryError {
     NotKept(Box<Reach>),
     #[error("publications of the past are made again for others at the moment")]
     Busy,
+    #[error("it was published with another catalogue, which is not kept")]
+    NoCatalogue,
     #[error("the past cannot be read at the moment")]
     Unreadable(#[source] Option<Arc<WorldError>>),
+}
+
+impl From<WorldError> for HistoryError {
+    fn from(error: WorldError) -> Self {
+        Self::Unreadable(Some(Arc::new(error)))
+    }
 }
 
 /// Figures for `/metrics`.
@@ -141,6 +149,7 @@ enum Source {
 /// The past of one world.
 pub struct History {
     source: Source,
+    catalogue: Arc<Catalogue>,
     options: HistoryOptions,
     kept: Mutex<Kept>,
     recent: Mutex<Recent>,
@@ -174,6 +183,7 @@ impl History {
             order,
             orders: tokio::sync::Mutex::new(orders),
             source,
+            catalogue: Arc::clone(&options.catalogue),
             options: options.history.clone(),
             kept: Mutex::default(),
             recent: Mutex::default(),
@@ -235,6 +245,31 @@ impl History {
         }
         let previous = self.before(current).await;
         Ok(PastPublication { published, previous, next: None, current: true })
+    }
+
+    /// Refuses a publication of another catalogue to who compares it with the present.
+    pub(crate) fn comparable(
+        &self,
+        past: PastPublication,
+    ) -> Result<PastPublication, HistoryError> {
+        match Arc::ptr_eq(past.published.snapshot.catalogue(), &self.catalogue) {
+            true => Ok(past),
+            false => Err(HistoryError::Unreadable(None)),
+        }
+    }
+
+    /// The catalogue of the publication at or before an instant, where that is another than the present one; no book is
+    /// made for it.
+    pub(crate) async fn other_catalogue(
+        self: &Arc<Self>,
+        at: Timestamp,
+        current: Timestamp,
+    ) -> Result<Option<Arc<Catalogue>>, HistoryError> {
+        if !self.is_on() || at >= current || !matches!(self.source, Source::Logged(_)) {
+            return Ok(None);
+        }
+        let found = self.find(at, current).await?;
+        self.blocking(move |past| past.other_catalogue(found)).await
     }
 
     /// The publication at or before an instant that is past, and not the one of the present.
@@ -339,7 +374,8 @@ impl History {
         }
         match self.find_place(place, current.snapshot.cut_at).await? {
             Some(found) => {
-                self.remake(found, key).await.map(|past| Some((past.published, past.next)))
+                let past = self.remake(found, key).await.and_then(|past| self.comparable(past))?;
+                Ok(Some((past.published, past.next)))
             }
             None => Ok(None),
         }

@@ -7,6 +7,7 @@
 mod alone;
 mod archiver;
 mod batch;
+mod catalogues;
 mod checkpoint_schedule;
 mod entries;
 mod error;

@@ -5,9 +5,11 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use archive::{Archive, Commit, Publication};
+use domain::Catalogue;
 use market::{Book, Change, Ids};
 
 use crate::archiver::book_at;
+use crate::catalogues::Catalogues;
 use crate::error::WorldError;
 use crate::options::WorldOptions;
 use crate::replay::Replay;
@@ -32,9 +34,14 @@ pub fn sample(
     commit: &Commit,
     publication: &Publication,
 ) -> Result<Sampled, WorldError> {
-    let archived = book_at(archive, commit, (publication.lineage, publication.seq), options)?;
+    let then = publication.catalogue.as_deref();
+    let then =
+        then.map(|version| Catalogues::new(options).get(Some(archive), version)).transpose()?;
+    let catalogue = then.flatten().unwrap_or_else(|| Arc::clone(&options.catalogue));
+    let with = (options, Arc::clone(&catalogue));
+    let archived = book_at(archive, commit, (publication.lineage, publication.seq), with)?;
     let shown = |book: &Book| shown(options, book, publication);
-    Ok(match logged_book(options, publication)? {
+    Ok(match logged_book(options, &catalogue, publication)? {
         None => Sampled::NotInLog,
         Some(logged) if shown(&logged) == shown(&archived) => Sampled::Same,
         Some(_) => Sampled::Differs,
@@ -72,12 +79,13 @@ fn shown(options: &WorldOptions, book: &Book, publication: &Publication) -> u64 
 /// The book of a publication, as the log has it.
 fn logged_book(
     options: &WorldOptions,
+    catalogue: &Arc<Catalogue>,
     publication: &Publication,
 ) -> Result<Option<Book>, WorldError> {
     let Some(mut log) = options.log.view()? else { return Ok(None) };
     // Nothing that is to be read is deleted meanwhile.
     let _position = log.register()?;
-    let catalogue = || Arc::clone(&options.catalogue);
+    let catalogue = || Arc::clone(catalogue);
     let checkpoint = log.checkpoint_up_to(publication.seq.saturating_sub(1))?;
     let (mut book, base) = match checkpoint {
         Some(held) => (Book::from_image(held.version, &held.payload, catalogue())?, held.seq),

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque, hash_map};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
 use domain::score::Side;
@@ -52,13 +53,15 @@ impl Archive {
 }
 
 /// A publication that the archive holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
     pub lineage: usize,
     pub seq: u64,
     /// When its entry was written, and when it says that it was made.
     pub at: Timestamp,
     pub published_at: Timestamp,
+    /// The version of the catalogue that it was made with, where the log said so.
+    pub catalogue: Option<Arc<str>>,
 }
 
 impl Archive {
@@ -68,6 +71,8 @@ impl Archive {
     /// The archive cannot be read.
     pub fn publications(&self, commit: &Commit) -> Result<Vec<Publication>, ArchiveError> {
         let mut publications = Vec::new();
+        // Nearly all have the same.
+        let mut last: Option<Arc<str>> = None;
         let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let files: Vec<&TableFile> = files.collect();
         self.read_files(&files, &(0..=u64::MAX), |file, frame| {
@@ -85,7 +90,12 @@ impl Archive {
                 let held = commit.lineages.get(lineage);
                 // What only older ones needed may be deleted already.
                 if held.is_none_or(|held| held.first_seq <= seq) {
-                    publications.push(Publication { lineage, seq, at, published_at });
+                    let version = row.text(columns.catalogue);
+                    if last.as_deref() != version {
+                        last = version.map(Arc::from);
+                    }
+                    let catalogue = last.clone();
+                    publications.push(Publication { lineage, seq, at, published_at, catalogue });
                 }
             }
             Ok(())
@@ -353,6 +363,7 @@ macro_rules! columns {
 
 columns! {
     seq at ts published_at sport event_id bookmaker market pairing outcomes n name side quoted num den point kind entry
+    catalogue
 }
 
 impl Columns {

@@ -9,6 +9,7 @@
 
 mod archive;
 mod bucket;
+mod catalogues;
 mod closing;
 mod commit;
 mod compact;

@@ -12,7 +12,7 @@ use market::{Book, Change};
 
 use crate::Entry;
 use crate::archive::{Archive, Outcome};
-use crate::commit::{Catalogue, Commit, Image, Lineage, TableFile};
+use crate::commit::{Commit, Image, Lineage, TableFile};
 use crate::date::date_of;
 use crate::durable::count;
 use crate::entries::ENTRIES_MAX;
@@ -420,7 +420,7 @@ impl Part {
     ) -> Result<(Commit, Outcome, Option<Book>), ArchiveError> {
         let mut next = commit.clone();
         next.commit += 1;
-        self.keep_catalogue(archive, &mut next)?;
+        archive.add_catalogue(self.book.catalogue(), &mut next)?;
         let whole = self.is_closed();
         let rows = self.closed;
         for (frame, rows) in self.tables.all_mut().into_iter().zip(rows) {
@@ -460,19 +460,6 @@ impl Part {
         let file = archive.put_image(&name, book)?;
         let at_ms = self.after.last_ms;
         Ok(Image { file, seq, at_ms, lineage: self.lineage, version: IMAGE_VERSION })
-    }
-
-    /// Keeps the catalogue that entries were written under.
-    fn keep_catalogue(&self, archive: &Archive, next: &mut Commit) -> Result<(), ArchiveError> {
-        let catalogue = self.book.catalogue();
-        let version = catalogue.version();
-        if next.catalogues.iter().any(|held| held.version == version) {
-            return Ok(());
-        }
-        let source = catalogue.source().as_bytes();
-        let file = archive.put(&format!("catalogues/{version}"), ".toml", source)?;
-        next.catalogues.push(Catalogue { file, version });
-        Ok(())
     }
 
     /// A file for each sport and day.

@@ -22,7 +22,7 @@ impl Admitted<'_> {
     pub(super) async fn select_as_of(
         &self,
         operation: Operation,
-        parsed: &ParsedTarget,
+        parsed: Option<&ParsedTarget>,
         at: Timestamp,
     ) -> Answered {
         if at > self.now {
@@ -31,7 +31,37 @@ impl Admitted<'_> {
         }
         let past = self.api.world(self.world()).as_of(at, self.key()).await;
         let past = past.map_err(|error| refused(&error))?;
-        self.select(operation, &parsed.asked, &past.published, Some(&past)).await
+        let then = past.published.snapshot.catalogue();
+        let read;
+        // What names mean is what they meant then.
+        let asked = match parsed.filter(|_| Arc::ptr_eq(then, &self.api.catalogue)) {
+            Some(parsed) => &parsed.asked,
+            None => {
+                read = self.read_with(then)?;
+                &read.asked
+            }
+        };
+        self.select(operation, asked, &past.published, Some(&past)).await
+    }
+
+    /// The answer to a request that has names which the catalogue does not have, where it asks for a time at which the
+    /// catalogue was another. `error` is why it is refused else.
+    pub(super) async fn select_as_of_then(
+        &self,
+        operation: Operation,
+        error: ApiError,
+    ) -> Answered {
+        if !matches!(error.code, ErrorCode::SportNotFound | ErrorCode::InvalidParameter) {
+            return Err(error);
+        }
+        let values = self.query.values(operation, self.api.settings.query_key_enabled);
+        let at = values.ok().and_then(|values| values.as_of().ok().flatten());
+        let Some(at) = at.filter(|at| *at <= self.now) else { return Err(error) };
+        let world = self.api.world(self.world());
+        let Ok(Some(then)) = world.other_catalogue(at).await else { return Err(error) };
+        // Before anything is made again for it.
+        self.read_with(&then)?;
+        self.select_as_of(operation, None, at).await
     }
 
     /// What became of the prices of an event.
@@ -154,6 +184,9 @@ pub(crate) fn refused(error: &HistoryError) -> ApiError {
         HistoryError::Busy => {
             ApiError::unavailable("other times are being looked up; try again shortly")
         }
+        HistoryError::NoCatalogue => ApiError::unavailable(
+            "that time was published with another catalogue, which this service does not have",
+        ),
         HistoryError::Unreadable(_) => {
             ApiError::unavailable("that time cannot be read at the moment; try again shortly")
         }

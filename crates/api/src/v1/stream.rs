@@ -215,7 +215,7 @@ impl Admitted<'_> {
         }
         let handle = self.api.world(self.world());
         if until < handle.published().snapshot.cut_at {
-            let past = handle.as_of(until, self.key_number()).await;
+            let past = handle.comparable_as_of(until, self.key_number()).await;
             past.map_err(|error| refused(&error))?;
         }
         Ok(())
@@ -250,7 +250,7 @@ impl Admitted<'_> {
             Some(Since::Time(at)) => {
                 let handle = self.api.world(self.world());
                 let turn = self.turn_for(Place::Time(at), params).await?;
-                let past = handle.as_of(at, self.key_number()).await;
+                let past = handle.comparable_as_of(at, self.key_number()).await;
                 let past = past.map_err(|error| refused(&error))?;
                 let begin = Begin::Past(place_of(handle.world, &past.published.snapshot));
                 Ok(Start { begin, reset: None, turn })

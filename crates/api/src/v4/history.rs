@@ -1,5 +1,6 @@
 //! Answers of current data as of a second of the past (V17).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -51,8 +52,15 @@ impl Admitted<'_> {
         let answers = self.api.answers(world, &past.published);
         let (snapshot, publication) = (&past.published.snapshot, &answers.v4);
         let source = Source { snapshot, wire: V4(world), publication };
+        // What names mean is what they meant then.
+        let catalogue = snapshot.catalogue();
+        let known =
+            known.and_then(|known| match Arc::ptr_eq(catalogue, current.snapshot.catalogue()) {
+                true => Ok(known),
+                false => Err(super::unknown_sport()),
+            });
         let (sport, lasting) = self.open_sport(target, &source).or(known)?;
-        let (mut selection, price) = read?.selection(target, sport, &self.api.catalogue)?;
+        let (mut selection, price) = read?.selection(target, sport, catalogue)?;
         selection.neighbours = Some(self.neighbours(&past, handle).await);
         let selector = Selector::V4(selection);
         let asked = Asked::new(selector);
@@ -76,9 +84,10 @@ impl Admitted<'_> {
                 );
                 Refused::new(Code::InvalidHistoricalTimestamp, &text)
             }
-            HistoryError::Off | HistoryError::Busy | HistoryError::Unreadable(_) => {
-                refused_by_history(&error).into()
-            }
+            HistoryError::Off
+            | HistoryError::Busy
+            | HistoryError::NoCatalogue
+            | HistoryError::Unreadable(_) => refused_by_history(&error).into(),
         })
     }
 

@@ -74,6 +74,11 @@ impl World {
     }
 }
 
+/// What a book is made with.
+fn with_own(world: &World) -> (&WorldOptions, Arc<Catalogue>) {
+    (&world.options, Arc::clone(&world.options.catalogue))
+}
+
 /// All steps, one after the other.
 fn work(archiver: &mut Archiver, which: &Compact) -> Ended {
     let mut step = Step::Copy;
@@ -168,7 +173,7 @@ fn a_log_that_was_rolled_back_goes_on_after_what_both_have() {
     assert_eq!(world.archived(0), before, "nothing is rewritten");
     assert_eq!(world.archived(1), world.logged()[common.len()..], "and nothing is there twice");
     let commit = world.archive().newest().unwrap();
-    let book = book_at(&world.archive(), &commit, (1, u64::MAX), &world.options).unwrap();
+    let book = book_at(&world.archive(), &commit, (1, u64::MAX), with_own(&world)).unwrap();
     let mut replayed = Book::new(Arc::clone(&world.options.catalogue), Ids::Minted { salt: 0 });
     world.logged().iter().for_each(|entry| replayed.absorb(&entry.change, entry.at));
     assert_eq!(book.to_image(), replayed.to_image());
@@ -237,11 +242,11 @@ fn days_that_are_over_are_put_together_and_those_past_retention_go() {
     for entry in world.logged() {
         book.absorb(&entry.change, entry.at);
         if seqs.contains(&entry.seq) && seqs.iter().rev().take(9).any(|seq| *seq == entry.seq) {
-            let made = book_at(&archive, &commit, (0, entry.seq), &world.options).unwrap();
+            let made = book_at(&archive, &commit, (0, entry.seq), with_own(&world)).unwrap();
             assert_eq!(made.to_image(), book.to_image());
         }
     }
-    assert!(book_at(&archive, &commit, (0, seqs[0]), &world.options).is_err(), "too old");
+    assert!(book_at(&archive, &commit, (0, seqs[0]), with_own(&world)).is_err(), "too old");
     assert_eq!(work(&mut archiver, &Compact::All), Ended::All);
     assert_eq!(archiver.work_or_tell(Step::Compact, &Compact::All), Step::Ended(Ended::All));
     // What is published while files are put together is not waited for.

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::{Archive, Commit, Entry, Lineage, Publication, Table};
 use change_log::ReadLog;
-use domain::Timestamp;
-use market::{Book, Change, Configured, Ids};
+use domain::{Catalogue, Timestamp};
+use market::{Book, Change, Ids};
 
 use super::tail::Tail;
 use super::walk::Steps;
 use super::{Found, HistoryError, Place, Reach};
 use crate::archiver::book_at;
+use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
 use crate::options::WorldOptions;
 use crate::publication::Published;
@@ -22,6 +23,7 @@ use crate::replay::{Logged, Replay};
 pub(super) struct LoggedPast {
     pub(super) options: WorldOptions,
     pub(super) archive: Option<Archive>,
+    catalogues: Catalogues,
     index: Mutex<Index>,
     pub(super) tail: Tail,
 }
@@ -32,8 +34,10 @@ struct Index {
     /// By time; of those of one time, the one made last comes last.
     cuts: Vec<Cut>,
     archived: Archived,
-    /// All that publications were made with.
-    configured: Vec<Arc<Configured>>,
+    /// Versions of the catalogues that publications were made with.
+    catalogues: Vec<Arc<str>>,
+    /// Where in `catalogues` the one is that the last entry of the log was written under.
+    catalogue: Option<u32>,
     gaps: Vec<(Timestamp, Timestamp)>,
     /// The first entry that was not read yet.
     next_seq: u64,
@@ -65,14 +69,15 @@ struct Cut {
     /// Of the archive, or [`IN_LOG`].
     lineage: usize,
     seq: u64,
-    /// Where in `configured` it is; `None` where the log does not say.
-    configured: Option<u32>,
+    /// Where in `catalogues` the one that it was made with is; `None` where the log does not say.
+    catalogue: Option<u32>,
 }
 
 impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
         let archive = options.history.archive().map(|place| Archive::of(&place));
-        Self { options, archive, index: Mutex::default(), tail: Tail::default() }
+        let catalogues = Catalogues::new(&options);
+        Self { options, archive, catalogues, index: Mutex::default(), tail: Tail::default() }
     }
 
     /// The publication at or before an instant, where that is known without a look at the log: another followed it.
@@ -217,46 +222,86 @@ impl LoggedPast {
         found: Found,
     ) -> Result<Book, HistoryError> {
         let commit = archive.newest().map_err(unreadable)?;
-        let book = book_at(archive, &commit, (lineage, found.seq), &self.options);
-        let book = book.map_err(unreadable)?;
+        let make = |catalogue: Arc<Catalogue>| {
+            let options = (&self.options, catalogue);
+            book_at(archive, &commit, (lineage, found.seq), options).map_err(unreadable)
+        };
+        let expected = self.index().catalogue_at(lineage, found.seq);
         // What was published depends on the catalogue, and on every entry before it.
-        let then = book.configured().map(|configured| &*configured.catalogue);
+        let book = self.made(expected.as_deref(), make)?;
         let lost = commit.lineages.get(lineage).map_or(&[][..], |lineage| &lineage.missing);
         let base = commit.image_up_to(lineage, found.seq).map_or(0, |image| image.seq);
         let whole = !lost.iter().any(|(first, _)| (base..=found.seq).contains(first));
-        if then.is_some_and(|then| then != self.options.catalogue.version()) || !whole {
+        if !whole {
             return Err(HistoryError::Unreadable(None));
         }
         Ok(book)
     }
 
+    /// A book with the catalogue of its time.
+    fn made(
+        &self,
+        expected: Option<&str>,
+        make: impl Fn(Arc<Catalogue>) -> Result<Book, HistoryError>,
+    ) -> Result<Book, HistoryError> {
+        match self.catalogues.make(self.archive.as_ref(), expected, make)? {
+            Made::AsThen(book) => Ok(book),
+            Made::Otherwise(_) => Err(HistoryError::NoCatalogue),
+        }
+    }
+
+    /// The catalogue of a publication that was found, where it is another than that of the present and is kept.
+    pub(super) fn other_catalogue(
+        &self,
+        found: Found,
+    ) -> Result<Option<Arc<Catalogue>>, HistoryError> {
+        let index = self.index();
+        let version =
+            index.lineage_of(found).and_then(|lineage| index.catalogue_at(lineage, found.seq));
+        drop(index);
+        let Some(version) = version else { return Ok(None) };
+        let then = self.catalogues.get(self.archive.as_ref(), &version).map_err(unreadable)?;
+        Ok(then.filter(|then| !Arc::ptr_eq(then, self.catalogues.own())))
+    }
+
     fn logged_book(&self, found: Found) -> Result<Book, HistoryError> {
         let mut log = self.open()?;
-        let configured = self.index().configured_at(found.seq);
-        if configured.is_some_and(|then| *then.catalogue != *self.options.catalogue.version()) {
-            return Err(HistoryError::Unreadable(None));
-        }
         // Nothing that is to be read is deleted meanwhile.
         let _position = log.register().map_err(unreadable)?;
-        let catalogue = || Arc::clone(&self.options.catalogue);
-        let (mut book, base) = match log.checkpoint_up_to(found.seq - 1).map_err(unreadable)? {
-            Some(held) => {
-                let book = Book::from_image(held.version, &held.payload, catalogue());
-                (book.map_err(unreadable)?, held.seq)
-            }
-            None if log.first_seq() == 1 => (Book::new(catalogue(), Ids::Minted { salt: 0 }), 0),
-            None => return Err(self.not_kept()),
-        };
-        book.set_limits(self.options.limits);
-        let mut replay = Replay::from(&*log, base + 1).map_err(unreadable)?;
+        let checkpoint = log.checkpoint_up_to(found.seq - 1).map_err(unreadable)?;
+        if checkpoint.is_none() && log.first_seq() != 1 {
+            return Err(self.not_kept());
+        }
+        let expected = self.index().catalogue_at(IN_LOG, found.seq);
+        self.made(expected.as_deref(), |catalogue| {
+            let (mut book, base) = match &checkpoint {
+                Some(held) => {
+                    let book = Book::from_image(held.version, &held.payload, catalogue);
+                    (book.map_err(unreadable)?, held.seq)
+                }
+                None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+            };
+            book.set_limits(self.options.limits);
+            self.replayed(book, &*log, (base, found.seq))
+        })
+    }
+
+    /// A book as of entry `base`, rolled forward to entry `to`.
+    fn replayed(
+        &self,
+        mut book: Book,
+        log: &dyn ReadLog,
+        (base, to): (u64, u64),
+    ) -> Result<Book, HistoryError> {
+        let mut replay = Replay::from(log, base + 1).map_err(unreadable)?;
         for logged in replay.by_ref() {
             let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
             book.absorb(&change, at);
-            if seq < found.seq {
+            if seq < to {
                 continue;
             }
             // An entry that was lost may have been one of those that made it.
-            let whole = seq == found.seq && replay.losses().entries == 0;
+            let whole = seq == to && replay.losses().entries == 0;
             return match whole {
                 true => Ok(book),
                 false => Err(HistoryError::Unreadable(None)),
@@ -333,11 +378,12 @@ impl Index {
         self.next_seq = seq + 1;
         match change {
             Change::Cut { at } => {
-                let configured = self.configured.len().checked_sub(1);
-                let configured = configured.and_then(|at| u32::try_from(at).ok());
-                self.insert(Cut { at: *at, lineage: IN_LOG, seq: *seq, configured });
+                let catalogue = self.catalogue;
+                self.insert(Cut { at: *at, lineage: IN_LOG, seq: *seq, catalogue });
             }
-            Change::Configured(configured) => self.configured.push(Arc::new(configured.clone())),
+            Change::Configured(configured) => {
+                self.catalogue = self.place_of(&configured.catalogue);
+            }
             Change::Unlogged { from, to } => self.note_gap(*from, *to),
             Change::Founded { .. }
             | Change::Listed(_)
@@ -361,6 +407,16 @@ impl Index {
         }
     }
 
+    /// Where in `catalogues` a version is, which is added where it is new.
+    fn place_of(&mut self, version: &str) -> Option<u32> {
+        let held = self.catalogues.iter().rposition(|held| **held == *version);
+        let place = held.unwrap_or_else(|| {
+            self.catalogues.push(version.into());
+            self.catalogues.len() - 1
+        });
+        u32::try_from(place).ok()
+    }
+
     fn insert(&mut self, cut: Cut) {
         // A clock that was set back comes to the same times again.
         let key = |cut: &Cut| (cut.at, cut.lineage, cut.seq);
@@ -377,9 +433,10 @@ impl Index {
     }
 
     fn note_archive(&mut self, commit: &Commit, publications: &[Publication]) {
-        for Publication { lineage, seq, published_at, .. } in publications {
+        for Publication { lineage, seq, published_at, catalogue, .. } in publications {
             let (at, lineage, seq) = (*published_at, *lineage, *seq);
-            self.insert(Cut { at, lineage, seq, configured: None });
+            let catalogue = catalogue.as_deref().and_then(|version| self.place_of(version));
+            self.insert(Cut { at, lineage, seq, catalogue });
         }
         for (from, to) in commit.lineages.iter().flat_map(|lineage| &lineage.gaps) {
             self.note_gap(Timestamp::from_millis(*from), Timestamp::from_millis(*to));
@@ -451,11 +508,12 @@ impl Index {
         self.cuts.len() - self.cuts.windows(2).filter(same).count()
     }
 
-    fn configured_at(&self, seq: u64) -> Option<Arc<Configured>> {
-        let in_log = |cut: &&Cut| cut.lineage == IN_LOG && cut.seq == seq;
-        let cut = self.cuts.iter().rev().find(in_log)?;
-        let at = usize::try_from(cut.configured?).ok()?;
-        self.configured.get(at).cloned()
+    /// The version of the catalogue that a publication was made with, where that is known.
+    fn catalogue_at(&self, lineage: usize, seq: u64) -> Option<Arc<str>> {
+        let is = |cut: &&Cut| cut.lineage == lineage && cut.seq == seq;
+        let cut = self.cuts.iter().rev().find(is)?;
+        let at = usize::try_from(cut.catalogue?).ok()?;
+        self.catalogues.get(at).cloned()
     }
 }
 

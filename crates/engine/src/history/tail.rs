@@ -169,8 +169,13 @@ impl LoggedPast {
         let options = &self.options;
         if let Some((archive, commit)) = continued {
             let lineage = commit.lineages.len().saturating_sub(1);
-            let book =
-                book_at(archive, commit, (lineage, u64::MAX), options).map_err(unreadable)?;
+            let book = book_at(
+                archive,
+                commit,
+                (lineage, u64::MAX),
+                (options, Arc::clone(&options.catalogue)),
+            )
+            .map_err(unreadable)?;
             if let Some(part) = Part::after(commit, book) {
                 return Ok(part);
             }

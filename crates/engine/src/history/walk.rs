@@ -74,6 +74,9 @@ impl History {
             Source::Nothing => Err(HistoryError::Off),
         };
         let book = self.on_source(begin).await?;
+        if !Arc::ptr_eq(book.catalogue(), &self.catalogue) {
+            return Err(HistoryError::Unreadable(None));
+        }
         let steps = Box::new(Steps::new(book, found));
         Ok(Some(Walk { history: Arc::clone(self), steps }))
     }

@@ -2,6 +2,7 @@
 
 mod analytics;
 mod books;
+mod catalogues;
 mod changes;
 mod coverage;
 mod csv;

@@ -142,7 +142,9 @@ pub(super) async fn base(
 impl From<HistoryError> for NotRendered {
     fn from(error: HistoryError) -> Self {
         match error {
-            HistoryError::Busy | HistoryError::Unreadable(_) => Self::Later,
+            HistoryError::Busy | HistoryError::NoCatalogue | HistoryError::Unreadable(_) => {
+                Self::Later
+            }
             HistoryError::Off | HistoryError::NotKept(_) => Self::Reset(Reset::Expired),
         }
     }

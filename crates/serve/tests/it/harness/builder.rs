@@ -50,6 +50,12 @@ pub(crate) struct Builder {
     keeps_pages: bool,
     mail: bool,
     archive: Option<ArchivePlace>,
+    catalogue: Option<Catalogue>,
+}
+
+/// The catalogue that ships.
+fn usual() -> Catalogue {
+    Catalogue::load(None).unwrap()
 }
 
 /// Where it is archived.
@@ -96,6 +102,7 @@ impl Builder {
             keeps_pages: false,
             mail: false,
             archive: None,
+            catalogue: None,
         }
     }
 
@@ -139,6 +146,12 @@ impl Builder {
     /// What is published is archived when the test asks for it.
     pub(crate) fn archived(mut self) -> Self {
         self.archive = Some(ArchivePlace::Own);
+        self
+    }
+
+    /// With another catalogue than the one that ships.
+    pub(crate) fn catalogue(mut self, catalogue: Catalogue) -> Self {
+        self.catalogue = Some(catalogue);
         self
     }
 
@@ -267,7 +280,7 @@ impl Builder {
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
         let (outbox, email_queue) = accounts::outbox("https://odds.example.com");
         let people = people.with_mail(self.mail.then_some(outbox));
-        let catalogue = Arc::new(Catalogue::load(None).unwrap());
+        let catalogue = Arc::new(self.catalogue.unwrap_or_else(usual));
         let (servers, joining) = (self.log_servers.as_ref(), self.joining.as_ref());
         let options = |world: World, seed: Option<u64>| WorldOptions {
             wires: api::wires(world),

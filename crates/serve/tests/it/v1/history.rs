@@ -12,7 +12,7 @@ use test_servers::{Proxy, S3};
 use crate::harness::{Answer, TestApp, at, line};
 use crate::test_market::{ANN, BEA};
 
-const PATHS: [&str; 11] = [
+pub(super) const PATHS: [&str; 11] = [
     "/v1/sports",
     "/v1/books",
     "/v1/sports/mma/odds",
@@ -27,16 +27,16 @@ const PATHS: [&str; 11] = [
 ];
 
 /// What an answer was at its time.
-struct Seen {
+pub(super) struct Seen {
     path: String,
-    published_at: String,
+    pub(super) published_at: String,
     etag: String,
     cursor: Option<String>,
     body: String,
 }
 
 impl Seen {
-    fn new(path: &str, answer: &Answer) -> Self {
+    pub(super) fn new(path: &str, answer: &Answer) -> Self {
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         let header = |name: &str| answer.header(name).map(str::to_owned);
         Self {
@@ -56,13 +56,13 @@ impl Seen {
         all
     }
 
-    fn target(&self, as_of: &str) -> String {
+    pub(super) fn target(&self, as_of: &str) -> String {
         let mark = if self.path.contains('?') { '&' } else { '?' };
         format!("{}{mark}as_of={as_of}", self.path)
     }
 
     /// The same is answered as of every instant until the next publication.
-    async fn check(&self, app: &TestApp, key: &str, instants: &[String]) {
+    pub(super) async fn check(&self, app: &TestApp, key: &str, instants: &[String]) {
         for as_of in instants {
             let answer = app.get(&self.target(as_of), key).await;
             let again = Self::new(&self.path, &answer);
@@ -284,6 +284,7 @@ async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
     // Where it cannot be read, nothing is known of that time; what the log has is answered.
     let dir = app.stop().await;
     fs::rename(dir.path().join("archive"), dir.path().join("elsewhere")).unwrap();
+    fs::write(dir.path().join("archive"), "no folder").unwrap();
     let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
     let answer = app.get(&seen[0][2].target(times[0]), &key).await;
     assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
@@ -338,7 +339,7 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
     }
 }
 
-fn live(app: &TestApp) -> &WorldHandle {
+pub(super) fn live(app: &TestApp) -> &WorldHandle {
     app.service.api.world(World::Live)
 }
 

@@ -1,0 +1,135 @@
+//! The catalogues that publications were made with: this process's own, and earlier ones from the archive.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive::Archive;
+use domain::Catalogue;
+use market::Book;
+use market::book::IMAGE_VERSION;
+
+use crate::error::WorldError;
+use crate::options::WorldOptions;
+
+/// Catalogues that are held at a time. An operator changes it rarely; each takes some ten kilobytes.
+const HELD_MAX: usize = 64;
+
+/// Catalogues by version.
+#[derive(Debug)]
+pub(crate) struct Catalogues {
+    own: Arc<Catalogue>,
+    own_version: String,
+    held: Mutex<HashMap<Box<str>, Arc<Catalogue>>>,
+}
+
+impl Catalogues {
+    pub(crate) fn new(options: &WorldOptions) -> Self {
+        let own = Arc::clone(&options.catalogue);
+        Self { own_version: own.version(), own, held: Mutex::default() }
+    }
+
+    pub(crate) fn own(&self) -> &Arc<Catalogue> {
+        &self.own
+    }
+
+    /// The catalogue of a version; `None`: it is kept nowhere.
+    ///
+    /// # Errors
+    /// The archive cannot be read.
+    pub(crate) fn get(
+        &self,
+        archive: Option<&Archive>,
+        version: &str,
+    ) -> Result<Option<Arc<Catalogue>>, WorldError> {
+        if *version == self.own_version {
+            return Ok(Some(Arc::clone(&self.own)));
+        }
+        if let Some(held) = self.held().get(version) {
+            return Ok(Some(Arc::clone(held)));
+        }
+        let Some(archive) = archive.filter(|archive| archive.is_begun()) else { return Ok(None) };
+        let Some(read) = archive.catalogue(&archive.newest()?, version)? else { return Ok(None) };
+        let read = Arc::new(read);
+        let mut held = self.held();
+        if held.len() >= HELD_MAX {
+            held.clear();
+        }
+        held.insert(version.into(), Arc::clone(&read));
+        Ok(Some(read))
+    }
+
+    /// Makes a book with the catalogue that its last publication was made with. `make` is called with the one that is
+    /// expected, and again where the book then says another.
+    ///
+    /// # Errors
+    /// The book cannot be made, or the archive not be read.
+    pub(crate) fn make<E: From<WorldError>>(
+        &self,
+        archive: Option<&Archive>,
+        expected: Option<&str>,
+        make: impl Fn(Arc<Catalogue>) -> Result<Book, E>,
+    ) -> Result<Made, E> {
+        let expected = match expected {
+            Some(version) => self.get(archive, version)?,
+            None => None,
+        };
+        let book = make(expected.unwrap_or_else(|| Arc::clone(&self.own)))?;
+        let Some(then) = version_of(&book).filter(|then| !self.is_of(&book, then)) else {
+            return Ok(Made::AsThen(book));
+        };
+        match self.get(archive, then)? {
+            Some(catalogue) => make(catalogue).map(Made::AsThen),
+            None => Ok(Made::Otherwise(book)),
+        }
+    }
+
+    /// The same book with another catalogue, as a process that starts with it makes it.
+    ///
+    /// # Errors
+    /// The book cannot be read back.
+    pub(crate) fn carry_over(
+        book: &Book,
+        catalogue: &Arc<Catalogue>,
+        options: &WorldOptions,
+    ) -> Result<Book, WorldError> {
+        let image = book.to_image();
+        let mut book = Book::from_image(IMAGE_VERSION, &image, Arc::clone(catalogue))?;
+        book.set_limits(options.limits);
+        Ok(book)
+    }
+
+    /// Whether a book was made with the catalogue of a version.
+    pub(crate) fn is_of(&self, book: &Book, version: &str) -> bool {
+        match Arc::ptr_eq(book.catalogue(), &self.own) {
+            true => *version == self.own_version,
+            false => *version == book.catalogue().version(),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Catalogue>>> {
+        // Whatever is in it is whole.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A book of the past.
+#[derive(Debug)]
+pub(crate) enum Made {
+    /// With the catalogue of its time.
+    AsThen(Book),
+    /// With another: that of its time is kept nowhere.
+    Otherwise(Book),
+}
+
+impl Made {
+    pub(crate) fn into_book(self) -> Book {
+        match self {
+            Self::AsThen(book) | Self::Otherwise(book) => book,
+        }
+    }
+}
+
+/// The version of the catalogue that a book's last publication was made with, where the log says so.
+pub(crate) fn version_of(book: &Book) -> Option<&str> {
+    book.configured().map(|configured| &*configured.catalogue)
+}

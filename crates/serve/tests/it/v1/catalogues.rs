@@ -1,0 +1,131 @@
+//! What was published with an earlier catalogue is answered as it was (H4, H25).
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use archive::Archive;
+use domain::Catalogue;
+use engine::Compact;
+
+use super::history::{PATHS, Seen, live};
+use crate::harness::{TestApp, line};
+use crate::test_market::{ANN, BEA};
+
+/// A sport and a bookmaker before all others, so that every number is another.
+const MORE: &str = r#"
+[[sport]]
+key = "aikido"
+title = "Aikido"
+group = "combat"
+
+[[bookmaker]]
+key = "aaabet"
+title = "Aaabet"
+regions = ["us"]
+"#;
+
+const PATHS_OF_MORE: [&str; 4] = [
+    "/v1/sports/aikido/odds",
+    "/v1/sports/aikido/events",
+    "/v1/sports/mma/odds?bookmaker=aaabet",
+    "/v1/sports/mma/coverage",
+];
+
+fn wider() -> Catalogue {
+    let usual = Catalogue::load(None).unwrap();
+    Catalogue::from_source(&format!("{MORE}\u{1e}{}", usual.source())).unwrap()
+}
+
+async fn seen(app: &TestApp, key: &str, paths: &[&str]) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    for path in paths {
+        seen.push(Seen::new(path, &app.get(path, key).await));
+    }
+    seen
+}
+
+async fn check(app: &TestApp, key: &str, seen: &[Seen]) {
+    for one in seen {
+        one.check(app, key, std::slice::from_ref(&one.published_at)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_earlier_catalogue_published_is_answered_with_its_bytes_and_tags() {
+    let app = TestApp::builder().archived().catalogue(wider()).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    app.push_all(
+        &feed,
+        &[
+            line::event("a", "mma", ANN, BEA),
+            line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+            line::moneyline("a", "aaabet", (ANN, 150), (BEA, -170)),
+            line::event("b", "aikido", ANN, BEA),
+            line::moneyline("b", "draftkings", (ANN, 120), (BEA, -140)),
+        ],
+    )
+    .await;
+    app.publish().await;
+    let more: Vec<&str> = PATHS.iter().chain(&PATHS_OF_MORE).copied().collect();
+    let first = seen(&app, &key, &more).await;
+
+    // The archive has the catalogue before it has anything that was published with it.
+    let begun = Instant::now();
+    let archive = app.service.api.world(domain::World::Live).history.archive().unwrap();
+    let archive = Archive::of(&archive);
+    while !archive.is_begun() || archive.newest().unwrap().catalogues.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no catalogue is kept");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+
+    // From the log.
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    check(&app, &key, &first).await;
+    for path in [PATHS_OF_MORE[0], PATHS_OF_MORE[2]] {
+        let present = app.get(path, &key).await;
+        assert!([400, 404].contains(&present.status), "{path}: {}", present.text());
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let present = app.get(&format!("{path}{mark}as_of=2020-01-01T00:00:00Z"), &key).await;
+        assert!([400, 404].contains(&present.status), "{path}: {}", present.text());
+    }
+    app.push_all(&feed, &[line::moneyline("a", "draftkings", (ANN, 145), (BEA, -165))]).await;
+    app.publish().await;
+    let second = seen(&app, &key, &PATHS).await;
+
+    // From the archive, which one process wrote for both, before and after files are put together.
+    for compact in [Compact::Due, Compact::All] {
+        assert!(live(&app).history.flush(compact).await.unwrap());
+        check(&app, &key, &first).await;
+        check(&app, &key, &second).await;
+    }
+    let commit = archive.newest().unwrap();
+    assert_eq!(commit.catalogues.len(), 2);
+    let faults = archive.verify(&commit).faults;
+    assert!(faults.is_empty(), "{faults:?}");
+
+    // From the archive alone, with any catalogue.
+    let (mut now, mut dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    fs::remove_dir_all(dir.path().join("live")).unwrap();
+    for catalogue in [wider(), Catalogue::load(None).unwrap()] {
+        let again = TestApp::builder().archived().catalogue(catalogue).starting_at(now);
+        let app = again.on(dir).start().await;
+        check(&app, &key, &first).await;
+        check(&app, &key, &second).await;
+        (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    }
+}
+
+#[tokio::test]
+async fn a_catalogue_that_is_not_kept_is_said_to_be_missing() {
+    let app = TestApp::builder().catalogue(wider()).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    app.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    app.publish().await;
+    let first = Seen::new(PATHS[2], &app.get(PATHS[2], &key).await);
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    let app = TestApp::builder().starting_at(now).on(dir).start().await;
+    let refused = app.get(&first.target(&first.published_at), &key).await;
+    assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
+    assert!(refused.message().contains("another catalogue"), "{}", refused.message());
+}
