@@ -11,6 +11,7 @@ mod cluster_setup;
 mod fault;
 mod load;
 mod market;
+mod past;
 mod proxies;
 mod record;
 mod report;
@@ -192,11 +193,13 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     broken?;
     let read = || read_log(&reader, &cluster.layout, &folder);
     let (log, last) = judge.wait_for_all(&cluster.layout, read);
+    let records = context.journal.finish()?;
+    let history = past::judge(&cluster.layout, &judge.key, &records);
     stop.store(true, Ordering::Relaxed);
     watch.join().map_err(|_| anyhow!("the watch over the nodes has failed"))?;
-    let records = context.journal.finish()?;
     let mut findings = check::all(&records, &log, cluster.builds.count());
     findings.push(last);
+    findings.extend(history);
     let about = format!("{}{nats}\nseed {}\n", cluster.builds.tell()?, plan.seed);
     report::tell(&folder, &about, &records, &findings)?;
     Ok(findings)

@@ -75,8 +75,8 @@ impl TestProgram {
     }
 
     /// The same with programs started by another program, which becomes them.
-    pub(crate) fn launched_by(mut self, launcher: &[&str]) -> Self {
-        self.launcher = launcher.iter().map(|&word| word.to_owned()).collect();
+    pub(crate) fn launched_by(mut self, launcher: &[impl AsRef<str>]) -> Self {
+        self.launcher = launcher.iter().map(|word| word.as_ref().to_owned()).collect();
         self
     }
 

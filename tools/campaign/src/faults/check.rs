@@ -32,7 +32,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    fn new(rule: &'static str) -> Self {
+    pub(super) fn new(rule: &'static str) -> Self {
         Self { rule, ..Self::default() }
     }
 
@@ -40,7 +40,7 @@ impl Finding {
         Self { is_timed: true, ..Self::new(rule) }
     }
 
-    fn violate(&mut self, evidence: impl FnOnce() -> String) {
+    pub(super) fn violate(&mut self, evidence: impl FnOnce() -> String) {
         self.broken_count += 1;
         if self.broken.len() < EVIDENCE_MAX {
             self.broken.push(evidence());

@@ -71,7 +71,10 @@ impl TestCluster {
         });
         let options = ClusterOptions {
             lifetime: Lifetime::WithThread,
-            settings: SETTINGS.to_owned(),
+            settings: format!(
+                "{SETTINGS}\n[history]\nstore = \"{}\"\npart_interval = \"5s\"\n",
+                folder.join("archive").display()
+            ),
             environment: environment.collect(),
             advertises: false,
             // Processes are ended here and never the machine, so nothing is lost; and a disk that is busy with

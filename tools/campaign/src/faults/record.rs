@@ -42,6 +42,8 @@ pub(super) struct Read {
     /// `x-requests-used`
     pub(super) used: Option<u64>,
     pub(super) etag: Option<String>,
+    /// `x-published-at`
+    pub(super) published_at: Option<String>,
     /// Stands for the body of a 200.
     #[serde(serialize_with = "hexadecimal")]
     pub(super) body: Option<u64>,

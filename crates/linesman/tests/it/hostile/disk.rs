@@ -53,11 +53,16 @@ impl SmallDisk {
     /// A program whose data is on this disk. Its programs run in the namespace: SQLite follows links to where
     /// they lead by name, which is another folder outside.
     fn program(&self) -> TestProgram {
-        let holder = self.holder.id().to_string();
-        let enter = [&["nsenter", "-t", &holder], self.namespaces, &["--"]].concat();
-        let program = TestProgram::new().launched_by(&enter);
+        let program = TestProgram::new().launched_by(&self.enter());
         symlink(self.dir.path(), program.data()).unwrap();
         program
+    }
+
+    /// What runs a program where the disk is seen.
+    fn enter(&self) -> Vec<String> {
+        let holder = self.holder.id().to_string();
+        let words = [&["nsenter", "-t", &holder], self.namespaces, &["--"]].concat();
+        words.into_iter().map(str::to_owned).collect()
     }
 
     /// A file on the disk, as it is seen from outside.
@@ -153,6 +158,69 @@ async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_rest
     service.stop().await;
     let service = program.start().await;
     assert_eq!(service.records(EVENTS, &late, 2).await.len(), 2);
+    service.stop().await;
+}
+
+/// H20: the archive is on a disk of its own, which is full for a while.
+#[tokio::test]
+async fn a_full_disk_of_the_archive_stops_nothing_and_what_it_misses_is_added_later() {
+    let disk = SmallDisk::new(8);
+    let program = TestProgram::new()
+        .launched_by(&disk.enter())
+        .set("LINESMAN_HISTORY__STORE", disk.dir.path().display().to_string())
+        .set("LINESMAN_HISTORY__PART_INTERVAL", "1s")
+        .set("LINESMAN_MARKET__REFRESH_INTERVAL", "1s");
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
+    let metric = async |name: &str| {
+        let metrics = reqwest::get(service.metrics()).await.unwrap().text().await.unwrap();
+        let line = format!("{name}{{world=\"live\"}} ");
+        let value = metrics.lines().find_map(|held| held.strip_prefix(&line));
+        value.and_then(|value| value.parse::<f64>().ok()).unwrap_or_default()
+    };
+    service.push_all(&token, &[bout("before", "Anderson", "Opponent")]).await;
+    service.records(EVENTS, &key, 1).await;
+    wait_for("a part in the archive", async || {
+        (metric("linesman_history_commits_total").await > 0.0).then_some(())
+    })
+    .await;
+
+    disk.fill();
+    service.push_all(&token, &[bout("during", "Bellator", "Opponent")]).await;
+    assert_eq!(service.records(EVENTS, &key, 2).await.len(), 2);
+    wait_for("a failure and some lag", async || {
+        let failures = metric("linesman_history_commit_failures_total").await;
+        let lag = metric("linesman_history_lag_seconds").await;
+        (failures > 0.0 && lag >= 3.0).then_some(())
+    })
+    .await;
+    // Nothing but the archive is concerned: its own disk is full, not that of the log.
+    assert!(metric("linesman_disk_full").await < 1.0);
+    service.push_all(&token, &[bout("later", "Cormier", "Opponent")]).await;
+    let records = service.records(EVENTS, &key, 3).await;
+    let answer = service.get(EVENTS, &key).await;
+    let (seen, etag) = (answer.text().to_owned(), answer.header("etag").unwrap().to_owned());
+    let at = answer.header("x-published-at").unwrap().to_owned();
+    assert_eq!(records.len(), 3);
+
+    disk.free();
+    wait_for("the archive to have everything", async || {
+        (program.run(&["history", "flush"]).await.code == Some(0)).then_some(())
+    })
+    .await;
+    let checked = program.ok(&["history", "verify", "--sample", "3"]).await;
+    assert!(checked.contains("is there once") && checked.contains("3 are the same"), "{checked}");
+    // With the log gone the publications of that time are those that were seen.
+    service.stop().await;
+    fs::remove_dir_all(program.data().join("live")).unwrap();
+    let service = program.start().await;
+    let again = wait_for("the past", async || {
+        let answer = service.get(&format!("{EVENTS}?as_of={at}"), &key).await;
+        (answer.status == 200).then_some(answer)
+    })
+    .await;
+    assert_eq!(again.text(), seen);
+    assert_eq!(again.header("etag"), Some(&*etag));
     service.stop().await;
 }
 

@@ -92,6 +92,7 @@ impl Requester {
     fn describe(&self, answer: &Answer, read: &mut Read) {
         read.status = answer.status;
         read.etag = answer.header("etag").map(str::to_owned);
+        read.published_at = answer.header("x-published-at").map(str::to_owned);
         read.used = answer.header("x-requests-used").and_then(|used| used.parse().ok());
         read.date_ms = answer
             .header("date")

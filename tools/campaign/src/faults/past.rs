@@ -1,0 +1,164 @@
+//! What readers saw, asked for again by its time: every node answers it with the same bytes and the same tag (H4), the
+//! archive has every entry once (H17), and every node reads it (H20).
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::{
+    CATCH_UP_MAX,
+    check::Finding,
+    record::{Read, Records, now_ms},
+};
+use crate::cluster::{
+    http::{Answer, Client},
+    layout::ClusterLayout,
+    unit::{APIS, Unit},
+};
+
+/// Answers that are asked for again, of every node.
+const SAMPLE_MAX: usize = 150;
+const TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY: Duration = Duration::from_millis(250);
+
+/// An answer that a reader got, and of which publication.
+struct Seen<'a> {
+    path: &'a str,
+    published_at: &'a str,
+    etag: &'a str,
+    body: &'a [u8],
+}
+
+/// The rules of history. `key` has no limit that is met.
+pub(super) fn judge(layout: &ClusterLayout, key: &str, records: &Records) -> Vec<Finding> {
+    vec![as_seen(layout, key, records), once(layout), known_everywhere(layout, key)]
+}
+
+/// A sample of what was seen, spread over the whole campaign.
+fn sample(records: &Records) -> Vec<Seen<'_>> {
+    // A clock that was stepped ahead may have made publications of times to come.
+    let now = jiff::Timestamp::from_millisecond(now_ms()).map(|now| now.to_string());
+    let now = now.unwrap_or_default();
+    let mut different: BTreeMap<(&str, &str), Seen<'_>> = BTreeMap::new();
+    let reads = records.reads.iter().filter(|read| read.status == 200);
+    for Read { path, published_at, etag, body, .. } in reads {
+        let body = body.and_then(|body| records.bodies.get(&body));
+        let (Some(published_at), Some(etag), Some(body)) = (published_at, etag, body) else {
+            continue;
+        };
+        if published_at.as_str() < now.as_str() {
+            different.insert((published_at, path), Seen { path, published_at, etag, body });
+        }
+    }
+    let step = different.len().div_ceil(SAMPLE_MAX).max(1);
+    different.into_values().step_by(step).collect()
+}
+
+fn as_seen(layout: &ClusterLayout, key: &str, records: &Records) -> Finding {
+    let mut finding = Finding::new("as_of gives every node's readers what was seen then");
+    let sample = sample(records);
+    let mut compared = 0;
+    for seen in &sample {
+        for api in APIS {
+            let mark = if seen.path.contains('?') { '&' } else { '?' };
+            let path = format!("{}{mark}as_of={}", seen.path, seen.published_at);
+            let Some(answer) = ask(layout, api, key, &path) else {
+                finding.violate(|| format!("{api} does not answer {path}"));
+                continue;
+            };
+            compared += 1;
+            let tag = answer.header("etag");
+            if answer.status != 200 || answer.body != seen.body || tag != Some(seen.etag) {
+                let status = answer.status;
+                finding.violate(|| format!("{api}: {path} is another: {status}, tag {tag:?}"));
+            }
+        }
+    }
+    finding.figures = format!("{} answers, {compared} compared", sample.len());
+    if sample.is_empty() {
+        finding.violate(|| "nothing was seen".to_owned());
+    }
+    finding
+}
+
+/// Every entry is in the archive once, whatever was killed while it was written.
+fn once(layout: &ClusterLayout) -> Finding {
+    let mut finding = Finding::new("the archive has every entry once");
+    let verify = || -> Result<String> {
+        Ok(shell::output(&mut layout.verb(&["history", "verify"])?)?.trim().to_owned())
+    };
+    match verify() {
+        Ok(told) => finding.figures = told.lines().next().unwrap_or_default().to_owned(),
+        Err(error) => finding.violate(|| format!("{error:#}")),
+    }
+    finding
+}
+
+/// Every node knows the same reach of history.
+fn known_everywhere(layout: &ClusterLayout, key: &str) -> Finding {
+    let mut finding = Finding::new("every node reads the archive that the leader writes");
+    let mut begins: BTreeMap<Unit, String> = BTreeMap::new();
+    let mut publications = 0;
+    for api in APIS {
+        let answer = ask(layout, api, key, "/v1/history").filter(|answer| answer.status == 200);
+        let reach: Option<Value> =
+            answer.and_then(|answer| serde_json::from_slice(&answer.body).ok());
+        let from = reach.as_ref().and_then(|reach| reach.get("from")?.as_str());
+        match from {
+            Some(from) => drop(begins.insert(api, from.to_owned())),
+            None => finding.violate(|| format!("{api} does not say how far history reaches")),
+        }
+        let count = reach.as_ref().and_then(|reach| reach.get("publications")?.as_u64());
+        publications = publications.max(count.unwrap_or_default());
+    }
+    let mut different: Vec<&String> = begins.values().collect();
+    different.dedup();
+    if different.len() > 1 {
+        finding.violate(|| format!("history begins at different times: {begins:?}"));
+    }
+    finding.figures = format!("{} nodes, {publications} publications", begins.len());
+    finding
+}
+
+/// Asks a node until it can answer: the past is made again in turns.
+fn ask(layout: &ClusterLayout, api: Unit, key: &str, path: &str) -> Option<Answer> {
+    let begun = Instant::now();
+    loop {
+        let mut client = Client::new(layout.port(api), TIMEOUT);
+        let headers = format!("x-api-key: {key}\r\nconnection: close\r\n");
+        let answer = client.get(path, &headers).ok();
+        let again = answer.as_ref().is_none_or(|answer| answer.status == 503);
+        if !again || begun.elapsed() > CATCH_UP_MAX {
+            return answer;
+        }
+        shell::sleep(RETRY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_again_is_spread_over_all_that_was_seen() {
+        let mut records = Records::default();
+        records.bodies.insert(7, b"[]".to_vec());
+        for n in 0..1000 {
+            let at = 1_700_000_000_000 + n * 1000;
+            let at = jiff::Timestamp::from_millisecond(at).unwrap().to_string();
+            let (etag, body) = (Some("\"a\"".to_owned()), Some(7));
+            let read = Read { status: 200, published_at: Some(at), etag, body, ..Read::default() };
+            // The same answer twice is one.
+            records.reads.extend([read.clone(), read]);
+        }
+        let unknown = Read { status: 200, body: Some(7), ..Read::default() };
+        records.reads.push(unknown);
+        let sample = sample(&records);
+        assert!((SAMPLE_MAX / 2..=SAMPLE_MAX).contains(&sample.len()), "{}", sample.len());
+        assert!(sample.first().unwrap().published_at < sample.last().unwrap().published_at);
+    }
+}
