@@ -162,10 +162,12 @@ async fn answer_unusual<S: Socket, T: Service>(
     let ParsedHead { request, close, framing, expects, .. } = parsed;
     let (peer, at, counters) = (connection.peer, connection.now, &service.server().counters);
     let mut body = Incoming::new(&mut wire, rest, framing, expects);
-    let mut reply = peer.serve(service.answer_with_body(&request, connection, &mut body)).await;
+    // Boxed, or every stream would be as large as what it took to begin it.
+    let answering = Box::pin(peer.serve(service.answer_with_body(&request, connection, &mut body)));
+    let mut reply = answering.await;
     if let Some(mut stream) = reply.stream.take() {
         stream.receive(&body.into_rest());
-        wire.send_stream(reply, at, stream, counters).await;
+        Box::pin(wire.send_stream(reply, at, stream, counters)).await;
         return None;
     }
     let left = body.framing().left().unwrap_or(0);

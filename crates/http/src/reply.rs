@@ -11,6 +11,7 @@ use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use crate::sendfile::FileBody;
+use crate::shared_socket::DirectSocket;
 
 /// Header lines, each `name: value` and a line break, behind room for a status line: an answer without a body leaves
 /// in one piece.
@@ -259,6 +260,10 @@ pub trait StreamBody: std::fmt::Debug + Send {
 
     /// The client is given up: it has not read for too long.
     fn note_slow(&mut self) {}
+
+    /// Takes what may write to the client while this waits, which is from a call of `poll_next` that has nothing to the
+    /// next. Not every connection has that.
+    fn take_socket(&mut self, _socket: DirectSocket) {}
 }
 
 pub type BodyStream = Box<dyn StreamBody>;

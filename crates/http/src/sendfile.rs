@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
+use std::net::Shutdown;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use bytes::{Buf, Bytes};
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::io::writev;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -75,6 +77,12 @@ impl BodyFile {
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     const SENDS_FILES: bool = false;
 
+    /// Itself, where somebody else may write to it, too.
+    type Shared: Socket;
+
+    /// The same socket for an answer without an end, and what else can write to it, if anything can.
+    fn share(self) -> (Self::Shared, Option<Arc<TcpStream>>);
+
     /// Whether something has arrived that was not read, also where the runtime has not heard of it yet.
     fn has_unread(&self) -> bool;
 
@@ -122,6 +130,12 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
 
 /// What is encrypted has to be copied anyway.
 impl Socket for TlsStream<TcpStream> {
+    type Shared = Self;
+
+    fn share(self) -> (Self, Option<Arc<TcpStream>>) {
+        (self, None)
+    }
+
     fn has_unread(&self) -> bool {
         self.get_ref().0.has_unread()
     }
@@ -134,14 +148,19 @@ impl Socket for TlsStream<TcpStream> {
 impl Socket for TcpStream {
     const SENDS_FILES: bool = true;
 
+    type Shared = SharedTcp;
+
+    fn share(self) -> (SharedTcp, Option<Arc<TcpStream>>) {
+        let shared = Arc::new(self);
+        (SharedTcp(Arc::clone(&shared)), Some(shared))
+    }
+
     fn tcp(&self) -> &TcpStream {
         self
     }
 
     fn has_unread(&self) -> bool {
-        let mut byte = [0];
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        recv(self, &mut byte[..], flags).is_ok_and(|(_, bytes)| bytes > 0)
+        has_unread(self)
     }
 
     fn poll_receive<const BYTES: usize>(
@@ -149,28 +168,11 @@ impl Socket for TcpStream {
         held: &mut Vec<u8>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.poll_read_ready(context))?;
-            let call = || {
-                let mut space = [MaybeUninit::uninit(); BYTES];
-                let ((read, _), _) = recv(&*self, &mut space[..], RecvFlags::DONTWAIT)?;
-                held.extend_from_slice(read);
-                Ok(read.len())
-            };
-            if let Some(read) = call_once(self, Interest::READABLE, BYTES, call) {
-                return Poll::Ready(read);
-            }
-        }
+        poll_receive::<BYTES>(self, held, context)
     }
 
     fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.poll_write_ready(context))?;
-            let call = || Ok(send(&*self, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?);
-            if let Some(sent) = call_once(self, Interest::WRITABLE, bytes.len(), call) {
-                return Poll::Ready(sent);
-            }
-        }
+        poll_send(self, bytes, context)
     }
 
     fn poll_send_pieces(
@@ -222,6 +224,124 @@ impl Socket for TcpStream {
             }
         }
     }
+}
+
+/// A socket that others can write to as well, as its task has it ([`crate::shared_socket`]).
+#[derive(Debug)]
+pub(crate) struct SharedTcp(Arc<TcpStream>);
+
+impl Socket for SharedTcp {
+    type Shared = Self;
+
+    fn share(self) -> (Self, Option<Arc<TcpStream>>) {
+        let other = Arc::clone(&self.0);
+        (self, Some(other))
+    }
+
+    fn has_unread(&self) -> bool {
+        has_unread(&self.0)
+    }
+
+    fn poll_receive<const BYTES: usize>(
+        &mut self,
+        held: &mut Vec<u8>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        poll_receive::<BYTES>(&self.0, held, context)
+    }
+
+    fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        poll_send(&self.0, bytes, context)
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        &self.0
+    }
+}
+
+impl AsyncRead for SharedTcp {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.0.poll_read_ready(context))?;
+            match self.0.try_read(buffer.initialize_unfilled()) {
+                Ok(read) => {
+                    buffer.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for SharedTcp {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        poll_send(&self.0, bytes, context)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(&*self.0).shutdown(Shutdown::Write))
+    }
+}
+
+/// Whether something has arrived that was not read.
+fn has_unread(stream: &TcpStream) -> bool {
+    let mut byte = [0];
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    recv(stream, &mut byte[..], flags).is_ok_and(|(_, bytes)| bytes > 0)
+}
+
+/// Reads what has arrived, at most `BYTES` of it.
+fn poll_receive<const BYTES: usize>(
+    stream: &TcpStream,
+    held: &mut Vec<u8>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(stream.poll_read_ready(context))?;
+        let call = || {
+            let mut space = [MaybeUninit::uninit(); BYTES];
+            let ((read, _), _) = recv(stream, &mut space[..], RecvFlags::DONTWAIT)?;
+            held.extend_from_slice(read);
+            Ok(read.len())
+        };
+        if let Some(read) = call_once(stream, Interest::READABLE, BYTES, call) {
+            return Poll::Ready(read);
+        }
+    }
+}
+
+/// Writes as much as the socket takes.
+fn poll_send(
+    stream: &TcpStream,
+    bytes: &[u8],
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(stream.poll_write_ready(context))?;
+        let call = || send_now(stream, bytes);
+        if let Some(sent) = call_once(stream, Interest::WRITABLE, bytes.len(), call) {
+            return Poll::Ready(sent);
+        }
+    }
+}
+
+/// Writes as much as the socket takes at this moment.
+pub(crate) fn send_now(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    Ok(send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
 /// Makes one system call on a socket that is ready, as long as the runtime says so. Where it moved less than `wanted`,

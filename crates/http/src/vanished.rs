@@ -8,6 +8,7 @@
 //! for unsent bytes makes visible.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -33,7 +34,7 @@ const UNSENT_BYTES_MAX: u32 = 1;
 #[derive(Debug, Default)]
 pub(crate) struct PeerWatch {
     /// Whether bytes were unsent when it was last looked.
-    behind: bool,
+    behind: AtomicBool,
 }
 
 impl PeerWatch {
@@ -46,12 +47,11 @@ impl PeerWatch {
     }
 
     /// To be called after something was written, or could not be.
-    pub(crate) fn look(&mut self, stream: &TcpStream) {
+    pub(crate) fn look(&self, stream: &TcpStream) {
         let behind = !has_sent_all(stream);
-        if behind == self.behind {
+        if behind == self.behind.swap(behind, Ordering::Relaxed) {
             return;
         }
-        self.behind = behind;
         let time = if behind { Duration::ZERO } else { ACK_TIME_MAX };
         if let Err(error) = set_tcp_user_timeout(stream, millis(time)) {
             tracing::debug!(event = "connection.option_failed", %error, "a socket does not take TCP_USER_TIMEOUT");
@@ -94,7 +94,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut server, _) = listener.accept().await.unwrap();
-        let mut watch = PeerWatch::begin(&server);
+        let watch = PeerWatch::begin(&server);
         assert!(socket_keepalive(&server).unwrap());
         assert_eq!(tcp_keepidle(&server).unwrap(), ASK_AFTER);
         let ack_time = |server: &TcpStream| tcp_user_timeout(server).unwrap();

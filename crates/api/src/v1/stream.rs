@@ -15,9 +15,12 @@
 //! 4. Where its position is not known, it says so (`reset`) and begins with a snapshot: there is no silent gap.
 
 mod end;
+mod event_stream;
+mod group;
 mod metrics;
 mod render;
 mod replay;
+mod seat;
 mod selection;
 mod shared;
 mod slots;
@@ -27,17 +30,19 @@ mod websocket;
 use std::sync::Arc;
 
 use accounts::StreamRefusal;
-use domain::SportId;
+use domain::{SportId, World};
 use engine::Place;
 use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
+use self::event_stream::EventStream;
+use self::group::Hall;
 use self::metrics::Metrics;
 use self::replay::{Replay, ReplayTurn, Replays};
 use self::selection::Selection;
 use self::shared::Renders;
 use self::slots::{NodeSlots, Refused, StreamSlot};
-use self::subscription::{Begin, EventStream, Subscription};
+use self::subscription::{Begin, Subscription};
 use self::websocket::WebSocket;
 use super::changes::Base;
 use super::history::refused;
@@ -89,13 +94,31 @@ pub struct Streams {
     renders: Renders,
     replays: Replays,
     metrics: Metrics,
+    /// By world, and then by mode.
+    halls: [[Arc<Hall>; 2]; 2],
 }
 
 impl Streams {
     pub(crate) fn new(settings: StreamSettings) -> Self {
         let (slots, metrics) = (Arc::default(), Metrics::default());
         let replays = Replays::new(settings.replays_max);
-        Self { settings, slots, renders: Renders::new(settings.memory_max), replays, metrics }
+        let halls =
+            [World::Live, World::Sandbox].map(|world| Mode::ALL.map(|mode| Hall::new(world, mode)));
+        let renders = Renders::new(settings.memory_max);
+        Self { settings, slots, renders, replays, metrics, halls }
+    }
+
+    /// Where those of a world and a mode wait.
+    fn hall(&self, world: World, mode: Mode) -> &Arc<Hall> {
+        let [live, sandbox] = &self.halls;
+        let [publication, between] = match world {
+            World::Live => live,
+            World::Sandbox => sandbox,
+        };
+        match mode {
+            Mode::Publication => publication,
+            Mode::Live => between,
+        }
     }
 }
 
@@ -167,10 +190,10 @@ impl Admitted<'_> {
             interval_ms: handle.refresh_interval().as_millis(),
         });
         let entry = Arc::clone(self.entry);
-        let subscription = Subscription::new(self.api, entry, selection, begin, slot);
+        let subscription = Subscription::new(self.api, entry, &selection, begin, slot);
         let subscription = subscription.saying(&first, reset, params.heartbeat_s);
         let subscription = subscription.ending_at(params.until).replaying(replay).resuming(turn);
-        Ok((into_reply(subscription.into_stream(), accept.as_deref()), Some(standing)))
+        Ok((into_reply(EventStream::new(subscription), accept.as_deref()), Some(standing)))
     }
 
     /// The sports that are followed, in the catalogue's order: those named, or all that the key covers.

@@ -3,11 +3,13 @@
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use domain::Timestamp;
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::date::http_date_bytes;
@@ -15,6 +17,7 @@ use crate::reply::{BodyStream, LongBody, Reply, SWITCHES, Unsent};
 use crate::request::Method;
 use crate::sendfile::Socket;
 use crate::server::{self, Counters, Phase};
+use crate::shared_socket::DirectSocket;
 use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX, Timeout};
 use crate::vanished::PeerWatch;
 
@@ -172,7 +175,7 @@ impl<S: Socket> Wire<S> {
     /// Sends an answer that goes on for as long as somebody watches; its end is the connection's. The client's system
     /// says when the client is gone.
     pub(super) async fn send_stream(
-        mut self,
+        self,
         mut head: Reply,
         at: Timestamp,
         mut stream: BodyStream,
@@ -181,17 +184,22 @@ impl<S: Socket> Wire<S> {
         let close = head.status != SWITCHES;
         put_end(&mut head, at, close);
         let lines = head.head.begin_with(head.status).to_vec();
+        drop(head);
         let mut phase = self.phase.clone();
         let mut stop = Box::pin(server::reached(&mut phase, Phase::Draining));
         let mut stops = false;
         let mut next = Some(Bytes::from(lines));
-        let mut watch = PeerWatch::begin(self.stream.tcp());
+        let watch = Arc::new(PeerWatch::begin(self.stream.tcp()));
+        let (mut own, shared) = self.share();
+        if let Some(shared) = shared {
+            stream.take_socket(DirectSocket::new(shared, Arc::clone(&watch)));
+        }
         while let Some(mut part) = next {
-            self.timeout.allow(counters.unread.write_time());
+            own.timeout.allow(counters.unread.write_time());
             let sent = poll_fn(|context| {
-                let sent = poll_write_all(&mut self.stream, &mut part, context);
-                watch.look(self.stream.tcp());
-                if sent.is_ready() { sent } else { self.poll_lost(counters, context) }
+                let sent = poll_write_all(&mut own.stream, &mut part, context);
+                watch.look(own.stream.tcp());
+                if sent.is_ready() { sent } else { own.poll_lost(counters, context) }
             });
             if let Err(error) = sent.await {
                 if error.kind() == io::ErrorKind::TimedOut {
@@ -201,7 +209,7 @@ impl<S: Socket> Wire<S> {
             }
             let mut scrap = Vec::new();
             next = poll_fn(|context| {
-                let read = self.stream.poll_receive::<READ_BYTES>(&mut scrap, context);
+                let read = own.stream.poll_receive::<READ_BYTES>(&mut scrap, context);
                 let gone = match read {
                     Poll::Ready(Ok(0) | Err(_)) => true,
                     Poll::Ready(Ok(_)) => {
@@ -226,7 +234,16 @@ impl<S: Socket> Wire<S> {
             .await;
         }
         drop(stop);
-        self.finish().await;
+        // Nobody writes any more.
+        drop(stream);
+        own.finish().await;
+    }
+
+    /// The same connection with a socket that somebody else can write to as well, where it is of such a kind.
+    fn share(self) -> (Wire<S::Shared>, Option<Arc<TcpStream>>) {
+        let Self { stream, timeout, closing, phase, listens, was_asked } = self;
+        let (stream, shared) = stream.share();
+        (Wire { stream, timeout, closing, phase, listens, was_asked }, shared)
     }
 
     /// Comes back with an error when the client has been waited for long enough to read.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::MetricsText;
 
 use super::Streams;
+use super::render::Chunk;
 use crate::metrics::seconds;
 use crate::v1::wire::stream::{EndCode, Mode, Transport};
 
@@ -71,6 +72,24 @@ impl StreamMetrics {
         let codes = EndCode::ALL.iter().zip(&self.ended);
         let own = codes.filter(|(own, _)| Some(**own) == code).map(|(_, counter)| counter);
         own.last().unwrap_or(&self.closed).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes events that were written to several clients, and how long after their publication.
+    pub(super) fn note_written(
+        &self,
+        clients: usize,
+        chunk: &Chunk,
+        conflated: bool,
+        lag: Duration,
+    ) {
+        let clients = u64::try_from(clients).unwrap_or(u64::MAX);
+        let bytes = u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX);
+        self.events.fetch_add(clients * u64::from(chunk.events), Ordering::Relaxed);
+        self.bytes.fetch_add(clients.saturating_mul(bytes), Ordering::Relaxed);
+        self.conflated.fetch_add(clients * u64::from(conflated), Ordering::Relaxed);
+        let micros = u64::try_from(lag.as_micros()).unwrap_or(u64::MAX);
+        self.lag_us.fetch_add(micros.saturating_mul(clients), Ordering::Relaxed);
+        self.lags.fetch_add(clients, Ordering::Relaxed);
     }
 
     /// Notes how long after a publication its last event was handed over.

@@ -1,11 +1,15 @@
 //! What a stream follows, in normal form: streams of the same selection share their events.
 
+use std::sync::Arc;
+
 use domain::{SportId, World};
+use engine::{Published, WorldHandle};
 use market::Snapshot;
 
 use crate::answers::List;
 use crate::context::Api;
 use crate::position::{LogPlace, LogPosition, lists_check, place_of};
+use crate::v1::changes::has_come_to;
 use crate::v1::wire::stream::{Freshness, Mode, Transport};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -36,6 +40,35 @@ impl Selection {
 
     pub(super) fn place_of(&self, snapshot: &Snapshot) -> LogPlace {
         place_of(self.world, snapshot)
+    }
+
+    /// Whether a position is that of a publication, or between it and the next one.
+    pub(super) fn has_reached(
+        &self,
+        place: LogPlace,
+        last: &Snapshot,
+        handle: &WorldHandle,
+    ) -> bool {
+        let last = self.place_of(last);
+        place == last || (place.0 > last.0 && has_come_to(handle, place.0))
+    }
+
+    /// What is shown after what is at a position: the present publication or, in `live`, what came after it.
+    pub(super) fn next_after(
+        &self,
+        place: LogPlace,
+        handle: &WorldHandle,
+    ) -> Option<Arc<Published>> {
+        // First: every publication before it is in force then, and none is passed over.
+        let shown = match self.mode {
+            Mode::Live => handle.shown_live(),
+            Mode::Publication => None,
+        };
+        let present = handle.published();
+        if !self.has_reached(place, &present.snapshot, handle) {
+            return Some(Arc::clone(&present));
+        }
+        shown.filter(|shown| self.place_of(&shown.snapshot).0 > place.0)
     }
 
     /// The cursor of a publication, or of what is shown between two.

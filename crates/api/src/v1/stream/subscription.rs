@@ -9,23 +9,25 @@ use accounts::{KeyEntry, KeyHold, KeyRefusal, Maintenance};
 use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WorldHandle};
-use http::{ByteSource, SourceBody};
+use http::ByteSource;
 use market::Snapshot;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::end::End;
+use super::group::Member;
 use super::metrics::StreamMetrics;
 use super::render::{Chunk, Rendered};
 use super::replay::{Replay, ReplayTurn, Step};
+use super::seat::{Given, Seat, Waiting};
 use super::selection::Selection;
 use super::shared::NotRendered;
 use super::slots::StreamSlot;
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::position::LogPlace;
-use crate::v1::changes::{Base, has_come_to};
+use crate::v1::changes::Base;
 use crate::v1::wire::stream::{self as wire, EndCode, Event, Mode, Reset};
 use crate::v1::{admit, charged, closed, key_status_unknown};
 
@@ -57,9 +59,6 @@ struct Outgoing {
     sent: usize,
 }
 
-/// A stream as a connection sends it.
-pub(super) type EventStream = SourceBody<Subscription>;
-
 /// One stream.
 pub(super) struct Subscription {
     api: Arc<Api>,
@@ -82,6 +81,8 @@ pub(super) struct Subscription {
     /// Events of its own.
     first: VecDeque<Bytes>,
     outgoing: Option<Outgoing>,
+    /// What its group left to it.
+    given: Option<Given>,
     /// Since when it waits for what may come in a moment.
     later_since: Option<Instant>,
     sent_at: Instant,
@@ -94,7 +95,9 @@ pub(super) struct Subscription {
     ended: Option<EndCode>,
     /// Whether its client is given up, because it does not read.
     slow: watch::Receiver<bool>,
-    slot: StreamSlot,
+    slot: Arc<StreamSlot>,
+    /// Those who follow the same.
+    member: Member,
     /// Says when streams of this node may count no more.
     losses: watch::Receiver<u64>,
     /// Who ends the key waits for the stream.
@@ -105,11 +108,12 @@ impl Subscription {
     pub(super) fn new(
         api: &Arc<Api>,
         entry: Arc<KeyEntry>,
-        selection: Arc<Selection>,
+        selection: &Arc<Selection>,
         begin: Begin,
         slot: StreamSlot,
     ) -> Self {
         let handle = api.world(selection.world);
+        let member = api.streams.hall(selection.world, selection.mode).join(selection);
         Self {
             number: api.streams.metrics(selection.mode, selection.transport).note_begin(),
             live: (selection.mode == Mode::Live).then(|| handle.live_changes()),
@@ -120,7 +124,8 @@ impl Subscription {
             api: Arc::clone(api),
             _hold: api.accounts.keys.hold(&entry),
             entry,
-            selection,
+            selection: Arc::clone(member.selection()),
+            member,
             begin,
             begun: false,
             until: None,
@@ -129,13 +134,14 @@ impl Subscription {
             heartbeat_s: 0,
             first: VecDeque::new(),
             outgoing: None,
+            given: None,
             later_since: None,
             sent_at: Instant::now(),
             ended: None,
             // Its other end comes with what sends the stream.
             slow: watch::channel(false).1,
             losses: api.accounts.streams.losses(),
-            slot,
+            slot: Arc::new(slot),
         }
     }
 
@@ -164,13 +170,22 @@ impl Subscription {
         self
     }
 
-    pub(super) fn into_stream(mut self) -> EventStream {
-        let (sender, slow) = watch::channel(false);
+    /// With what says that its client is given up.
+    pub(super) fn noting(mut self, slow: watch::Receiver<bool>) -> Self {
         self.slow = slow;
-        SourceBody::new(self, sender)
+        self
+    }
+
+    /// Where it waits.
+    pub(super) fn seat(&self) -> Arc<Seat> {
+        Arc::clone(&self.member.seat)
     }
 
     async fn next(&mut self) -> Result<Bytes, End> {
+        // The end of an event that has begun.
+        if let Some(rest) = self.take_rest() {
+            return Ok(rest);
+        }
         loop {
             // Before every event, and whatever was waited for: nothing is sent to a key that has ended.
             self.check()?;
@@ -182,7 +197,8 @@ impl Subscription {
                 self.note(&chunk.bytes, chunk.events);
                 return Ok(chunk.bytes);
             }
-            let wait = match self.events().await? {
+            // Boxed, or every stream would hold while it waits what it takes to make events.
+            let wait = match Box::pin(self.events()).await? {
                 Some(rendered) => {
                     self.pay(&rendered).await?;
                     if rendered.chunks.is_empty() {
@@ -194,6 +210,9 @@ impl Subscription {
                 }
                 None => self.wait().await,
             };
+            if let Some(rest) = self.take_rest() {
+                return Ok(rest);
+            }
             if matches!(wait, Woken::Heartbeat) {
                 self.check()?;
                 return Ok(self.selection.transport.heartbeat(self.heartbeat_s));
@@ -257,8 +276,27 @@ impl Subscription {
         self.begun = true;
     }
 
+    /// What is left of an event that others began to write.
+    fn take_rest(&mut self) -> Option<Bytes> {
+        let (rendered, rest) = match self.given.take()? {
+            Given::Rest(rendered, rest) => (rendered, rest),
+            events @ Given::Events(_) => {
+                self.given = Some(events);
+                return None;
+            }
+        };
+        if let [chunk] = &*rendered.chunks {
+            let lag = self.api.clock.now().since(rendered.cut_at);
+            self.metrics().note_written(1, chunk, rendered.conflated, lag);
+        }
+        Some(rest)
+    }
+
     /// The events that come next; `None`: there are none yet.
     async fn events(&mut self) -> Result<Option<Arc<Rendered>>, End> {
+        if let Some(Given::Events(rendered)) = self.given.take() {
+            return Ok(Some(rendered));
+        }
         let api = Arc::clone(&self.api);
         let handle = api.world(self.selection.world);
         self.publications.borrow_and_update();
@@ -359,11 +397,10 @@ impl Subscription {
     /// Whether a position is that of the last publication, between it and the next, or of a later one than the stream
     /// is to send.
     fn has_reached(&self, place: LogPlace, last: &Published, present: &Published) -> bool {
-        let last_place = self.selection.place_of(&last.snapshot);
         let ends_before = last.snapshot.cut_at < present.snapshot.cut_at;
         let handle = self.api.world(self.selection.world);
-        let is_between = place.0 > last_place.0 && has_come_to(handle, place.0);
-        place == last_place || is_between || (ends_before && place.0 >= last_place.0)
+        self.selection.has_reached(place, &last.snapshot, handle)
+            || (ends_before && place.0 >= self.selection.place_of(&last.snapshot).0)
     }
 
     /// Whether something is to be sent after what is at a position.
@@ -399,7 +436,17 @@ impl Subscription {
         if !self.first.is_empty() {
             return Woken::Changed;
         }
-        let heartbeat = self.sent_at + Duration::from_secs(self.heartbeat_s.into());
+        if let Begin::At(place) = self.begin
+            && self.is_like_others()
+        {
+            return self.wait_with_others(place).await;
+        }
+        Box::pin(self.wait_alone()).await
+    }
+
+    /// Waits for what others do not wait for, too.
+    async fn wait_alone(&mut self) -> Woken {
+        let heartbeat = self.heartbeat_at();
         let later = self.later_since.map(|_| Instant::now() + LATER_EVERY);
         let now = self.api.clock.now();
         let end = self.until.map(|until| {
@@ -427,6 +474,50 @@ impl Subscription {
                 if until == heartbeat { Woken::Heartbeat } else { Woken::Changed }
             }
         }
+    }
+
+    /// Whether it waits for the next events and for nothing of its own.
+    fn is_like_others(&self) -> bool {
+        let (ends, past) = (self.until.is_some(), self.replay.is_some() || self.turn.is_some());
+        !ends && !past && self.later_since.is_none()
+    }
+
+    /// Waits in its group, where events are written for it.
+    async fn wait_with_others(&mut self, place: LogPlace) -> Woken {
+        let waiting = Waiting {
+            entry: Arc::clone(&self.entry),
+            slot: Arc::clone(&self.slot),
+            place,
+            paid: self.paid,
+            sent_at: self.sent_at,
+        };
+        let taken = self.member.seat.take(waiting);
+        self.member.wait_at(place, &self.api);
+        let handle = self.api.world(self.selection.world);
+        // What came before the seat was taken was written to others only.
+        if self.selection.next_after(place, handle).is_none() {
+            let heartbeat = self.heartbeat_at();
+            tokio::select! {
+                () = taken.called() => {}
+                _ = self.endings.changed() => {}
+                _ = self.losses.changed() => {}
+                _ = self.stopping.changed() => {}
+                _ = self.slow.changed() => {}
+                () = tokio::time::sleep_until(heartbeat) => {}
+            }
+        }
+        let (waiting, given) = taken.give_up();
+        self.given = given;
+        if let Some(Waiting { place: at, paid, sent_at, .. }) = waiting {
+            self.begun |= at != place;
+            (self.begin, self.paid, self.sent_at) = (Begin::At(at), paid, sent_at);
+        }
+        let is_silent = self.given.is_none() && self.heartbeat_at() <= Instant::now();
+        if is_silent { Woken::Heartbeat } else { Woken::Changed }
+    }
+
+    fn heartbeat_at(&self) -> Instant {
+        self.sent_at + Duration::from_secs(self.heartbeat_s.into())
     }
 
     fn metrics(&self) -> &StreamMetrics {

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use http::websocket::{
     BadFrame, FrameReader, Received, close_code, close_frame, is_ping, pong_frame,
 };
-use http::{Request, StreamBody};
+use http::{DirectSocket, Request, StreamBody};
 use tokio::time::{Sleep, sleep};
 
-use super::subscription::EventStream;
+use super::event_stream::EventStream;
 use crate::error::{ApiError, ErrorCode};
 
 /// How long a client may take to answer a ping.
@@ -77,8 +77,10 @@ impl WebSocket {
 impl StreamBody for WebSocket {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.closes || self.answer.is_some() {
+            self.events.pause();
             return Poll::Ready(self.answer.take());
         }
+        self.events.resume();
         if let Some(until) = &mut self.pong_until
             && until.as_mut().poll(context).is_ready()
         {
@@ -103,5 +105,9 @@ impl StreamBody for WebSocket {
 
     fn note_slow(&mut self) {
         self.events.note_slow();
+    }
+
+    fn take_socket(&mut self, socket: DirectSocket) {
+        self.events.take_socket(socket);
     }
 }

@@ -3,6 +3,7 @@
 mod client;
 mod cluster;
 mod ends;
+mod group;
 mod live;
 mod replay;
 mod websocket;

@@ -269,3 +269,35 @@ async fn a_client_that_answers_no_ping_is_given_up_and_one_that_does_is_not() {
     assert_eq!(frame(&mut there).await, Some((PING, Vec::new())));
     tokio::time::resume();
 }
+
+/// What is written for many is written by others than the connection's own task, which answers pings.
+#[tokio::test]
+async fn pings_between_publications_break_no_frame() {
+    let (app, feed, key) = opened().await;
+    let mut sockets = Vec::new();
+    for _ in 0..4 {
+        let mut socket = open(&app, &key, "?sports=mma").await;
+        up_to_cut(&mut socket).await;
+        sockets.push(socket);
+    }
+    for round in 0..30 {
+        for socket in &mut sockets {
+            socket.send(&masked(PING, &[b'p'; 100])).await;
+        }
+        move_to(&app, &feed, 140 + round).await;
+        for socket in &mut sockets {
+            let (mut cut, mut pong) = (false, false);
+            while !(cut && pong) {
+                let (kind, payload) = frame(socket).await.expect("a frame");
+                if kind == PONG {
+                    assert_eq!(payload, [b'p'; 100]);
+                    pong = true;
+                } else {
+                    assert_eq!(kind, TEXT);
+                    let message: Value = serde_json::from_slice(&payload).unwrap();
+                    cut |= message["event"] == "cut";
+                }
+            }
+        }
+    }
+}

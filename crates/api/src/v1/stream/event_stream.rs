@@ -1,0 +1,48 @@
+//! A stream as a connection sends it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{DirectSocket, SourceBody, StreamBody};
+use tokio::sync::watch;
+
+use super::seat::Seat;
+use super::subscription::Subscription;
+
+#[derive(Debug)]
+pub(super) struct EventStream {
+    body: SourceBody<Subscription>,
+    seat: Arc<Seat>,
+}
+
+impl EventStream {
+    pub(super) fn new(subscription: Subscription) -> Self {
+        let (sender, slow) = watch::channel(false);
+        let seat = subscription.seat();
+        Self { body: SourceBody::new(subscription.noting(slow), sender), seat }
+    }
+
+    /// Keeps others from writing to the client while something is sent beside the events.
+    pub(super) fn pause(&self) {
+        self.seat.pause();
+    }
+
+    pub(super) fn resume(&self) {
+        self.seat.resume();
+    }
+}
+
+impl StreamBody for EventStream {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.body.poll_next(context)
+    }
+
+    fn note_slow(&mut self) {
+        self.body.note_slow();
+    }
+
+    fn take_socket(&mut self, socket: DirectSocket) {
+        self.seat.set_socket(socket);
+    }
+}

@@ -1,0 +1,293 @@
+//! Those who follow the same: their next events are made once and written to all of them by a few tasks, which wakes
+//! nobody (`seat`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::World;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::render::Rendered;
+use super::seat::{Delivery, Seat};
+use super::selection::Selection;
+use crate::context::Api;
+use crate::position::LogPlace;
+use crate::v1::wire::stream::Mode;
+
+/// Seats that are written to in one turn of a worker: about half a millisecond.
+const SEATS_AT_ONCE: usize = 64;
+
+/// The groups of a world and a mode, and the task that listens for them while there are any.
+#[derive(Debug)]
+pub(super) struct Hall {
+    world: World,
+    mode: Mode,
+    state: Mutex<HallState>,
+}
+
+#[derive(Debug, Default)]
+struct HallState {
+    groups: HashMap<Arc<Selection>, Arc<Group>>,
+    listens: bool,
+}
+
+/// Those of one selection.
+#[derive(Debug)]
+struct Group {
+    selection: Arc<Selection>,
+    state: Mutex<GroupState>,
+}
+
+#[derive(Debug, Default)]
+struct GroupState {
+    seats: BTreeMap<u64, Arc<Seat>>,
+    next_number: u64,
+    /// Where those who wait are, most of them.
+    at: Option<LogPlace>,
+    /// Whether a task writes to them, and whether something came meanwhile.
+    is_served: bool,
+    again: bool,
+}
+
+/// A stream's place in its group, until it goes.
+#[derive(Debug)]
+pub(super) struct Member {
+    hall: Arc<Hall>,
+    group: Arc<Group>,
+    number: u64,
+    pub(super) seat: Arc<Seat>,
+}
+
+impl Hall {
+    pub(super) fn new(world: World, mode: Mode) -> Arc<Self> {
+        Arc::new(Self { world, mode, state: Mutex::default() })
+    }
+
+    /// Takes a stream in.
+    pub(super) fn join(self: &Arc<Self>, selection: &Arc<Selection>) -> Member {
+        let mut hall = self.lock();
+        let group = hall.groups.entry(Arc::clone(selection)).or_insert_with_key(|selection| {
+            Arc::new(Group { selection: Arc::clone(selection), state: Mutex::default() })
+        });
+        let (group, seat) = (Arc::clone(group), Arc::new(Seat::default()));
+        let number = {
+            let mut state = group.lock();
+            state.next_number += 1;
+            let number = state.next_number;
+            state.seats.insert(number, Arc::clone(&seat));
+            number
+        };
+        drop(hall);
+        Member { hall: Arc::clone(self), group, number, seat }
+    }
+
+    /// Sees to it that somebody listens for publications.
+    fn listen(self: &Arc<Self>, api: &Arc<Api>) {
+        let mut hall = self.lock();
+        if !hall.listens {
+            hall.listens = true;
+            let listening = Listening { hall: Arc::clone(self), ends: false };
+            tokio::spawn(listening.run(Arc::clone(api)));
+        }
+    }
+
+    fn groups(&self) -> Vec<Arc<Group>> {
+        self.lock().groups.values().map(Arc::clone).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HallState> {
+        // Nothing in there panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task that listens.
+struct Listening {
+    hall: Arc<Hall>,
+    /// Whether nobody is left to listen for.
+    ends: bool,
+}
+
+impl Listening {
+    async fn run(mut self, api: Arc<Api>) {
+        let handle = api.world(self.hall.world);
+        let mut publications = handle.publications();
+        let mut live = (self.hall.mode == Mode::Live).then(|| handle.live_changes());
+        loop {
+            publications.borrow_and_update();
+            if let Some(live) = &mut live {
+                live.borrow_and_update();
+            }
+            for group in self.hall.groups() {
+                group.begin(&api);
+            }
+            if self.is_over() {
+                return;
+            }
+            let changed = async {
+                match &mut live {
+                    Some(live) => live.changed().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let changed = tokio::select! {
+                changed = changed => changed,
+                changed = publications.changed() => changed,
+            };
+            // The world is gone.
+            if changed.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        let mut hall = self.hall.lock();
+        self.ends = hall.groups.is_empty();
+        hall.listens = !self.ends;
+        self.ends
+    }
+}
+
+/// However it ends, nobody waits for it in vain.
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if !self.ends {
+            self.hall.lock().listens = false;
+            for group in self.hall.groups() {
+                group.call_all();
+            }
+        }
+    }
+}
+
+impl Group {
+    /// Has the next events written to all, if there are any.
+    fn begin(self: &Arc<Self>, api: &Arc<Api>) {
+        let mut state = self.lock();
+        if state.is_served {
+            state.again = true;
+            return;
+        }
+        let handle = api.world(self.selection.world);
+        if state.at.is_some_and(|at| self.selection.next_after(at, handle).is_some()) {
+            state.is_served = true;
+            drop(state);
+            tokio::spawn(Serving(Arc::clone(self)).run(Arc::clone(api)));
+        }
+    }
+
+    /// Writes the next events, if there are any, and says where they lead to.
+    async fn serve(self: &Arc<Self>, api: &Arc<Api>, from: LogPlace) -> Option<LogPlace> {
+        let handle = api.world(self.selection.world);
+        let to = self.selection.next_after(from, handle)?;
+        let renders = &api.streams.renders;
+        // Nothing of the past is made again for a group: where it is, is kept.
+        let events = renders.events(handle, &self.selection, Some(from), &to, 0).await;
+        let Ok(rendered) = events else {
+            self.lock().at = None;
+            self.call_all();
+            return None;
+        };
+        let at = rendered.to;
+        self.lock().at = Some(at);
+        let seats = self.seats();
+        if seats.len() <= SEATS_AT_ONCE {
+            self.deliver(api, from, &rendered, &seats);
+            return Some(at);
+        }
+        let mut turns = JoinSet::new();
+        for some in seats.chunks(SEATS_AT_ONCE) {
+            let (group, api, some) = (Arc::clone(self), Arc::clone(api), some.to_vec());
+            let rendered = Arc::clone(&rendered);
+            turns.spawn(async move { group.deliver(&api, from, &rendered, &some) });
+        }
+        drop(seats);
+        turns.join_all().await;
+        Some(at)
+    }
+
+    fn deliver(&self, api: &Api, from: LogPlace, rendered: &Arc<Rendered>, seats: &[Arc<Seat>]) {
+        let (now, instant) = (api.clock.now(), Instant::now());
+        let delivery = Delivery { api, from, rendered, now, instant };
+        let written = seats.iter().filter(|seat| seat.deliver(&delivery)).count();
+        if let [chunk] = &*rendered.chunks {
+            let metrics = api.streams.metrics(self.selection.mode, self.selection.transport);
+            metrics.note_written(written, chunk, rendered.conflated, now.since(rendered.cut_at));
+        }
+    }
+
+    fn call_all(&self) {
+        for seat in self.seats() {
+            seat.call();
+        }
+    }
+
+    fn seats(&self) -> Vec<Arc<Seat>> {
+        self.lock().seats.values().map(Arc::clone).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GroupState> {
+        // Nothing in there panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task that writes to a group.
+struct Serving(Arc<Group>);
+
+impl Serving {
+    async fn run(self, api: Arc<Api>) {
+        loop {
+            let at = self.0.lock().at;
+            let next = match at {
+                Some(at) => self.0.serve(&api, at).await,
+                None => None,
+            };
+            if next.is_none() && self.is_over() {
+                return;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let mut state = self.0.lock();
+        state.is_served = std::mem::take(&mut state.again);
+        !state.is_served
+    }
+}
+
+/// Where it ends in the middle, the next publication begins anew.
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().is_served = false;
+            self.0.call_all();
+        }
+    }
+}
+
+impl Member {
+    /// Notes where the stream begins to wait, and sees to it that it is told of what comes.
+    pub(super) fn wait_at(&self, place: LogPlace, api: &Arc<Api>) {
+        self.group.lock().at.get_or_insert(place);
+        self.hall.listen(api);
+    }
+
+    /// The selection, which all of the group share.
+    pub(super) fn selection(&self) -> &Arc<Selection> {
+        &self.group.selection
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut hall = self.hall.lock();
+        let mut group = self.group.lock();
+        group.seats.remove(&self.number);
+        if group.seats.is_empty() {
+            hall.groups.remove(&self.group.selection);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Where a stream waits: what it leaves with its group, so that the next events can be written to its client without
+//! waking its task (`group`).
+//!
+//! While a seat is taken, its task writes nothing. Who writes for it holds the seat's lock, and the task takes the seat
+//! back before it sends anything or lets go of its key: so the two never write at the same time, and nothing is written
+//! after a key's end was waited for (S14). What is out of the ordinary (a socket that takes no more, a key that has
+//! ended, a quota that needs a lease) is left to the task.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Poll, Waker};
+
+use accounts::{Charge, KeyEntry, Maintenance};
+use bytes::Bytes;
+use domain::Timestamp;
+use http::DirectSocket;
+use tokio::time::Instant;
+
+use super::render::Rendered;
+use super::slots::StreamSlot;
+use crate::context::Api;
+use crate::position::LogPlace;
+
+/// A place among those who follow the same.
+#[derive(Debug, Default)]
+pub(super) struct Seat {
+    state: Mutex<State>,
+    /// Absent where only the task can write.
+    socket: OnceLock<DirectSocket>,
+}
+
+/// What a stream leaves while it waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) entry: Arc<KeyEntry>,
+    pub(super) slot: Arc<StreamSlot>,
+    /// Where it is.
+    pub(super) place: LogPlace,
+    /// The publication up to which the quota is paid.
+    pub(super) paid: Timestamp,
+    /// When its client was last sent something.
+    pub(super) sent_at: Instant,
+}
+
+/// What its task has to send.
+#[derive(Debug)]
+pub(super) enum Given {
+    /// Events that nothing was done about.
+    Events(Arc<Rendered>),
+    /// What a socket did not take of events that are paid for; the stream is where they lead to.
+    Rest(Arc<Rendered>, Bytes),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// While the seat is taken.
+    waiting: Option<Waiting>,
+    given: Option<Given>,
+    waker: Option<Waker>,
+    /// Whether the task has to look for itself.
+    called: bool,
+    /// Whether the task writes something of its own in the middle of the wait.
+    paused: bool,
+}
+
+/// The next events of a group, on their way to its seats.
+#[derive(Debug)]
+pub(super) struct Delivery<'a> {
+    pub(super) api: &'a Api,
+    pub(super) from: LogPlace,
+    pub(super) rendered: &'a Arc<Rendered>,
+    pub(super) now: Timestamp,
+    pub(super) instant: Instant,
+}
+
+/// A seat that is taken, until this goes.
+#[derive(Debug)]
+pub(super) struct Taken<'a>(&'a Seat);
+
+impl Seat {
+    pub(super) fn set_socket(&self, socket: DirectSocket) {
+        // A stream has one connection.
+        self.socket.set(socket).unwrap_or_default();
+    }
+
+    /// Waits on the seat.
+    pub(super) fn take(&self, waiting: Waiting) -> Taken<'_> {
+        let mut state = self.lock();
+        (state.waiting, state.called) = (Some(waiting), false);
+        Taken(self)
+    }
+
+    /// Keeps others from writing, also while the seat is taken.
+    pub(super) fn pause(&self) {
+        self.lock().paused = true;
+    }
+
+    pub(super) fn resume(&self) {
+        self.lock().paused = false;
+    }
+
+    /// Has the task look for itself.
+    pub(super) fn call(&self) {
+        let waker = {
+            let mut state = self.lock();
+            state.called = true;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Writes events to who waits for them, or has the task do what is to be done. Whether they were written.
+    pub(super) fn deliver(&self, delivery: &Delivery<'_>) -> bool {
+        let mut state = self.lock();
+        if state.write(self.socket.get(), delivery).is_some() {
+            return true;
+        }
+        state.called = true;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        false
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in there panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Writes events. `None`: the task has to do something.
+    fn write(&mut self, socket: Option<&DirectSocket>, delivery: &Delivery<'_>) -> Option<()> {
+        let Delivery { from, rendered, .. } = delivery;
+        if self.called || self.paused {
+            return None;
+        }
+        let waiting = self.waiting.as_mut().filter(|waiting| waiting.place == *from)?;
+        let chunk = match &*rendered.chunks {
+            [] => None,
+            [chunk] if socket.is_some() && delivery.may_go_to(waiting) => Some(chunk),
+            _ => {
+                self.given = Some(Given::Events(Arc::clone(rendered)));
+                return None;
+            }
+        };
+        if let (Some(chunk), Some(socket)) = (chunk, socket) {
+            if !delivery.is_paid_by(waiting) {
+                self.given = Some(Given::Events(Arc::clone(rendered)));
+                return None;
+            }
+            let sent = socket.send_now(&chunk.bytes);
+            waiting.sent_at = delivery.instant;
+            if sent < chunk.bytes.len() {
+                self.given = Some(Given::Rest(Arc::clone(rendered), chunk.bytes.slice(sent..)));
+            }
+        }
+        waiting.place = rendered.to;
+        self.given.is_none().then_some(())
+    }
+}
+
+impl Delivery<'_> {
+    /// Whether the stream may be sent anything, as far as can be said here.
+    fn may_go_to(&self, waiting: &Waiting) -> bool {
+        let confirmed = self.api.accounts.keys.confirm(&waiting.entry, self.now);
+        confirmed.is_ok_and(|same| Arc::ptr_eq(&same, &waiting.entry))
+            && waiting.slot.is_held()
+            && self.api.accounts.maintenance() == Maintenance::Off
+    }
+
+    /// Pays for changes, once for each publication. If not, nothing was spent.
+    fn is_paid_by(&self, waiting: &mut Waiting) -> bool {
+        let Rendered { has_changes, paid_until, .. } = **self.rendered;
+        if !has_changes || paid_until <= waiting.paid {
+            return true;
+        }
+        let spend = waiting.entry.meters.spend_quota(1, self.now);
+        let paid = matches!(spend.settled(), Some(Charge::Granted(_)));
+        if paid {
+            waiting.paid = paid_until;
+        }
+        paid
+    }
+}
+
+impl Taken<'_> {
+    /// Waits until the task has something to do.
+    pub(super) async fn called(&self) {
+        poll_fn(|context| {
+            let mut state = self.0.lock();
+            if state.called {
+                return Poll::Ready(());
+            }
+            match &mut state.waker {
+                Some(waker) => waker.clone_from(context.waker()),
+                none @ None => *none = Some(context.waker().clone()),
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Gives the seat up.
+    pub(super) fn give_up(self) -> (Option<Waiting>, Option<Given>) {
+        let mut state = self.0.lock();
+        (state.waiting.take(), state.given.take())
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        (state.waiting, state.waker) = (None, None);
+    }
+}

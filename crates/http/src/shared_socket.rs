@@ -1,0 +1,86 @@
+//! A connection that two write to: its own task, and who has something to say to many connections at the same moment.
+//!
+//! To wake a task for every few hundred bytes costs about as much as to send them. So an answer without an end may hand
+//! its socket to who makes its bytes ([`DirectSocket`]), which writes them while the task waits for something to send.
+//! Who that is sees to it that the two never write at the same time, and leaves to the task what the socket does not
+//! take.
+
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+
+use crate::sendfile;
+use crate::vanished::PeerWatch;
+
+/// The socket of a connection whose task waits for something to send.
+#[derive(Clone, Debug)]
+pub struct DirectSocket {
+    stream: Arc<TcpStream>,
+    watch: Arc<PeerWatch>,
+}
+
+impl DirectSocket {
+    pub(crate) fn new(stream: Arc<TcpStream>, watch: Arc<PeerWatch>) -> Self {
+        Self { stream, watch }
+    }
+
+    /// Writes as much as the socket takes at this moment, and says how much that is. A connection that is broken takes
+    /// nothing, which its task finds out.
+    pub fn send_now(&self, bytes: &[u8]) -> usize {
+        let sent = sendfile::send_now(&self.stream, bytes).unwrap_or(0);
+        self.watch.look(&self.stream);
+        sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::sendfile::Socket as _;
+
+    #[tokio::test]
+    async fn what_a_socket_does_not_take_at_once_is_left_to_its_task() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        let watch = Arc::new(PeerWatch::begin(&server));
+        let (mut own, shared) = server.share();
+        let direct = DirectSocket::new(shared.unwrap(), watch);
+        let bytes: Vec<u8> = (0..1 << 20).map(|n| u8::try_from(n % 251).unwrap()).collect();
+        // Until the client's window is closed.
+        let mut sent = 0;
+        loop {
+            let some = direct.send_now(&bytes[sent % bytes.len()..]);
+            sent += some;
+            if some == 0 {
+                break;
+            }
+        }
+        assert!(sent > 0);
+        let writing = tokio::spawn(async move {
+            own.write_all(b"the rest").await.unwrap();
+            own.shutdown().await.unwrap();
+            own
+        });
+        let mut read = Vec::new();
+        let reading = client.read_to_end(&mut read);
+        timeout(Duration::from_secs(60), reading).await.unwrap().unwrap();
+        let mut own = writing.await.unwrap();
+        assert_eq!(read.len(), sent + b"the rest".len());
+        assert!(read.ends_with(b"the rest"));
+        assert!(read[..sent].iter().zip(bytes.iter().cycle()).all(|(one, other)| one == other));
+        // Both see the client's end.
+        drop(client);
+        let mut held = Vec::new();
+        let end = poll_fn(|context| own.poll_receive::<16>(&mut held, context));
+        assert!(timeout(Duration::from_secs(60), end).await.unwrap().is_ok_and(|read| read == 0));
+        assert_eq!(direct.send_now(b"more"), 0);
+    }
+}
