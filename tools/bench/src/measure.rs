@@ -150,13 +150,20 @@ pub(super) enum Part {
     StreamCost,
     StreamLive,
     StreamRestart,
+    StreamSelections,
+    StreamBeside,
 }
 
 impl Part {
     /// Whether it is measured with streams.
     pub(super) fn is_stream(self) -> bool {
         match self {
-            Self::Stream | Self::StreamCost | Self::StreamLive | Self::StreamRestart => true,
+            Self::Stream
+            | Self::StreamCost
+            | Self::StreamLive
+            | Self::StreamRestart
+            | Self::StreamSelections
+            | Self::StreamBeside => true,
             Self::Memory
             | Self::Ready
             | Self::V4

@@ -1,8 +1,10 @@
 //! What a delivery to a subscriber of `/v1/stream` costs, beside nchan, which keeps messages for clients that come
 //! back, too. Both get the same number of bytes at the same pace: one change, or ten, in every publication.
 
+mod beside;
 mod live;
 mod restart;
+mod selections;
 mod subscribers;
 
 use std::net::SocketAddr;
@@ -16,7 +18,7 @@ use self::subscribers::{Subscribers, Transport, WAIT_MAX, now_ms};
 use super::Effort;
 use super::bar::{Bar, Better, Unit};
 use super::machine::cpu_seconds;
-use super::measure::Part;
+use super::measure::{LoadedService, Part};
 use super::nchan::Nchan;
 use super::rounds::median;
 use super::service::{self, Market, Service, get};
@@ -59,7 +61,32 @@ pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec
             bars.push(bar(name, unit, Better::Less, (15.0, 5.0), measured, note));
         }
     }
+    if wanted(Part::StreamSelections) {
+        let place = folder.path().join("selections");
+        let setup = service::setup(program, &place, selections::INTERVAL)?;
+        let measured = selections::last_delivery(&setup, effort.rounds.div_ceil(3))?;
+        let name = "stream: 10,000 different event_ids, 2,000 changed records: last delivery";
+        bars.push(bar(name, Unit::Seconds, Better::Less, (1.5, 0.5), measured, String::new()));
+    }
+    if wanted(Part::StreamBeside) {
+        bars.extend(beside_bars(program, effort)?);
+    }
     Ok(bars)
+}
+
+fn beside_bars(program: &Path, effort: Effort) -> Result<[Bar; 2]> {
+    let loaded = LoadedService::start(program, effort.records, effort)?;
+    let key = loaded.service.make_stream_key(2 * SUBSCRIBERS)?;
+    let path = selection(loaded.service.address, &key)?;
+    let measured = beside::measure(&loaded, &path, &key)?;
+    let bars = [
+        ("ready answers with 5,000 streams, against none", measured.requests),
+        ("odds messages pushed with 5,000 streams, against none", measured.pushes),
+    ];
+    let limits = (0.9, 0.97);
+    Ok(bars.map(|(name, measured)| {
+        bar(name, Unit::Times, Better::More, limits, measured, "a second".to_owned())
+    }))
 }
 
 fn memory_bars(ours: &Ours, nchan: &Nchan) -> Result<[Bar; 2]> {

@@ -62,6 +62,15 @@ impl Subscribers {
         Ok(all)
     }
 
+    /// Connections of which each asks something else.
+    pub(super) fn open_each(to: SocketAddr, requests: &[Vec<u8>]) -> Result<Self> {
+        let mut all = Self::none()?;
+        for request in requests {
+            all.add(to, request)?;
+        }
+        Ok(all)
+    }
+
     /// Connections that ask before any is answered, and whose first answers have to hold a text.
     pub(super) fn open_at_once(
         to: SocketAddr,
