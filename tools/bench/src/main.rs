@@ -83,18 +83,19 @@ fn run(repository: &Repository, options: &Options) -> Result<()> {
     } else {
         Effort { rounds: 9, seconds: 1.0, records: 200_000 }
     };
-    let streams = options.only.is_empty() || options.only.contains(&measure::Part::Stream);
+    let all = options.only.is_empty();
+    let streams = all || options.only.iter().any(|part| part.is_stream());
     if streams && !std::path::Path::new(nchan::MODULE).exists() {
         nginx::install(repository, &[("nchan", "libnginx-mod-nchan")])?;
     }
     machine::pin_self()?;
     let mut bars = Vec::new();
-    if options.only != [measure::Part::Stream] {
+    if all || !options.only.iter().all(|part| part.is_stream()) {
         bars.extend(measure::bars(&program, effort, &options.only)?);
     }
     if streams {
         shell::say("streams");
-        bars.extend(stream::bars(&program, effort)?);
+        bars.extend(stream::bars(&program, effort, &options.only)?);
     }
     let plots = if options.only.is_empty() { growth::plots(&program, effort)? } else { Vec::new() };
     if options.json {

@@ -145,7 +145,39 @@ pub(super) enum Part {
     Ingest,
     Start,
     Instructions,
+    /// All of the following.
     Stream,
+    StreamCost,
+    StreamLive,
+    StreamRestart,
+    StreamSelections,
+    StreamBeside,
+}
+
+impl Part {
+    /// Whether it is measured with streams.
+    pub(super) fn is_stream(self) -> bool {
+        match self {
+            Self::Stream
+            | Self::StreamCost
+            | Self::StreamLive
+            | Self::StreamRestart
+            | Self::StreamSelections
+            | Self::StreamBeside => true,
+            Self::Memory
+            | Self::Ready
+            | Self::V4
+            | Self::First
+            | Self::Mix
+            | Self::Gzip
+            | Self::Unchanged
+            | Self::Changes
+            | Self::Overload
+            | Self::Ingest
+            | Self::Start
+            | Self::Instructions => false,
+        }
+    }
 }
 
 /// Measures the bars of these parts, or of all where none is named.

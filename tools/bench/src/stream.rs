@@ -1,22 +1,27 @@
 //! What a delivery to a subscriber of `/v1/stream` costs, beside nchan, which keeps messages for clients that come
 //! back, too. Both get the same number of bytes at the same pace: one change, or ten, in every publication.
 
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+mod beside;
+mod live;
+mod restart;
+mod selections;
+mod subscribers;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use rustix::event::epoll;
-use rustix::net::RecvFlags;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
 use serde_json::Value;
 
+use self::subscribers::{Subscribers, Transport, WAIT_MAX, now_ms};
 use super::Effort;
 use super::bar::{Bar, Better, Unit};
 use super::machine::cpu_seconds;
+use super::measure::{LoadedService, Part};
 use super::nchan::Nchan;
 use super::rounds::median;
-use super::service::{self, Market, Service, get, request};
+use super::service::{self, Market, Service, get};
 
 /// Whose deliveries are counted.
 const SUBSCRIBERS: usize = 5_000;
@@ -27,69 +32,95 @@ const INTERVAL_MS: u128 = 1_000;
 /// Publications in a round.
 const PUBLICATIONS: usize = 10;
 const RECORDS: usize = 3_000;
-/// How long anything may take.
-const WAIT_MAX: Duration = Duration::from_secs(60);
-
-/// How events reach a subscriber.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transport {
-    Sse,
-    WebSocket,
-}
-
-impl Transport {
-    /// The request of a subscriber.
-    fn request(self, path: &str, headers: &str) -> Vec<u8> {
-        match self {
-            Self::Sse => request(path, &format!("{headers}Accept: text/event-stream\r\n")),
-            Self::WebSocket => request(
-                path,
-                &format!(
-                    "{headers}Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
-                     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-                ),
-            ),
-        }
-    }
-}
 
 /// Measures the lines of streams.
-pub(super) fn bars(program: &Path, effort: Effort) -> Result<Vec<Bar>> {
+pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec<Bar>> {
+    let wanted =
+        |part| parts.is_empty() || [Part::Stream, part].iter().any(|one| parts.contains(one));
     let folder = tempfile::tempdir()?;
-    let setup = service::setup(program, &folder.path().join("service"), INTERVAL)?;
-    let service = Service::start(&setup)?;
-    let key = service.make_stream_key(2 * SUBSCRIBERS_MANY)?;
-    let market = Market::fill(&service, &key, RECORDS)?;
-    let nchan = Nchan::start(&folder.path().join("nchan"))?;
-    let ours = Ours { path: selection(&service, &key)?, service, market, key };
     let mut bars = Vec::new();
+    if [Part::StreamCost, Part::StreamLive, Part::StreamRestart].into_iter().any(wanted) {
+        let setup = service::setup(program, &folder.path().join("service"), INTERVAL)?;
+        let service = Service::start(&setup)?;
+        let key = service.make_stream_key(2 * SUBSCRIBERS_MANY)?;
+        let market = Market::fill(&service, &key, RECORDS)?;
+        let ours = Ours { path: selection(service.address, &key)?, service, market, key };
+        if wanted(Part::StreamCost) {
+            let nchan = Nchan::start(&folder.path().join("nchan"))?;
+            bars.extend(memory_bars(&ours, &nchan)?);
+            bars.extend(cost_bars(&ours, &nchan, effort)?);
+        }
+        if wanted(Part::StreamLive) {
+            bars.push(ours.live_bar(effort)?);
+        }
+        if wanted(Part::StreamRestart) {
+            let Ours { service, path, key, .. } = ours;
+            let measured = restart::resume(service, &setup, (&path, &key))?;
+            let name = "stream: 10,000 clients reconnect after a restart, all resumed";
+            let (unit, note) = (Unit::Seconds, "from the first to connect".to_owned());
+            bars.push(bar(name, unit, Better::Less, (15.0, 5.0), measured, note));
+        }
+    }
+    if wanted(Part::StreamSelections) {
+        let place = folder.path().join("selections");
+        let setup = service::setup(program, &place, selections::INTERVAL)?;
+        let measured = selections::last_delivery(&setup, effort.rounds.div_ceil(3))?;
+        let name = "stream: 10,000 different event_ids, 2,000 changed records: last delivery";
+        bars.push(bar(name, Unit::Seconds, Better::Less, (1.5, 0.5), measured, String::new()));
+    }
+    if wanted(Part::StreamBeside) {
+        bars.extend(beside_bars(program, effort)?);
+    }
+    Ok(bars)
+}
+
+fn beside_bars(program: &Path, effort: Effort) -> Result<[Bar; 2]> {
+    let loaded = LoadedService::start(program, effort.records, effort)?;
+    let key = loaded.service.make_stream_key(2 * SUBSCRIBERS)?;
+    let path = selection(loaded.service.address, &key)?;
+    let measured = beside::measure(&loaded, &path, &key)?;
+    let bars = [
+        ("ready answers with 5,000 streams, against none", measured.requests),
+        ("odds messages pushed with 5,000 streams, against none", measured.pushes),
+    ];
+    let limits = (0.9, 0.97);
+    Ok(bars.map(|(name, measured)| {
+        bar(name, Unit::Times, Better::More, limits, measured, "a second".to_owned())
+    }))
+}
+
+fn memory_bars(ours: &Ours, nchan: &Nchan) -> Result<[Bar; 2]> {
     // Before anything else has made them grow.
-    let (mine, theirs) = (ours.memory()?, nchan_memory(&nchan)?);
+    let (mine, theirs) = (ours.memory()?, nchan_memory(nchan)?);
     let note = format!("{mine:.0} B, nchan {theirs:.0} B");
     let name = "stream: memory of an idle subscriber against nchan's";
-    bars.push(bar(name, Unit::Times, Better::Less, (1.2, 0.6), mine / theirs, note));
+    let memory = bar(name, Unit::Times, Better::Less, (1.2, 0.6), mine / theirs, note);
     let name = "stream: connections in 1 GB, from that";
     let held = f64::from(1 << 30) / mine;
-    bars.push(bar(name, Unit::Count, Better::More, (80_000.0, 160_000.0), held, String::new()));
+    let held = bar(name, Unit::Count, Better::More, (80_000.0, 160_000.0), held, String::new());
+    Ok([memory, held])
+}
+
+fn cost_bars(ours: &Ours, nchan: &Nchan, effort: Effort) -> Result<Vec<Bar>> {
     let kinds = [
         (Transport::Sse, 1, "stream, 0.3 KB over SSE: CPU of a delivery against nchan's"),
         (Transport::Sse, 10, "stream, 3 KB over SSE: the same"),
         (Transport::WebSocket, 1, "stream, 0.3 KB over WebSocket: the same"),
         (Transport::WebSocket, 10, "stream, 3 KB over WebSocket: the same"),
     ];
-    let mut fastest = f64::INFINITY;
+    let (mut bars, mut fastest) = (Vec::new(), f64::INFINITY);
     for (transport, changes, name) in kinds {
         let (mut ratios, mut own, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..effort.rounds.div_ceil(3) {
             let (mine, bytes) = ours.cost(transport, changes)?;
-            let theirs = nchan_cost(&nchan, transport, bytes)?;
+            let theirs = nchan_cost(nchan, transport, bytes)?;
             ratios.push(mine / theirs);
             own.push(mine);
             others.push(theirs);
         }
         let (measured, mine, theirs) = (median(ratios), median(own), median(others));
         fastest = fastest.min(mine);
-        shell::say(&format!("{name}: {measured:.2}"));
+        shell::say(&format!("{name}: {measured:.2} ({mine:.2} µs, nchan {theirs:.2} µs)"));
         let note = format!("{mine:.2} µs, nchan {theirs:.2} µs");
         bars.push(bar(name, Unit::Times, Better::Less, (1.0, 0.6), measured, note));
     }
@@ -122,14 +153,10 @@ struct Ours {
 }
 
 /// One event's winner market: fifty records.
-fn selection(service: &Service, key: &str) -> Result<String> {
+fn selection(at: SocketAddr, key: &str) -> Result<String> {
     let begun = Instant::now();
     loop {
-        let listed = get(
-            service.address,
-            "/v1/sports/tennis/events?limit=1",
-            &format!("x-api-key: {key}\r\n"),
-        )?;
+        let listed = get(at, "/v1/sports/tennis/events?limit=1", &format!("x-api-key: {key}\r\n"))?;
         let listed: Vec<Value> = serde_json::from_slice(&listed.body)?;
         let id = listed.first().and_then(|event| event.get("id")?.as_str());
         if let Some(id) = id {
@@ -180,6 +207,25 @@ impl Ours {
         Ok((per_delivery(all - alone), bytes))
     }
 
+    fn live_bar(&self, effort: Effort) -> Result<Bar> {
+        let headers = format!("x-api-key: {}\r\n", self.key);
+        let path = format!("{}&mode=live", self.path);
+        let open = |transport: Transport, count| {
+            Subscribers::open(self.service.address, &transport.request(&path, &headers), count)
+        };
+        let time = Duration::from_secs_f64(20.0 * effort.seconds);
+        let live::Measured { p99, median, push, seen } = live::measure(&self.market, open, time)?;
+        let note = format!(
+            "p99 {:.1} ms, median {:.1} ms, less a push's {:.1} ms to its receipt; {seen} seen",
+            p99 * 1e3,
+            median * 1e3,
+            push * 1e3
+        );
+        let name = "stream, live, 200 changes/s, 1,000 subscribers: feed to client, p99 less the log's write";
+        let measured = (p99 - push).max(0.0);
+        Ok(bar(name, Unit::Seconds, Better::Less, (0.025, 0.005), measured, note))
+    }
+
     fn memory(&self) -> Result<f64> {
         memory(self.service.pid(), || self.subscribe(Transport::Sse, SUBSCRIBERS))
     }
@@ -200,12 +246,6 @@ impl Ours {
         }
         Ok(median(times))
     }
-}
-
-/// The time of day: publications are at whole intervals of it.
-#[expect(clippy::disallowed_methods, reason = "the service under test goes by the same clock")]
-fn now_ms() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 
 fn per_delivery(seconds: f64) -> f64 {
@@ -241,67 +281,4 @@ fn nchan_cost(nchan: &Nchan, transport: Transport, bytes: usize) -> Result<f64> 
 fn nchan_memory(nchan: &Nchan) -> Result<f64> {
     let asked = Transport::Sse.request("/sub", "");
     memory(nchan.worker()?, || Subscribers::open(nchan.address, &asked, SUBSCRIBERS))
-}
-
-/// Connections that only read; what they read is dropped in the kernel.
-struct Subscribers {
-    connections: Vec<TcpStream>,
-    epoll: rustix::fd::OwnedFd,
-    /// All bytes so far.
-    read: usize,
-    /// When the last came.
-    last_ms: u128,
-}
-
-impl Subscribers {
-    fn open(to: SocketAddr, request: &[u8], count: usize) -> Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let mut connections = Vec::with_capacity(count);
-        for at in 0..count {
-            let mut stream = TcpStream::connect(to).context("cannot connect")?;
-            stream.set_read_timeout(Some(WAIT_MAX))?;
-            stream.write_all(request)?;
-            let mut head = [0; 12];
-            stream.read_exact(&mut head).context("no answer to a subscriber")?;
-            let accepted = head.ends_with(b"200") || head.ends_with(b"101");
-            ensure!(accepted, "a subscriber was refused: {}", String::from_utf8_lossy(&head));
-            stream.set_nonblocking(true)?;
-            let data = epoll::EventData::new_u64(u64::try_from(at)?);
-            epoll::add(&epoll, &stream, data, epoll::EventFlags::IN)?;
-            connections.push(stream);
-        }
-        Ok(Self { connections, epoll, read: 0, last_ms: 0 })
-    }
-
-    /// Reads what comes for this long.
-    fn read_for(&mut self, time: Duration) -> Result<()> {
-        let end = Instant::now() + time;
-        let mut dropped = vec![0; 1 << 20];
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            let mut events: Vec<epoll::Event> = Vec::with_capacity(1024);
-            let sleep = rustix::event::Timespec::try_from(left)?;
-            let space = rustix::buffer::spare_capacity(&mut events);
-            match epoll::wait(&self.epoll, space, Some(&sleep)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error).context("epoll"),
-            }
-            for event in events {
-                let at = usize::try_from(event.data.u64())?;
-                let stream = self.connections.get(at).context("there is no such connection")?;
-                match rustix::net::recv(stream, &mut dropped[..], RecvFlags::TRUNC) {
-                    Ok((_, 0)) => bail!("the server closed a subscriber's connection"),
-                    Ok((_, read)) => {
-                        self.read += read;
-                        self.last_ms = now_ms();
-                    }
-                    Err(error) if std::io::Error::from(error).kind() == ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error).context("cannot read"),
-                }
-            }
-        }
-    }
 }

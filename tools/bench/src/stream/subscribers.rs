@@ -1,0 +1,166 @@
+//! Clients of streams: many connections that only read, on one core.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::event::epoll;
+use rustix::net::RecvFlags;
+
+use crate::service::request;
+
+/// How long anything may take.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How events reach a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Sse,
+    WebSocket,
+}
+
+impl Transport {
+    /// The request of a subscriber.
+    pub(super) fn request(self, path: &str, headers: &str) -> Vec<u8> {
+        match self {
+            Self::Sse => request(path, &format!("{headers}Accept: text/event-stream\r\n")),
+            Self::WebSocket => request(
+                path,
+                &format!(
+                    "{headers}Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                ),
+            ),
+        }
+    }
+}
+
+/// The time of day: publications are at whole intervals of it.
+#[expect(clippy::disallowed_methods, reason = "the service under test goes by the same clock")]
+pub(super) fn now_ms() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
+}
+
+/// Connections that only read; what they read is dropped in the kernel.
+pub(super) struct Subscribers {
+    connections: Vec<TcpStream>,
+    epoll: rustix::fd::OwnedFd,
+    /// All bytes so far.
+    pub(super) read: usize,
+    /// When the last came.
+    pub(super) last_ms: u128,
+}
+
+impl Subscribers {
+    /// Connections that all ask the same.
+    pub(super) fn open(to: SocketAddr, request: &[u8], count: usize) -> Result<Self> {
+        let mut all = Self::none()?;
+        for _ in 0..count {
+            all.add(to, request)?;
+        }
+        Ok(all)
+    }
+
+    /// Connections of which each asks something else.
+    pub(super) fn open_each(to: SocketAddr, requests: &[Vec<u8>]) -> Result<Self> {
+        let mut all = Self::none()?;
+        for request in requests {
+            all.add(to, request)?;
+        }
+        Ok(all)
+    }
+
+    /// Connections that ask before any is answered, and whose first answers have to hold a text.
+    pub(super) fn open_at_once(
+        to: SocketAddr,
+        request: &[u8],
+        count: usize,
+        text: &str,
+    ) -> Result<Self> {
+        let mut all = Self::none()?;
+        for _ in 0..count {
+            let mut stream = TcpStream::connect(to).context("cannot connect")?;
+            stream.write_all(request)?;
+            stream.set_read_timeout(Some(WAIT_MAX))?;
+            all.connections.push(stream);
+        }
+        let mut buffer = vec![0; 1 << 14];
+        for stream in &mut all.connections {
+            let mut read = String::new();
+            while !read.contains(text) {
+                let bytes = stream.read(&mut buffer).context("no answer to a subscriber")?;
+                ensure!(bytes > 0 && read.len() < 1 << 16, "a subscriber was told: {read}");
+                read.push_str(&String::from_utf8_lossy(buffer.get(..bytes).unwrap_or_default()));
+            }
+        }
+        Ok(all)
+    }
+
+    fn none() -> Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Self { connections: Vec::new(), epoll, read: 0, last_ms: 0 })
+    }
+
+    fn add(&mut self, to: SocketAddr, request: &[u8]) -> Result<()> {
+        let mut stream = TcpStream::connect(to).context("cannot connect")?;
+        stream.set_read_timeout(Some(WAIT_MAX))?;
+        stream.write_all(request)?;
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).context("no answer to a subscriber")?;
+        let accepted = head.ends_with(b"200") || head.ends_with(b"101");
+        ensure!(accepted, "a subscriber was refused: {}", String::from_utf8_lossy(&head));
+        stream.set_nonblocking(true)?;
+        let data = epoll::EventData::new_u64(u64::try_from(self.connections.len())?);
+        epoll::add(&self.epoll, &stream, data, epoll::EventFlags::IN)?;
+        self.connections.push(stream);
+        Ok(())
+    }
+
+    /// Reads what comes for this long; it is dropped in the kernel.
+    pub(super) fn read_for(&mut self, time: Duration) -> Result<()> {
+        self.look_for(time, usize::MAX, |_| {})
+    }
+
+    /// The same, but the last of every `every` connections has what it reads looked at.
+    pub(super) fn look_for(
+        &mut self,
+        time: Duration,
+        every: usize,
+        mut look: impl FnMut(&str),
+    ) -> Result<()> {
+        let end = Instant::now() + time;
+        let mut dropped = vec![0; 1 << 20];
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            let mut events: Vec<epoll::Event> = Vec::with_capacity(1024);
+            let sleep = rustix::event::Timespec::try_from(left)?;
+            let space = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, space, Some(&sleep)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error).context("epoll"),
+            }
+            for event in events {
+                let at = usize::try_from(event.data.u64())?;
+                let stream = self.connections.get(at).context("there is no such connection")?;
+                let looks = (at + 1).is_multiple_of(every);
+                let flags = if looks { RecvFlags::empty() } else { RecvFlags::TRUNC };
+                match rustix::net::recv(stream, &mut dropped[..], flags) {
+                    Ok((_, 0)) => bail!("the server closed a subscriber's connection"),
+                    Ok((_, read)) => {
+                        self.read += read;
+                        self.last_ms = now_ms();
+                        if looks {
+                            look(&String::from_utf8_lossy(dropped.get(..read).unwrap_or_default()));
+                        }
+                    }
+                    Err(error) if std::io::Error::from(error).kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error).context("cannot read"),
+                }
+            }
+        }
+    }
+}
