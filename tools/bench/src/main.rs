@@ -7,6 +7,7 @@
 
 mod bar;
 mod growth;
+mod history;
 mod instructions;
 mod load;
 mod machine;
@@ -89,12 +90,17 @@ fn run(repository: &Repository, options: &Options) -> Result<()> {
     }
     machine::pin_self()?;
     let mut bars = Vec::new();
-    if options.only != [measure::Part::Stream] {
+    let apart = [measure::Part::Stream, measure::Part::History];
+    if options.only.is_empty() || options.only.iter().any(|part| !apart.contains(part)) {
         bars.extend(measure::bars(&program, effort, &options.only)?);
     }
     if streams {
         shell::say("streams");
         bars.extend(stream::bars(&program, effort)?);
+    }
+    if options.only.is_empty() || options.only.contains(&measure::Part::History) {
+        shell::say("history");
+        bars.extend(history::bars(&program, effort)?);
     }
     let plots = if options.only.is_empty() { growth::plots(&program, effort)? } else { Vec::new() };
     if options.json {

@@ -146,6 +146,7 @@ pub(super) enum Part {
     Start,
     Instructions,
     Stream,
+    History,
 }
 
 /// Measures the bars of these parts, or of all where none is named.
