@@ -7,6 +7,7 @@
 
 mod bar;
 mod growth;
+mod history;
 mod instructions;
 mod load;
 mod machine;
@@ -90,14 +91,18 @@ fn run(repository: &Repository, options: &Options) -> Result<()> {
     }
     machine::pin_self()?;
     let mut bars = Vec::new();
-    if all || !options.only.iter().all(|part| part.is_stream()) {
+    if all || !options.only.iter().all(|part| part.is_apart()) {
         bars.extend(measure::bars(&program, effort, &options.only)?);
     }
     if streams {
         shell::say("streams");
         bars.extend(stream::bars(&program, effort, &options.only)?);
     }
-    let plots = if options.only.is_empty() { growth::plots(&program, effort)? } else { Vec::new() };
+    if all || options.only.contains(&measure::Part::History) {
+        shell::say("history");
+        bars.extend(history::bars(&program, effort)?);
+    }
+    let plots = if all { growth::plots(&program, effort)? } else { Vec::new() };
     if options.json {
         shell::print(&report::to_json(&bars, &plots))?;
     } else {

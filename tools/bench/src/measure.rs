@@ -152,9 +152,15 @@ pub(super) enum Part {
     StreamRestart,
     StreamSelections,
     StreamBeside,
+    History,
 }
 
 impl Part {
+    /// Whether it is measured with a service of its own.
+    pub(super) fn is_apart(self) -> bool {
+        self == Self::History || self.is_stream()
+    }
+
     /// Whether it is measured with streams.
     pub(super) fn is_stream(self) -> bool {
         match self {
@@ -175,7 +181,8 @@ impl Part {
             | Self::Overload
             | Self::Ingest
             | Self::Start
-            | Self::Instructions => false,
+            | Self::Instructions
+            | Self::History => false,
         }
     }
 }

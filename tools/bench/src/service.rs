@@ -31,6 +31,8 @@ pub(super) struct Setup {
     /// Programs and arguments in front of it.
     pub(super) under: Vec<String>,
     pub(super) refresh_interval: &'static str,
+    /// Further settings.
+    pub(super) env: Vec<(&'static str, String)>,
 }
 
 /// A running service; dropping it ends it.
@@ -87,6 +89,7 @@ impl Service {
             .env("LINESMAN_MARKET__STALE_AFTER", "2h")
             .env("LINESMAN_MARKET__RECORDS_PER_FEED_MAX", "500000")
             .env("LINESMAN_LOG__FILTER", "warn")
+            .envs(setup.env.iter().map(|(name, value)| (*name, value)))
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());
         let mut child = command.spawn().context("cannot start linesman")?;
@@ -160,7 +163,7 @@ impl Drop for Service {
 }
 
 /// A market that is filled by pushes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Market {
     feed: String,
     bookmakers: Vec<String>,
@@ -307,5 +310,6 @@ pub(super) fn setup(
         folder: folder.to_owned(),
         under: Vec::new(),
         refresh_interval,
+        env: Vec::new(),
     })
 }

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use shell::repository::Repository;
 
 use crate::archive_readers::archive_readers;
+use crate::other_bucket::other_bucket;
 use crate::packages;
 use crate::schemathesis::{Server, make_key, with_data};
 use crate::stream_clients::stream_clients;
@@ -53,6 +54,7 @@ pub(crate) fn clients(repository: &Repository) -> Result<()> {
     shell::run(python.arg(&check).args([&server.address, &key, token.trim()]))
         .context("the Python client")?;
     archive_readers(repository, &program)?;
+    other_bucket(repository)?;
     stream_clients(repository, &program, &typescript)
 }
 

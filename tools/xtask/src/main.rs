@@ -18,6 +18,7 @@ mod dist;
 mod fuzz;
 mod layering;
 mod openapi;
+mod other_bucket;
 mod packages;
 mod prior_clients;
 mod promises;
@@ -62,6 +63,8 @@ enum Verb {
     Autobahn,
     /// Generate clients from the OpenAPI document, and use them against a running server
     Clients,
+    /// Test the archive in a bucket on moto, too
+    Bucket,
     /// Use public clients of The Odds API v4, unmodified, against a running server
     PriorClients,
     /// Write the types of the clients in sdk/ from openapi.json
@@ -124,6 +127,7 @@ fn run(repository: &Repository, verb: &Verb) -> Result<()> {
         Verb::Schemathesis => schemathesis::schemathesis(repository),
         Verb::Autobahn => autobahn::run(repository),
         Verb::Clients => clients::clients(repository),
+        Verb::Bucket => other_bucket::other_bucket(repository),
         Verb::PriorClients => prior_clients::prior_clients(repository),
         Verb::Sdk { check: true, .. } => sdk::check(repository),
         Verb::Sdk { test: true, .. } => sdk::test(repository),

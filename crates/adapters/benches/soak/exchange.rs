@@ -75,7 +75,8 @@ async fn answer(mut socket: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// An exchange that sends an image and then changes without end, but for pauses; writes its certificate into the folder.
+/// An exchange that sends an image and then changes without end, but for pauses; its certificate is written into the
+/// folder.
 pub(crate) async fn exchange(dir: &Path, sending: Arc<Sending>) -> String {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
     let made = made.expect("a certificate");

@@ -1,4 +1,5 @@
-//! The whole service with the adapter: how long its API takes to answer while the exchange sends, and while it does not.
+//! The whole service with the adapter: how long its API takes to answer while the exchange sends, and while it does
+//! not.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

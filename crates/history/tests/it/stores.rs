@@ -63,12 +63,23 @@ impl Bucket {
     }
 }
 
+/// The endpoint of another server with the same bucket, where `cargo xtask clients` has started one.
+const OTHER_SERVER: &str = "LINESMAN_TEST_S3_ENDPOINT";
+
 /// Does the same in a folder and in a bucket.
 fn in_each(check: impl Fn(&Location)) {
     let dir = tempfile::tempdir().unwrap();
     check(&Location::Folder(dir.path().join("a=b/live")));
     let bucket = Bucket::start();
     check(&bucket.location());
+    #[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
+    let other = std::env::var(OTHER_SERVER);
+    if let Ok(endpoint) = other {
+        // It is one server for all tests.
+        let place = dir.path().file_name().unwrap().display().to_string();
+        let prefix = format!("{}/a=b/live", place.trim_start_matches('.'));
+        check(&Location::Bucket(Box::new(BucketOptions { endpoint, prefix, ..bucket.options() })));
+    }
 }
 
 /// Entries of the log up to its `n`th publication.

@@ -1,0 +1,52 @@
+//! The tests of the archive in a bucket on a second server, moto, beside the one that they start themselves.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use shell::repository::Repository;
+
+use crate::packages;
+
+const PACKAGES: [&str; 2] = ["moto==5.2.5", "moto[server]"];
+/// What the tests look for, and the bucket that they use.
+const ENDPOINT: &str = "LINESMAN_TEST_S3_ENDPOINT";
+const BUCKET: &str = "odds";
+const START_MAX: Duration = Duration::from_secs(60);
+/// Makes the bucket as soon as the server answers.
+const MAKE_BUCKET: &str = "import boto3, sys; boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1', \
+                           aws_access_key_id='linesman-test', aws_secret_access_key='x')\
+                           .create_bucket(Bucket=sys.argv[2])";
+
+pub(crate) fn other_bucket(repository: &Repository) -> Result<()> {
+    let programs = packages::python(repository, "other-bucket", &PACKAGES)?;
+    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port().to_string();
+    let mut command = shell::command(programs.join("moto_server"), &repository.root);
+    command.args(["-H", "127.0.0.1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = Moto(command.spawn().context("cannot start moto")?);
+    let errors = server.0.stderr.take().context("moto has no output")?;
+    // It writes a line for each request; a pipe that nobody reads would fill up.
+    std::thread::spawn(move || BufReader::new(errors).lines().map_while(Result::ok).for_each(drop));
+    let endpoint = format!("http://127.0.0.1:{port}");
+    shell::wait_until("moto answers", START_MAX, || {
+        let mut make = shell::command(programs.join("python"), &repository.root);
+        shell::succeeds(make.args(["-c", MAKE_BUCKET, &endpoint, BUCKET]))
+    })?;
+    let mut tests = shell::cargo(repository);
+    tests.args(["test", "-q", "--workspace", "--test", "it", "stores::"]);
+    shell::run(tests.env(ENDPOINT, endpoint)).context("the archive in a bucket of moto")
+}
+
+/// Ends with the step.
+struct Moto(Child);
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nothing to do about it then.
+        self.0.kill().unwrap_or_default();
+        self.0.wait().map(drop).unwrap_or_default();
+    }
+}
