@@ -9,6 +9,7 @@ mod export;
 mod kept;
 mod logged;
 mod paths;
+mod rolled;
 mod simulated;
 mod tail;
 mod walk;
@@ -504,6 +505,7 @@ impl History {
         self.recent().push(published, self.options.memory_max / RECENT_SHARE);
         if let Source::Logged(past) = &self.source {
             past.tail.age();
+            past.rolled.age();
         }
     }
 

@@ -9,6 +9,7 @@ use change_log::ReadLog;
 use domain::{Catalogue, Timestamp};
 use market::{Book, Change, Ids};
 
+use super::rolled::Rolled;
 use super::tail::Tail;
 use super::walk::Steps;
 use super::{Found, HistoryError, Place, Reach};
@@ -23,9 +24,10 @@ use crate::replay::{Logged, Replay};
 pub(super) struct LoggedPast {
     pub(super) options: WorldOptions,
     pub(super) archive: Option<Archive>,
-    catalogues: Catalogues,
+    pub(super) catalogues: Catalogues,
     index: Mutex<Index>,
     pub(super) tail: Tail,
+    pub(super) rolled: Rolled,
 }
 
 /// The publications that the log and the archive hold; one that is in both is there twice.
@@ -61,7 +63,7 @@ struct Archived {
 const READ_MAX: usize = 20_000;
 
 /// The lineage of what is in the log, after all those of the archive.
-const IN_LOG: usize = usize::MAX;
+pub(super) const IN_LOG: usize = usize::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
@@ -77,7 +79,14 @@ impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
         let archive = options.history.archive().map(|place| Archive::of(&place));
         let catalogues = Catalogues::new(&options);
-        Self { options, archive, catalogues, index: Mutex::default(), tail: Tail::default() }
+        Self {
+            options,
+            archive,
+            catalogues,
+            index: Mutex::default(),
+            tail: Tail::default(),
+            rolled: Rolled::default(),
+        }
     }
 
     /// The publication at or before an instant, where that is known without a look at the log: another followed it.
@@ -153,11 +162,9 @@ impl LoggedPast {
         Ok(at.checked_sub(1).and_then(|at| index.cuts.get(at)).map(|cut| cut.at))
     }
 
-    /// A publication, and the weight of its book.
-    pub(super) fn rebuild(&self, found: Found) -> Result<(Published, u64), HistoryError> {
-        let book = self.book(found)?;
-        let weight = book.weight();
-        Ok((self.options.publication(&book, found.seq, found.at), weight))
+    /// Which log or part of the archive a publication is read from.
+    pub(super) fn lineage_of(&self, found: Found) -> Option<usize> {
+        self.index().lineage_of(found)
     }
 
     /// The book of a publication, or of what was shown between two.
