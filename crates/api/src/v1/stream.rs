@@ -20,11 +20,11 @@ mod group;
 mod metrics;
 mod render;
 mod replay;
-mod seat;
 mod selection;
 mod shared;
 mod slots;
 mod subscription;
+mod waiter;
 mod websocket;
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::event_stream::EventStream;
-use self::group::Hall;
+use self::group::Groups;
 use self::metrics::Metrics;
 use self::replay::{Replay, ReplayTurn, Replays};
 use self::selection::Selection;
@@ -95,22 +95,22 @@ pub struct Streams {
     replays: Replays,
     metrics: Metrics,
     /// By world, and then by mode.
-    halls: [[Arc<Hall>; 2]; 2],
+    groups: [[Arc<Groups>; 2]; 2],
 }
 
 impl Streams {
     pub(crate) fn new(settings: StreamSettings) -> Self {
         let (slots, metrics) = (Arc::default(), Metrics::default());
         let replays = Replays::new(settings.replays_max);
-        let halls =
-            [World::Live, World::Sandbox].map(|world| Mode::ALL.map(|mode| Hall::new(world, mode)));
+        let groups = [World::Live, World::Sandbox]
+            .map(|world| Mode::ALL.map(|mode| Groups::new(world, mode)));
         let renders = Renders::new(settings.memory_max);
-        Self { settings, slots, renders, replays, metrics, halls }
+        Self { settings, slots, renders, replays, metrics, groups }
     }
 
     /// Where those of a world and a mode wait.
-    fn hall(&self, world: World, mode: Mode) -> &Arc<Hall> {
-        let [live, sandbox] = &self.halls;
+    fn groups(&self, world: World, mode: Mode) -> &Arc<Groups> {
+        let [live, sandbox] = &self.groups;
         let [publication, between] = match world {
             World::Live => live,
             World::Sandbox => sandbox,

@@ -7,29 +7,29 @@ use bytes::Bytes;
 use http::{DirectSocket, SourceBody, StreamBody};
 use tokio::sync::watch;
 
-use super::seat::Seat;
 use super::subscription::Subscription;
+use super::waiter::Waiter;
 
 #[derive(Debug)]
 pub(super) struct EventStream {
     body: SourceBody<Subscription>,
-    seat: Arc<Seat>,
+    waiter: Arc<Waiter>,
 }
 
 impl EventStream {
     pub(super) fn new(subscription: Subscription) -> Self {
         let (sender, slow) = watch::channel(false);
-        let seat = subscription.seat();
-        Self { body: SourceBody::new(subscription.noting(slow), sender), seat }
+        let waiter = subscription.waiter();
+        Self { body: SourceBody::new(subscription.noting(slow), sender), waiter }
     }
 
     /// Keeps others from writing to the client while something is sent beside the events.
     pub(super) fn pause(&self) {
-        self.seat.pause();
+        self.waiter.pause();
     }
 
     pub(super) fn resume(&self) {
-        self.seat.resume();
+        self.waiter.resume();
     }
 }
 
@@ -43,6 +43,6 @@ impl StreamBody for EventStream {
     }
 
     fn take_socket(&mut self, socket: DirectSocket) {
-        self.seat.set_socket(socket);
+        self.waiter.set_socket(socket);
     }
 }

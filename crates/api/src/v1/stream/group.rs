@@ -1,5 +1,5 @@
 //! Those who follow the same: their next events are made once and written to all of them by a few tasks, which wakes
-//! nobody (`seat`).
+//! nobody (`waiter`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::render::Rendered;
-use super::seat::{Delivery, Seat};
 use super::selection::Selection;
+use super::waiter::{Delivery, Waiter};
 use crate::context::Api;
 use crate::position::LogPlace;
 use crate::v1::wire::stream::Mode;
 
-/// Seats that are written to in one turn of a worker: about half a millisecond.
-const SEATS_AT_ONCE: usize = 64;
+/// Waiters that are written to in one turn of a worker: about half a millisecond.
+const WAITERS_AT_ONCE: usize = 64;
 
 /// The groups of a world and a mode, and the task that listens for them while there are any.
 #[derive(Debug)]
-pub(super) struct Hall {
+pub(super) struct Groups {
     world: World,
     mode: Mode,
-    state: Mutex<HallState>,
+    state: Mutex<GroupsState>,
 }
 
 #[derive(Debug, Default)]
-struct HallState {
+struct GroupsState {
     groups: HashMap<Arc<Selection>, Arc<Group>>,
     listens: bool,
 }
@@ -41,7 +41,7 @@ struct Group {
 
 #[derive(Debug, Default)]
 struct GroupState {
-    seats: BTreeMap<u64, Arc<Seat>>,
+    waiters: BTreeMap<u64, Arc<Waiter>>,
     next_number: u64,
     /// Where those who wait are, most of them.
     at: Option<LogPlace>,
@@ -53,41 +53,41 @@ struct GroupState {
 /// A stream's place in its group, until it goes.
 #[derive(Debug)]
 pub(super) struct Member {
-    hall: Arc<Hall>,
+    all: Arc<Groups>,
     group: Arc<Group>,
     number: u64,
-    pub(super) seat: Arc<Seat>,
+    pub(super) waiter: Arc<Waiter>,
 }
 
-impl Hall {
+impl Groups {
     pub(super) fn new(world: World, mode: Mode) -> Arc<Self> {
         Arc::new(Self { world, mode, state: Mutex::default() })
     }
 
     /// Takes a stream in.
     pub(super) fn join(self: &Arc<Self>, selection: &Arc<Selection>) -> Member {
-        let mut hall = self.lock();
-        let group = hall.groups.entry(Arc::clone(selection)).or_insert_with_key(|selection| {
+        let mut all = self.lock();
+        let group = all.groups.entry(Arc::clone(selection)).or_insert_with_key(|selection| {
             Arc::new(Group { selection: Arc::clone(selection), state: Mutex::default() })
         });
-        let (group, seat) = (Arc::clone(group), Arc::new(Seat::default()));
+        let (group, waiter) = (Arc::clone(group), Arc::new(Waiter::default()));
         let number = {
             let mut state = group.lock();
             state.next_number += 1;
             let number = state.next_number;
-            state.seats.insert(number, Arc::clone(&seat));
+            state.waiters.insert(number, Arc::clone(&waiter));
             number
         };
-        drop(hall);
-        Member { hall: Arc::clone(self), group, number, seat }
+        drop(all);
+        Member { all: Arc::clone(self), group, number, waiter }
     }
 
     /// Sees to it that somebody listens for publications.
     fn listen(self: &Arc<Self>, api: &Arc<Api>) {
-        let mut hall = self.lock();
-        if !hall.listens {
-            hall.listens = true;
-            let listening = Listening { hall: Arc::clone(self), ends: false };
+        let mut all = self.lock();
+        if !all.listens {
+            all.listens = true;
+            let listening = Listening { all: Arc::clone(self), ends: false };
             tokio::spawn(listening.run(Arc::clone(api)));
         }
     }
@@ -96,7 +96,7 @@ impl Hall {
         self.lock().groups.values().map(Arc::clone).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HallState> {
+    fn lock(&self) -> MutexGuard<'_, GroupsState> {
         // Nothing in there panics half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,22 +104,22 @@ impl Hall {
 
 /// The task that listens.
 struct Listening {
-    hall: Arc<Hall>,
+    all: Arc<Groups>,
     /// Whether nobody is left to listen for.
     ends: bool,
 }
 
 impl Listening {
     async fn run(mut self, api: Arc<Api>) {
-        let handle = api.world(self.hall.world);
+        let handle = api.world(self.all.world);
         let mut publications = handle.publications();
-        let mut live = (self.hall.mode == Mode::Live).then(|| handle.live_changes());
+        let mut live = (self.all.mode == Mode::Live).then(|| handle.live_changes());
         loop {
             publications.borrow_and_update();
             if let Some(live) = &mut live {
                 live.borrow_and_update();
             }
-            for group in self.hall.groups() {
+            for group in self.all.groups() {
                 group.begin(&api);
             }
             if self.is_over() {
@@ -143,9 +143,9 @@ impl Listening {
     }
 
     fn is_over(&mut self) -> bool {
-        let mut hall = self.hall.lock();
-        self.ends = hall.groups.is_empty();
-        hall.listens = !self.ends;
+        let mut all = self.all.lock();
+        self.ends = all.groups.is_empty();
+        all.listens = !self.ends;
         self.ends
     }
 }
@@ -154,8 +154,8 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         if !self.ends {
-            self.hall.lock().listens = false;
-            for group in self.hall.groups() {
+            self.all.lock().listens = false;
+            for group in self.all.groups() {
                 group.call_all();
             }
         }
@@ -192,26 +192,32 @@ impl Group {
         };
         let at = rendered.to;
         self.lock().at = Some(at);
-        let seats = self.seats();
-        if seats.len() <= SEATS_AT_ONCE {
-            self.deliver(api, from, &rendered, &seats);
+        let waiters = self.waiters();
+        if waiters.len() <= WAITERS_AT_ONCE {
+            self.deliver(api, from, &rendered, &waiters);
             return Some(at);
         }
         let mut turns = JoinSet::new();
-        for some in seats.chunks(SEATS_AT_ONCE) {
+        for some in waiters.chunks(WAITERS_AT_ONCE) {
             let (group, api, some) = (Arc::clone(self), Arc::clone(api), some.to_vec());
             let rendered = Arc::clone(&rendered);
             turns.spawn(async move { group.deliver(&api, from, &rendered, &some) });
         }
-        drop(seats);
+        drop(waiters);
         turns.join_all().await;
         Some(at)
     }
 
-    fn deliver(&self, api: &Api, from: LogPlace, rendered: &Arc<Rendered>, seats: &[Arc<Seat>]) {
+    fn deliver(
+        &self,
+        api: &Api,
+        from: LogPlace,
+        rendered: &Arc<Rendered>,
+        waiters: &[Arc<Waiter>],
+    ) {
         let (now, instant) = (api.clock.now(), Instant::now());
         let delivery = Delivery { api, from, rendered, now, instant };
-        let written = seats.iter().filter(|seat| seat.deliver(&delivery)).count();
+        let written = waiters.iter().filter(|waiter| waiter.deliver(&delivery)).count();
         if let [chunk] = &*rendered.chunks {
             let metrics = api.streams.metrics(self.selection.mode, self.selection.transport);
             metrics.note_written(written, chunk, rendered.conflated, now.since(rendered.cut_at));
@@ -219,13 +225,13 @@ impl Group {
     }
 
     fn call_all(&self) {
-        for seat in self.seats() {
-            seat.call();
+        for waiter in self.waiters() {
+            waiter.call();
         }
     }
 
-    fn seats(&self) -> Vec<Arc<Seat>> {
-        self.lock().seats.values().map(Arc::clone).collect()
+    fn waiters(&self) -> Vec<Arc<Waiter>> {
+        self.lock().waiters.values().map(Arc::clone).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, GroupState> {
@@ -272,7 +278,7 @@ impl Member {
     /// Notes where the stream begins to wait, and sees to it that it is told of what comes.
     pub(super) fn wait_at(&self, place: LogPlace, api: &Arc<Api>) {
         self.group.lock().at.get_or_insert(place);
-        self.hall.listen(api);
+        self.all.listen(api);
     }
 
     /// The selection, which all of the group share.
@@ -283,11 +289,11 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let mut hall = self.hall.lock();
+        let mut all = self.all.lock();
         let mut group = self.group.lock();
-        group.seats.remove(&self.number);
-        if group.seats.is_empty() {
-            hall.groups.remove(&self.group.selection);
+        group.waiters.remove(&self.number);
+        if group.waiters.is_empty() {
+            all.groups.remove(&self.group.selection);
         }
     }
 }

@@ -20,10 +20,10 @@ use super::group::Member;
 use super::metrics::StreamMetrics;
 use super::render::{Chunk, Rendered};
 use super::replay::{Replay, ReplayTurn, Step};
-use super::seat::{Given, Seat, Waiting};
 use super::selection::Selection;
 use super::shared::NotRendered;
 use super::slots::StreamSlot;
+use super::waiter::{Given, Waiter, Waiting};
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::position::LogPlace;
@@ -113,7 +113,7 @@ impl Subscription {
         slot: StreamSlot,
     ) -> Self {
         let handle = api.world(selection.world);
-        let member = api.streams.hall(selection.world, selection.mode).join(selection);
+        let member = api.streams.groups(selection.world, selection.mode).join(selection);
         Self {
             number: api.streams.metrics(selection.mode, selection.transport).note_begin(),
             live: (selection.mode == Mode::Live).then(|| handle.live_changes()),
@@ -177,8 +177,8 @@ impl Subscription {
     }
 
     /// Where it waits.
-    pub(super) fn seat(&self) -> Arc<Seat> {
-        Arc::clone(&self.member.seat)
+    pub(super) fn waiter(&self) -> Arc<Waiter> {
+        Arc::clone(&self.member.waiter)
     }
 
     async fn next(&mut self) -> Result<Bytes, End> {
@@ -491,14 +491,14 @@ impl Subscription {
             paid: self.paid,
             sent_at: self.sent_at,
         };
-        let taken = self.member.seat.take(waiting);
+        let registered = self.member.waiter.register(waiting);
         self.member.wait_at(place, &self.api);
         let handle = self.api.world(self.selection.world);
-        // What came before the seat was taken was written to others only.
+        // What came before it was registered was written to others only.
         if self.selection.next_after(place, handle).is_none() {
             let heartbeat = self.heartbeat_at();
             tokio::select! {
-                () = taken.called() => {}
+                () = registered.called() => {}
                 _ = self.endings.changed() => {}
                 _ = self.losses.changed() => {}
                 _ = self.stopping.changed() => {}
@@ -506,7 +506,7 @@ impl Subscription {
                 () = tokio::time::sleep_until(heartbeat) => {}
             }
         }
-        let (waiting, given) = taken.give_up();
+        let (waiting, given) = registered.leave();
         self.given = given;
         if let Some(Waiting { place: at, paid, sent_at, .. }) = waiting {
             self.begun |= at != place;

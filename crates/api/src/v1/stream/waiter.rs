@@ -1,8 +1,8 @@
 //! Where a stream waits: what it leaves with its group, so that the next events can be written to its client without
 //! waking its task (`group`).
 //!
-//! While a seat is taken, its task writes nothing. Who writes for it holds the seat's lock, and the task takes the seat
-//! back before it sends anything or lets go of its key: so the two never write at the same time, and nothing is written
+//! While a stream is registered, its task writes nothing. Who writes for it holds the waiter's lock, and the task leaves
+//! before it sends anything or lets go of its key: so the two never write at the same time, and nothing is written
 //! after a key's end was waited for (S14). What is out of the ordinary (a socket that takes no more, a key that has
 //! ended, a quota that needs a lease) is left to the task.
 
@@ -21,9 +21,9 @@ use super::slots::StreamSlot;
 use crate::context::Api;
 use crate::position::LogPlace;
 
-/// A place among those who follow the same.
+/// One of those who follow the same.
 #[derive(Debug, Default)]
-pub(super) struct Seat {
+pub(super) struct Waiter {
     state: Mutex<State>,
     /// Absent where only the task can write.
     socket: OnceLock<DirectSocket>,
@@ -53,7 +53,7 @@ pub(super) enum Given {
 
 #[derive(Debug, Default)]
 struct State {
-    /// While the seat is taken.
+    /// While the stream is registered.
     waiting: Option<Waiting>,
     given: Option<Given>,
     waker: Option<Waker>,
@@ -63,7 +63,7 @@ struct State {
     paused: bool,
 }
 
-/// The next events of a group, on their way to its seats.
+/// The next events of a group, on their way to its waiters.
 #[derive(Debug)]
 pub(super) struct Delivery<'a> {
     pub(super) api: &'a Api,
@@ -73,24 +73,24 @@ pub(super) struct Delivery<'a> {
     pub(super) instant: Instant,
 }
 
-/// A seat that is taken, until this goes.
+/// A stream that is registered, until this goes.
 #[derive(Debug)]
-pub(super) struct Taken<'a>(&'a Seat);
+pub(super) struct Registered<'a>(&'a Waiter);
 
-impl Seat {
+impl Waiter {
     pub(super) fn set_socket(&self, socket: DirectSocket) {
         // A stream has one connection.
         self.socket.set(socket).unwrap_or_default();
     }
 
-    /// Waits on the seat.
-    pub(super) fn take(&self, waiting: Waiting) -> Taken<'_> {
+    /// Lets others write from now on.
+    pub(super) fn register(&self, waiting: Waiting) -> Registered<'_> {
         let mut state = self.lock();
         (state.waiting, state.called) = (Some(waiting), false);
-        Taken(self)
+        Registered(self)
     }
 
-    /// Keeps others from writing, also while the seat is taken.
+    /// Keeps others from writing, also while the stream is registered.
     pub(super) fn pause(&self) {
         self.lock().paused = true;
     }
@@ -188,7 +188,7 @@ impl Delivery<'_> {
     }
 }
 
-impl Taken<'_> {
+impl Registered<'_> {
     /// Waits until the task has something to do.
     pub(super) async fn called(&self) {
         poll_fn(|context| {
@@ -205,14 +205,14 @@ impl Taken<'_> {
         .await;
     }
 
-    /// Gives the seat up.
-    pub(super) fn give_up(self) -> (Option<Waiting>, Option<Given>) {
+    /// Lets nobody write any more.
+    pub(super) fn leave(self) -> (Option<Waiting>, Option<Given>) {
         let mut state = self.0.lock();
         (state.waiting.take(), state.given.take())
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for Registered<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         (state.waiting, state.waker) = (None, None);
