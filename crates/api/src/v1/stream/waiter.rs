@@ -1,10 +1,10 @@
 //! Where a stream waits: what it leaves with its group, so that the next events can be written to its client without
 //! waking its task (`group`).
 //!
-//! While a stream is registered, its task writes nothing. Who writes for it holds the waiter's lock, and the task leaves
-//! before it sends anything or lets go of its key: so the two never write at the same time, and nothing is written
-//! after a key's end was waited for (S14). What is out of the ordinary (a socket that takes no more, a key that has
-//! ended, a quota that needs a lease) is left to the task.
+//! While a stream is registered, its task writes nothing. Who writes for it holds the waiter's lock, and the task
+//! leaves before it sends anything or lets go of its key: so the two never write at the same time, and nothing is
+//! written after a key's end was waited for (S14). What is out of the ordinary (a socket that takes no more, a key that
+//! has ended, a quota that needs a lease) is left to the task.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
