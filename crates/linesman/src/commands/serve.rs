@@ -2,7 +2,7 @@
 
 pub(crate) mod banner;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
@@ -21,7 +21,7 @@ use http::{Listener, Proxies, Server, ServerSettings, Tls};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serve::{Agents, ListenerRole, ListenerService, Service};
 use store::Store;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -75,7 +75,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     let reserve = config.cluster.is_none().then(|| Reserve::open(&folder)).transpose()?;
     let control = Arc::new(Control::open(&folder)?);
     // Before anything starts that would have to be stopped again.
-    let listeners = Listeners::bind(config, role).await?;
+    let listeners = Listeners::bind(config, role)?;
     let Opened { store, clock, accounts, worker } =
         open_accounts(config, args, &folder, &listeners).await?;
     let (tasks, mut ended) = Tasks::new();
@@ -389,18 +389,18 @@ struct Listeners {
 }
 
 impl Listeners {
-    async fn bind(config: &Config, role: Role) -> anyhow::Result<Self> {
+    fn bind(config: &Config, role: Role) -> anyhow::Result<Self> {
         let server = &config.server;
         let tls = match server.tls() {
             Some((cert, key)) => Some(load_tls(cert, key)?),
             None => None,
         };
-        let main = bind(server.listen, "server.listen").await?;
+        let main = bind(server.listen, "server.listen")?;
         let operator = match config.ops_listen() {
-            OpsListen::Chosen(address) => bind(address, "server.ops_listen").await?,
-            OpsListen::Default(address) => match TcpListener::bind(address).await {
+            OpsListen::Chosen(address) => bind(address, "server.ops_listen")?,
+            OpsListen::Default(address) => match listen_on(address) {
                 Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                    bind((Ipv4Addr::LOCALHOST, 0).into(), "server.ops_listen").await?
+                    bind((Ipv4Addr::LOCALHOST, 0).into(), "server.ops_listen")?
                 }
                 bound => bound
                     .with_context(|| format!("server.ops_listen: cannot listen on {address}"))?,
@@ -416,7 +416,7 @@ impl Listeners {
         listeners.add(main, main_role(role), tls.clone());
         listeners.add(operator, ListenerRole::Operator, None);
         if let Some(address) = server.ingest_listen {
-            let listener = bind(address, "server.ingest_listen").await?;
+            let listener = bind(address, "server.ingest_listen")?;
             listeners.ingest = Some(listener.local_addr()?);
             listeners.add(listener, ListenerRole::Ingest, tls);
         }
@@ -437,12 +437,23 @@ fn main_role(role: Role) -> ListenerRole {
     }
 }
 
-async fn bind(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
+/// Connections that wait to be accepted: as many as the system lets wait (`net.core.somaxconn`). After a restart all
+/// clients come back at once; those beyond it would be heard seconds later.
+const BACKLOG: u32 = 65_535;
+
+fn bind(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
+    listen_on(address).with_context(|| {
         format!(
             "{key}: cannot listen on {address}; another program may use it (choose another with --listen)"
         )
     })
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn load_tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
