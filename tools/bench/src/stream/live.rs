@@ -13,7 +13,7 @@ use crate::rounds::median;
 use crate::service::Market;
 
 const SUBSCRIBERS: usize = 1_000;
-/// One of so many has what it reads looked at.
+/// Of this many subscribers one parses what it reads; the others only drop it.
 const PROBE_EVERY: usize = 50;
 /// Pushes a second, and changes in each.
 const PUSHES: u32 = 50;
