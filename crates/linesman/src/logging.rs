@@ -8,8 +8,12 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Log, LogFormat};
 
+/// What is not logged unless the operator's filter names it: the protocol of agents has several lines for each message
+/// of a client. Messages are counted in `linesman_mcp_messages_total`.
+const QUIET: &str = "rmcp=off";
+
 pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&log.filter)
+    let filter = EnvFilter::try_new(format!("{QUIET},{}", log.filter))
         .with_context(|| format!("log.filter `{}` is invalid", log.filter))?;
     let json = match log.format {
         LogFormat::Json => true,

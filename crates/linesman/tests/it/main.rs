@@ -12,6 +12,7 @@
 )]
 
 mod adapters;
+mod agents;
 mod archive;
 mod backup;
 mod balancer;
