@@ -24,5 +24,6 @@ mod stream;
 pub mod supervisor;
 pub mod tape;
 mod the_odds_api;
+pub mod threads;
 
 pub use settings::{KINDS, KindRow};

@@ -17,6 +17,7 @@ use crate::runner::{Context, random};
 use crate::schedule::backoff;
 use crate::settings::AdapterSettings;
 use crate::sink::{Answer, Sink};
+use crate::threads::AdapterThreads;
 
 /// How often leadership is looked at: adapters start within 2 s of gaining it, and end within 1 s of losing it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -70,6 +71,8 @@ pub struct Supervisor {
     pub shared: Arc<dyn Shared>,
     pub adapters: Vec<Adapter>,
     pub boards: Boards,
+    /// Where the adapters run; the supervisor itself runs where it is awaited.
+    pub threads: AdapterThreads,
 }
 
 /// The reports of the adapters that this node runs, or would.
@@ -200,7 +203,7 @@ impl Supervisor {
             read_now: Arc::clone(&seat.read_now),
         };
         seat.started = now;
-        seat.task = Some(tokio::spawn(run_adapter(seat.adapter.clone(), context)));
+        seat.task = self.threads.spawn(run_adapter(seat.adapter.clone(), context));
     }
 
     /// Asks what people want, and writes down how adapters are: only the leader knows.

@@ -10,7 +10,8 @@ use adapters::build::Adapter;
 use adapters::report::{self, Board, Report, Sample, State};
 use adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
 use adapters::supervisor::{Boards, Shared, Supervisor, Wish, degraded};
-use anyhow::bail;
+use adapters::threads::AdapterThreads;
+use anyhow::{Context as _, bail};
 use api::{AdapterReports, Api};
 use bytes::Bytes;
 use domain::{MetricsText, Timestamp, World};
@@ -65,6 +66,7 @@ pub(crate) async fn start(
         shared: Arc::new(SharedStore { store: store.clone(), registry, api: Arc::clone(api) }),
         adapters,
         boards,
+        threads: AdapterThreads::start().context("the threads of the adapters cannot start")?,
     };
     let live = Arc::clone(&api.worlds.live);
     tasks.spawn("the adapters", supervisor.run(move || live.leads()));

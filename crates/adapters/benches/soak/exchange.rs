@@ -16,7 +16,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 pub(crate) const MARKETS: u64 = 500;
 pub(crate) const LINES_PER_SECOND: u64 = 20_000;
 /// Lines are sent in this many bursts a second.
-const BURSTS: u64 = 200;
+const BURSTS: u64 = 1_000;
 
 /// What the exchange sends.
 #[derive(Debug, Default)]

@@ -82,11 +82,13 @@ fn main() -> ExitCode {
     let given = |name: &str| std::env::args().skip_while(|argument| argument != name).nth(1);
     let seconds = given("--seconds").map_or(30, |seconds| seconds.parse().expect("--seconds N"));
     let time = Duration::from_secs(seconds);
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(2).enable_all().build().expect("a runtime");
     let soaked = match given("--program") {
-        Some(program) => runtime.block_on(program::soak(Path::new(&program), time)),
-        None => runtime.block_on(soak(time)),
+        Some(program) => program::soak(Path::new(&program), time),
+        None => {
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(2).enable_all().build().expect("a runtime");
+            runtime.block_on(soak(time))
+        }
     };
     if soaked { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use linesman_adapters::report::{Board, Report, Sample, State};
 use linesman_adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
 use linesman_adapters::supervisor::{Boards, Shared, Supervisor, Wish};
+use linesman_adapters::threads::AdapterThreads;
 
 use crate::harness::{
     Reaction, RealClock, TestSink, Upstream, card, mapped, ok, one, script, wait_for,
@@ -60,6 +61,7 @@ async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
         shared: Arc::clone(&desk) as Arc<_>,
         adapters: vec![adapter],
         boards: boards.clone(),
+        threads: AdapterThreads::start().unwrap(),
     };
     let leads = Arc::clone(&sink);
     let task = tokio::spawn(supervisor.run(move || leads.leads.load(Ordering::SeqCst)));
@@ -158,6 +160,7 @@ async fn another_node_takes_over_without_a_lost_or_doubled_market() {
                 shared: Arc::clone(&desk) as Arc<_>,
                 adapters: vec![adapter],
                 boards: boards.clone(),
+                threads: AdapterThreads::start().unwrap(),
             };
             tasks.push(tokio::spawn(supervisor.run(move || node.leads())));
             boards.get("card").unwrap().clone()
