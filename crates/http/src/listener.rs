@@ -132,11 +132,11 @@ impl<T: Service> Acceptor<T> {
         let peer = Peer { address: Some(address.ip()), encrypted: tls.is_some() };
         match OpenConnection::enter(service.server(), service.limits_connections(), address.ip()) {
             Ok(guard) => {
-                let serving =
-                    connection(Arc::clone(service), tls.clone(), stream, peer, phase.clone());
+                let (service, tls, phase) = (Arc::clone(service), tls.clone(), phase.clone());
+                // Made where it is awaited: a future that is moved in would be there twice.
                 connections.spawn(async move {
                     let _guard = guard;
-                    serving.await;
+                    connection(service, tls, stream, peer, phase).await;
                 });
             }
             Err(why) => {
