@@ -10,8 +10,8 @@ use crate::rounds::{self, median};
 use crate::service::BATCH_LINES;
 
 const SUBSCRIBERS: usize = 5_000;
-/// Pushes in a round.
-const BATCHES: usize = 3;
+/// Pushes in a round: as many as make several publications pass.
+const BATCHES: usize = 100;
 
 /// Rates with streams open, divided by those without.
 #[derive(Debug)]
