@@ -22,6 +22,7 @@ use rustix::process::setpriority_process;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
+use crate::begun::Begun;
 use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
 use crate::history::Order;
@@ -49,6 +50,7 @@ pub struct Archiver {
     /// The book of the end of the archive, while there is more to be copied.
     held: Option<Held>,
     catalogues: Arc<Catalogues>,
+    begun: Arc<Begun>,
     /// The archive has the catalogue of this process.
     keeps_own: bool,
 }
@@ -86,7 +88,9 @@ impl Archiver {
         options.history.archive()?;
         let handle = Arc::clone(handle);
         let catalogues = Arc::new(Catalogues::new(&options));
-        Some(Self { options, handle, archive: None, held: None, catalogues, keeps_own: false })
+        let begun = Arc::new(Begun::of(&options));
+        let (archive, held) = (None, None);
+        Some(Self { options, handle, archive, held, catalogues, begun, keeps_own: false })
     }
 
     /// Copies what was published whenever a part is due, and when somebody asks for it. It ends with the service.
@@ -196,6 +200,7 @@ impl Archiver {
             && let Some(archive) = self.writable()?
         {
             archive.keep_catalogue(&self.options.catalogue)?;
+            self.begun.note();
             self.keeps_own = true;
         }
         Ok(())
@@ -246,7 +251,7 @@ impl Archiver {
         }
         let archive = match self.archive.take() {
             Some(archive) => archive,
-            None => Archive::create_in(&place)?,
+            None => self.begun.open(&place)?,
         };
         let archive = self.archive.insert(archive).clone();
         if place.folder().is_some_and(|folder| !has_room(folder)) {

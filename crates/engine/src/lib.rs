@@ -7,6 +7,7 @@
 mod alone;
 mod archiver;
 mod batch;
+mod begun;
 mod catalogues;
 mod checkpoint_schedule;
 mod entries;
@@ -39,6 +40,7 @@ pub use archive::Compact;
 pub use archive::{ClosingLine, Point, PointOutcome, RecordPath, StartBy, Table};
 pub use archiver::Archiver;
 pub use batch::{Lines, Outcome, Terms};
+pub use begun::open_archive;
 pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};
 pub use history::{

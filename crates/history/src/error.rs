@@ -28,6 +28,13 @@ pub enum ArchiveError {
         .0.display()
     )]
     NotExclusive(PathBuf),
+    #[error(
+        "the archive that was begun in `{}` is not there; if its disk or share is not mounted, mount it, and to begin a \
+         new one, delete `{}`",
+        path.display(),
+        noted.display()
+    )]
+    Missing { path: PathBuf, noted: PathBuf },
     #[error("the bucket `{bucket}` cannot be used: {reason}")]
     Bucket { bucket: String, reason: String },
     #[error(

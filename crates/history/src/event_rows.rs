@@ -40,7 +40,7 @@ impl TableReader {
     ) -> Result<()> {
         let group = self.file.get_row_group(group)?;
         let rows = usize::try_from(group.metadata().num_rows())?;
-        read_cells(frame, &*group, 0..rows, |name| names.contains(&name))
+        read_cells(frame, &*group, &[0..rows], |name| names.contains(&name))
     }
 
     /// Which rows of a group are of an event.
@@ -72,7 +72,7 @@ fn place(group: &RowGroupMetaData) -> Option<usize> {
 }
 
 /// Whether a group can have rows of an event.
-fn may_have(group: &RowGroupMetaData, event: &str) -> bool {
+pub(crate) fn may_have(group: &RowGroupMetaData, event: &str) -> bool {
     let column = place(group).and_then(|at| group.columns().get(at));
     let Some(Statistics::ByteArray(bounds)) = column.and_then(|column| column.statistics()) else {
         return true;

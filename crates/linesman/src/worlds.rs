@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::Context;
-use archive::Archive;
 use change_log::{LogLocation, Options};
 use domain::{Catalogue, Clock, World};
-use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Writer};
+use engine::{Archiver, HistoryOptions, WorldHandle, WorldOptions, Writer, open_archive};
 use feeds::sandbox::Simulation;
 use market::{Lifetimes, Limits, Operation};
 use rustix::process::setpriority_process;
@@ -130,7 +129,10 @@ async fn archive(
     let Some(place) = options.history.archive() else { return Ok(()) };
     let shown = place.to_string();
     // Where it does not answer, the start does not wait for it.
-    let tried = tokio::task::spawn_blocking(move || Archive::create_in(&place));
+    let tried = {
+        let options = options.clone();
+        tokio::task::spawn_blocking(move || open_archive(&options))
+    };
     match tokio::time::timeout(ARCHIVE_WAIT_MAX, tried).await {
         Ok(Ok(Err(error))) if error.is_not_exclusive() => {
             return Err(error).context("`history.store` cannot be used; name another place");

@@ -14,6 +14,7 @@ use super::tail::Tail;
 use super::walk::Steps;
 use super::{Found, HistoryError, Place, Reach};
 use crate::archiver::book_at;
+use crate::begun::Begun;
 use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
 use crate::options::WorldOptions;
@@ -25,6 +26,7 @@ pub(super) struct LoggedPast {
     pub(super) options: WorldOptions,
     pub(super) archive: Option<Archive>,
     pub(super) catalogues: Catalogues,
+    begun: Begun,
     index: Mutex<Index>,
     pub(super) tail: Tail,
     pub(super) rolled: Rolled,
@@ -79,10 +81,12 @@ impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
         let archive = options.history.archive().map(|place| Archive::of(&place));
         let catalogues = Catalogues::new(&options);
+        let begun = Begun::of(&options);
         Self {
             options,
             archive,
             catalogues,
+            begun,
             index: Mutex::default(),
             tail: Tail::default(),
             rolled: Rolled::default(),
@@ -367,6 +371,7 @@ impl LoggedPast {
             return Ok(None);
         }
         let commit = archive.newest()?;
+        self.begun.note();
         let known = self.index().archived.files.clone();
         let mut new = commit.clone();
         new.files.retain(|file| file.table == Table::Epochs && !known.contains(&file.path));

@@ -116,6 +116,48 @@ async fn what_an_earlier_catalogue_published_is_answered_with_its_bytes_and_tags
     }
 }
 
+/// The prior interface reads names with the catalogue of then as well.
+#[tokio::test]
+async fn the_prior_interface_answers_with_an_earlier_catalogue_too() {
+    const SPORT: &str = "sports/mma_mixed_martial_arts/odds?regions=us";
+    let app = TestApp::builder().archived().catalogue(wider()).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let lines = [
+        line::event("a", "mma", ANN, BEA),
+        line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+        line::moneyline("a", "aaabet", (ANN, 150), (BEA, -170)),
+    ];
+    app.push_all(&feed, &lines).await;
+    app.publish().await;
+    assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    let present = app.get(&format!("/v4/{SPORT}"), &key).await;
+    assert!(present.text().contains("aaabet"), "{}", present.text());
+    let then = crate::harness::at(present.header("x-published-at").unwrap());
+    let targets =
+        ["", "&bookmakers=aaabet"].map(|more| format!("/v4/historical/{SPORT}{more}&date={then}"));
+    let mut seen = Vec::new();
+    for target in &targets {
+        seen.push(app.get(target, &key).await.json()["data"].clone());
+    }
+    assert_eq!(seen[0], present.json());
+    let (mut now, mut dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    for log in ["kept", "gone"] {
+        if log == "gone" {
+            fs::remove_dir_all(dir.path().join("live")).unwrap();
+        }
+        let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+        app.publish().await;
+        for (target, seen) in targets.iter().zip(&seen) {
+            let answer = app.get(target, &key).await;
+            assert_eq!(answer.status, 200, "{target}: {}", answer.text());
+            assert_eq!(answer.json()["data"], *seen, "{target}");
+        }
+        let present = app.get(&format!("/v4/{SPORT}"), &key).await;
+        assert!(!present.text().contains("aaabet"), "{}", present.text());
+        (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    }
+}
+
 #[tokio::test]
 async fn a_catalogue_that_is_not_kept_is_said_to_be_missing() {
     let app = TestApp::builder().catalogue(wider()).start().await;

@@ -292,6 +292,32 @@ async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
+/// H6: a folder that is not there any more is not begun anew, and what was in it is there again when it is.
+#[tokio::test]
+async fn an_archive_that_is_not_mounted_is_missed_and_not_begun_anew() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    let [folder, elsewhere] = ["archive", "elsewhere"].map(|name| dir.path().join(name));
+    fs::remove_dir_all(dir.path().join("live")).unwrap();
+    fs::rename(&folder, &elsewhere).unwrap();
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    app.publish().await;
+    assert!(!live(&app).history.flush(Compact::Due).await.unwrap());
+    assert!(!folder.exists(), "it was begun anew");
+    let first = &seen[0][2];
+    let answer = app.get(&first.target(&first.published_at), &key).await;
+    assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
+
+    fs::rename(&elsewhere, &folder).unwrap();
+    assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    for one in seen.iter().flatten() {
+        one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
+    }
+}
+
 /// H20: while the bucket cannot be reached, current data goes on, what needs the archive is refused, and it catches up.
 #[tokio::test]
 async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_back() {

@@ -1,0 +1,80 @@
+//! Where an archive was begun, remembered in the data folder. A folder that is missing there later, such as a share that
+//! is not mounted, is not taken for one that nothing was ever written into (H6).
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, io};
+
+use archive::{Archive, ArchiveError, Location};
+
+use crate::options::WorldOptions;
+
+const FILE: &str = "archive-begun";
+
+/// What is remembered of the archive of a world.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    place: Option<Location>,
+    /// `None`: there is nowhere to remember it.
+    file: Option<PathBuf>,
+    /// It was noted by this process.
+    noted: AtomicBool,
+}
+
+impl Begun {
+    pub(crate) fn of(options: &WorldOptions) -> Self {
+        let file = options.notes.as_ref().map(|folder| folder.join(FILE));
+        Self { place: options.history.archive(), file, noted: AtomicBool::new(false) }
+    }
+
+    /// Notes that there is an archive.
+    pub(crate) fn note(&self) {
+        let (Some(place), Some(file)) = (&self.place, &self.file) else { return };
+        if self.noted.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let text = format!("{place}\n");
+        if fs::read_to_string(file).is_ok_and(|held| held == text) {
+            return;
+        }
+        let temporary = file.with_extension("tmp");
+        let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, file));
+        if let Err(error) = written {
+            self.noted.store(false, Ordering::Relaxed);
+            tracing::warn!(event = "archive.note_failed", %error, "that there is an archive is not noted in the data folder");
+        }
+    }
+
+    /// Opens the archive to write it. What is missing is made, unless there was an archive.
+    ///
+    /// # Errors
+    /// The place cannot be used now, or never.
+    pub(crate) fn open(&self, place: &Location) -> Result<Archive, ArchiveError> {
+        if let (Some(path), Some(file)) = (place.folder(), &self.file)
+            && !Archive::of(place).is_begun()
+            && self.is_noted(place)?
+        {
+            let (path, noted) = (path.to_owned(), file.clone());
+            return Err(ArchiveError::Missing { path, noted });
+        }
+        Archive::create_in(place)
+    }
+
+    fn is_noted(&self, place: &Location) -> Result<bool, ArchiveError> {
+        let Some(file) = &self.file else { return Ok(false) };
+        match fs::read_to_string(file) {
+            Ok(held) => Ok(held.trim_end_matches('\n') == place.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(ArchiveError::Io { path: file.clone(), source }),
+        }
+    }
+}
+
+/// Opens the archive of a world to write it, where it has one.
+///
+/// # Errors
+/// The place cannot be used now, or never: it does not decide between two writers.
+pub fn open_archive(options: &WorldOptions) -> Result<Option<Archive>, ArchiveError> {
+    let begun = Begun::of(options);
+    options.history.archive().map(|place| begun.open(&place)).transpose()
+}
