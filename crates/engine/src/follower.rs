@@ -177,7 +177,7 @@ impl WorldWorker {
         let shown = self.handle.published().snapshot.cut_at;
         if let Some(at) = held.last_cut.filter(|at| *at != shown || !self.handle.has_begun()) {
             self.publish_identities(&held.book, Some(&mut held.tracker));
-            self.publish(&held.book, held.seq, at);
+            self.publish(&mut held.book, held.seq, at);
         }
     }
 
@@ -222,8 +222,8 @@ impl WorldWorker {
                 }
                 None => {}
             }
-            let live = held.as_ref().and_then(|held| Some((held, held.at?)));
-            let wait = live.and_then(|(held, at)| self.show_live(&held.book, held.seq, at));
+            let live = held.as_mut().and_then(|held| Some((held.at?, held)));
+            let wait = live.and_then(|(at, held)| self.show_live(&mut held.book, held.seq, at));
             nap = wait.unwrap_or(NAP).min(NAP);
             let overdue = self.handle.lag(self.clock.now()) > LOOK_SOON;
             let every = if overdue { LOOK_SOON } else { LOOK_EVERY };

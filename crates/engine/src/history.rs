@@ -33,7 +33,7 @@ pub use closings::{ClosedRecord, ClosingPage, ClosingRequest};
 use export::ExportSlots;
 pub use export::{ExportError, ExportFile, ExportPieces, ExportRequest};
 use kept::Kept;
-pub(crate) use kept::{RECENT_SHARE, Recent};
+pub(crate) use kept::{RECENT_SHARE, Recent, row_bytes};
 use logged::LoggedPast;
 pub use paths::{EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;

@@ -50,6 +50,7 @@ pub use history::{
 };
 pub use identities::{EventView, Identities, RefView};
 pub use leadership::Leadership;
+pub use live::{LiveStep, WholeSnapshots};
 pub use made_once::MadeOnce;
 pub use node::{Membership, Node};
 pub use options::{HistoryOptions, WorldOptions};

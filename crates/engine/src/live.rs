@@ -1,9 +1,17 @@
 //! What was taken since the last publication, for those who do not wait for the next one (S6).
 //!
-//! While anybody follows a world live, its book is shown between two publications, too, as a snapshot of its own. What
-//! such a snapshot has is in the log. Its position is the last entry that is in it and its time is that entry's, so
-//! that it can be made again from the log; in a simulated world its position is a time, as that of a publication is.
+//! While anybody follows a world live, its book is shown between two publications, too. What is shown then is a part of
+//! a snapshot: the events that something happened to since it was last shown, so that it costs what changed. A whole
+//! one is put together from those parts where it is needed. What is shown is in the log. Its position is the last entry
+//! that is in it and its time is that entry's, so that it can be made again from the log; in a simulated world its
+//! position is a time, as that of a publication is.
+//!
+//! How fresh records are may change without any event being touched. Who wants to know that of each record
+//! ([`WholeSnapshots`]) has whole snapshots made.
 
+mod steps;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
@@ -11,31 +19,54 @@ use domain::{Timestamp, World};
 use market::Snapshot;
 use tokio::sync::watch;
 
-use crate::history::{Place, RECENT_SHARE, Recent};
+use self::steps::Steps;
+use crate::history::{Place, RECENT_SHARE};
 use crate::options::WorldOptions;
 use crate::publication::Published;
+pub(crate) use steps::Found;
+pub use steps::LiveStep;
 
 /// The snapshots between publications of a world.
 #[derive(Debug)]
 pub(crate) struct Live {
     world: World,
     present: ArcSwapOption<Published>,
+    /// How far the book was when it was last looked at; 0 where that is not known.
+    seen: AtomicU64,
     changed: watch::Sender<()>,
+    whole: watch::Sender<()>,
     /// The last ones, and the publications among them.
-    recent: Mutex<Recent>,
+    steps: Mutex<Steps>,
     /// What those may take, in bytes.
-    recent_max: usize,
+    steps_max: usize,
+    /// What was last asked for, which many ask for at the same time.
+    last_step: Mutex<Option<(Place, Arc<LiveStep>)>>,
+    /// Held while a whole one is put together: once for all who need it.
+    completing: Mutex<()>,
 }
 
+/// Has whole snapshots shown between publications for as long as anybody has one of these.
+#[derive(Debug)]
+pub struct WholeSnapshots {
+    _wanted: watch::Receiver<()>,
+}
+
+/// What was found, and when what followed it was made.
+pub(crate) type FoundLive = (Found, Option<Timestamp>);
+
 impl Live {
-    pub(crate) fn new(options: &WorldOptions) -> Self {
-        Self {
+    pub(crate) fn new(options: &WorldOptions) -> Arc<Self> {
+        Arc::new(Self {
             world: options.world,
             present: ArcSwapOption::empty(),
+            seen: AtomicU64::new(0),
             changed: watch::Sender::new(()),
-            recent: Mutex::default(),
-            recent_max: options.history.memory_max / RECENT_SHARE,
-        }
+            whole: watch::Sender::new(()),
+            steps: Mutex::default(),
+            steps_max: options.history.memory_max / RECENT_SHARE,
+            last_step: Mutex::default(),
+            completing: Mutex::default(),
+        })
     }
 
     /// Says when there is another one. They are made for as long as anybody has this.
@@ -43,13 +74,42 @@ impl Live {
         self.changed.subscribe()
     }
 
+    pub(crate) fn want_whole(&self) -> WholeSnapshots {
+        WholeSnapshots { _wanted: self.whole.subscribe() }
+    }
+
     pub(crate) fn is_wanted(&self) -> bool {
         self.changed.receiver_count() > 0
+    }
+
+    pub(crate) fn is_whole_wanted(&self) -> bool {
+        self.whole.receiver_count() > 0
+    }
+
+    /// Whether the next one has to be whole.
+    pub(crate) fn needs_whole(&self) -> bool {
+        self.is_whole_wanted() || self.steps().needs_whole(self.steps_max)
+    }
+
+    /// Whether the last one is a part, and somebody wants it whole.
+    pub(crate) fn lacks_whole(&self) -> bool {
+        let is_part = || self.present.load().as_ref().is_some_and(|shown| !shown.is_whole());
+        self.is_whole_wanted() && is_part()
     }
 
     /// The last one.
     pub(crate) fn present(&self) -> Option<Arc<Published>> {
         self.present.load_full()
+    }
+
+    /// How far the book was when it was last looked at.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Notes that there was nothing to show.
+    pub(crate) fn note_seen(&self, position: u64) {
+        self.seen.store(position, Ordering::Relaxed);
     }
 
     /// How far a book is after an entry of that time.
@@ -65,38 +125,67 @@ impl Live {
     }
 
     /// One of the last ones or of the publications among them, and when what followed it was made.
-    pub(crate) fn find(&self, place: Place) -> Option<(Arc<Published>, Option<Timestamp>)> {
-        self.recent().find(|held| place.is_of(&held.snapshot), |_| true)
+    pub(crate) fn find(&self, place: Place) -> Option<FoundLive> {
+        self.steps().find(place, |_| true, |_| true)
     }
 
     /// One of the last ones, but no publication, and when the publication that followed it was made.
-    pub(crate) fn find_between(&self, place: Place) -> Option<(Arc<Published>, Option<Timestamp>)> {
-        let is = |held: &Published| held.is_between && place.is_of(&held.snapshot);
-        self.recent().find(is, |later| !later.is_between)
+    pub(crate) fn find_between(&self, place: Place) -> Option<FoundLive> {
+        self.steps().find(place, |held| held.is_between, |later| !later.is_between)
+    }
+
+    /// What leads from a place to one of the last ones, where it is known what was touched. Costs what changed.
+    pub(crate) fn step(&self, from: Place, to: &Published) -> Option<Arc<LiveStep>> {
+        let mut last = self.last_step.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((place, step)) = &*last
+            && (*place, step.to.seq, step.to.cut_at) == (from, to.snapshot.seq, to.snapshot.cut_at)
+        {
+            return Some(Arc::clone(step));
+        }
+        let step = Arc::new(self.steps().between(from, &to.snapshot)?);
+        *last = Some((from, Arc::clone(&step)));
+        Some(step)
+    }
+
+    /// What was shown, put together where it was shown in parts. This takes as long as a cut.
+    pub(crate) fn complete(&self, found: Found) -> Option<Arc<Published>> {
+        let parts = match found {
+            Found::Whole(whole) => return Some(whole),
+            Found::Parts(parts) => parts,
+        };
+        let _turn = self.completing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another may have done it meanwhile.
+        if let Some(whole) = self.steps().completed(&parts.last()?.snapshot) {
+            return Some(whole);
+        }
+        let whole = Found::gather(&parts)?;
+        self.steps().complete(&whole, self.steps_max);
+        Some(whole)
     }
 
     pub(crate) fn show(&self, published: Published) {
-        self.recent().push(published.of_the_past(0), self.recent_max);
+        self.note_seen(self.position_of(&published.snapshot));
+        self.steps().push(published.of_the_past(0), self.steps_max);
         self.present.store(Some(Arc::new(published)));
         self.changed.send_replace(());
     }
 
     /// Notes a publication, before it is in force.
     pub(crate) fn note_publication(&self, published: &Published) {
-        let position = self.position_of(&published.snapshot);
-        let shown = self.present.load();
         // A log that lost entries is at such a position again, with other content.
-        let lost = shown.as_ref().is_some_and(|shown| self.position_of(&shown.snapshot) > position);
+        let lost = self.seen() > self.position_of(&published.snapshot);
         if lost || !self.is_wanted() {
             self.present.store(None);
-            *self.recent() = Recent::default();
+            self.note_seen(0);
+            *self.steps() = Steps::default();
+            *self.last_step.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         if self.is_wanted() {
-            self.recent().push(published.of_the_past(0), self.recent_max);
+            self.steps().push(published.of_the_past(0), self.steps_max);
         }
     }
 
-    fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

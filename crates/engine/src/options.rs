@@ -1,5 +1,6 @@
 //! What a world is run with, and what is published of its book under that.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
@@ -8,9 +9,9 @@ use std::time::Duration;
 
 use archive::Location;
 use change_log::LogLocation;
-use domain::{Catalogue, Timestamp, World};
+use domain::{Catalogue, EventId, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Book, Configured, Lifetimes, Limits, Snapshot, Wire};
+use market::{Book, Configured, Lifetimes, Limits, Snapshot, Touched, Wire};
 
 use crate::publication::Published;
 
@@ -64,12 +65,44 @@ impl WorldOptions {
     }
 
     fn cut(&self, book: &Book, seq: u64, at: Timestamp, wires: &[&dyn Wire]) -> Published {
+        let snapshot = Snapshot::cut(book, seq, at, self.stale_after(book), wires);
+        Published::new(snapshot, self.until(at))
+    }
+
+    /// All of a book, to be shown between publications.
+    pub(crate) fn whole_between(
+        &self,
+        book: &Book,
+        (seq, at): (u64, Timestamp),
+        touched: Touched,
+    ) -> Published {
+        let touched = match touched {
+            Touched::All => None,
+            Touched::Events(ids) => Some(ids),
+        };
+        self.publication(book, seq, at).between(touched)
+    }
+
+    /// What was touched of a book, to be shown between publications.
+    pub(crate) fn part_between(
+        &self,
+        book: &Book,
+        (seq, at): (u64, Timestamp),
+        touched: BTreeSet<EventId>,
+    ) -> Published {
+        let stale_after = self.stale_after(book);
+        let part = Snapshot::cut_events(book, &touched, (seq, at), stale_after, self.wires);
+        Published::new(part, self.until(at)).between(Some(touched)).into_part()
+    }
+
+    fn stale_after(&self, book: &Book) -> Duration {
         let logged = book.configured();
-        let stale_after =
-            logged.map_or(self.stale_after, |logged| Duration::from_millis(logged.stale_after_ms));
-        let snapshot = Snapshot::cut(book, seq, at, stale_after, wires);
-        let until = epoch_start(at, self.refresh_interval).plus(self.refresh_interval);
-        Published::new(snapshot, until)
+        logged.map_or(self.stale_after, |logged| Duration::from_millis(logged.stale_after_ms))
+    }
+
+    /// When the publication is due that follows an instant.
+    fn until(&self, at: Timestamp) -> Timestamp {
+        epoch_start(at, self.refresh_interval).plus(self.refresh_interval)
     }
 }
 

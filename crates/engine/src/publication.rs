@@ -1,11 +1,12 @@
 //! What a world publishes: a snapshot, until when it counts, and what others keep for it.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use domain::Timestamp;
-use market::Snapshot;
+use domain::{EventId, Timestamp};
+use market::{Layer, Snapshot};
 
 /// A published snapshot.
 #[derive(Debug)]
@@ -15,6 +16,10 @@ pub struct Published {
     pub until: Timestamp,
     /// It was not published, but shown between two publications to those who follow live.
     pub is_between: bool,
+    /// The events that differ from what was shown before it, at most; `None`: that is not known.
+    touched: Option<Arc<BTreeSet<EventId>>>,
+    /// Whether it has those events alone.
+    is_part: bool,
     /// What answers made from it may take, in bytes, where that is less than for the present.
     pub answer_bytes_max: Option<usize>,
     kept: Slot,
@@ -37,19 +42,58 @@ impl fmt::Debug for Kept {
 impl Published {
     pub(crate) fn new(snapshot: Snapshot, until: Timestamp) -> Self {
         let snapshot = Arc::new(snapshot);
-        Self { snapshot, until, is_between: false, answer_bytes_max: None, kept: Slot::new() }
+        Self {
+            snapshot,
+            until,
+            is_between: false,
+            touched: None,
+            is_part: false,
+            answer_bytes_max: None,
+            kept: Slot::new(),
+        }
     }
 
     /// The same as one of many of the past, without what is kept for it.
     pub(crate) fn of_the_past(&self, answer_bytes_max: usize) -> Self {
         let (snapshot, answer_bytes_max) = (Arc::clone(&self.snapshot), Some(answer_bytes_max));
-        let Self { until, is_between, .. } = *self;
-        Self { snapshot, until, is_between, answer_bytes_max, kept: Slot::new() }
+        let Self { until, is_between, is_part, .. } = *self;
+        let touched = self.touched.clone();
+        Self { snapshot, until, is_between, touched, is_part, answer_bytes_max, kept: Slot::new() }
     }
 
-    /// The same as one between two publications.
-    pub(crate) fn between(self) -> Self {
-        Self { is_between: true, ..self }
+    /// The same as one between two publications, in which these events differ from what was shown before.
+    pub(crate) fn between(self, touched: Option<BTreeSet<EventId>>) -> Self {
+        Self { is_between: true, touched: touched.map(Arc::new), ..self }
+    }
+
+    /// The same in the place of another, with what was touched for both.
+    pub(crate) fn after(self, other: &Self) -> Self {
+        let both = self.touched().zip(other.touched());
+        let touched = both.map(|(one, other)| Arc::new(one.union(other).copied().collect()));
+        Self { touched, ..self }
+    }
+
+    /// The same as one that has those events alone.
+    pub(crate) fn into_part(self) -> Self {
+        Self { is_part: self.touched.is_some(), ..self }
+    }
+
+    /// The same with all events.
+    pub(crate) fn completed(&self, whole: Snapshot) -> Self {
+        Self { snapshot: Arc::new(whole), is_part: false, ..self.of_the_past(0) }
+    }
+
+    /// Whether it has all events.
+    pub fn is_whole(&self) -> bool {
+        !self.is_part
+    }
+
+    pub(crate) fn touched(&self) -> Option<&BTreeSet<EventId>> {
+        self.touched.as_deref()
+    }
+
+    pub(crate) fn layer(&self) -> Layer<'_> {
+        Layer { snapshot: &self.snapshot, ids: self.touched().filter(|_| self.is_part) }
     }
 
     /// The last log entry that is in it; 0 before any.

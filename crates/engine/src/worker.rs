@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use domain::{Clock, Timestamp};
-use market::Book;
+use market::{Book, Touched};
 
 use crate::error::NotTaken;
 use crate::identities::Tracker;
@@ -43,8 +43,9 @@ impl WorldWorker {
     }
 
     /// Publishes the snapshot of a book as it is after log entry `seq`.
-    pub(crate) fn publish(&mut self, book: &Book, seq: u64, at: Timestamp) {
+    pub(crate) fn publish(&mut self, book: &mut Book, seq: u64, at: Timestamp) {
         let begun = Instant::now();
+        book.take_touched();
         let Self { options, handle, .. } = self;
         let published = options.publication(book, seq, at);
         // Before it is replaced: whoever has it is to find it at any time.
@@ -65,14 +66,25 @@ impl WorldWorker {
 
     /// Shows a book, as it is after log entry `seq`, to those who follow it live. Gives how long it is too early for
     /// that; `None`: it is done, or there is nothing to do.
-    pub(crate) fn show_live(&mut self, book: &Book, seq: u64, at: Timestamp) -> Option<Duration> {
+    pub(crate) fn show_live(
+        &mut self,
+        book: &mut Book,
+        seq: u64,
+        at: Timestamp,
+    ) -> Option<Duration> {
         let live = &self.handle.live;
         if !live.is_wanted() || !self.handle.has_begun() {
             return None;
         }
         let published = live.position_of(&self.handle.published().snapshot);
-        let shown = live.present().map_or(0, |shown| live.position_of(&shown.snapshot));
-        if live.position(seq, at) <= published.max(shown) {
+        let (position, seen) = (live.position(seq, at), live.seen());
+        let is_known = position <= seen && !(position == seen && live.lacks_whole());
+        if position <= published || is_known {
+            return None;
+        }
+        // How fresh records are matters only to who wants whole snapshots.
+        if book.is_untouched() && !live.is_whole_wanted() {
+            live.note_seen(position);
             return None;
         }
         let wait = self.live_due.saturating_duration_since(Instant::now());
@@ -80,7 +92,15 @@ impl WorldWorker {
             return Some(wait);
         }
         let begun = Instant::now();
-        live.show(self.options.publication(book, seq, at).between());
+        let shown = match book.take_touched() {
+            Touched::Events(ids) if !live.needs_whole() => {
+                self.options.part_between(book, (seq, at), ids)
+            }
+            touched @ (Touched::All | Touched::Events(_)) => {
+                self.options.whole_between(book, (seq, at), touched)
+            }
+        };
+        live.show(shown);
         let rest = self.options.live_tick.max(LIVE_REST * begun.elapsed());
         self.live_due = Instant::now() + rest;
         None

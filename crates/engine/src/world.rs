@@ -18,7 +18,7 @@ use crate::history::{
     PathRequest, Place, Walk,
 };
 use crate::identities::Identities;
-use crate::live::Live;
+use crate::live::{Found, FoundLive, Live, LiveStep, WholeSnapshots};
 use crate::piece::Piece;
 use crate::publication::Published;
 use crate::queue::{Look, Queue, Reserved};
@@ -75,7 +75,7 @@ pub struct WorldHandle {
     pub limits: Limits,
     /// Told of every publication.
     pub(crate) publications: watch::Sender<()>,
-    pub(crate) live: Live,
+    pub(crate) live: Arc<Live>,
     /// Where its past can be looked up.
     pub past: Past,
     pub history: Arc<History>,
@@ -255,10 +255,10 @@ impl WorldHandle {
         key: u64,
     ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
         let current = self.published.load_full();
-        if let Some((held, next)) = self.live.find_between(place) {
-            return Ok(Some((held, next)));
+        match self.live.find_between(place) {
+            Some(found) => self.completed(found).await.map(Some),
+            None => self.history.publication_at(current, place, key).await,
         }
-        self.history.publication_at(current, place, key).await
     }
 
     /// Whether a position, or the publication of a time, is in the archive alone: making it again takes long.
@@ -289,9 +289,49 @@ impl WorldHandle {
         key: u64,
     ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
         match self.live.find(place) {
-            Some(found) => Ok(Some(found)),
+            Some(found) => self.completed(found).await.map(Some),
             None => self.publication_at(place, key).await,
         }
+    }
+
+    /// What was shown live, as a whole snapshot, on another thread where it has to be put together.
+    async fn completed(
+        &self,
+        (found, next): FoundLive,
+    ) -> Result<(Arc<Published>, Option<Timestamp>), HistoryError> {
+        let whole = match found {
+            Found::Whole(whole) => Some(whole),
+            parts @ Found::Parts(_) => {
+                let live = Arc::clone(&self.live);
+                let completing = tokio::task::spawn_blocking(move || live.complete(parts));
+                completing.await.ok().flatten()
+            }
+        };
+        whole.map(|whole| (whole, next)).ok_or(HistoryError::Unreadable(None))
+    }
+
+    /// What leads from a place to what is shown live, at the cost of what changed; `None`: whole snapshots have to be
+    /// compared.
+    pub fn live_step(&self, from: Place, to: &Published) -> Option<Arc<LiveStep>> {
+        self.live.step(from, to)
+    }
+
+    /// What is shown live, as a whole snapshot; `None`: it is not kept any more.
+    pub async fn whole(&self, shown: &Arc<Published>) -> Option<Arc<Published>> {
+        if shown.is_whole() {
+            return Some(Arc::clone(shown));
+        }
+        let place = match self.world {
+            World::Live => Place::Entry(shown.seq()),
+            World::Sandbox => Place::Time(shown.snapshot.cut_at),
+        };
+        let found = self.live.find_between(place)?;
+        self.completed(found).await.ok().map(|(whole, _)| whole)
+    }
+
+    /// Has what is shown live shown as whole snapshots, for as long as this is held.
+    pub fn want_whole(&self) -> WholeSnapshots {
+        self.live.want_whole()
     }
 
     pub fn vitals(&self) -> arc_swap::Guard<Arc<Vitals>> {

@@ -238,7 +238,7 @@ impl Writer {
             self.play_on();
         }
         let at = if self.worker.options.simulation.is_some() { self.played } else { self.last_at };
-        self.worker.show_live(&self.book, self.log.last_seq(), at?)
+        self.worker.show_live(&mut self.book, self.log.last_seq(), at?)
     }
 
     /// Plays what has happened in a simulated world since, and before its next publication.
@@ -402,7 +402,7 @@ impl Writer {
         }
         // Who sees an event in a snapshot finds it among the identities too.
         self.worker.publish_identities(&self.book, self.tracker.as_mut());
-        self.worker.publish(&self.book, self.log.last_seq(), at);
+        self.worker.publish(&mut self.book, self.log.last_seq(), at);
         // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be
         // read back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);

@@ -17,6 +17,7 @@ mod operate;
 mod place;
 mod resolve;
 mod settle;
+mod touched;
 mod weight;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -39,6 +40,7 @@ use identity_memory::IdentityMemory;
 pub use image::{IMAGE_VERSION, ImageError, ImagePart};
 pub use operate::{NotDone, Operation, Profile, ProfileRef, Unsure};
 pub use settle::DOUBTS_MAX;
+pub use touched::Touched;
 pub use weight::{HORIZON, Limits, Load, UNIT_BYTES};
 
 /// Events that go with one snapshot at the most, so that none is late for them: the rest goes with the next.
@@ -173,6 +175,7 @@ pub struct Book {
     limits: Limits,
     /// All that it holds, in the measure of [`weight`].
     weight: u64,
+    touched: Touched,
 }
 
 impl Feed {
@@ -209,6 +212,7 @@ impl Book {
             memory: IdentityMemory::default(),
             limits: Limits::DEFAULT,
             weight: 0,
+            touched: Touched::All,
         }
     }
 

@@ -16,7 +16,7 @@ pub mod snapshot;
 
 pub use book::{
     Book, DOUBTS_MAX, Decision, Lifetimes, Limits, Load, NotDone, Oddity, OpenOffer, Operation,
-    Profile, ProfileRef, Unsure, Verdict,
+    Profile, ProfileRef, Touched, Unsure, Verdict,
 };
 pub use change::{By, CHANGE_VERSION, Change, ChangeError, Configured, Ids};
 pub use coverage::{Cell, CellFilter, Exclusion};
@@ -29,4 +29,4 @@ pub use matching::{
 };
 pub use record::{Recorded, Recorder};
 pub use select::{BoutSelection, EventSelection, OddsSelection, Page, ScoreSelection};
-pub use snapshot::{Snapshot, SportView, Wire};
+pub use snapshot::{Layer, Snapshot, SportView, Wire};

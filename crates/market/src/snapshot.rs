@@ -3,7 +3,9 @@
 //! A snapshot shares records with the book, and what wires have rendered of them, so making one costs a pointer and a
 //! stamp for each record, whether or not it changed.
 
-use std::collections::HashMap;
+mod layer;
+
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
@@ -16,6 +18,7 @@ use crate::book::{Book, Event, EventDetails, FeedIx, OutcomeName, Record, Slot};
 use crate::freshness::Source;
 use crate::matching::Hashed;
 use crate::rendered::{Rendered, WireSlot};
+pub use layer::Layer;
 
 /// A way to write rows for clients. Called on the thread that cuts a snapshot, once for each change.
 pub trait Wire: Debug + Sync {
@@ -46,13 +49,13 @@ pub struct Snapshot {
     /// The number of the writer that published it; 0 where the log does not say.
     pub writer: u64,
     catalogue: Arc<Catalogue>,
-    sports: Vec<SportView>,
+    sports: Vec<Arc<SportView>>,
     /// Names of the feeds, for operators only.
     feeds: Box<[Box<str>]>,
 }
 
 /// One sport in a snapshot.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SportView {
     /// By start, then id.
     pub events: Vec<EventRow>,
@@ -76,7 +79,7 @@ pub struct SportView {
 }
 
 /// One event.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EventRow {
     pub id: EventId,
     pub commence_time: Timestamp,
@@ -92,6 +95,8 @@ pub struct EventRow {
     pub(crate) listed_by: Box<[FeedIx]>,
     /// Events that may be the same and are kept apart.
     pub(crate) may_be: Box<[EventId]>,
+    /// Ids of events that turned out to be this one.
+    also: Vec<EventId>,
 }
 
 /// A market whose prices were taken away.
@@ -106,7 +111,7 @@ pub(crate) struct ClosedRow {
 }
 
 /// One odds record.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RecordRow {
     pub record: Arc<Record>,
     pub id: RecordId,
@@ -118,7 +123,7 @@ pub struct RecordRow {
 }
 
 /// One bookmaker's state in the sport.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SourceRow {
     pub bookmaker: BookmakerId,
     pub source: Source,
@@ -136,25 +141,53 @@ impl Snapshot {
         stale_after: Duration,
         wires: &[&dyn Wire],
     ) -> Self {
-        let catalogue = Arc::clone(book.catalogue());
-        let mut listed: Vec<Vec<&Event>> = vec![Vec::new(); catalogue.sports().count()];
+        let mut listed: Vec<Vec<&Event>> = vec![Vec::new(); book.catalogue().sports().count()];
         for event in book.events().filter(|event| event.is_listed()) {
             if let Some(of_sport) = listed.get_mut(event.sport.index()) {
                 of_sport.push(event);
             }
         }
-        let sports = catalogue
-            .sports()
-            .zip(listed)
-            .map(|((sport, _), mut events)| {
-                events.sort_unstable_by_key(|event| (event.commence_time, event.id));
-                let sources = source_rows(book, sport, cut_at, stale_after);
-                SportView::cut(book, &events, sources, wires)
-            })
-            .collect();
+        let sports = book.catalogue().sports().zip(listed).map(|((sport, _), mut events)| {
+            events.sort_unstable_by_key(|event| (event.commence_time, event.id));
+            let sources = source_rows(book, sport, cut_at, stale_after);
+            Arc::new(SportView::cut(book, &events, sources, wires))
+        });
         let feeds = book.feed_names().map(Into::into).collect();
+        Self { feeds, ..Self::of_views(book, seq, cut_at, stale_after, sports.collect()) }
+    }
+
+    /// The same of some events alone, without sources: a part of what [`Snapshot::cut`] makes, at the cost of those
+    /// events.
+    pub fn cut_events(
+        book: &Book,
+        ids: &BTreeSet<EventId>,
+        (seq, cut_at): (u64, Timestamp),
+        stale_after: Duration,
+        wires: &[&dyn Wire],
+    ) -> Self {
+        let mut events: Vec<&Event> = ids.iter().filter_map(|id| book.event(*id)).collect();
+        events.retain(|event| event.is_listed());
+        events.sort_unstable_by_key(|event| (event.sport.index(), event.commence_time, event.id));
+        let mut sports = vec![Arc::default(); book.catalogue().sports().count()];
+        for of_sport in events.chunk_by(|one, other| one.sport == other.sport) {
+            let at = of_sport.first().map(|event| event.sport.index());
+            if let Some(view) = at.and_then(|at| sports.get_mut(at)) {
+                *view = Arc::new(SportView::cut(book, of_sport, Vec::new(), wires));
+            }
+        }
+        Self::of_views(book, seq, cut_at, stale_after, sports)
+    }
+
+    fn of_views(
+        book: &Book,
+        seq: u64,
+        cut_at: Timestamp,
+        stale_after: Duration,
+        sports: Vec<Arc<SportView>>,
+    ) -> Self {
+        let catalogue = Arc::clone(book.catalogue());
         let writer = book.configured().map_or(0, |configured| configured.writer);
-        Self { cut_at, stale_after, seq, writer, catalogue, sports, feeds }
+        Self { cut_at, stale_after, seq, writer, catalogue, sports, feeds: Box::default() }
     }
 
     pub fn catalogue(&self) -> &Arc<Catalogue> {
@@ -207,18 +240,7 @@ impl Snapshot {
 impl SportView {
     fn cut(book: &Book, listed: &[&Event], sources: Vec<SourceRow>, wires: &[&dyn Wire]) -> Self {
         let catalogue = book.catalogue();
-        let mut view = Self {
-            events: Vec::with_capacity(listed.len()),
-            records: Vec::new(),
-            kinds: Vec::new(),
-            active: sources.iter().any(|source| !source.stale),
-            sources,
-            events_open: 0,
-            bookmakers: 0,
-            by_id: HashMap::with_capacity_and_hasher(listed.len(), BuildHasherDefault::default()),
-            by_bookmaker: vec![Vec::new(); catalogue.bookmakers().count()],
-            by_market: vec![Vec::new(); Market::ALL.len()],
-        };
+        let mut view = Self::new(catalogue, listed.len(), sources);
         for (at, event) in (0_u32..).zip(listed) {
             let from = view.next_record();
             let mut row = EventRow::new(book, event, from);
@@ -242,19 +264,45 @@ impl SportView {
                 }
                 view.push_record(record);
             }
-            view.by_id.insert(event.id, at);
-            view.events_open += u32::from(event.score.status != Status::Final);
             row.records.end = view.next_record();
-            view.events.push(row);
+            view.push_event(row);
         }
         for (younger, elder) in book.merged() {
             if let Some(at) = view.by_id.get(&elder).copied() {
                 view.by_id.insert(younger, at);
+                let row = usize::try_from(at).ok().and_then(|at| view.events.get_mut(at));
+                row.into_iter().for_each(|row| row.also.push(younger));
             }
         }
-        let pricing = view.by_bookmaker.iter().filter(|positions| !positions.is_empty()).count();
-        view.bookmakers = u32::try_from(pricing).unwrap_or(u32::MAX);
-        view
+        view.count_bookmakers()
+    }
+
+    /// Without any event yet.
+    fn new(catalogue: &Catalogue, events: usize, sources: Vec<SourceRow>) -> Self {
+        Self {
+            events: Vec::with_capacity(events),
+            active: sources.iter().any(|source| !source.stale),
+            sources,
+            by_id: HashMap::with_capacity_and_hasher(events, BuildHasherDefault::default()),
+            by_bookmaker: vec![Vec::new(); catalogue.bookmakers().count()],
+            by_market: vec![Vec::new(); Market::ALL.len()],
+            ..Self::default()
+        }
+    }
+
+    /// Adds an event after its records.
+    fn push_event(&mut self, row: EventRow) {
+        let at = u32::try_from(self.events.len()).unwrap_or(u32::MAX);
+        self.by_id.insert(row.id, at);
+        self.by_id.extend(row.also.iter().map(|id| (*id, at)));
+        self.events_open += u32::from(row.status != Status::Final);
+        self.events.push(row);
+    }
+
+    fn count_bookmakers(mut self) -> Self {
+        let pricing = self.by_bookmaker.iter().filter(|positions| !positions.is_empty()).count();
+        self.bookmakers = u32::try_from(pricing).unwrap_or(u32::MAX);
+        self
     }
 
     fn next_record(&self) -> u32 {
@@ -320,6 +368,7 @@ impl EventRow {
             closed: closed(book, event).into(),
             listed_by: event.listed_by.iter().map(|(feed, _)| *feed).collect(),
             may_be: book.doubted_with(event.id).collect(),
+            also: Vec::new(),
         }
     }
 

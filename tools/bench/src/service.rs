@@ -197,32 +197,40 @@ impl Market {
         (first..first + count).map(|number| self.price(number, round)).collect()
     }
 
+    /// The first market of one bookmaker of the first event, at a price of its own.
+    pub(super) fn winner(&self, bookmaker: usize, price: usize) -> String {
+        self.line(bookmaker % self.bookmakers.len() * MARKETS, price)
+    }
+
     /// Pushes lines and says how long it took until they were durable.
     pub(super) fn push(&self, lines: &[String]) -> Result<Duration> {
+        let request = self.push_request(lines, "connection: close\r\n");
+        let begun = Instant::now();
+        let answer = call(self.to, &[&request])?;
+        let took = begun.elapsed();
+        check_receipt(&answer).map(|()| took)
+    }
+
+    fn push_request(&self, lines: &[String], headers: &str) -> Vec<u8> {
         let body = lines.join("\n");
         let head = format!(
             "POST /ingest/v1/messages HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\
-             content-length: {}\r\nconnection: close\r\n\r\n",
+             content-length: {}\r\n{headers}\r\n",
             self.feed,
             body.len()
         );
-        let begun = Instant::now();
-        let answer = call(self.to, &[head.as_bytes(), body.as_bytes()])?;
-        let took = begun.elapsed();
-        let receipt: Value = serde_json::from_slice(&answer.body)?;
-        match receipt.get("rejected").and_then(Value::as_array).map(Vec::as_slice) {
-            Some([]) => Ok(took),
-            Some([first, ..]) => bail!("a message was rejected: {first}"),
-            None => bail!("a push was not taken: {} {receipt}", answer.status),
-        }
+        [head.into_bytes(), body.into_bytes()].concat()
     }
 
     fn price(&self, number: usize, round: usize) -> String {
+        self.line(number, 100 + (round + number) % 200)
+    }
+
+    fn line(&self, number: usize, price: usize) -> String {
         let market = number % MARKETS;
         let bookmaker = number / MARKETS % self.bookmakers.len();
         let event = number / MARKETS / self.bookmakers.len() % self.events;
         let key = self.bookmakers.get(bookmaker).map_or("", String::as_str);
-        let price = 100 + (round + number) % 200;
         let (home, away) = names(event);
         let (name, outcomes) = match market {
             0 => (
@@ -247,6 +255,49 @@ impl Market {
         format!(
             r#"{{"type":"odds","ref":"e{event}","bookmaker":"{key}","market":"{name}","format":"american","outcomes":[{outcomes}]}}"#
         )
+    }
+}
+
+/// A feed that keeps its connection, as feeds do.
+#[derive(Debug)]
+pub(super) struct Feeder<'a> {
+    market: &'a Market,
+    stream: BufReader<TcpStream>,
+}
+
+impl<'a> Feeder<'a> {
+    pub(super) fn connect(market: &'a Market) -> Result<Self> {
+        let stream = TcpStream::connect(market.to)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        Ok(Self { market, stream: BufReader::new(stream) })
+    }
+
+    /// Pushes lines and waits for the receipt.
+    pub(super) fn push(&mut self, lines: &[String]) -> Result<()> {
+        self.stream.get_mut().write_all(&self.market.push_request(lines, ""))?;
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            ensure!(
+                self.stream.read_line(&mut head)? > 0,
+                "the service closed a feed's connection"
+            );
+        }
+        let status = head.get(9..12).and_then(|digits| digits.parse().ok()).context("no status")?;
+        let mut answer = Answer { status, head, body: Vec::new() };
+        let length = answer.header("content-length").context("a receipt without a length")?;
+        answer.body = vec![0; length.parse()?];
+        self.stream.read_exact(&mut answer.body)?;
+        check_receipt(&answer)
+    }
+}
+
+fn check_receipt(answer: &Answer) -> Result<()> {
+    let receipt: Value = serde_json::from_slice(&answer.body)?;
+    match receipt.get("rejected").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([]) => Ok(()),
+        Some([first, ..]) => bail!("a message was rejected: {first}"),
+        None => bail!("a push was not taken: {} {receipt}", answer.status),
     }
 }
 

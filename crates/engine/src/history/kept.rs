@@ -54,7 +54,8 @@ impl Recent {
     }
 }
 
-fn row_bytes(published: &Published) -> usize {
+/// What the rows of a publication take.
+pub(crate) fn row_bytes(published: &Published) -> usize {
     let snapshot = &published.snapshot;
     snapshot.records() * RECORD_ROW_BYTES + snapshot.events() * EVENT_ROW_BYTES
 }

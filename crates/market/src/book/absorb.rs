@@ -351,6 +351,7 @@ impl Book {
         let Some(mut gone) = self.events.remove(&id) else {
             return;
         };
+        self.touch(id);
         self.uncount(std::mem::take(&mut gone.counted));
         self.index.remove(id);
         self.memory.drop_event(id);

@@ -118,6 +118,7 @@ impl Book {
             return;
         }
         let Some(mut gone) = self.events.remove(&younger) else { return };
+        self.touch(younger);
         self.index.remove(younger);
         for (feed, reference) in &gone.listed_by {
             let offer = self.feed_mut(*feed).and_then(|feed| feed.offers.get_mut(reference));

@@ -352,6 +352,7 @@ impl Book {
 
     /// Counts an event anew, without its markets. It counts to the feed that leads it, or led it last.
     pub(super) fn recount(&mut self, id: EventId) {
+        self.touch(id);
         let stand_ins = self.memory.stand_ins_of(id);
         let Some(event) = self.events.get_mut(&id) else { return };
         event.count_players();
@@ -382,6 +383,7 @@ impl Book {
 
     /// Puts a market in its place and counts it.
     pub(super) fn put_slot(&mut self, id: EventId, key: super::SlotKey, mut slot: Slot) {
+        self.touch(id);
         let Some(event) = self.events.get_mut(&id) else { return };
         slot.weight = event.slot_weigher()(&slot);
         let (feed, to) = (slot.feed, slot.weight);

@@ -21,6 +21,7 @@ mod odds;
 mod operator;
 mod order;
 mod outcomes;
+mod parts;
 mod pictures;
 mod real_feeds;
 mod record;

@@ -17,7 +17,9 @@ pub(super) fn resume(service: Service, setup: &Setup, (path, key): (&str, &str))
     let cursor = {
         let mut one = Subscribers::open(service.address, &asked, 1)?;
         let mut text = String::new();
-        one.look_for(Duration::from_secs(2), 1, |read| text.push_str(read))?;
+        one.look_for(Duration::from_secs(2), |_, read| {
+            text.push_str(&String::from_utf8_lossy(read));
+        })?;
         let id = text.rsplit("\nid: ").next().and_then(|rest| rest.lines().next());
         id.context("a stream has no cursor")?.to_owned()
     };

@@ -62,6 +62,21 @@ impl Subscribers {
         Ok(all)
     }
 
+    /// The same, with every so many-th of them apart.
+    pub(super) fn open_apart(
+        to: SocketAddr,
+        request: &[u8],
+        count: usize,
+        every: usize,
+    ) -> Result<(Self, Self)> {
+        let (mut most, mut apart) = (Self::none()?, Self::none()?);
+        for number in 1..=count {
+            let to_which = if number.is_multiple_of(every) { &mut apart } else { &mut most };
+            to_which.add(to, request)?;
+        }
+        Ok((most, apart))
+    }
+
     /// Connections of which each asks something else.
     pub(super) fn open_each(to: SocketAddr, requests: &[Vec<u8>]) -> Result<Self> {
         let mut all = Self::none()?;
@@ -119,15 +134,27 @@ impl Subscribers {
 
     /// Reads what comes for this long; it is dropped in the kernel.
     pub(super) fn read_for(&mut self, time: Duration) -> Result<()> {
-        self.look_for(time, usize::MAX, |_| {})
+        self.receive(time, RecvFlags::TRUNC, |_, _| {})
     }
 
-    /// The same, but the last of every `every` connections has what it reads looked at.
+    /// The same, but what comes is looked at, with the number of its connection.
     pub(super) fn look_for(
         &mut self,
         time: Duration,
-        every: usize,
-        mut look: impl FnMut(&str),
+        look: impl FnMut(usize, &[u8]),
+    ) -> Result<()> {
+        self.receive(time, RecvFlags::empty(), look)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.connections.len()
+    }
+
+    fn receive(
+        &mut self,
+        time: Duration,
+        flags: RecvFlags,
+        mut look: impl FnMut(usize, &[u8]),
     ) -> Result<()> {
         let end = Instant::now() + time;
         let mut dropped = vec![0; 1 << 20];
@@ -146,16 +173,12 @@ impl Subscribers {
             for event in events {
                 let at = usize::try_from(event.data.u64())?;
                 let stream = self.connections.get(at).context("there is no such connection")?;
-                let looks = (at + 1).is_multiple_of(every);
-                let flags = if looks { RecvFlags::empty() } else { RecvFlags::TRUNC };
                 match rustix::net::recv(stream, &mut dropped[..], flags) {
                     Ok((_, 0)) => bail!("the server closed a subscriber's connection"),
                     Ok((_, read)) => {
                         self.read += read;
                         self.last_ms = now_ms();
-                        if looks {
-                            look(&String::from_utf8_lossy(dropped.get(..read).unwrap_or_default()));
-                        }
+                        look(at, dropped.get(..read).unwrap_or_default());
                     }
                     Err(error) if std::io::Error::from(error).kind() == ErrorKind::WouldBlock => {}
                     Err(error) => return Err(error).context("cannot read"),

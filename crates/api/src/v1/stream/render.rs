@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use domain::Timestamp;
-use engine::Published;
+use engine::{LiveStep, Published};
 use market::Snapshot;
 
 use super::selection::Selection;
@@ -51,16 +51,37 @@ impl Rendered {
         to: &Published,
         held: &Arc<AtomicUsize>,
     ) -> Self {
-        let (is_between, paid_until) = (to.is_between, to.until);
-        let to = &*to.snapshot;
         // What is shown live comes when it comes: only what is known to be left out was.
-        let is_live = selection.mode == Mode::Live;
-        let is_next =
-            |next: Option<Timestamp>| next == Some(to.cut_at) || is_live && next.is_none();
+        let (is_live, at) = (selection.mode == Mode::Live, to.snapshot.cut_at);
+        let is_next = |next: Option<Timestamp>| next == Some(at) || is_live && next.is_none();
         let conflated = from.is_some_and(|(_, next)| !is_next(next));
+        let from = from.map(|(from, _)| from);
+        Self::between(selection, (from, &to.snapshot), to, conflated, held)
+    }
+
+    /// What changed live.
+    pub(super) fn of_step(
+        selection: &Selection,
+        step: &LiveStep,
+        shown: &Published,
+        held: &Arc<AtomicUsize>,
+    ) -> Self {
+        let between = (Some(&*step.from), &*step.to);
+        Self::between(selection, between, shown, step.skips, held)
+    }
+
+    /// From one snapshot to another, which has what changed in `shown`.
+    fn between(
+        selection: &Selection,
+        (from, to): (Option<&Snapshot>, &Snapshot),
+        shown: &Published,
+        conflated: bool,
+        held: &Arc<AtomicUsize>,
+    ) -> Self {
+        let (is_between, paid_until) = (shown.is_between, shown.until);
         let (mut events, mut freshness): (Vec<Event>, Vec<Event>) = Default::default();
         for list in &selection.lists {
-            let delta = Delta::between(list, from.map(|(from, _)| from), to);
+            let delta = Delta::between(list, from, to);
             events.extend(match from {
                 Some(_) => deltas(list, &delta, conflated, to),
                 None => snapshots(list, &delta, to),

@@ -60,15 +60,28 @@ impl Selection {
         handle: &WorldHandle,
     ) -> Option<Arc<Published>> {
         // First: every publication before it is in force then, and none is passed over.
-        let shown = match self.mode {
-            Mode::Live => handle.shown_live(),
-            Mode::Publication => None,
-        };
+        let shown = self.shown(handle);
         let present = handle.published();
         if !self.has_reached(place, &present.snapshot, handle) {
             return Some(Arc::clone(&present));
         }
         shown.filter(|shown| self.place_of(&shown.snapshot).0 > place.0)
+    }
+
+    /// What is shown between publications to who follows this.
+    pub(super) fn shown(&self, handle: &WorldHandle) -> Option<Arc<Published>> {
+        match self.mode {
+            // How fresh each record is, whole snapshots alone say.
+            Mode::Live => {
+                handle.shown_live().filter(|shown| !self.wants_whole() || shown.is_whole())
+            }
+            Mode::Publication => None,
+        }
+    }
+
+    /// Whether it needs whole snapshots between publications.
+    pub(super) fn wants_whole(&self) -> bool {
+        self.mode == Mode::Live && self.freshness == Freshness::Records
     }
 
     /// The cursor of a publication, or of what is shown between two.

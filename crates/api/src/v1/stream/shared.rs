@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::Timestamp;
-use engine::{HistoryError, MadeOnce, Published, WorldHandle};
+use engine::{HistoryError, LiveStep, MadeOnce, Published, WorldHandle};
 use tokio::sync::Semaphore;
 
 use super::render::Rendered;
 use super::selection::Selection;
-use crate::position::LogPlace;
+use crate::position::{LogPlace, place_of, sought};
 use crate::v1::changes::Base;
 use crate::v1::wire::stream::{Mode, Reset};
 
 /// What is rendered at a time: each takes a processor for some milliseconds.
 const RENDERS_MAX: usize = 2;
+/// Rows of both sides of a live step that are compared at once: at most half a millisecond.
+const ROWS_HERE_MAX: usize = 2048;
 /// Entries that are kept or waited for, whatever they take.
 const ENTRIES_MAX: usize = 16_384;
 
@@ -70,11 +72,19 @@ impl Renders {
         let name = Key { selection: Arc::clone(selection), from, to: to_place };
         let made = self.kept.get(&name, async || {
             self.make_room()?;
-            let base = match from {
-                Some(place) => Some(base(handle, place, selection.mode, key).await?),
-                None => None,
+            let by_step = from.filter(|_| !selection.wants_whole());
+            let step = by_step.and_then(|place| live_step(handle, place, to));
+            let rendered = match step {
+                Some(step) => self.make_step(selection, step, to).await?,
+                None => {
+                    let base = match from {
+                        Some(place) => Some(base(handle, place, selection.mode, key).await?),
+                        None => None,
+                    };
+                    let to = handle.whole(to).await.ok_or(NotRendered::Later)?;
+                    self.make(selection, base, &to).await?
+                }
             };
-            let rendered = self.make(selection, base, to).await?;
             let bytes = rendered.bytes();
             Ok((rendered, bytes))
         });
@@ -103,24 +113,59 @@ impl Renders {
         Ok(())
     }
 
+    /// The events of what changed live: here where it is little, on another thread where it is not.
+    async fn make_step(
+        &self,
+        selection: &Arc<Selection>,
+        step: Arc<LiveStep>,
+        to: &Arc<Published>,
+    ) -> Result<Rendered, NotRendered> {
+        let rows = step.from.records() + step.to.records();
+        if rows <= ROWS_HERE_MAX {
+            return Ok(Rendered::of_step(selection, &step, to, &self.held));
+        }
+        let to = Arc::clone(to);
+        self.on_a_thread(selection, move |selection, held| {
+            Rendered::of_step(selection, &step, &to, held)
+        })
+        .await
+    }
+
     async fn make(
         &self,
         selection: &Arc<Selection>,
         base: Option<Held>,
         to: &Arc<Published>,
     ) -> Result<Rendered, NotRendered> {
+        let to = Arc::clone(to);
+        self.on_a_thread(selection, move |selection, held| {
+            let from = base.as_ref().map(|(base, next)| (&*base.snapshot, *next));
+            Rendered::new(selection, from, &to, held)
+        })
+        .await
+    }
+
+    async fn on_a_thread(
+        &self,
+        selection: &Arc<Selection>,
+        render: impl FnOnce(&Selection, &Arc<AtomicUsize>) -> Rendered + Send + 'static,
+    ) -> Result<Rendered, NotRendered> {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| NotRendered::Failed)?;
         let (selection, held) = (Arc::clone(selection), Arc::clone(&self.held));
-        let to = Arc::clone(to);
         let rendering = tokio::task::spawn_blocking(move || {
             // The turn ends with the work, also where nobody waits for it any more.
             let _turn = turn;
-            let from = base.as_ref().map(|(base, next)| (&*base.snapshot, *next));
-            Rendered::new(&selection, from, &to, &held)
+            render(&selection, &held)
         });
         rendering.await.map_err(|_| NotRendered::Failed)
     }
+}
+
+/// What leads from a place to something shown live, where that is known without a look at whole snapshots.
+fn live_step(handle: &WorldHandle, place: LogPlace, to: &Published) -> Option<Arc<LiveStep>> {
+    let step = handle.live_step(sought(handle.world, place.0), to)?;
+    (place_of(handle.world, &step.from) == place).then_some(step)
 }
 
 /// What was shown at a place, and when the next of the mode was made.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use accounts::{KeyEntry, KeyHold, KeyRefusal, Maintenance};
 use bytes::Bytes;
 use domain::Timestamp;
-use engine::{Published, WorldHandle};
+use engine::{Published, WholeSnapshots, WorldHandle};
 use http::ByteSource;
 use market::Snapshot;
 use tokio::sync::watch;
@@ -89,6 +89,8 @@ pub(super) struct Subscription {
     publications: watch::Receiver<()>,
     /// Says when something is shown between publications; `None` where those alone are followed.
     live: Option<watch::Receiver<()>>,
+    /// Set where those have to be whole snapshots.
+    _whole: Option<WholeSnapshots>,
     endings: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
     /// How it ended, where that was said.
@@ -117,6 +119,7 @@ impl Subscription {
         Self {
             number: api.streams.metrics(selection.mode, selection.transport).note_begin(),
             live: (selection.mode == Mode::Live).then(|| handle.live_changes()),
+            _whole: selection.wants_whole().then(|| handle.want_whole()),
             publications: handle.publications(),
             endings: api.accounts.endings(),
             stopping: api.server.stopping(),
@@ -304,7 +307,7 @@ impl Subscription {
             live.borrow_and_update();
         }
         // First: every publication before it is in force then, and none is passed over.
-        let shown = self.live.as_ref().and_then(|_| handle.shown_live());
+        let shown = self.selection.shown(handle);
         let present = Arc::clone(&handle.published());
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
         let last = self.last(handle, &present, key).await;

@@ -1,0 +1,190 @@
+//! The last snapshots that were shown to those who follow live: whole ones, and parts with what changed since the one
+//! before.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use domain::{EventId, Timestamp};
+use market::{Layer, Snapshot};
+
+use crate::history::Place;
+use crate::history::row_bytes;
+use crate::publication::Published;
+
+/// The newest that are kept however much memory they take: streams that are up to date go on from them.
+const KEPT_MIN: usize = 4;
+/// Parts after which a whole snapshot follows once they are as large as that: putting one together from them then costs
+/// no more than twice as much as reading it.
+const PARTS_MIN: usize = 64;
+/// What a part takes beside its rows.
+const PART_BYTES: usize = 2048;
+
+/// What was shown, the oldest first. A part belongs to all that follow the last whole one before it.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    held: VecDeque<Arc<Published>>,
+    bytes: usize,
+    /// Since the newest whole one.
+    parts: usize,
+    part_bytes: usize,
+}
+
+/// What leads from one of them to a later one: the events that may differ, as they were and as they are.
+#[derive(Debug)]
+pub struct LiveStep {
+    pub from: Arc<Snapshot>,
+    pub to: Arc<Snapshot>,
+    /// Whether something was shown in between.
+    pub skips: bool,
+}
+
+impl Steps {
+    pub(super) fn push(&mut self, mut published: Published, max: usize) {
+        // A whole one may follow a part of the same position, which it makes superfluous.
+        let same = self.held.back().is_some_and(|last| {
+            last.is_between && published.is_between && is_same(&last.snapshot, &published.snapshot)
+        });
+        if same && let Some(last) = self.held.pop_back() {
+            self.bytes -= bytes_of(&last);
+            published = published.after(&last);
+        }
+        let bytes = bytes_of(&published);
+        (self.parts, self.part_bytes) = match published.is_whole() {
+            true => (0, 0),
+            false => (self.parts + 1, self.part_bytes + bytes),
+        };
+        self.bytes += bytes;
+        self.held.push_back(Arc::new(published));
+        self.evict(max);
+    }
+
+    /// Lets the oldest go that are too much, and never what the newest is put together from.
+    fn evict(&mut self, max: usize) {
+        while self.bytes > max
+            && self.held.len() > KEPT_MIN
+            && self.held.iter().skip(1).any(|held| held.is_whole())
+        {
+            self.drop_oldest();
+            // A part without the whole one before it is good for nothing.
+            while self.held.front().is_some_and(|held| !held.is_whole()) {
+                self.drop_oldest();
+            }
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.held.pop_front() {
+            self.bytes -= bytes_of(&oldest);
+        }
+    }
+
+    /// Whether the next has to be whole.
+    pub(super) fn needs_whole(&self, max: usize) -> bool {
+        let newest = self.held.iter().rev().find(|held| held.is_whole());
+        newest.is_none_or(|whole| {
+            let is_long = self.parts >= PARTS_MIN && self.part_bytes > bytes_of(whole);
+            is_long || self.part_bytes > max / 2
+        })
+    }
+
+    /// The last such one that is at a place, and when what followed it was made.
+    pub(super) fn find(
+        &self,
+        place: Place,
+        is: impl Fn(&Published) -> bool,
+        follows: impl Fn(&Published) -> bool,
+    ) -> Option<(Found, Option<Timestamp>)> {
+        let mut next = None;
+        for (at, held) in self.held.iter().enumerate().rev() {
+            if place.is_of(&held.snapshot) && is(held) {
+                return Some((self.found(at)?, next));
+            }
+            if follows(held) {
+                next = Some(held.snapshot.cut_at);
+            }
+        }
+        None
+    }
+
+    fn found(&self, at: usize) -> Option<Found> {
+        let held = self.held.get(at)?;
+        if held.is_whole() {
+            return Some(Found::Whole(Arc::clone(held)));
+        }
+        let from = self.whole_before(at)?;
+        Some(Found::Parts(self.held.range(from..=at).map(Arc::clone).collect()))
+    }
+
+    fn whole_before(&self, at: usize) -> Option<usize> {
+        (0..=at).rev().find(|place| self.held.get(*place).is_some_and(|held| held.is_whole()))
+    }
+
+    /// The whole one that was put in the place of a part.
+    pub(super) fn completed(&self, part: &Snapshot) -> Option<Arc<Published>> {
+        let mut newest = self.held.iter().rev();
+        let held = newest.find(|held| held.is_between && is_same(&held.snapshot, part))?;
+        held.is_whole().then(|| Arc::clone(held))
+    }
+
+    /// Puts a whole one in the place of a part.
+    pub(super) fn complete(&mut self, whole: &Arc<Published>, max: usize) {
+        let place = self
+            .held
+            .iter()
+            .rposition(|held| !held.is_whole() && is_same(&held.snapshot, &whole.snapshot));
+        let Some(held) = place.and_then(|place| self.held.get_mut(place)) else { return };
+        let part = std::mem::replace(held, Arc::clone(whole));
+        self.bytes = self.bytes - bytes_of(&part) + bytes_of(whole);
+        let later = self.held.iter().rev().take_while(|held| !held.is_whole());
+        (self.parts, self.part_bytes) =
+            later.fold((0, 0), |(count, bytes), part| (count + 1, bytes + bytes_of(part)));
+        self.evict(max);
+    }
+
+    /// What leads from a place to something shown later, where it is known what was touched on the way.
+    pub(super) fn between(&self, from: Place, to: &Snapshot) -> Option<LiveStep> {
+        let to = self.held.iter().rposition(|held| is_same(&held.snapshot, to))?;
+        let mut ids = BTreeSet::<EventId>::new();
+        let mut at = to;
+        while !from.is_of(&self.held.get(at)?.snapshot) {
+            ids.extend(self.held.get(at)?.touched()?);
+            at = at.checked_sub(1)?;
+        }
+        let skips = to > at + 1;
+        let of = |end: usize| {
+            let layers: Vec<Layer<'_>> =
+                self.held.range(self.whole_before(end)?..=end).map(|held| held.layer()).collect();
+            Snapshot::gather(&layers, Some(&ids)).map(Arc::new)
+        };
+        let from = of(at)?;
+        let shown = self.held.get(to)?;
+        let is_step = !skips && !shown.is_whole();
+        let to = if is_step { Arc::clone(&shown.snapshot) } else { of(to)? };
+        Some(LiveStep { from, to, skips })
+    }
+}
+
+/// What was found at a place.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Whole(Arc<Published>),
+    /// A whole one and the parts up to the place.
+    Parts(Vec<Arc<Published>>),
+}
+
+impl Found {
+    /// What was shown, put together where it was shown in parts.
+    pub(super) fn gather(parts: &[Arc<Published>]) -> Option<Arc<Published>> {
+        let layers: Vec<Layer<'_>> = parts.iter().map(|part| part.layer()).collect();
+        let whole = Snapshot::gather(&layers, None)?;
+        Some(Arc::new(parts.last()?.completed(whole)))
+    }
+}
+
+fn is_same(one: &Snapshot, other: &Snapshot) -> bool {
+    (one.seq, one.cut_at, one.writer) == (other.seq, other.cut_at, other.writer)
+}
+
+fn bytes_of(published: &Published) -> usize {
+    row_bytes(published) + PART_BYTES
+}
