@@ -55,10 +55,19 @@ impl WorldOptions {
     /// What is published of a book as it is after log entry `seq`. What it depends on is what the log says, so that
     /// every node publishes the same, then and later.
     pub(crate) fn publication(&self, book: &Book, seq: u64, at: Timestamp) -> Published {
+        self.cut(book, seq, at, self.wires)
+    }
+
+    /// The same of the past: of all its rows few are asked for, and only those are rendered.
+    pub(crate) fn past_publication(&self, book: &Book, seq: u64, at: Timestamp) -> Published {
+        self.cut(book, seq, at, &[])
+    }
+
+    fn cut(&self, book: &Book, seq: u64, at: Timestamp, wires: &[&dyn Wire]) -> Published {
         let logged = book.configured();
         let stale_after =
             logged.map_or(self.stale_after, |logged| Duration::from_millis(logged.stale_after_ms));
-        let snapshot = Snapshot::cut(book, seq, at, stale_after, self.wires);
+        let snapshot = Snapshot::cut(book, seq, at, stale_after, wires);
         let until = epoch_start(at, self.refresh_interval).plus(self.refresh_interval);
         Published::new(snapshot, until)
     }

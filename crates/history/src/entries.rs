@@ -1,6 +1,6 @@
 //! Rows as entries again.
 
-use std::collections::{HashMap, VecDeque, hash_map};
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -15,12 +15,15 @@ use crate::archive::Archive;
 use crate::commit::{Commit, TableFile};
 use crate::error::ArchiveError;
 use crate::frame::Frame;
-use crate::parquet_read::TableReader;
+use crate::parquet_read::{TableReader, WantedEntries};
 use crate::rows::QUOTED;
 use crate::{Entry, Table};
 
 /// Entries after which a part is closed at the next publication: what is held in memory at a time.
 pub const ENTRIES_MAX: u64 = 100_000;
+
+/// Outcomes that there is room for at once.
+const OUTCOMES_USUAL: usize = 64;
 
 /// Files of a bucket that are read at the same time.
 const READ_AT_A_TIME: usize = 12;
@@ -31,6 +34,8 @@ pub struct Entries<'a> {
     archive: &'a Archive,
     commit: &'a Commit,
     lineage: usize,
+    /// Prices and confirmations of these events alone, where there are some.
+    events: Option<Vec<String>>,
     /// What was not read yet.
     rest: Option<RangeInclusive<u64>>,
     ready: VecDeque<Entry>,
@@ -48,7 +53,16 @@ impl Archive {
         let (first, last) = held.map_or((1, 0), |held| (held.first_seq, held.last_seq));
         let rest = first.max(*seqs.start())..=last.min(*seqs.end());
         let rest = (!rest.is_empty()).then_some(rest);
-        Entries { archive: self, commit, lineage, rest, ready: VecDeque::new() }
+        Entries { archive: self, commit, lineage, events: None, rest, ready: VecDeque::new() }
+    }
+}
+
+impl Entries<'_> {
+    /// The same without the prices and confirmations of all events but some.
+    #[must_use]
+    pub fn of_events(self, events: &[EventId]) -> Self {
+        let events = Some(events.iter().map(EventId::to_string).collect());
+        Self { events, ..self }
     }
 }
 
@@ -75,7 +89,8 @@ impl Archive {
         let mut last: Option<Arc<str>> = None;
         let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let files: Vec<&TableFile> = files.collect();
-        self.read_files(&files, &(0..=u64::MAX), |file, frame| {
+        let all = WantedEntries { seqs: &(0..=u64::MAX), events: None };
+        self.read_files(&files, all, |file, frame| {
             let columns = Columns::of(frame);
             for row in 0..frame.rows() {
                 let row = columns.row(frame, row);
@@ -114,18 +129,19 @@ impl Archive {
     fn read_files(
         &self,
         files: &[&TableFile],
-        seqs: &RangeInclusive<u64>,
+        wanted: WantedEntries<'_>,
         mut take: impl FnMut(&TableFile, &Frame) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
         let at_a_time = if self.location().folder().is_some() { 1 } else { READ_AT_A_TIME };
         for files in files.chunks(at_a_time) {
             let frames: Vec<_> = match files {
-                [file] => vec![self.read_file(file, seqs)],
+                [file] => vec![self.read_file(file, wanted)],
                 files => std::thread::scope(|scope| {
-                    let read = |file| scope.spawn(move || self.read_file(file, seqs));
+                    let read = |file| scope.spawn(move || self.read_file(file, wanted));
                     let readers: Vec<_> = files.iter().copied().map(read).collect();
                     let ended = |reader: ScopedJoinHandle<'_, _>| {
-                        reader.join().unwrap_or(Err(ArchiveError::Entry { seq: *seqs.start() }))
+                        let seq = *wanted.seqs.start();
+                        reader.join().unwrap_or(Err(ArchiveError::Entry { seq }))
                     };
                     readers.into_iter().map(ended).collect()
                 }),
@@ -140,10 +156,10 @@ impl Archive {
     fn read_file(
         &self,
         file: &TableFile,
-        seqs: &RangeInclusive<u64>,
+        wanted: WantedEntries<'_>,
     ) -> Result<Frame, ArchiveError> {
         let reader = self.read_table(file)?;
-        reader.read_entries(seqs).map_err(unreadable(file))
+        reader.read_entries(&wanted).map_err(unreadable(file))
     }
 }
 
@@ -164,7 +180,8 @@ impl Entries<'_> {
     }
 
     fn window(&self, seqs: &RangeInclusive<u64>) -> Result<VecDeque<Entry>, ArchiveError> {
-        let mut collected = Collected::default();
+        let events = self.events.as_deref();
+        let mut collected = Collected::new(seqs, events.is_some());
         let files = self.commit.files.iter().filter(|file| {
             file.lineage == self.lineage
                 && file.table.holds_entries()
@@ -172,17 +189,11 @@ impl Entries<'_> {
                 && *seqs.start() <= file.last_seq
         });
         let files: Vec<&TableFile> = files.collect();
-        self.archive.read_files(&files, seqs, |_, frame| {
+        self.archive.read_files(&files, WantedEntries { seqs, events }, |_, frame| {
             collected.take(frame, seqs);
             Ok(())
         })?;
-        let collected = collected.finish();
-        if let Some(seq) = collected.faulty {
-            return Err(ArchiveError::Entry { seq });
-        }
-        let mut entries: Vec<Entry> = collected.entries.into_values().collect();
-        entries.sort_unstable_by_key(|entry| entry.seq);
-        Ok(entries.into())
+        collected.finish()
     }
 }
 
@@ -199,13 +210,23 @@ impl Iterator for Entries<'_> {
 }
 
 /// Entries as far as they have been read from tables, and what is missing of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Collected {
-    entries: HashMap<u64, Entry>,
-    quotes: HashMap<u64, Quotes>,
-    feeds: HashMap<u64, Box<str>>,
+    first: u64,
+    /// In the order of their numbers.
+    entries: Vec<Collecting>,
+    /// Changes of prices of some events are left out.
+    some: bool,
     /// A number came for two entries, or a row does not make sense.
     faulty: Option<u64>,
+}
+
+/// What was read of an entry.
+#[derive(Debug, Default)]
+struct Collecting {
+    entry: Option<Entry>,
+    quotes: Option<Box<Quotes>>,
+    feed: Option<Box<str>>,
 }
 
 /// The rows of a change of prices.
@@ -216,10 +237,40 @@ struct Quotes {
     event: EventId,
     market: MarketKey,
     expected: i64,
-    outcomes: Vec<(i64, QuotedOutcome)>,
+    /// Those that came in order, and the others.
+    outcomes: Vec<QuotedOutcome>,
+    later: Vec<(i64, QuotedOutcome)>,
+}
+
+impl Quotes {
+    /// All outcomes; `None`: they are not all there.
+    fn finish(mut self, feed: Box<str>) -> Option<(Timestamp, Quoted)> {
+        self.later.sort_by_key(|(n, _)| *n);
+        for (n, outcome) in self.later {
+            if i64::try_from(self.outcomes.len() + 1) != Ok(n) {
+                return None;
+            }
+            self.outcomes.push(outcome);
+        }
+        let whole = i64::try_from(self.outcomes.len()) == Ok(self.expected);
+        let Self { at, ts, event, market, outcomes, .. } = self;
+        whole.then_some((at, Quoted { event, market, feed, outcomes, ts }))
+    }
 }
 
 impl Collected {
+    /// For the entries of a range, which is not longer than [`ENTRIES_MAX`].
+    fn new(seqs: &RangeInclusive<u64>, some: bool) -> Self {
+        let first = *seqs.start();
+        let length = usize::try_from((seqs.end() + 1).saturating_sub(first)).unwrap_or_default();
+        let entries = std::iter::repeat_with(Collecting::default).take(length).collect();
+        Self { first, entries, some, faulty: None }
+    }
+
+    fn at(&mut self, seq: u64) -> Option<&mut Collecting> {
+        self.entries.get_mut(usize::try_from(seq.checked_sub(self.first)?).ok()?)
+    }
+
     /// Takes the rows of entries in a range.
     fn take(&mut self, frame: &Frame, seqs: &RangeInclusive<u64>) {
         let columns = Columns::of(frame);
@@ -244,7 +295,7 @@ impl Collected {
     }
 
     fn insert(&mut self, seq: u64, at: Timestamp, change: Change) -> Option<()> {
-        match self.entries.insert(seq, Entry { seq, at, change }) {
+        match self.at(seq)?.entry.replace(Entry { seq, at, change }) {
             None => Some(()),
             Some(_) => None,
         }
@@ -259,7 +310,7 @@ impl Collected {
         let bytes = row.frame.bytes(row.columns.entry, row.row)?;
         if row.text(row.columns.kind)? == QUOTED {
             let feed = std::str::from_utf8(bytes).ok()?;
-            return self.feeds.insert(seq, feed.into()).is_none().then_some(());
+            return self.at(seq)?.feed.replace(feed.into()).is_none().then_some(());
         }
         let (version, payload) = bytes.split_first()?;
         let change = Change::decode(*version, payload).ok()?;
@@ -284,16 +335,19 @@ impl Collected {
     fn take_odds(&mut self, row: &Row<'_>, seq: u64) -> Option<()> {
         let columns = row.columns;
         let expected = row.number(columns.outcomes)?;
-        if let hash_map::Entry::Vacant(vacant) = self.quotes.entry(seq) {
-            vacant.insert(Quotes {
+        let quotes = &mut self.at(seq)?.quotes;
+        let quotes = match quotes {
+            Some(quotes) => quotes,
+            None => quotes.insert(Box::new(Quotes {
                 at: row.at()?,
                 ts: row.ts()?,
                 event: EventId::parse(row.text(columns.event_id)?)?,
                 market: row.market()?,
                 expected,
-                outcomes: Vec::new(),
-            });
-        }
+                outcomes: Vec::with_capacity(usize::try_from(expected).ok()?.min(OUTCOMES_USUAL)),
+                later: Vec::new(),
+            })),
+        };
         if expected == 0 {
             return Some(());
         }
@@ -317,33 +371,41 @@ impl Collected {
             point: quarters.transpose().ok()?.map(Line::from_quarters),
         };
         let n = row.number(columns.n)?;
-        self.quotes.get_mut(&seq)?.outcomes.push((n, outcome));
+        if i64::try_from(quotes.outcomes.len() + 1) == Ok(n) {
+            quotes.outcomes.push(outcome);
+        } else {
+            quotes.later.push((n, outcome));
+        }
         Some(())
     }
 
     /// Puts together what is in two tables.
-    fn finish(mut self) -> Self {
-        for (seq, mut quotes) in std::mem::take(&mut self.quotes) {
-            quotes.outcomes.sort_by_key(|(n, _)| *n);
-            let whole = (1..).zip(&quotes.outcomes).all(|(n, (held, _))| n == *held);
-            let expected = i64::try_from(quotes.outcomes.len()) == Ok(quotes.expected);
+    fn finish(mut self) -> Result<VecDeque<Entry>, ArchiveError> {
+        let mut entries = VecDeque::with_capacity(self.entries.len());
+        for (seq, held) in (self.first..).zip(self.entries) {
             // Rows without a feed only say what a publication shows differently; their entry is in another table.
-            let Some(feed) = self.feeds.remove(&seq) else { continue };
-            if !whole || !expected {
+            let quoted = match (held.feed, held.quotes) {
+                (Some(feed), Some(quotes)) => Some(quotes.finish(feed)),
+                (Some(_), None) if !self.some => Some(None),
+                (Some(_) | None, None) | (None, Some(_)) => None,
+            };
+            let quoted = match quoted {
+                Some(Some((at, quoted))) => Some(Entry { seq, at, change: Change::Quoted(quoted) }),
+                Some(None) => {
+                    self.faulty.get_or_insert(seq);
+                    None
+                }
+                None => None,
+            };
+            if quoted.is_some() && held.entry.is_some() {
                 self.faulty.get_or_insert(seq);
-                continue;
             }
-            let Quotes { at, ts, event, market, .. } = quotes;
-            let outcomes = quotes.outcomes.into_iter().map(|(_, outcome)| outcome).collect();
-            let quoted = Quoted { event, market, feed, outcomes, ts };
-            if self.insert(seq, at, Change::Quoted(quoted)).is_none() {
-                self.faulty.get_or_insert(seq);
-            }
+            entries.extend(held.entry.or(quoted));
         }
-        if let Some(seq) = self.feeds.keys().min() {
-            self.faulty.get_or_insert(*seq);
+        match self.faulty {
+            Some(seq) => Err(ArchiveError::Entry { seq }),
+            None => Ok(entries),
         }
-        self
     }
 }
 

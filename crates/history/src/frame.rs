@@ -163,9 +163,13 @@ impl Frame {
         *rows += 1;
     }
 
-    /// Adds rows whose columns are put in separately.
+    /// Adds rows whose columns are put in separately; a value that is missing at the end of a column is null.
     pub(crate) fn extend_by(&mut self, rows: usize) {
         self.rows += rows;
+    }
+
+    /// Puts in the values that are missing at the ends of columns.
+    pub(crate) fn fill(&mut self) {
         for values in &mut self.values {
             match values {
                 Values::Numbers(values) => values.resize(self.rows, None),

@@ -14,7 +14,7 @@ use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::statistics::Statistics;
 
-use crate::frame::{Frame, Leader, Values};
+use crate::frame::{Frame, Leader, Texts, Values};
 use crate::source::Source;
 use crate::table::{Kind, Table};
 
@@ -57,16 +57,70 @@ impl TableReader {
         read_group(frame, &*self.file.get_row_group(group)?)
     }
 
-    /// All rows of the groups that have entries of `seqs`.
-    pub(crate) fn read_entries(&self, seqs: &RangeInclusive<u64>) -> Result<Frame> {
+    /// The rows of entries, in the columns that entries are read back from.
+    pub(crate) fn read_entries(&self, wanted: &WantedEntries<'_>) -> Result<Frame> {
         let mut frame = Frame::new(self.table);
+        let columns = self.table.entry_columns();
         for at in 0..self.groups() {
-            if has_entries(self.file.metadata().row_group(at), seqs) {
-                self.read(at, &mut frame)?;
+            let metadata = self.file.metadata().row_group(at);
+            let by_event = self.table.order().first() == Some(&"event_id");
+            let (Some((first, last)), events) = (bounds(metadata), wanted.events) else { continue };
+            let is_in = first <= *wanted.seqs.end() && *wanted.seqs.start() <= last;
+            let may = |event: &String| !by_event || may_have(metadata, event);
+            if !is_in || !events.is_none_or(|events| events.iter().any(may)) {
+                continue;
+            }
+            self.source.prefetch(bytes_of(metadata))?;
+            let group = self.file.get_row_group(at)?;
+            let whole = *wanted.seqs.start() <= first && last <= *wanted.seqs.end();
+            let all = 0..usize::try_from(metadata.num_rows())?;
+            let rows = match whole && events.is_none() {
+                true => vec![all],
+                false => self.rows_with(&*group, wanted)?,
+            };
+            if !rows.is_empty() {
+                read_cells(&mut frame, &*group, &rows, |name| columns.contains(&name))?;
             }
         }
         Ok(frame)
     }
+
+    /// Which rows of a group are of entries.
+    fn rows_with(
+        &self,
+        group: &dyn RowGroupReader,
+        wanted: &WantedEntries<'_>,
+    ) -> Result<Vec<Range<usize>>> {
+        let mut frame = Frame::new(self.table);
+        let all = 0..usize::try_from(group.metadata().num_rows())?;
+        let of_event = |name: &str| name == "event_id" && wanted.events.is_some();
+        read_cells(&mut frame, group, &[all], |name| name == "seq" || of_event(name))?;
+        let [seq, event] = ["seq", "event_id"].map(|name| frame.column(name));
+        let is_wanted = |row: usize| {
+            let is_in = |seq: i64| wanted.seqs.contains(&seq.cast_unsigned());
+            let is_of = |events: &[String]| {
+                let own = frame.text(event, row);
+                own.is_none_or(|own| events.iter().any(|event| event == own))
+            };
+            frame.number(seq, row).is_some_and(is_in) && wanted.events.is_none_or(is_of)
+        };
+        let mut rows: Vec<Range<usize>> = Vec::new();
+        for row in (0..frame.rows()).filter(|row| is_wanted(*row)) {
+            match rows.last_mut() {
+                Some(last) if last.end == row => last.end += 1,
+                Some(_) | None => rows.push(row..row + 1),
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Which entries are read back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WantedEntries<'a> {
+    pub(crate) seqs: &'a RangeInclusive<u64>,
+    /// Prices and confirmations of these events alone, where there are some; of everything else, all.
+    pub(crate) events: Option<&'a [String]>,
 }
 
 /// Where the columns of a row group are.
@@ -77,12 +131,30 @@ fn bytes_of(group: &RowGroupMetaData) -> Range<u64> {
     start..end.unwrap_or(start)
 }
 
-/// Whether a row group can have entries of a range.
-fn has_entries(group: &RowGroupMetaData, seqs: &RangeInclusive<u64>) -> bool {
+/// The first and the last entry that a row group can have rows of; `None`: it has no rows.
+fn bounds(group: &RowGroupMetaData) -> Option<(u64, u64)> {
     let seq = group.columns().iter().find(|column| column.column_path().string() == "seq");
-    let Some(Statistics::Int64(bounds)) = seq.and_then(|seq| seq.statistics()) else { return true };
+    let known = match seq.and_then(|seq| seq.statistics()) {
+        Some(Statistics::Int64(bounds)) => bounds.min_opt().zip(bounds.max_opt()),
+        Some(_) | None => None,
+    };
+    let known = known.map(|(first, last)| (first.cast_unsigned(), last.cast_unsigned()));
+    (group.num_rows() > 0).then(|| known.unwrap_or((0, u64::MAX)))
+}
+
+/// Where the column with the ids of events is.
+pub(crate) fn id_place(group: &RowGroupMetaData) -> Option<usize> {
+    group.columns().iter().position(|column| column.column_path().string() == "event_id")
+}
+
+/// Whether a group can have rows of an event.
+pub(crate) fn may_have(group: &RowGroupMetaData, event: &str) -> bool {
+    let column = id_place(group).and_then(|at| group.columns().get(at));
+    let Some(Statistics::ByteArray(bounds)) = column.and_then(|column| column.statistics()) else {
+        return true;
+    };
     let (Some(first), Some(last)) = (bounds.min_opt(), bounds.max_opt()) else { return true };
-    first.cast_unsigned() <= *seqs.end() && *seqs.start() <= last.cast_unsigned()
+    (first.data()..=last.data()).contains(&event.as_bytes())
 }
 
 fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
@@ -96,19 +168,21 @@ pub(crate) fn read_rows(
     group: &dyn RowGroupReader,
     range: Range<usize>,
 ) -> Result<()> {
-    read_cells(frame, group, range, |_| true)
+    read_cells(frame, group, &[range], |_| true)?;
+    frame.fill();
+    Ok(())
 }
 
-/// Adds some columns of some rows of a group to a frame.
+/// Adds some columns of some rows of a group to a frame. Columns that are not wanted may have fewer values.
 pub(crate) fn read_cells(
     frame: &mut Frame,
     group: &dyn RowGroupReader,
-    range: Range<usize>,
+    rows: &[Range<usize>],
     wanted: impl Fn(&str) -> bool,
 ) -> Result<()> {
-    let (skipped, rows) = (range.start, range.len());
     let before = frame.rows();
-    frame.extend_by(rows);
+    frame.extend_by(rows.iter().map(Range::len).sum());
+    let after = frame.rows();
     let table = frame.table;
     for (at, column) in group.metadata().columns().iter().enumerate() {
         let path = column.column_path().string();
@@ -124,33 +198,34 @@ pub(crate) fn read_cells(
         let Frame { values, texts, .. } = &mut *frame;
         match values.get_mut(place) {
             Some(Values::Numbers(values)) if kind == Kind::Flag => {
-                let read = read_plain::<BoolType>(reader, skipped, rows)?;
-                put(values, before, read.into_iter().map(|value| value.map(i64::from)));
+                let read = Plain::<BoolType>::read(reader, rows)?;
+                put(values, before, read.values().map(|value| value.copied().map(i64::from)));
             }
             Some(Values::Numbers(values)) => {
-                let read = read_plain::<Int64Type>(reader, skipped, rows)?;
-                put(values, before, read);
+                let read = Plain::<Int64Type>::read(reader, rows)?;
+                put(values, before, read.values().map(Option::<&i64>::copied));
             }
             Some(Values::Doubles(values)) => {
-                let read = read_plain::<DoubleType>(reader, skipped, rows)?;
-                put(values, before, read);
+                let read = Plain::<DoubleType>::read(reader, rows)?;
+                put(values, before, read.values().map(Option::<&f64>::copied));
             }
             Some(Values::Texts(values)) => {
-                let read = read_plain::<ByteArrayType>(reader, skipped, rows)?;
-                let read =
-                    read.into_iter().map(|value| value.map(|text| texts.intern(text.data())));
-                put(values, before, read);
+                let read = Plain::<ByteArrayType>::read(reader, rows)?;
+                let mut known = KnownTexts::new(texts);
+                put(values, before, read.values().map(|text| Some(known.intern(text?.data()))));
             }
             Some(Values::Periods(values)) => {
-                let read = read_list::<Int32Type>(reader, skipped, rows)?;
+                let read = read_list::<Int32Type>(reader, rows)?;
+                values.resize(after, Box::default());
                 put_periods(values.get_mut(before..).unwrap_or_default(), part, &read);
             }
             Some(Values::Leaders(values)) => {
+                values.resize(after, Box::default());
                 let values = values.get_mut(before..).unwrap_or_default();
                 if part.ends_with("name") {
-                    put_names(values, read_list::<ByteArrayType>(reader, skipped, rows)?);
+                    put_names(values, read_list::<ByteArrayType>(reader, rows)?);
                 } else {
-                    put_rounds(values, &read_list::<Int32Type>(reader, skipped, rows)?);
+                    put_rounds(values, &read_list::<Int32Type>(reader, rows)?);
                 }
             }
             None => {}
@@ -167,28 +242,29 @@ struct Listed<T> {
     repetition: Vec<i16>,
 }
 
-/// A column from one of its rows on.
-fn column_from<T: DataType>(reader: ColumnReader, skipped: usize) -> Result<ColumnReaderImpl<T>> {
-    let mut reader = get_typed_column_reader::<T>(reader);
-    match reader.skip_records(skipped)? == skipped {
-        true => Ok(reader),
+/// Skips to one of the rows of a column.
+fn skip<T: DataType>(reader: &mut ColumnReaderImpl<T>, rows: usize) -> Result<()> {
+    match rows == 0 || reader.skip_records(rows)? == rows {
+        true => Ok(()),
         false => Err(ParquetError::General("a column is too short".to_owned())),
     }
 }
 
-fn read_list<T: DataType>(
-    reader: ColumnReader,
-    skipped: usize,
-    rows: usize,
-) -> Result<Listed<T::T>> {
-    let mut reader = column_from::<T>(reader, skipped)?;
+fn read_list<T: DataType>(reader: ColumnReader, rows: &[Range<usize>]) -> Result<Listed<T::T>> {
+    let mut reader = get_typed_column_reader::<T>(reader);
     let mut read = Listed { values: Vec::new(), definition: Vec::new(), repetition: Vec::new() };
     let Listed { values, definition, repetition } = &mut read;
-    let (records, _, _) = reader.read_records(rows, Some(definition), Some(repetition), values)?;
-    match records == rows {
-        true => Ok(read),
-        false => Err(ParquetError::General("a list is too short".to_owned())),
+    let mut at = 0;
+    for range in rows {
+        skip(&mut reader, range.start - at)?;
+        let levels = (Some(&mut *definition), Some(&mut *repetition));
+        let (records, _, _) = reader.read_records(range.len(), levels.0, levels.1, values)?;
+        if records != range.len() {
+            return Err(ParquetError::General("a list is too short".to_owned()));
+        }
+        at = range.end;
     }
+    Ok(read)
 }
 
 /// A number of each period of each row.
@@ -251,31 +327,77 @@ fn rows_of<'a>(repetition: &[i16], definition: &'a [i16]) -> Vec<&'a [i16]> {
         .collect()
 }
 
-fn put<T>(values: &mut [Option<T>], from: usize, read: impl IntoIterator<Item = Option<T>>) {
-    for (held, read) in values.iter_mut().skip(from).zip(read) {
-        *held = read;
+/// Puts values into a column from one of its rows on.
+fn put<T: Clone>(values: &mut Vec<Option<T>>, from: usize, read: impl Iterator<Item = Option<T>>) {
+    values.resize(from, None);
+    values.extend(read);
+}
+
+/// The values of a column, and for each row whether it has one; nothing of that where all have.
+struct Plain<T: DataType> {
+    present: Vec<T::T>,
+    levels: Vec<i16>,
+}
+
+impl<T: DataType> Plain<T> {
+    fn read(reader: ColumnReader, rows: &[Range<usize>]) -> Result<Self> {
+        let mut reader = get_typed_column_reader::<T>(reader);
+        let (mut present, mut levels, mut at) = (Vec::new(), Vec::new(), 0);
+        for range in rows {
+            skip(&mut reader, range.start - at)?;
+            at = range.start;
+            while at < range.end {
+                let (records, _, _) =
+                    reader.read_records(range.end - at, Some(&mut levels), None, &mut present)?;
+                if records == 0 {
+                    return Err(ParquetError::General("a column is too short".to_owned()));
+                }
+                at += records;
+            }
+        }
+        Ok(Self { present, levels })
+    }
+
+    /// The value of each row.
+    fn values(&self) -> impl Iterator<Item = Option<&T::T>> {
+        let (all, mut present) = (self.levels.is_empty(), self.present.iter());
+        let rows = if all { self.present.len() } else { self.levels.len() };
+        (0..rows).map(move |row| {
+            match all || self.levels.get(row).is_some_and(|level| *level > 0) {
+                true => present.next(),
+                false => None,
+            }
+        })
     }
 }
 
-fn read_plain<T: DataType>(
-    reader: ColumnReader,
-    skipped: usize,
-    rows: usize,
-) -> Result<Vec<Option<T::T>>> {
-    let mut reader = column_from::<T>(reader, skipped)?;
-    let (mut present, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
-    let mut read = 0;
-    while read < rows {
-        let (records, _, _) =
-            reader.read_records(rows - read, Some(&mut levels), None, &mut present)?;
-        if records == 0 {
-            return Err(ParquetError::General("a column is too short".to_owned()));
+/// Texts of a column that came before. Equal ones are nearly always the same bytes of the column's dictionary.
+struct KnownTexts<'a> {
+    texts: &'a mut Texts,
+    /// Where bytes are, and their number, at a place that follows from where they are.
+    known: Vec<(usize, usize, u32)>,
+}
+
+impl<'a> KnownTexts<'a> {
+    const PLACES: usize = 4096;
+
+    fn new(texts: &'a mut Texts) -> Self {
+        Self { texts, known: vec![(0, 0, 0); Self::PLACES] }
+    }
+
+    /// The number of a text that stays where it is as long as this lives.
+    fn intern(&mut self, text: &[u8]) -> u32 {
+        let (at, length) = (text.as_ptr().addr(), text.len());
+        let place = (at ^ (at >> 12)) % Self::PLACES;
+        if let Some((held_at, held_length, number)) = self.known.get(place)
+            && (*held_at, *held_length) == (at, length)
+        {
+            return *number;
         }
-        read += records;
+        let number = self.texts.intern(text);
+        if let Some(held) = self.known.get_mut(place) {
+            *held = (at, length, number);
+        }
+        number
     }
-    if levels.is_empty() {
-        return Ok(present.into_iter().map(Some).collect());
-    }
-    let mut present = present.into_iter();
-    Ok(levels.into_iter().map(|level| if level > 0 { present.next() } else { None }).collect())
 }

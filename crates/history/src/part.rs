@@ -32,14 +32,14 @@ const IMAGE_MS: i64 = 3_600_000;
 const NO_SPORT: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Which rows are made of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// All, for the archive.
     All,
     /// Those of prices and events, to look at.
     Prices,
-    /// Those of one event, and few others.
-    PricesOf(EventId),
+    /// Those of some events, and few others, to look at. The book may be one of these events alone.
+    PricesOf(Box<[EventId]>),
 }
 
 /// Entries that are being converted.
@@ -191,6 +191,9 @@ impl Part {
         }
         self.next_seq = entry.seq + 1;
         self.entries += 1;
+        if !self.concerns(&entry.change) {
+            return;
+        }
         self.since_cut.confirmations.note(&self.book, &entry.change);
         self.book.absorb(&entry.change, entry.at);
         self.note(entry);

@@ -228,6 +228,35 @@ impl Table {
         matches!(self, Self::Odds | Self::Reads | Self::Epochs | Self::Internal)
     }
 
+    /// The columns that entries are read back from.
+    pub(crate) const fn entry_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Odds => &[
+                "seq",
+                "at",
+                "ts",
+                "event_id",
+                "bookmaker",
+                "market",
+                "pairing",
+                "outcomes",
+                "n",
+                "name",
+                "side",
+                "quoted",
+                "num",
+                "den",
+                "point",
+            ],
+            Self::Reads => {
+                &["seq", "at", "ts", "sport", "bookmaker", "event_id", "market", "pairing"]
+            }
+            Self::Epochs => &["seq", "at", "published_at", "catalogue"],
+            Self::Internal => &["seq", "at", "kind", "entry"],
+            Self::Scores | Self::Events | Self::Closing => &[],
+        }
+    }
+
     /// The schema, in Parquet's own language.
     pub(crate) fn message_type(self) -> String {
         let mut text = format!("message {} {{\n", self.key());

@@ -36,7 +36,7 @@ use calendar::Calendar;
 pub use event::{Event, EventDetails, OpenRecord, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
 use identity_memory::IdentityMemory;
-pub use image::{IMAGE_VERSION, ImageError};
+pub use image::{IMAGE_VERSION, ImageError, ImagePart};
 pub use operate::{NotDone, Operation, Profile, ProfileRef, Unsure};
 pub use settle::DOUBTS_MAX;
 pub use weight::{HORIZON, Limits, Load, UNIT_BYTES};

@@ -160,16 +160,26 @@ impl LoggedPast {
             Some((archive, commit)) => archive.started(commit, sport).map_err(unreadable)?,
             None => BTreeMap::new(),
         };
-        self.on_tail(archive, seq, None, |part| {
-            started.extend(part.started(sport));
-            Ok(())
-        })?;
+        // What is not archived yet counts for the closing lines of events that start in it alone.
+        let recent = self.on_tail(archive, seq, &[], |part| Ok(part.started(sport)))?;
+        let wanted = recent.values().filter(|held| held.is_started);
+        let wanted = wanted.filter(|held| request.wants(held.event, held.commence_time));
+        let mut wanted: Vec<(Timestamp, EventId)> =
+            wanted.map(|held| (held.commence_time, held.event)).collect();
+        wanted.sort_unstable();
+        let recent_ids: Vec<EventId> =
+            wanted.into_iter().map(|(_, event)| event).take(EVENTS_MAX).collect();
+        started.extend(recent);
         let events = started.values().filter(|held| held.is_started);
         let mut events: Vec<(Timestamp, EventId)> =
             events.map(|held| (held.commence_time, held.event)).collect();
         events.sort_unstable();
         request.page(events.into_iter(), |path| {
-            let past = self.event_past(&path, commit.as_ref(), seq)?;
+            let recent: &[EventId] = match recent_ids.contains(&path.event) {
+                true => &recent_ids,
+                false => &[],
+            };
+            let past = self.event_past(&path, commit.as_ref(), (seq, recent))?;
             EventPaths::new(past, begin)
         })
     }

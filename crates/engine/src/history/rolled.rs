@@ -57,7 +57,7 @@ impl LoggedPast {
             None => self.book(found)?,
         };
         let weight = book.weight();
-        let published = self.options.publication(&book, found.seq, found.at);
+        let published = self.options.past_publication(&book, found.seq, found.at);
         let bytes = usize::try_from(weight).unwrap_or(usize::MAX).saturating_mul(WEIGHT_BYTES);
         if let Some(lineage) = lineage.filter(|_| bytes <= self.options.history.memory_max / 2) {
             self.rolled.put(Held { lineage, at: found, book, idle: 0 });

@@ -2,30 +2,36 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::{Archive, Commit, Entry, EventPast, Part, Rows};
+use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows};
 use change_log::ReadLog;
 use domain::EventId;
-use market::{Book, Ids};
+use market::book::ImagePart;
+use market::{Book, Change, Ids};
 
+use super::HistoryError;
 use super::logged::{LoggedPast, unreadable};
 use super::paths::{EventPaths, PathError, PathRequest};
-use super::{HistoryError, WEIGHT_BYTES};
-use crate::archiver::{book_at, continues};
+use crate::archiver::continues;
 use crate::error::WorldError;
 use crate::replay::Replay;
 
 /// Publications without a question after which it is not kept any longer.
 const IDLE_MAX: u32 = 20;
-/// Entries whose rows are kept for the next question. Where there are more, rows are made for each question, and only
-/// of its event.
+/// Entries whose rows are kept for the next question.
 const KEPT_ENTRIES_MAX: u64 = 300_000;
+/// Ends that are kept, each of some events.
+const KEPT_MAX: usize = 16;
+/// Events that may be joined with an event, one after the other, since the book that its end begins with.
+const JOINED_MAX: usize = 64;
 
-/// The end of the past, kept for a while.
+/// The ends of the past of events, kept for a while.
 #[derive(Debug, Default)]
-pub(super) struct Tail(Mutex<Option<Kept>>);
+pub(super) struct Tail(Mutex<Vec<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
+    /// The events whose prices are in it; where there is none, it is all events without their prices.
+    events: Vec<EventId>,
     part: Part,
     /// The commit that it follows.
     follows: Option<(usize, u64)>,
@@ -36,19 +42,44 @@ struct Kept {
 impl Tail {
     /// Notes that there was another publication.
     pub(super) fn age(&self) {
-        // Whoever has it is asking.
-        let Ok(mut held) = self.0.try_lock() else { return };
-        if let Some(kept) = held.as_mut() {
-            kept.idle += 1;
-        }
-        if held.as_ref().is_some_and(|kept| kept.idle > IDLE_MAX) {
-            *held = None;
-        }
+        let mut held = self.lock();
+        held.retain(|kept| kept.idle < IDLE_MAX);
+        held.iter_mut().for_each(|kept| kept.idle += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
+    /// One that has these events and follows a commit. Those that follow another one are of no use any more.
+    fn take(&self, events: &[EventId], follows: Option<(usize, u64)>) -> Option<Kept> {
+        let mut held = self.lock();
+        held.retain(|kept| kept.follows == follows);
+        let has = |kept: &Kept| {
+            kept.events.is_empty() == events.is_empty()
+                && events.iter().all(|event| kept.events.contains(event))
+        };
+        let at = held.iter().position(has)?;
+        Some(held.swap_remove(at))
+    }
+
+    fn put(&self, kept: Kept) {
+        let mut held = self.lock();
+        if held.len() >= KEPT_MAX {
+            let idlest = held.iter().enumerate().max_by_key(|(_, kept)| kept.idle);
+            if let Some(at) = idlest.map(|(at, _)| at) {
+                held.swap_remove(at);
+            }
+        }
+        held.push(kept);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What came of looking at some events alone.
+enum Alone<T> {
+    Done(T),
+    /// One of them was joined with this one, or taken apart from it.
+    Joins(EventId),
 }
 
 impl LoggedPast {
@@ -59,7 +90,7 @@ impl LoggedPast {
         seq: u64,
     ) -> Result<EventPaths, PathError> {
         let commit = self.newest_commit()?;
-        let past = self.event_past(request, commit.as_ref(), seq)?;
+        let past = self.event_past(request, commit.as_ref(), (seq, &[request.event]))?;
         let begin = self.begin(commit.as_ref())?;
         EventPaths::new(past, begin)
     }
@@ -88,11 +119,13 @@ impl LoggedPast {
         Ok((first > 1).then_some(reach.from))
     }
 
+    /// What became of an event's prices, in the archive and in the end of the past of some events up to the publication
+    /// of entry `seq`; where there are none, in the archive alone.
     pub(super) fn event_past(
         &self,
         request: &PathRequest,
         commit: Option<&Commit>,
-        seq: u64,
+        (seq, events): (u64, &[EventId]),
     ) -> Result<EventPast, HistoryError> {
         let catalogue = &self.options.catalogue;
         let sport = &catalogue.sport(request.sport).key;
@@ -102,7 +135,10 @@ impl LoggedPast {
             if let Some((archive, commit)) = archive {
                 archive.event_past(commit, sport, wanted, &mut past).map_err(unreadable)?;
             }
-            self.on_tail(archive, seq, Some(request.event), |part| {
+            if events.is_empty() {
+                return Ok(past);
+            }
+            self.on_tail(archive, seq, events, |part| {
                 let held = part.book().event(request.event);
                 // The event may be another sport's.
                 if held.is_none_or(|event| event.sport == request.sport) || !past.is_unknown() {
@@ -114,12 +150,13 @@ impl LoggedPast {
         })
     }
 
-    /// Looks at the rows of what is not archived, up to the publication of entry `seq`.
+    /// Looks at the rows of what is not archived, up to the publication of entry `seq`: those of some events or, where
+    /// none is named, all that is not about prices.
     pub(super) fn on_tail<T>(
         &self,
         archive: Option<(&Archive, &Commit)>,
         seq: u64,
-        event: Option<EventId>,
+        events: &[EventId],
         look: impl FnOnce(&Part) -> Result<T, HistoryError>,
     ) -> Result<T, HistoryError> {
         let mut log = self.open()?;
@@ -133,53 +170,61 @@ impl LoggedPast {
         let follows =
             archive.map(|(_, commit)| commit.lineages.len()).zip(last.filter(|_| continued));
         let follows = follows.map(|(lineages, last)| (lineages, last.last_seq));
-        let mut held = self.tail.lock();
-        if let Some(kept) = held.as_mut().filter(|kept| kept.follows == follows) {
-            kept.idle = 0;
-            roll(&mut kept.part, &*log, seq)?;
-            return look(&kept.part);
+        let mut events = events.to_vec();
+        let mut held = self.tail.take(&events, follows);
+        for _ in 0..JOINED_MAX {
+            let begun = match held.take() {
+                Some(kept) => Alone::Done((kept.events, kept.part)),
+                None => {
+                    let continued = archive.filter(|_| continued);
+                    let part = self.begin_tail(&mut *log, continued, archive, &events)?;
+                    part.with(|part| (events.clone(), part))
+                }
+            };
+            let rolled = match begun {
+                Alone::Done((own, mut part)) => {
+                    let first = part.next_seq();
+                    let rolled = roll(&mut part, &own, &*log, seq)?;
+                    events = own;
+                    rolled.with(|()| (part, (seq + 1).saturating_sub(first)))
+                }
+                Alone::Joins(other) => Alone::Joins(other),
+            };
+            match rolled {
+                Alone::Done((part, entries)) => {
+                    let looked = look(&part);
+                    if entries <= KEPT_ENTRIES_MAX {
+                        self.tail.put(Kept { events, part, follows, idle: 0 });
+                    }
+                    return looked;
+                }
+                Alone::Joins(other) => events.push(other),
+            }
         }
-        *held = None;
-        let part = self.begin_tail(&mut *log, archive.filter(|_| continued), archive)?;
-        let entries = (seq + 1).saturating_sub(part.next_seq());
-        let bytes = usize::try_from(part.book().weight()).unwrap_or(usize::MAX);
-        let fits = bytes.saturating_mul(WEIGHT_BYTES) <= self.options.history.memory_max / 2;
-        if entries > KEPT_ENTRIES_MAX || !fits {
-            drop(held);
-            // Of all events that is too much; the archive catches up.
-            let Some(event) = event else { return Err(HistoryError::Unreadable(None)) };
-            let mut part = part.of_rows(Rows::PricesOf(event));
-            roll(&mut part, &*log, seq)?;
-            return look(&part);
-        }
-        let mut part = part.of_rows(Rows::Prices);
-        roll(&mut part, &*log, seq)?;
-        let looked = look(&part);
-        *held = Some(Kept { part, follows, idle: 0 });
-        looked
+        Err(HistoryError::Unreadable(None))
     }
 
-    /// The book that the archive ends with or, where the log does not continue the archive, the first that the log has.
+    /// The book that the archive ends with or, where the log does not continue the archive, the first that the log has:
+    /// of some events or, where none is named, of all without their prices.
     fn begin_tail(
         &self,
         log: &mut dyn ReadLog,
         continued: Option<(&Archive, &Commit)>,
         archive: Option<(&Archive, &Commit)>,
-    ) -> Result<Part, HistoryError> {
-        let options = &self.options;
+        events: &[EventId],
+    ) -> Result<Alone<Part>, HistoryError> {
+        let rows = || Rows::PricesOf(events.into());
         if let Some((archive, commit)) = continued {
-            let lineage = commit.lineages.len().saturating_sub(1);
-            let book = book_at(
-                archive,
-                commit,
-                (lineage, u64::MAX),
-                (options, Arc::clone(&options.catalogue)),
-            )
-            .map_err(unreadable)?;
-            if let Some(part) = Part::after(commit, book) {
-                return Ok(part);
+            match self.book_of(archive, commit, events).map_err(unreadable)? {
+                Alone::Joins(other) => return Ok(Alone::Joins(other)),
+                Alone::Done(book) => {
+                    if let Some(part) = Part::after(commit, book) {
+                        return Ok(Alone::Done(part.of_rows(rows())));
+                    }
+                }
             }
         }
+        let options = &self.options;
         let catalogue = || Arc::clone(&options.catalogue);
         let first = log.first_seq();
         let checkpoint = match log.oldest_checkpoint() {
@@ -188,7 +233,8 @@ impl LoggedPast {
         };
         let (mut book, base) = match checkpoint {
             Some(held) => {
-                let book = Book::from_image(held.version, &held.payload, catalogue());
+                let (version, bytes, part) = (held.version, &held.payload, part_of(events));
+                let book = Book::from_image_of(version, bytes, catalogue(), part);
                 (book.map_err(unreadable)?, held.seq)
             }
             None if first == 1 => (Book::new(catalogue(), Ids::Minted { salt: 0 }), 0),
@@ -196,22 +242,95 @@ impl LoggedPast {
         };
         book.set_limits(options.limits);
         let none = Commit::none();
-        Ok(Part::founding(archive.map_or(&none, |(_, commit)| commit), book, base))
+        let part = Part::founding(archive.map_or(&none, |(_, commit)| commit), book, base);
+        Ok(Alone::Done(part.of_rows(rows())))
+    }
+
+    /// The book that the archive ends with, of some events or of all without their prices.
+    fn book_of(
+        &self,
+        archive: &Archive,
+        commit: &Commit,
+        events: &[EventId],
+    ) -> Result<Alone<Book>, WorldError> {
+        let lineage = commit.lineages.len().saturating_sub(1);
+        let first = commit.lineages.get(lineage).map_or(1, |lineage| lineage.first_seq);
+        let catalogue = Arc::clone(&self.options.catalogue);
+        let (mut book, base) = match commit.image_up_to(lineage, u64::MAX) {
+            Some(image) => {
+                let bytes = archive.image(image)?;
+                let book = Book::from_image_of(image.version, &bytes, catalogue, part_of(events))?;
+                (book, image.seq)
+            }
+            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+        };
+        book.set_limits(self.options.limits);
+        if base + 1 < first {
+            return Err(ArchiveError::Entry { seq: base + 1 }.into());
+        }
+        for entry in archive.entries(commit, lineage, base + 1..=u64::MAX).of_events(events) {
+            let entry = entry?;
+            if let Some(other) = joins(&entry.change, events) {
+                return Ok(Alone::Joins(other));
+            }
+            book.absorb(&entry.change, entry.at);
+        }
+        Ok(Alone::Done(book))
+    }
+}
+
+impl<T> Alone<T> {
+    fn with<U>(self, then: impl FnOnce(T) -> U) -> Alone<U> {
+        match self {
+            Self::Done(done) => Alone::Done(then(done)),
+            Self::Joins(other) => Alone::Joins(other),
+        }
+    }
+}
+
+fn part_of(events: &[EventId]) -> ImagePart<'_> {
+    match events {
+        [] => ImagePart::WithoutPrices,
+        events => ImagePart::Events(events),
+    }
+}
+
+/// The event beside these whose prices a change moves to or from one of them.
+fn joins(change: &Change, events: &[EventId]) -> Option<EventId> {
+    let (one, other) = if let Change::Merged { elder, younger, .. } = change {
+        (*elder, *younger)
+    } else if let Change::Split { event, into, .. } = change {
+        (*event, *into)
+    } else {
+        return None;
+    };
+    match (events.contains(&one), events.contains(&other)) {
+        (true, false) => Some(other),
+        (false, true) => Some(one),
+        (true, true) | (false, false) => None,
     }
 }
 
 /// Adds the entries up to a publication.
-fn roll(part: &mut Part, log: &dyn ReadLog, seq: u64) -> Result<(), HistoryError> {
+fn roll(
+    part: &mut Part,
+    events: &[EventId],
+    log: &dyn ReadLog,
+    seq: u64,
+) -> Result<Alone<()>, HistoryError> {
     if part.next_seq() > seq {
-        return Ok(());
+        return Ok(Alone::Done(()));
     }
     for logged in Replay::from(log, part.next_seq()).map_err(unreadable)? {
         let logged = logged.map_err(unreadable)?;
         if logged.seq > seq {
             break;
         }
+        if let Some(other) = joins(&logged.change, events) {
+            return Ok(Alone::Joins(other));
+        }
         let entry = Entry { seq: logged.seq, at: logged.at, change: logged.change };
         part.push(&entry, logged.checksum);
     }
-    Ok(())
+    Ok(Alone::Done(()))
 }

@@ -20,11 +20,37 @@ use crate::starts::Started;
 use crate::table::Table;
 
 impl Part {
+    /// Whether anything that is wanted can follow from a change.
+    pub(super) fn concerns(&self, change: &Change) -> bool {
+        match change {
+            Change::Quoted(quoted) => self.wants(quoted.event),
+            Change::Confirmed { event, .. } => self.wants(*event),
+            Change::Founded { .. }
+            | Change::Listed(_)
+            | Change::Scored { .. }
+            | Change::Withdrawn { .. }
+            | Change::Beat { .. }
+            | Change::Paced { .. }
+            | Change::Expired { .. }
+            | Change::SourceForgotten { .. }
+            | Change::Cut { .. }
+            | Change::Configured(_)
+            | Change::Joined(_)
+            | Change::Merged { .. }
+            | Change::Split { .. }
+            | Change::Doubted { .. }
+            | Change::Cleared { .. }
+            | Change::Parted { .. }
+            | Change::Taught { .. }
+            | Change::Untaught { .. }
+            | Change::Dropped { .. }
+            | Change::Unlogged { .. } => true,
+        }
+    }
+
     /// Takes an entry of which only prices and events are wanted.
     pub(super) fn look_at(&mut self, entry: &Entry, checksum: u32) {
-        if let Change::Quoted(quoted) = &entry.change
-            && self.wants(quoted.event)
-        {
+        if let Change::Quoted(quoted) = &entry.change {
             rows::push_odds(&mut self.tables.odds, entry, quoted, &self.book);
         }
         if let Change::Cut { at } = entry.change {
@@ -33,21 +59,21 @@ impl Part {
     }
 
     fn wants(&self, event: EventId) -> bool {
-        match self.rows {
+        match &self.rows {
             Rows::All | Rows::Prices => true,
-            Rows::PricesOf(own) => own == event,
+            Rows::PricesOf(own) => own.contains(&event),
         }
     }
 
-    /// Drops what a publication has added where it says nothing of the event that is wanted.
+    /// Drops what a publication has added where it says nothing of the events that are wanted.
     pub(super) fn drop_others(&mut self) {
-        let Rows::PricesOf(own) = self.rows else { return };
-        let id = own.to_string();
-        self.started.retain(|started| started.event == own);
+        let Rows::PricesOf(own) = &self.rows else { return };
+        let ids: Vec<String> = own.iter().map(EventId::to_string).collect();
         for (frame, from) in self.tables.all_mut().into_iter().zip(self.closed) {
             let column = frame.column("event_id");
             let mut added = from..frame.rows();
-            if !added.any(|row| frame.text(column, row) == Some(&*id)) {
+            let is_own = |id: &str| ids.iter().any(|own| own == id);
+            if !added.any(|row| frame.text(column, row).is_some_and(is_own)) {
                 frame.truncate(from);
             }
         }

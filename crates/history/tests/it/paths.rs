@@ -11,6 +11,7 @@ use archive::{
 use domain::message::Body;
 use domain::{EventId, Status, Timestamp};
 use feeds::sandbox::Simulation;
+use market::book::ImagePart;
 use market::change::{MarketKey, Quoted};
 use market::{Book, Change, Ids, Lifetimes, Snapshot};
 
@@ -267,20 +268,50 @@ fn paths_and_closing_lines_are_what_publications_showed() {
     check_everywhere(dir.path(), &HOURS);
 }
 
+/// The book of one event at the end of an archive, with nothing of others.
+fn book_of(archive: &Archive, commit: &Commit, event: EventId) -> Book {
+    let Some(image) = commit.image_up_to(0, u64::MAX) else { return new_book() };
+    let (bytes, part) = (archive.image(image).unwrap(), [event]);
+    let (version, part) = (image.version, ImagePart::Events(&part));
+    let mut book = Book::from_image_of(version, &bytes, Arc::clone(&CATALOGUE), part).unwrap();
+    for entry in archive.entries(commit, 0, image.seq + 1..=u64::MAX).of_events(&[event]) {
+        let Entry { at, change, .. } = entry.unwrap();
+        assert!(!matches!(&change, Change::Quoted(quoted) if quoted.event != event));
+        book.absorb(&change, at);
+    }
+    book
+}
+
 #[test]
-fn rows_of_one_event_are_enough_for_its_path() {
+fn the_book_of_one_event_is_enough_for_its_path() {
     let dir = tempfile::tempdir().unwrap();
     let archive = Archive::create(dir.path()).unwrap();
     let model = Model::of(&HOURS);
-    let event = model.records.keys().map(|(event, _)| *event).next().unwrap();
-    let commit = archive.newest().unwrap();
-    let [all, only] = [Rows::Prices, Rows::PricesOf(event)].map(|rows| {
-        let part = rest_of(&archive, &HOURS, rows);
-        let paths = past(&archive, &commit, Some(&part), &wanted(event)).into_paths();
-        paths.iter().map(said_of).collect::<Vec<_>>()
-    });
-    assert!(!all.is_empty());
-    assert_eq!(all, only);
+    let events: BTreeSet<EventId> = model.records.keys().map(|(event, _)| *event).collect();
+    assert!(events.len() > 2);
+    for parts in 0..3 {
+        let commit = archive.newest().unwrap();
+        let whole = rest_of(&archive, &HOURS, Rows::Prices);
+        for event in &events {
+            let only = match commit.lineages.is_empty() {
+                true => Part::founding(&commit, new_book(), 0),
+                false => Part::after(&commit, book_of(&archive, &commit, *event)).unwrap(),
+            };
+            let mut only = only.of_rows(Rows::PricesOf([*event].into()));
+            let from = only.next_seq();
+            for entry in HOURS.iter().filter(|entry| entry.seq >= from) {
+                only.push(entry, checksum(entry));
+            }
+            let [all, only] = [&whole, &only].map(|part| {
+                let paths = past(&archive, &commit, Some(part), &wanted(*event)).into_paths();
+                paths.iter().map(said_of).collect::<Vec<_>>()
+            });
+            assert!(!all.is_empty());
+            assert_eq!(all, only, "{event} after {parts} parts");
+        }
+        let part = next_part(&archive, &commit, &HOURS, HOURS.len() / 4).unwrap();
+        part.commit(&archive, &commit).unwrap();
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use domain::message::Fixture;
-use domain::{Catalogue, EventId, Market, Score, Timestamp};
+use domain::{BookmakerId, Catalogue, EventId, Market, Score, Timestamp};
 
 use crate::book::event::{Counted, Event, Outcome, Record, Slot};
 use crate::book::field::Field;
@@ -31,6 +31,16 @@ pub enum ImageError {
     Undecodable,
 }
 
+/// What is read of an image.
+#[derive(Clone, Copy, Debug)]
+pub enum ImagePart<'a> {
+    All,
+    /// These events, without all others.
+    Events(&'a [EventId]),
+    /// All events without their prices.
+    WithoutPrices,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Head {
     ids: Ids,
@@ -42,6 +52,7 @@ struct Head {
 
 #[derive(Serialize, Deserialize)]
 struct FeedImage<'a> {
+    #[serde(borrow)]
     name: Cow<'a, str>,
     offers: Vec<(Cow<'a, str>, OfferImage<'a>)>,
 }
@@ -52,6 +63,7 @@ struct OfferImage<'a> {
     swapped: bool,
     active: bool,
     ts: Timestamp,
+    #[serde(borrow)]
     competition: Cow<'a, str>,
     commence_time: Timestamp,
     fixture: Cow<'a, Fixture>,
@@ -60,7 +72,9 @@ struct OfferImage<'a> {
 #[derive(Serialize, Deserialize)]
 struct EventImage<'a> {
     id: EventId,
+    #[serde(borrow)]
     sport: Cow<'a, str>,
+    #[serde(borrow)]
     competition: Cow<'a, str>,
     commence_time: Timestamp,
     fixture: Cow<'a, Fixture>,
@@ -102,6 +116,7 @@ type ConfiguredImage<'a> = Option<Cow<'a, Configured>>;
 
 #[derive(Serialize, Deserialize)]
 struct SlotImage<'a> {
+    #[serde(borrow)]
     bookmaker: Cow<'a, str>,
     market: Market,
     group: Option<Cow<'a, str>>,
@@ -113,7 +128,9 @@ struct SlotImage<'a> {
 
 #[derive(Serialize, Deserialize)]
 struct SourceImage<'a> {
+    #[serde(borrow)]
     sport: Cow<'a, str>,
+    #[serde(borrow)]
     bookmaker: Cow<'a, str>,
     read_at: Timestamp,
     beat_at: Timestamp,
@@ -196,8 +213,22 @@ impl Book {
     /// The version is unknown or the bytes are not an image.
     pub fn from_image(
         version: u8,
+        bytes: &[u8],
+        catalogue: Arc<Catalogue>,
+    ) -> Result<Self, ImageError> {
+        Self::from_image_of(version, bytes, catalogue, ImagePart::All)
+    }
+
+    /// Reads a part of it. Changes that are absorbed by such a book do to this part what they do to the whole, but for
+    /// events that are joined with others or taken apart: those are to be in it together.
+    ///
+    /// # Errors
+    /// The version is unknown or the bytes are not an image.
+    pub fn from_image_of(
+        version: u8,
         mut bytes: &[u8],
         catalogue: Arc<Catalogue>,
+        part: ImagePart<'_>,
     ) -> Result<Self, ImageError> {
         if !(1..=IMAGE_VERSION).contains(&version) {
             return Err(ImageError::Version(version));
@@ -210,7 +241,13 @@ impl Book {
             feeds.push(take::<FeedImage<'_>>(&mut bytes)?);
         }
         for _ in 0..head.events {
-            let image: EventImage<'_> = take(&mut bytes)?;
+            let mut image: EventImage<'_> = take(&mut bytes)?;
+            match part {
+                ImagePart::All => {}
+                ImagePart::Events(events) if events.contains(&image.id) => {}
+                ImagePart::Events(_) => continue,
+                ImagePart::WithoutPrices => image.slots.clear(),
+            }
             book.insert_image(image);
         }
         for image in feeds {
@@ -378,21 +415,26 @@ impl Book {
             return;
         };
         let field = Field::restore(image.entrants.iter().map(|name| &**name));
-        let mut slots = BTreeMap::new();
+        let mut slots = Vec::with_capacity(image.slots.len());
+        // Those of a bookmaker follow each other.
+        let mut last: Option<(Cow<'_, str>, Option<BookmakerId>)> = None;
         for slot in image.slots {
-            let Some(bookmaker) = self.catalogue.bookmaker_id(&slot.bookmaker) else {
-                continue;
+            let bookmaker = match &last {
+                Some((key, bookmaker)) if *key == slot.bookmaker => *bookmaker,
+                Some(_) | None => self.catalogue.bookmaker_id(&slot.bookmaker),
             };
+            last = Some((slot.bookmaker, bookmaker));
+            let Some(bookmaker) = bookmaker else { continue };
             let group = slot.group.as_deref();
             let key = slot_key_of(image.id, &self.catalogue, bookmaker, slot.market, group);
             let open = slot.open.map(|o| Arc::new(Record::new(o.into_owned().into())));
             let group = slot.group.map(|group| group.into_owned().into());
             let (ts, beat_seen) = (slot.ts, slot.beat_seen);
-            slots.insert(
-                key,
-                Slot { group, feed: FeedIx(slot.feed), ts, beat_seen, open, weight: 0 },
-            );
+            let feed = FeedIx(slot.feed);
+            slots.push((key, Slot { group, feed, ts, beat_seen, open, weight: 0 }));
         }
+        // They are in order, nearly always: then this is quicker than one after the other.
+        let slots: BTreeMap<_, _> = slots.into_iter().collect();
         let fixture = image.fixture.into_owned();
         let listed_by = image
             .listed_by

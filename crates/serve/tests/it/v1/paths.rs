@@ -3,8 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use domain::World;
+use domain::{EventId, World};
 use engine::Compact;
+use market::Operation;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, TestApp, line};
@@ -152,6 +153,67 @@ async fn a_path_is_the_same_from_the_log_and_from_the_archive() {
     app.publish().await;
     for (query, before) in queries.iter().zip(&before) {
         assert_eq!(told.get(&app, &key, query).await, *before);
+    }
+}
+
+/// The end of a path is made from the event alone, and from those that it was joined with.
+#[tokio::test]
+async fn a_path_goes_through_events_that_are_joined_before_and_after_it_is_archived() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let world = app.service.api.world(World::Live);
+    let price = |reference: &str, bookmaker: &str, price: i32| {
+        line::moneyline(reference, bookmaker, (ANN, price), (BEA, -price - 20))
+    };
+    let mut listings = vec![
+        line::event("a", "mma", ANN, BEA),
+        line::event("b", "mma", "Carla Esparza", "Rose Namajunas"),
+        price("a", "fanduel", 135),
+    ];
+    listings.push(line::moneyline(
+        "b",
+        "draftkings",
+        ("Carla Esparza", 200),
+        ("Rose Namajunas", -240),
+    ));
+    app.push_all(&feed, &listings).await;
+    app.publish().await;
+    let events = app.get("/v1/sports/mma/events", &key).await.json();
+    let id = |home: &str| {
+        let event =
+            events.as_array().unwrap().iter().find(|event| event["home_team"] == home).unwrap();
+        event["id"].as_str().unwrap().to_owned()
+    };
+    let ids = [id(ANN), id("Carla Esparza")];
+    assert!(world.history.flush(Compact::Due).await.unwrap());
+    app.push_all(&feed, &[price("a", "fanduel", 140)]).await;
+    app.publish().await;
+    let paths = async || {
+        let mut paths = Vec::new();
+        for id in &ids {
+            let target = format!("/v1/sports/mma/events/{id}/odds/history");
+            let answer = app.get(&target, &key).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            paths.push(answer.json());
+        }
+        paths
+    };
+    // What is kept of one event alone is of no use once it is joined with another.
+    assert_eq!(prices_of(&paths().await[0][0]), [&json!(135), &json!(140)]);
+    let [one, other] = ids.each_ref().map(|id| EventId::parse(id).unwrap());
+    world.operate(Operation::Merge { one, other }).await.unwrap();
+    app.publish().await;
+    app.push_all(&feed, &[price("a", "fanduel", 150)]).await;
+    app.publish().await;
+    let before = paths().await;
+    let books: Vec<&Value> =
+        before[0].as_array().unwrap().iter().map(|path| &path["bookmaker"]).collect();
+    assert_eq!(books, ["draftkings", "fanduel"], "{before:?}");
+    assert_eq!(before[1][0]["points"][1]["reason"], "merged", "{before:?}");
+    for which in [Compact::Due, Compact::All] {
+        assert!(world.history.flush(which).await.unwrap());
+        app.publish().await;
+        assert_eq!(paths().await, before);
     }
 }
 
