@@ -1,5 +1,5 @@
-//! Where an archive was begun, remembered in the data folder. A folder that is missing there later, such as a share that
-//! is not mounted, is not taken for one that nothing was ever written into (H6).
+//! Where an archive was begun, remembered in the data folder. A folder that is missing there later, such as a share
+//! that is not mounted, is not taken for one that nothing was ever written into (H6).
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,12 +5,10 @@ use std::ops::Range;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::ByteArrayType;
 use parquet::errors::Result;
-use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::FileReader;
-use parquet::file::statistics::Statistics;
 
 use crate::frame::Frame;
-use crate::parquet_read::{TableReader, read_cells, read_rows};
+use crate::parquet_read::{TableReader, id_place, may_have, read_cells, read_rows};
 
 /// Ids that are read at a time while the rows of an event are looked for.
 const IDS_AT_ONCE: usize = 4096;
@@ -40,13 +38,14 @@ impl TableReader {
     ) -> Result<()> {
         let group = self.file.get_row_group(group)?;
         let rows = usize::try_from(group.metadata().num_rows())?;
-        read_cells(frame, &*group, &[0..rows], |name| names.contains(&name))
+        let all = 0..rows;
+        read_cells(frame, &*group, &[all], |name| names.contains(&name))
     }
 
     /// Which rows of a group are of an event.
     fn rows_of(&self, group: usize, event: &str) -> Result<Range<usize>> {
         let group = self.file.get_row_group(group)?;
-        let Some(column) = place(group.metadata()) else { return Ok(0..0) };
+        let Some(column) = id_place(group.metadata()) else { return Ok(0..0) };
         let mut ids = get_typed_column_reader::<ByteArrayType>(group.get_column_reader(column)?);
         let (mut read, mut found) = (Vec::with_capacity(IDS_AT_ONCE), None);
         let mut from = 0;
@@ -65,18 +64,4 @@ impl TableReader {
             from += rows;
         }
     }
-}
-
-fn place(group: &RowGroupMetaData) -> Option<usize> {
-    group.columns().iter().position(|column| column.column_path().string() == "event_id")
-}
-
-/// Whether a group can have rows of an event.
-pub(crate) fn may_have(group: &RowGroupMetaData, event: &str) -> bool {
-    let column = place(group).and_then(|at| group.columns().get(at));
-    let Some(Statistics::ByteArray(bounds)) = column.and_then(|column| column.statistics()) else {
-        return true;
-    };
-    let (Some(first), Some(last)) = (bounds.min_opt(), bounds.max_opt()) else { return true };
-    (first.data()..=last.data()).contains(&event.as_bytes())
 }

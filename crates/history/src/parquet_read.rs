@@ -14,7 +14,6 @@ use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::statistics::Statistics;
 
-use crate::event_rows;
 use crate::frame::{Frame, Leader, Texts, Values};
 use crate::source::Source;
 use crate::table::{Kind, Table};
@@ -67,15 +66,16 @@ impl TableReader {
             let by_event = self.table.order().first() == Some(&"event_id");
             let (Some((first, last)), events) = (bounds(metadata), wanted.events) else { continue };
             let is_in = first <= *wanted.seqs.end() && *wanted.seqs.start() <= last;
-            let may_have = |event: &String| !by_event || event_rows::may_have(metadata, event);
-            if !is_in || !events.is_none_or(|events| events.iter().any(may_have)) {
+            let may = |event: &String| !by_event || may_have(metadata, event);
+            if !is_in || !events.is_none_or(|events| events.iter().any(may)) {
                 continue;
             }
             self.source.prefetch(bytes_of(metadata))?;
             let group = self.file.get_row_group(at)?;
             let whole = *wanted.seqs.start() <= first && last <= *wanted.seqs.end();
+            let all = 0..usize::try_from(metadata.num_rows())?;
             let rows = match whole && events.is_none() {
-                true => vec![0..usize::try_from(metadata.num_rows())?],
+                true => vec![all],
                 false => self.rows_with(&*group, wanted)?,
             };
             if !rows.is_empty() {
@@ -140,6 +140,21 @@ fn bounds(group: &RowGroupMetaData) -> Option<(u64, u64)> {
     };
     let known = known.map(|(first, last)| (first.cast_unsigned(), last.cast_unsigned()));
     (group.num_rows() > 0).then(|| known.unwrap_or((0, u64::MAX)))
+}
+
+/// Where the column with the ids of events is.
+pub(crate) fn id_place(group: &RowGroupMetaData) -> Option<usize> {
+    group.columns().iter().position(|column| column.column_path().string() == "event_id")
+}
+
+/// Whether a group can have rows of an event.
+pub(crate) fn may_have(group: &RowGroupMetaData, event: &str) -> bool {
+    let column = id_place(group).and_then(|at| group.columns().get(at));
+    let Some(Statistics::ByteArray(bounds)) = column.and_then(|column| column.statistics()) else {
+        return true;
+    };
+    let (Some(first), Some(last)) = (bounds.min_opt(), bounds.max_opt()) else { return true };
+    (first.data()..=last.data()).contains(&event.as_bytes())
 }
 
 fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {

@@ -58,6 +58,12 @@ pub(super) fn check(repository: &Repository, program: &Path, update: bool) -> Re
 }
 
 impl Counts {
+    /// Those of functions whose names begin so.
+    pub(super) fn of(&self, path: &str) -> f64 {
+        let named = |name: &str| name.trim_start_matches(['<', '&']).starts_with(path);
+        self.by_function.iter().filter(|(name, _)| named(name)).map(|(_, count)| count).sum()
+    }
+
     /// The whole request, then its hottest functions.
     fn hottest(&self) -> Vec<(&str, f64)> {
         let mut functions: Vec<(&str, f64)> =

@@ -37,7 +37,7 @@ client       →
 arbitrage-watch → client
 test-servers →
 shell        → test-servers
-bench        → shell
+bench        → history market domain shell
 campaign     → shell test-servers
 scale        → accounts change-log store domain shell test-servers
 xtask        → shell

@@ -1,0 +1,182 @@
+//! A service that has made a past, and others that have nothing but its archive.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::{RECORDS_FEW, compared, seconds, times};
+use crate::Effort;
+use crate::bar::Bar;
+use crate::rounds::median;
+use crate::service::{self, Answer, Market, ODDS, Service, Setup, get, request};
+
+const INTERVAL: &str = "1s";
+const INTERVAL_TIME: Duration = Duration::from_secs(1);
+/// Every record of the smaller market changes this often.
+const ROUNDS: usize = 10;
+/// Publications of a walk.
+const STEPS: usize = 9;
+/// Processes that begin with nothing.
+const COLD_STARTS: usize = 3;
+/// How long anything may take.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// A service with a past.
+pub(super) struct Past {
+    service: Service,
+    setup: Setup,
+    market: Market,
+    key: String,
+}
+
+impl Past {
+    pub(super) fn fill(program: &Path, folder: &Path, records: usize) -> Result<Self> {
+        shell::say(&format!("history: filling a market of {records} records"));
+        let setup = service::setup(program, folder, INTERVAL)?;
+        let service = Service::start(&setup)?;
+        let key = service.make_keys(1)?.pop().context("no key")?;
+        let market = Market::fill(&service, &key, records)?;
+        let past = Self { service, setup, market, key };
+        // The smaller market has seen some more.
+        for round in 1..=if records > RECORDS_FEW { 0 } else { ROUNDS } {
+            past.market.push(&past.market.moves(0, records, 100 * round))?;
+            shell::sleep(INTERVAL_TIME);
+        }
+        // Some more publications, of which each has changes.
+        for round in 1..=2 * STEPS {
+            past.market.push(&past.market.moves(0, 1_000, round))?;
+            shell::sleep(INTERVAL_TIME);
+        }
+        Ok(past)
+    }
+
+    fn get(&self, path: &str) -> Result<Answer> {
+        let answer = get(self.service.address, path, &format!("x-api-key: {}\r\n", self.key))?;
+        ensure!(answer.status == 200, "{path}: {} {}", answer.status, answer.head);
+        Ok(answer)
+    }
+
+    fn timed(&self, path: &str) -> Result<(Answer, f64)> {
+        let begun = Instant::now();
+        let answer = self.get(path)?;
+        Ok((answer, begun.elapsed().as_secs_f64()))
+    }
+
+    /// The time of an answer that nothing is ready for, and of which publication it is.
+    pub(super) fn cold(
+        &self,
+        bars: &mut Vec<Bar>,
+        name: &'static str,
+        lines: (f64, f64),
+    ) -> Result<String> {
+        self.service.verb(&["history", "flush"])?;
+        let reach: Value = serde_json::from_slice(&self.get("/v1/history")?.body)?;
+        let to = reach.get("to").and_then(Value::as_str).context("no end of history")?.to_owned();
+        // Back from the end, so that there are publications to walk to.
+        let mut at = to;
+        for _ in 0..=STEPS {
+            let answer = self.get(&format!("{ODDS}?limit=1&as_of={at}"))?;
+            at = answer.header("x-previous-publication").context("no history")?.to_owned();
+        }
+        let mut cold = Vec::new();
+        for _ in 0..COLD_STARTS {
+            let folder = tempfile::tempdir()?;
+            let other = self.other(folder.path(), Log::Gone)?;
+            cold.push(other.timed(&format!("{ODDS}?limit=100&as_of={at}"))?.1);
+        }
+        let cold = median(cold);
+        shell::say(&format!("{name}: {cold:.3} s"));
+        let note = format!("median of {COLD_STARTS} processes, from the archive in a folder alone");
+        bars.push(seconds(name, lines, cold, note));
+        Ok(at)
+    }
+
+    /// A process of its own on a copy, which has nothing ready, with the log or without.
+    fn other(&self, folder: &Path, log: Log) -> Result<Self> {
+        copy(&self.setup.folder, folder)?;
+        if log == Log::Gone {
+            fs::remove_dir_all(folder.join("data/live"))?;
+        }
+        let setup = Setup { folder: folder.to_owned(), ..self.setup.clone() };
+        let service = Service::start(&setup)?;
+        Ok(Self { service, setup, market: self.market.clone(), key: self.key.clone() })
+    }
+
+    /// The next publication, again and again.
+    pub(super) fn walk(&self, bars: &mut Vec<Bar>) -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let other = self.other(folder.path(), Log::Gone)?;
+        let reach: Value = serde_json::from_slice(&other.get("/v1/history")?.body)?;
+        let at = reach.get("from").and_then(Value::as_str).context("no begin of history")?;
+        let mut at = at.to_owned();
+        let mut took = Vec::new();
+        for _ in 0..STEPS {
+            let (answer, time) = other.timed(&format!("{ODDS}?limit=100&as_of={at}"))?;
+            took.push(time);
+            let Some(next) = answer.header("x-next-publication") else { break };
+            at = next.to_owned();
+        }
+        // The first one is no next one.
+        took.remove(0);
+        let name = "history: next publication of a walk, the large market";
+        bars.push(seconds(name, (0.15, 0.15), median(took), String::new()));
+        Ok(())
+    }
+
+    /// What is asked again, and price paths.
+    pub(super) fn others(&self, bars: &mut Vec<Bar>, at: &str, effort: Effort) -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let other = self.other(folder.path(), Log::Whole)?;
+        let listed = other.get("/v1/sports/tennis/events?limit=1")?;
+        let listed: Vec<Value> = serde_json::from_slice(&listed.body)?;
+        let id = listed.first().and_then(|event| event.get("id")?.as_str()).context("no event")?;
+        let path = format!("/v1/sports/tennis/events/{id}/odds/history?bookmaker=fanduel");
+        let (answer, took) = other.timed(&path)?;
+        let note = format!("{}, the first question", points_of(&answer)?);
+        bars.push(seconds("history: price paths of an event", (0.1, 0.1), took, note));
+        other.get(&format!("{ODDS}?limit=100&as_of={at}"))?;
+        let headers = format!("x-api-key: {}\r\n", other.key);
+        let past = [request(&format!("{ODDS}?limit=100&as_of={at}"), &headers)];
+        let present = [request(&format!("{ODDS}?limit=100"), &headers)];
+        let name = "history: the same publication again, against a ready answer of the present";
+        let found = compared((&other.service, &past), (&other.service, &present), effort)?;
+        bars.push(times(name, (2.0, 1.2), 1.0 / found.cpu_ratio, found.note()));
+        Ok(())
+    }
+}
+
+/// How many paths and points an answer has.
+pub(super) fn points_of(answer: &Answer) -> Result<String> {
+    let paths: Vec<Value> = serde_json::from_slice(&answer.body)?;
+    let points = |path: &Value| path.get("points").and_then(Value::as_array).map(Vec::len);
+    let points: usize = paths.iter().filter_map(points).sum();
+    Ok(format!("{} paths, {points} points", paths.len()))
+}
+
+/// What a process on a copy has beside the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Log {
+    Whole,
+    Gone,
+}
+
+/// Copies what a service holds.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let begun = Instant::now();
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    ensure!(begun.elapsed() < WAIT_MAX, "the folder is too large to be copied");
+    Ok(())
+}

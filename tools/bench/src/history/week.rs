@@ -1,0 +1,141 @@
+//! What a past that is made takes in the archive, and answers from a week of it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, ensure};
+use archive::Table;
+use domain::{EventId, Timestamp};
+use serde_json::Value;
+
+use super::made::{self, EVENT_RECORDS, Outcomes, Plan};
+use super::past::points_of;
+use super::{bar, float, seconds};
+use crate::Effort;
+use crate::bar::{Bar, Unit};
+use crate::rounds::median;
+use crate::service::{self, Service, get};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Changes of 10,000 records at 100 a second.
+const CHANGES: usize = 400_000;
+/// Each record is read again this often in that time.
+const CONFIRMATIONS: usize = 60;
+/// Changes of the large market in a week.
+const WEEK_CHANGES: usize = 1_500_000;
+/// Events that start in that week.
+const STARTS: usize = 120;
+/// Questions after the first.
+const REPEATS: usize = 5;
+
+/// Bytes in the archive for what happens.
+pub(super) fn storage(folder: &Path, effort: Effort, bars: &mut Vec<Bar>) -> Result<()> {
+    shell::say("history: making archives to weigh them");
+    let part = if effort.records < 100_000 { 4 } else { 1 };
+    let plain = Plan {
+        sport: "tennis",
+        records: super::RECORDS_FEW,
+        // A day that is over, in the middle of it.
+        from: Timestamp::from_secs(1_794_000_000),
+        time: Duration::from_secs(4_000) / u32::try_from(part)?,
+        changes: 0,
+        confirmations: 0,
+        outcomes: Outcomes::Two,
+        starts: 0,
+    };
+    let make = |name: &str, plan: Plan| made::make(&folder.join(name), plan);
+    let changes = CHANGES / part;
+    let two = make("two", Plan { changes, ..plain })?;
+    let begun = make("begun", plain)?;
+    let each = float(two.bytes() - begun.bytes()) / float(two.changes);
+    let name = "history: archive for each changed record with two outcomes";
+    let note = format!(
+        "{} changes of {} records, each on its own, files put together, all tables",
+        shell::thousands(float(two.changes)),
+        shell::thousands(float(super::count(super::RECORDS_FEW)))
+    );
+    bars.push(bar(name, Unit::Bytes, (25.0, 25.0), each, note));
+    let outcomes = Outcomes::Three;
+    let three = make("three", Plan { changes, outcomes, ..plain })?;
+    let begun_three = make("begun-three", Plan { outcomes, ..plain })?;
+    let own = float(three.bytes() - begun_three.bytes()) / float(three.changes);
+    let name = "history: archive for a further outcome of a changed record";
+    bars.push(bar(name, Unit::Bytes, (4.0, 4.0), own - each, String::new()));
+    let read = make("read", Plan { changes, confirmations: CONFIRMATIONS / part, ..plain })?;
+    ensure!(read.rows(Table::Reads) == read.confirmations, "not all was confirmed");
+    let own = float(read.bytes().saturating_sub(two.bytes())) / float(read.confirmations);
+    let name = "history: archive for each confirmation";
+    let note = format!("{} of them", shell::thousands(float(read.confirmations)));
+    bars.push(bar(name, Unit::Bytes, (2.0, 2.0), own, note));
+    Ok(())
+}
+
+/// Answers from a week.
+pub(super) fn answers(
+    program: &Path,
+    folder: &Path,
+    effort: Effort,
+    bars: &mut Vec<Bar>,
+) -> Result<()> {
+    shell::say("history: making a week of the large market");
+    let setup = service::setup(program, &folder.join("week"), "10s")?;
+    let service = Service::start(&setup)?;
+    let key = service.make_keys(1)?.pop().context("no key")?;
+    service.stop()?;
+    let data = setup.folder.join("data");
+    fs::remove_dir_all(data.join("live"))?;
+    if data.join("archive").exists() {
+        fs::remove_dir_all(data.join("archive"))?;
+    }
+    // The service has just written there.
+    let now = fs::metadata(&data)?.modified()?.duration_since(UNIX_EPOCH)?.as_secs();
+    let time = 7 * DAY - Duration::from_secs(3600);
+    let changes = WEEK_CHANGES * effort.records / 200_000;
+    let plan = Plan {
+        sport: "tennis",
+        records: effort.records,
+        from: Timestamp::from_secs(i64::try_from(now)?).minus(7 * DAY),
+        time,
+        changes,
+        confirmations: 0,
+        outcomes: Outcomes::Two,
+        starts: STARTS,
+    };
+    made::make(&data.join("archive").join("live"), plan)?;
+    let service = Service::start(&setup)?;
+    let timed = |path: &str| {
+        let begun = std::time::Instant::now();
+        let answer = get(service.address, path, &format!("x-api-key: {key}\r\n"))?;
+        let took = begun.elapsed().as_secs_f64();
+        ensure!(answer.status == 200, "{path}: {} {}", answer.status, answer.head);
+        Ok((answer, took))
+    };
+    // An event that has not started yet, so that it was there all week.
+    let last = effort.records / EVENT_RECORDS;
+    let path_of = |back: usize| {
+        let event = EventId::from_number(super::count(last.saturating_sub(back)));
+        format!("/v1/sports/tennis/events/{event}/odds/history?bookmaker=fanduel")
+    };
+    let (answer, first) = timed(&path_of(0))?;
+    let points = points_of(&answer)?;
+    let mut others = Vec::new();
+    for back in 1..=REPEATS {
+        others.push(timed(&path_of(back))?.1);
+    }
+    let note = format!("{points}, of {changes} changes; the first question {first:.2} s");
+    let name = "history: price paths of an event over a week, the large market";
+    bars.push(seconds(name, (0.1, 0.1), median(others), note));
+    let mut found = Vec::new();
+    let mut lines = 0;
+    for _ in 0..REPEATS {
+        let (answer, took) = timed("/v1/sports/tennis/odds/closing?bookmaker=fanduel&limit=300")?;
+        let closed: Vec<Value> = serde_json::from_slice(&answer.body)?;
+        (lines, found) = (closed.len(), [found, vec![took]].concat());
+    }
+    let first = found.first().copied().unwrap_or_default();
+    let note = format!("{lines} lines, the large market; the first question {first:.2} s");
+    let name = "history: closing lines of 100 events";
+    bars.push(seconds(name, (0.3, 0.3), median(found), note));
+    Ok(())
+}
