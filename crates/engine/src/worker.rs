@@ -100,9 +100,10 @@ impl WorldWorker {
                 self.options.whole_between(book, (seq, at), touched)
             }
         };
-        live.show(shown);
+        // Before anybody is told: who is woken by it may take this thread's core for longer than this took.
         let rest = self.options.live_tick.max(LIVE_REST * begun.elapsed());
-        self.live_due = Instant::now() + rest;
+        self.live_due = begun + rest;
+        live.show(shown);
         None
     }
 

@@ -197,9 +197,10 @@ impl Market {
         (first..first + count).map(|number| self.price(number, round)).collect()
     }
 
-    /// The first market of one bookmaker of the first event, at a price of its own.
-    pub(super) fn winner(&self, bookmaker: usize, price: usize) -> String {
-        self.line(bookmaker % self.bookmakers.len() * MARKETS, price)
+    /// The first market of a bookmaker of the first event, at a price of its own.
+    pub(super) fn winner(&self, bookmaker: &str, price: usize) -> String {
+        let place = self.bookmakers.iter().position(|key| key == bookmaker);
+        self.line(place.unwrap_or(0) * MARKETS, price)
     }
 
     /// Pushes lines and says how long it took until they were durable.

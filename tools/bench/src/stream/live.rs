@@ -69,10 +69,10 @@ impl Measured {
     }
 }
 
-/// Pushes 200 changes a second and looks when clients have them.
+/// Pushes 200 changes a second, of these bookmakers, and looks when clients have them.
 pub(super) fn measure(
     service: &Service,
-    market: &Market,
+    market: (&Market, &[String]),
     request: &[u8],
     time: Duration,
 ) -> Result<Measured> {
@@ -119,15 +119,20 @@ fn writes(service: &Service) -> Result<(f64, f64)> {
 /// When each change was pushed, by its number.
 type Pushed = Mutex<Vec<Instant>>;
 
-/// Pushes until it is told to stop, and says how long each push took.
-fn push(market: &Market, pushed: &Pushed, stop: &AtomicBool) -> Result<Vec<f64>> {
+/// Pushes changes of these bookmakers until it is told to stop, and says how long each push took.
+fn push(
+    (market, bookmakers): (&Market, &[String]),
+    pushed: &Pushed,
+    stop: &AtomicBool,
+) -> Result<Vec<f64>> {
     let mut feeder = Feeder::connect(market)?;
     let (mut took, mut next, mut number) = (Vec::new(), Instant::now(), 0);
     while !stop.load(Ordering::Relaxed) {
         // One bookmaker after the other, all of the first event.
-        let lines: Vec<String> = (number..number + CHANGES)
-            .map(|number| market.winner(number, FIRST_PRICE + number))
-            .collect();
+        let prices = (number..number + CHANGES).map(|number| FIRST_PRICE + number);
+        let turns = bookmakers.iter().cycle().skip(number % bookmakers.len().max(1));
+        let lines: Vec<String> =
+            turns.zip(prices).map(|(bookmaker, price)| market.winner(bookmaker, price)).collect();
         number += CHANGES;
         let begun = Instant::now();
         pushed.lock().unwrap_or_else(PoisonError::into_inner).extend([begun; CHANGES]);
