@@ -49,9 +49,19 @@ pub fn print(text: &str) -> Result<()> {
 }
 
 /// The cargo that runs this program, at the root of the repository.
+///
+/// It is not told what it told this program: build scripts that look at such a variable would run again, and what they belong to would be compiled again, in turns with
+/// a cargo that somebody started by hand.
 pub fn cargo(repository: &Repository) -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    command(cargo, &repository.root)
+    let mut command = command(cargo, &repository.root);
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&*name);
+        }
+    }
+    command
 }
 
 pub fn command(program: impl AsRef<OsStr>, folder: &Path) -> Command {
@@ -165,6 +175,16 @@ fn name(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargo_is_not_told_what_it_told_this_program() {
+        let cargo = cargo(&Repository::find().unwrap());
+        let removed: Vec<_> = cargo.get_envs().filter(|(_, value)| value.is_none()).collect();
+        for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_VERSION"] {
+            assert!(env::var_os(name).is_some(), "tests are run by cargo");
+            assert!(removed.iter().any(|(removed, _)| *removed == name), "{removed:?}");
+        }
+    }
 
     #[test]
     fn the_address_is_found_in_what_a_server_prints() {
