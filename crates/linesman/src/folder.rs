@@ -170,7 +170,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let names = ["live", "sandbox", "archive", "lock", "reserve", "lost+found"];
-    let begins = ["accounts.db", "control.", "node.", "freshness."];
+    let begins = ["accounts.db", "archive-begun", "control.", "node.", "freshness."];
     names.contains(&&*name) || begins.iter().any(|begin| name.starts_with(begin))
 }
 
