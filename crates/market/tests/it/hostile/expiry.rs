@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linesman_market::{Limits, Operation};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::desk::{ACCEPTED, Desk, LIFETIMES, remove};
 
@@ -23,8 +24,8 @@ fn with_events(count: usize) -> Desk {
 
 /// The processor time of this thread so far: what else the machine does is not in it.
 fn cpu() -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    Duration::from_nanos(stat.split_whitespace().next().unwrap().parse().unwrap())
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(spent.tv_sec.try_into().unwrap(), spent.tv_nsec.try_into().unwrap())
 }
 
 /// Whether ten times as many take about ten times as long; a scan of all for each would take a hundred times as long.
