@@ -18,8 +18,8 @@ use crate::exchange::{LINES_PER_SECOND, Sending, exchange, services};
 const RATE: u32 = 1_000;
 /// The exchange sends for this long, and is silent for as long.
 const TURN: Duration = Duration::from_secs(5);
-/// A virtual machine is paused for tens of milliseconds now and then: the p99 is taken of many windows, and of those the
-/// lower quartile. Each is as long as the adapter's own period, so that all it does is in each.
+/// A virtual machine is paused for tens of milliseconds now and then: the p99 is taken of many windows, and of those
+/// the lower quartile. Each is as long as the adapter's own period, so that all it does is in each.
 const WINDOW: Duration = Duration::from_secs(1);
 /// How much longer the API may take while the exchange sends.
 const P99_RATIO_MAX: f64 = 1.1;
