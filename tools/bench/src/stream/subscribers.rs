@@ -62,7 +62,7 @@ impl Subscribers {
         Ok(all)
     }
 
-    /// The same, with every so many-th of them apart.
+    /// The same in two groups: every `every`th connection is in the second.
     pub(super) fn open_apart(
         to: SocketAddr,
         request: &[u8],
