@@ -15,6 +15,7 @@ use crate::report::{Board, State};
 use crate::settings::AdapterSettings;
 use crate::sink::{NotTaken, Receipt, Sink};
 use crate::tape::{Record, Recorder};
+use crate::threads::let_requests_go_first;
 
 /// What every adapter is run with.
 #[derive(Clone, Debug)]
@@ -156,6 +157,7 @@ impl Runner {
         let mut body = String::new();
         for message in messages {
             push::write_line(message, &self.context.catalogue, &mut body);
+            let_requests_go_first();
         }
         let taken = self.context.sink.submit(&self.context.settings.name, Bytes::from(body)).await;
         if taken.is_err() {

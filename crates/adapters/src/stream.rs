@@ -28,6 +28,7 @@ use crate::session::{NoSession, Question, Session, market_ids};
 use crate::settings::BetfairSettings;
 use crate::sink::NotTaken;
 use crate::tape::{Tape, gap};
+use crate::threads::let_requests_go_first;
 
 const STREAM: &str = "stream-api.betfair.com:443";
 const HEARTBEAT_MS: u64 = 5000;
@@ -250,6 +251,7 @@ impl Stream {
                     let line = line?;
                     last = Instant::now();
                     self.take_line(line).await?;
+                    let_requests_go_first();
                 }
                 // A stream is always read; what can be asked for are names and the choice of markets.
                 () = read_now.notified() => whole = None,

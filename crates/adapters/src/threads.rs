@@ -3,7 +3,9 @@
 //! On a busy machine, requests come before what upstream sends: an exchange sends hundreds of lines at once, which a
 //! request would wait for if both ran on the same thread.
 
+use std::cell::Cell;
 use std::io;
+use std::time::{Duration, Instant};
 
 use rustix::process::setpriority_process;
 use tokio::runtime::{Builder, Runtime};
@@ -48,6 +50,30 @@ impl Drop for AdapterThreads {
     }
 }
 
+/// Work between two looks whether somebody else waits for the core.
+const PIECE: Duration = Duration::from_micros(10);
+
+thread_local! {
+    /// When this thread works on without a look until.
+    static WORKS_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Lets a request go first that waits for this core. The system leaves a thread on its core until it waits for
+/// something or some milliseconds are over, whatever its priority. After others have had the core, this thread works
+/// for as long as they did before it looks again, so that it goes on where requests never end.
+pub(crate) fn let_requests_go_first() {
+    let begun = Instant::now();
+    if WORKS_UNTIL.get().is_none_or(|until| until <= begun) {
+        std::thread::yield_now();
+        WORKS_UNTIL.set(Some(works_until(begun, Instant::now())));
+    }
+}
+
+/// Until when a thread works that looked from one instant to another.
+fn works_until(begun: Instant, ended: Instant) -> Instant {
+    ended + ended.saturating_duration_since(begun).max(PIECE)
+}
+
 /// On Linux this is the priority of the thread.
 fn lower_priority() {
     if let Err(error) = setpriority_process(None, NICENESS) {
@@ -61,6 +87,15 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
+
+    #[test]
+    fn a_thread_that_others_wait_for_has_as_much_time_as_they_had() {
+        let (begun, long) = (Instant::now(), Duration::from_millis(3));
+        assert_eq!(works_until(begun, begun), begun + PIECE);
+        assert_eq!(works_until(begun, begun + long), begun + 2 * long);
+        let_requests_go_first();
+        assert!(WORKS_UNTIL.get().unwrap() >= begun + PIECE);
+    }
 
     #[tokio::test]
     async fn adapters_run_at_a_lower_priority_than_requests() {
