@@ -15,7 +15,7 @@ use crate::queue::{self, Intake};
 use crate::world::WorldHandle;
 
 /// After a live snapshot the writer waits this many times as long as the snapshot took before it makes the next one,
-/// even where `stream.live_tick` is shorter: a large market takes at most a tenth of the writer's time.
+/// even where half of `stream.live_tick` is shorter: a large market takes at most a tenth of the writer's time.
 const LIVE_REST: u32 = 9;
 
 /// What a thread has that runs a world, whatever it does for it at the moment.
@@ -100,8 +100,9 @@ impl WorldWorker {
                 self.options.whole_between(book, (seq, at), touched)
             }
         };
-        // Before anybody is told: who is woken by it may take this thread's core for longer than this took.
-        let rest = self.options.live_tick.max(LIVE_REST * begun.elapsed());
+        // Before anybody is told: who is woken by it may take this thread's core for longer than this took. The other
+        // half of a tick is for making events of it and sending them.
+        let rest = (self.options.live_tick / 2).max(LIVE_REST * begun.elapsed());
         self.live_due = begun + rest;
         live.show(shown);
         None

@@ -153,8 +153,8 @@ settings! {
         enabled: Switch = true;
         /// Let clients follow changes before they are published (`mode=live`). Off: answered 403.
         live: Switch = true;
-        /// How often changes are sent to those clients at the most. Large markets are sent less often, so that a tenth
-        /// of the writer's time is enough for it.
+        /// How long a change waits for others at the most before they are sent to those clients together. Large markets
+        /// are sent less often, so that a tenth of the writer's time is enough for it.
         live_tick: Span<1, 1000> = "20ms";
         /// Streams that one key may have open, over all nodes. Further ones are answered 429.
         per_key_max: Count<usize, 1, 1_000_000> = 5;
