@@ -4,6 +4,7 @@
 //! the entries from there up to the publication. Books are made again off the request threads, a few at a time, and are
 //! kept within a bound.
 
+mod changes;
 mod closings;
 mod export;
 mod kept;
@@ -29,6 +30,7 @@ use tokio::time::timeout;
 use crate::error::{Chain, WorldError};
 use crate::options::{HistoryOptions, WorldOptions};
 use crate::publication::Published;
+pub use changes::{ChangeWalk, Reached, WalkedChange};
 pub use closings::{ClosedRecord, ClosingPage, ClosingRequest};
 use export::ExportSlots;
 pub use export::{ExportError, ExportFile, ExportPieces, ExportRequest};
@@ -546,6 +548,14 @@ impl Place {
         match self {
             Self::Entry(own) => own == seq,
             Self::Time(own) => own == at,
+        }
+    }
+
+    /// The number of its entry, or its time in milliseconds.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Entry(seq) => seq,
+            Self::Time(at) => u64::try_from(at.as_millis()).unwrap_or(0),
         }
     }
 

@@ -44,9 +44,9 @@ pub use begun::open_archive;
 pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};
 pub use history::{
-    ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError, ExportFile, ExportPieces,
-    ExportRequest, History, HistoryError, HistoryStats, PastPublication, PathError, PathRequest,
-    Place, Reach, Walk,
+    ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError, ExportFile,
+    ExportPieces, ExportRequest, History, HistoryError, HistoryStats, PastPublication, PathError,
+    PathRequest, Place, Reach, Reached, Walk, WalkedChange,
 };
 pub use identities::{EventView, Identities, RefView};
 pub use leadership::Leadership;

@@ -23,8 +23,8 @@ use self::steps::Steps;
 use crate::history::{Place, RECENT_SHARE};
 use crate::options::WorldOptions;
 use crate::publication::Published;
-pub(crate) use steps::Found;
 pub use steps::LiveStep;
+pub(crate) use steps::{Found, Steps as ShownSteps};
 
 /// The snapshots between publications of a world.
 #[derive(Debug)]
@@ -161,6 +161,17 @@ impl Live {
         let whole = Found::gather(&parts)?;
         self.steps().complete(&whole, self.steps_max);
         Some(whole)
+    }
+
+    /// What is at a place, and what was shown next, if anything was.
+    pub(crate) fn after(&self, place: Place) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
+        self.steps().after(place)
+    }
+
+    /// The last that was shown from one place to another.
+    pub(crate) fn last_between(&self, from: u64, to: u64) -> Option<Arc<Published>> {
+        let is = |held: &Published| (from..=to).contains(&self.position_of(&held.snapshot));
+        self.steps().last(is)
     }
 
     pub(crate) fn show(&self, published: Published) {

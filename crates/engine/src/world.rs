@@ -14,8 +14,8 @@ use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::error::{NotTaken, OperateError};
 use crate::history::{
-    ClosingPage, ClosingRequest, EventPaths, History, HistoryError, PastPublication, PathError,
-    PathRequest, Place, Walk,
+    ChangeWalk, ClosingPage, ClosingRequest, EventPaths, History, HistoryError, PastPublication,
+    PathError, PathRequest, Place, Walk,
 };
 use crate::identities::Identities;
 use crate::live::{Found, FoundLive, Live, LiveStep, WholeSnapshots};
@@ -314,6 +314,32 @@ impl WorldHandle {
     /// compared.
     pub fn live_step(&self, from: Place, to: &Published) -> Option<Arc<LiveStep>> {
         self.live.step(from, to)
+    }
+
+    /// What was shown at a place, and what was shown next; `None`: it is not kept.
+    pub fn shown_after(&self, place: Place) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
+        self.live.after(place)
+    }
+
+    /// What was shown last from one place to another, between which nothing changed.
+    pub fn shown_between(&self, from: Place, to: Place) -> Option<Arc<Published>> {
+        self.live.last_between(from.number(), to.number())
+    }
+
+    /// Begins to show every change after a position that clients hold, where `base` is what was shown there; `None`:
+    /// there is none that can be shown. `whole`: whole snapshots are compared.
+    ///
+    /// # Errors
+    /// It cannot be made again now.
+    pub async fn walk_changes(
+        &self,
+        place: Place,
+        base: &Published,
+        whole: bool,
+        key: u64,
+    ) -> Result<Option<ChangeWalk>, HistoryError> {
+        let walk = self.walk(place, key).await?;
+        Ok(walk.map(|walk| ChangeWalk::new(walk, base, whole)))
     }
 
     /// What is shown live, as a whole snapshot; `None`: it is not kept any more.

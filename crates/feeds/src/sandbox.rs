@@ -21,7 +21,7 @@ use self::bookmaker::{PROFILES, Profile};
 use self::event::{Contest, Event, Names, Revision};
 use self::golf::{Leaders, Tournament};
 use self::grid::Ladder;
-use self::noise::to_tick;
+use self::noise::{TICK_S, to_tick};
 use self::offer::{Offer, Priced, Pricer, Read};
 use self::schedule::{Discipline, Schedule};
 
@@ -126,6 +126,11 @@ impl Simulation {
     /// The last instant, up to this one, at which anything may have happened.
     pub fn last_step(at: Timestamp) -> Timestamp {
         Timestamp::from_secs(to_tick(at.as_secs()))
+    }
+
+    /// The first instant after this one at which anything may happen.
+    pub fn next_step(at: Timestamp) -> Timestamp {
+        Timestamp::from_secs(to_tick(at.as_secs()) + TICK_S)
     }
 
     /// What happened after `from`, up to and including `to`.

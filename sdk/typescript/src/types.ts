@@ -594,7 +594,7 @@ export interface paths {
                 since?: components["parameters"]["since"];
                 /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
                 until?: components["parameters"]["until"];
-                /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`. */
+                /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
                 replay?: components["parameters"]["replay"];
                 /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
@@ -2365,7 +2365,7 @@ export interface components {
              * @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier.
              */
             until?: string;
-            /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`. */
+            /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
             replay?: ("net" | "all") | string;
             /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
             freshness?: ("sources" | "records" | "none") | string;
@@ -3076,7 +3076,7 @@ export interface components {
         since: string;
         /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
         until: string;
-        /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`. */
+        /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
         replay: ("net" | "all") | string;
         /** @description Only these sports, comma-separated; all that the key covers when absent. */
         sports: string;
@@ -4265,7 +4265,7 @@ export interface operations {
                 since?: components["parameters"]["since"];
                 /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
                 until?: components["parameters"]["until"];
-                /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`. */
+                /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
                 replay?: components["parameters"]["replay"];
                 /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];

@@ -209,8 +209,8 @@ impl Param {
                  it needs `since`, which is earlier."
             }
             Self::Replay => {
-                "After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, \
-                 one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`."
+                "After `since`: `net` brings the client up to date in one step; `all` sends every publication since then \
+                 (in `live`, every change), one after the other, for one request of the quota per 500 publications."
             }
             Self::Sports => {
                 "Only these sports, comma-separated; all that the key covers when absent."

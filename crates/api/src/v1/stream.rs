@@ -301,15 +301,11 @@ impl Admitted<'_> {
         })
     }
 
-    /// Refuses to send every publication where it is not said since when, or where more is wanted than those.
+    /// Refuses to send everything where it is not said since when.
     fn check_replay(&self, params: &StreamParams) -> Result<(), ApiError> {
         let name = Param::Replay.name();
         if !params.replays_all {
             return Ok(());
-        }
-        if params.mode == Mode::Live {
-            let text = "`replay=all` sends publications; leave `mode` out, or `replay` to be brought up to date";
-            return Err(ApiError::param(name, text));
         }
         if params.since.is_none() && self.request.page.last_event_id.is_none() {
             let text = "`replay=all` needs `since`: the cursor or the time from which on everything is sent";

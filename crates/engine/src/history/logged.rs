@@ -208,7 +208,11 @@ impl LoggedPast {
     }
 
     /// Reads some entries from one on.
-    fn read_entries(&self, from: u64, entries: &mut VecDeque<Entry>) -> Result<(), HistoryError> {
+    pub(super) fn read_entries(
+        &self,
+        from: u64,
+        entries: &mut VecDeque<Entry>,
+    ) -> Result<(), HistoryError> {
         let log = self.open()?;
         if log.first_seq() <= from {
             for logged in Replay::from(&*log, from).map_err(unreadable)?.take(READ_MAX) {

@@ -110,19 +110,28 @@ impl SimulatedPast {
 
     /// The publication after the one that somebody is at.
     pub(super) fn next(&self, steps: &mut Steps, current: Timestamp) -> Option<Published> {
-        let from = steps.at.at;
-        let at = epoch_start(from, self.interval()).plus(self.interval());
+        let at = self.publication_after(steps.at.at);
         if at > current {
             return None;
         }
-        for message in self.simulation.between(from, at) {
-            play_back(&mut steps.book, &message, at);
-        }
+        self.play_to(steps, at);
         for change in steps.book.overdue(at, self.options.lifetimes) {
             steps.book.absorb(&change, at);
         }
-        steps.at.at = at;
         Some(self.options.publication(&steps.book, 0, at))
+    }
+
+    /// When the publication after an instant is made.
+    pub(super) fn publication_after(&self, at: Timestamp) -> Timestamp {
+        epoch_start(at, self.interval()).plus(self.interval())
+    }
+
+    /// Plays what happens up to an instant.
+    pub(super) fn play_to(&self, steps: &mut Steps, at: Timestamp) {
+        for message in self.simulation.between(steps.at.at, at) {
+            play_back(&mut steps.book, &message, at);
+        }
+        steps.at.at = at;
     }
 
     /// What became of an event's prices: the event is played once more, alone.

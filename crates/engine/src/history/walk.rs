@@ -14,8 +14,8 @@ use crate::publication::Published;
 /// Where somebody is who is shown every publication.
 #[derive(Debug)]
 pub struct Walk {
-    history: Arc<History>,
-    steps: Box<Steps>,
+    pub(super) history: Arc<History>,
+    pub(super) steps: Box<Steps>,
 }
 
 /// The book of a publication, and what follows.
@@ -37,23 +37,33 @@ impl Steps {
         &mut self,
         options: &WorldOptions,
     ) -> Result<Option<Published>, HistoryError> {
-        while let Some(Entry { seq, at, change }) = self.waiting.pop_front() {
-            // An entry that was lost may have been one of those that made it.
-            if seq != self.at.seq + 1 {
-                return Err(HistoryError::Unreadable(None));
-            }
-            self.book.absorb(&change, at);
-            self.at.seq = seq;
-            if let Change::Cut { at } = change {
-                self.at.at = at;
-                let then = self.book.configured().map(|configured| &*configured.catalogue);
-                if then.is_some_and(|then| then != options.catalogue.version()) {
-                    return Err(HistoryError::Unreadable(None));
-                }
-                return Ok(Some(options.publication(&self.book, seq, at)));
+        while !self.waiting.is_empty() {
+            if let Some(published) = self.take_entry(options)? {
+                return Ok(Some(published));
             }
         }
         Ok(None)
+    }
+
+    /// Rolls the book forward by the next entry. Gives a publication where it is one.
+    pub(super) fn take_entry(
+        &mut self,
+        options: &WorldOptions,
+    ) -> Result<Option<Published>, HistoryError> {
+        let Some(Entry { seq, at, change }) = self.waiting.pop_front() else { return Ok(None) };
+        // An entry that was lost may have been one of those that made it.
+        if seq != self.at.seq + 1 {
+            return Err(HistoryError::Unreadable(None));
+        }
+        self.book.absorb(&change, at);
+        (self.at.seq, self.at.at) = (seq, at);
+        let Change::Cut { at } = change else { return Ok(None) };
+        self.at.at = at;
+        let then = self.book.configured().map(|configured| &*configured.catalogue);
+        if then.is_some_and(|then| then != options.catalogue.version()) {
+            return Err(HistoryError::Unreadable(None));
+        }
+        Ok(Some(options.publication(&self.book, seq, at)))
     }
 }
 

@@ -21,7 +21,7 @@ const PART_BYTES: usize = 2048;
 
 /// What was shown, the oldest first. A part belongs to all that follow the last whole one before it.
 #[derive(Debug, Default)]
-pub(super) struct Steps {
+pub(crate) struct Steps {
     held: VecDeque<Arc<Published>>,
     bytes: usize,
     /// Since the newest whole one.
@@ -39,7 +39,7 @@ pub struct LiveStep {
 }
 
 impl Steps {
-    pub(super) fn push(&mut self, mut published: Published, max: usize) {
+    pub(crate) fn push(&mut self, mut published: Published, max: usize) {
         // A whole one may follow a part of the same position, which it makes superfluous.
         let same = self.held.back().is_some_and(|last| {
             last.is_between && published.is_between && is_same(&last.snapshot, &published.snapshot)
@@ -119,6 +119,25 @@ impl Steps {
         (0..=at).rev().find(|place| self.held.get(*place).is_some_and(|held| held.is_whole()))
     }
 
+    /// The last as a whole.
+    pub(crate) fn newest(&self) -> Option<Arc<Published>> {
+        match self.found(self.held.len().checked_sub(1)?)? {
+            Found::Whole(whole) => Some(whole),
+            Found::Parts(parts) => Found::gather(&parts),
+        }
+    }
+
+    /// The last such one.
+    pub(super) fn last(&self, is: impl Fn(&Published) -> bool) -> Option<Arc<Published>> {
+        self.held.iter().rev().find(|held| is(held)).map(Arc::clone)
+    }
+
+    /// What is at a place, and what follows it.
+    pub(super) fn after(&self, place: Place) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
+        let at = self.held.iter().rposition(|held| place.is_of(&held.snapshot))?;
+        Some((Arc::clone(self.held.get(at)?), self.held.get(at + 1).map(Arc::clone)))
+    }
+
     /// The whole one that was put in the place of a part.
     pub(super) fn completed(&self, part: &Snapshot) -> Option<Arc<Published>> {
         let mut newest = self.held.iter().rev();
@@ -144,11 +163,22 @@ impl Steps {
     /// What leads from a place to something shown later, where it is known what was touched on the way.
     pub(super) fn between(&self, from: Place, to: &Snapshot) -> Option<LiveStep> {
         let to = self.held.iter().rposition(|held| is_same(&held.snapshot, to))?;
+        let at = (0..to)
+            .rev()
+            .find(|at| self.held.get(*at).is_some_and(|held| from.is_of(&held.snapshot)))?;
+        self.step(at, to)
+    }
+
+    /// What leads to the last from the one before it.
+    pub(crate) fn last_step(&self) -> Option<LiveStep> {
+        let to = self.held.len().checked_sub(1)?;
+        self.step(to.checked_sub(1)?, to)
+    }
+
+    fn step(&self, at: usize, to: usize) -> Option<LiveStep> {
         let mut ids = BTreeSet::<EventId>::new();
-        let mut at = to;
-        while !from.is_of(&self.held.get(at)?.snapshot) {
-            ids.extend(self.held.get(at)?.touched()?);
-            at = at.checked_sub(1)?;
+        for held in self.held.range(at + 1..=to) {
+            ids.extend(held.touched()?);
         }
         let skips = to > at + 1;
         let of = |end: usize| {

@@ -578,7 +578,7 @@ class GetStreamParams(TypedDict):
     until: NotRequired[str]
     """When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier."""
     replay: NotRequired[Literal["net", "all"] | str]
-    """After `since`: `net` brings the client up to date in one step; `all` sends every publication since then, one after the other, for one request of the quota per 500 of them. `all` is not for `mode=live`."""
+    """After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications."""
     freshness: NotRequired[Literal["sources", "records", "none"] | str]
     """`sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing."""
     heartbeat: NotRequired[int]

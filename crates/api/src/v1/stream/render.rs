@@ -70,6 +70,20 @@ impl Rendered {
         Self::between(selection, between, shown, step.skips, held)
     }
 
+    /// Nothing but another place, at which everything is the same.
+    pub(super) fn moved(selection: &Selection, shown: &Published, held: &Arc<AtomicUsize>) -> Self {
+        Self {
+            chunks: Vec::new(),
+            to: selection.place_of(&shown.snapshot),
+            cut_at: shown.snapshot.cut_at,
+            paid_until: shown.until,
+            has_changes: false,
+            conflated: false,
+            bytes: 0,
+            held: Arc::clone(held),
+        }
+    }
+
     /// From one snapshot to another, which has what changed in `shown`.
     fn between(
         selection: &Selection,

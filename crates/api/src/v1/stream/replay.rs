@@ -1,17 +1,18 @@
-//! Every publication of the past, one after the other, at the pace of a client (S2, S10, S11, S12).
+//! Every publication of the past or, in `live`, every change, one after the other, at the pace of a client (S2, S10,
+//! S11, S12).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{Published, Walk, WorldHandle};
+use engine::{ChangeWalk, Published, Reached, Walk, WorldHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::render::Rendered;
 use super::selection::Selection;
 use super::shared::{NotRendered, Renders, base};
-use crate::position::{LogPlace, sought};
+use crate::position::{LogPlace, place_of, sought};
 use crate::v1::wire::stream::Mode;
 
 /// How long a replay waits for its turn.
@@ -61,8 +62,14 @@ pub(super) struct Replay {
     turn: Option<ReplayTurn>,
     /// What is rolled forward, and the publication that it is at.
     walk: Option<(Walk, Arc<Published>)>,
+    /// The same for who is sent every change.
+    changes: Option<ChangeWalk>,
+    /// Whether it was sent what is shown live, and not the past, when it was last sent something.
+    is_live: bool,
     /// Publications of the past that were sent.
     sent: u64,
+    /// Whether the first of them are paid for.
+    paid: bool,
 }
 
 /// What comes next.
@@ -74,7 +81,7 @@ pub(super) struct Step {
 
 impl Replay {
     pub(super) fn new(turn: ReplayTurn) -> Self {
-        Self { turn: Some(turn), walk: None, sent: 0 }
+        Self { turn: Some(turn), walk: None, changes: None, is_live: false, sent: 0, paid: false }
     }
 
     /// The events from a place to the publication after it, where `present` is not at that place. Where this fails, it
@@ -110,13 +117,73 @@ impl Replay {
         let next = next.ok_or(NotRendered::Later)?;
         let base = Some((last, Some(next.snapshot.cut_at)));
         let rendered = renders.render(selection, base, &next).await?;
-        let costs = self.sent.is_multiple_of(PUBLICATIONS_PER_REQUEST);
-        self.sent += 1;
+        let costs = self.costs(&next);
         if rendered.to == selection.place_of(&present.snapshot) {
             self.turn = None;
         } else {
             self.walk = Some((walk, next));
         }
         Ok(Step { rendered: Arc::new(rendered), costs })
+    }
+
+    /// The events from a place to what was accepted next, or to a publication; `None`: there is nothing yet. They come
+    /// from what is shown live where that is still kept, and from the log or the archive where it is not.
+    pub(super) async fn change(
+        &mut self,
+        (renders, replays): (&Renders, &Replays),
+        (handle, reached): (&WorldHandle, Reached),
+        selection: &Arc<Selection>,
+        place: LogPlace,
+        key: u64,
+    ) -> Result<Option<Step>, NotRendered> {
+        let (world, whole) = (handle.world, selection.wants_whole());
+        let at = sought(world, place.0);
+        let shown = handle.shown_after(at).filter(|(held, next)| {
+            // Freshness is told exactly from a publication on, and by whole snapshots.
+            let is_exact = (self.is_live || !held.is_between)
+                && next.as_ref().is_none_or(|next| next.is_whole());
+            place_of(world, &held.snapshot) == place && (!whole || is_exact)
+        });
+        self.is_live = shown.is_some();
+        if let Some((_, next)) = shown {
+            (self.changes, self.turn) = (None, None);
+            let Some(next) = next else { return Ok(None) };
+            let rendered = renders.events(handle, selection, Some(place), &next, key).await?;
+            return Ok(Some(Step { rendered, costs: false }));
+        }
+        let walk = match self.changes.take() {
+            Some(walk) => walk,
+            None => {
+                let (held, _) = base(handle, place, Mode::Live, key).await?;
+                if self.turn.is_none() {
+                    self.turn = Some(replays.take(key).await.ok_or(NotRendered::Later)?);
+                }
+                let walk = handle.walk_changes(at, &held, whole, key).await?;
+                walk.ok_or(NotRendered::Later)?
+            }
+        };
+        let (walk, next) = walk.next(reached).await?;
+        let Some(next) = next else {
+            // Up to date. Where what is shown live is at another place, nothing has changed on the way there.
+            let same = handle.shown_between(at, walk.place(world)).filter(|_| !whole);
+            self.changes = Some(walk);
+            let same = same.filter(|same| place_of(world, &same.snapshot) != place);
+            return Ok(same.map(|same| {
+                let rendered = Arc::new(renders.moved(selection, &same));
+                Step { rendered, costs: false }
+            }));
+        };
+        let costs = self.costs(&next.shown);
+        let rendered = Arc::new(renders.render_change(selection, next).await?);
+        self.changes = Some(walk);
+        Ok(Some(Step { rendered, costs }))
+    }
+
+    /// Notes that something of the past is sent, and says whether it costs a request.
+    fn costs(&mut self, shown: &Published) -> bool {
+        let is_next = !shown.is_between && self.sent.is_multiple_of(PUBLICATIONS_PER_REQUEST);
+        self.sent += u64::from(!shown.is_between);
+        let is_first = !std::mem::replace(&mut self.paid, true);
+        is_first || (is_next && self.sent > 1)
     }
 }

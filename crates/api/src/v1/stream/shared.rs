@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::Timestamp;
-use engine::{HistoryError, LiveStep, MadeOnce, Published, WorldHandle};
+use engine::{HistoryError, LiveStep, MadeOnce, Published, WalkedChange, WorldHandle};
 use tokio::sync::Semaphore;
 
 use super::render::Rendered;
@@ -100,6 +100,21 @@ impl Renders {
     ) -> Result<Rendered, NotRendered> {
         self.make_room()?;
         self.make(selection, base, to).await
+    }
+
+    /// The events of a change of the past, for one client alone.
+    pub(super) async fn render_change(
+        &self,
+        selection: &Arc<Selection>,
+        WalkedChange { step, shown }: WalkedChange,
+    ) -> Result<Rendered, NotRendered> {
+        self.make_room()?;
+        self.make_step(selection, Arc::new(step), &shown).await
+    }
+
+    /// No events, but another place.
+    pub(super) fn moved(&self, selection: &Selection, shown: &Published) -> Rendered {
+        Rendered::moved(selection, shown, &self.held)
     }
 
     /// Makes sure that there is memory for some events more.

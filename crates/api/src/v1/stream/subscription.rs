@@ -1,5 +1,7 @@
 //! One stream: where it is, what it waits for, and what it sends next.
 
+mod replaying;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +21,7 @@ use super::end::End;
 use super::group::Member;
 use super::metrics::StreamMetrics;
 use super::render::{Chunk, Rendered};
-use super::replay::{Replay, ReplayTurn, Step};
+use super::replay::{Replay, ReplayTurn};
 use super::selection::Selection;
 use super::shared::NotRendered;
 use super::slots::StreamSlot;
@@ -310,6 +312,11 @@ impl Subscription {
         let shown = self.selection.shown(handle);
         let present = Arc::clone(&handle.published());
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
+        if let (Begin::At(place), Mode::Live, Some(_)) =
+            (self.begin, self.selection.mode, &self.replay)
+        {
+            return self.replay_change(handle, place, &present, key).await;
+        }
         let last = self.last(handle, &present, key).await;
         let (from, to) = match (self.begin, last) {
             (Begin::At(place), Ok(last)) if self.has_reached(place, &last, &present) => {
@@ -331,26 +338,6 @@ impl Subscription {
             Err(error) => Err(error),
         };
         self.rendered(events)
-    }
-
-    /// The publication after a place, to who is sent every one.
-    async fn replay_step(
-        &mut self,
-        handle: &WorldHandle,
-        place: LogPlace,
-        last: &Arc<Published>,
-        key: u64,
-    ) -> Result<Option<Arc<Rendered>>, End> {
-        let Some(mut replay) = self.replay.take() else { return Ok(None) };
-        let api = Arc::clone(&self.api);
-        let means = (&api.streams.renders, &api.streams.replays);
-        let step = replay.step(means, handle, &self.selection, place, last, key).await;
-        self.replay = Some(replay);
-        if let Ok(Step { costs: true, .. }) = step {
-            let charge = api.accounts.charge_quota(&self.entry, api.clock.now()).await;
-            charged(charge)?;
-        }
-        self.rendered(step.map(|step| step.rendered))
     }
 
     /// What was rendered, or what is to be done where nothing was.

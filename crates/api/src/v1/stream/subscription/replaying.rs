@@ -1,0 +1,75 @@
+//! What comes next on a stream that is sent everything of the past.
+
+use std::sync::Arc;
+
+use engine::{Published, Reached, WorldHandle};
+
+use super::Subscription;
+use crate::position::LogPlace;
+use crate::v1::charged;
+use crate::v1::stream::end::End;
+use crate::v1::stream::render::Rendered;
+use crate::v1::stream::replay::Step;
+
+impl Subscription {
+    /// The publication after a place, to who is sent every one.
+    pub(super) async fn replay_step(
+        &mut self,
+        handle: &WorldHandle,
+        place: LogPlace,
+        last: &Arc<Published>,
+        key: u64,
+    ) -> Result<Option<Arc<Rendered>>, End> {
+        let Some(mut replay) = self.replay.take() else { return Ok(None) };
+        let api = Arc::clone(&self.api);
+        let means = (&api.streams.renders, &api.streams.replays);
+        let step = replay.step(means, handle, &self.selection, place, last, key).await;
+        self.replay = Some(replay);
+        if let Ok(step) = &step {
+            self.pay_for(step).await?;
+        }
+        self.rendered(step.map(|step| step.rendered))
+    }
+
+    /// The change or the publication after a place, to who is sent every one.
+    pub(super) async fn replay_change(
+        &mut self,
+        handle: &WorldHandle,
+        place: LogPlace,
+        present: &Arc<Published>,
+        key: u64,
+    ) -> Result<Option<Arc<Rendered>>, End> {
+        let Some(mut replay) = self.replay.take() else { return Ok(None) };
+        let api = Arc::clone(&self.api);
+        let means = (&api.streams.renders, &api.streams.replays);
+        let reached = Reached {
+            seq: handle.last_entry(),
+            published: present.snapshot.cut_at,
+            now: api.clock.now(),
+        };
+        let step =
+            replay.change(means, (handle, reached), &self.selection, place, key).await.transpose();
+        self.replay = Some(replay);
+        let step = match step {
+            Some(step) => step,
+            None if self.is_done(present) => return Err(End::done()),
+            None => return Ok(None),
+        };
+        if let Ok(step) = &step {
+            let is_later = |until| until < step.rendered.cut_at;
+            if self.until.is_some_and(is_later) {
+                return Err(End::done());
+            }
+            self.pay_for(step).await?;
+        }
+        self.rendered(step.map(|step| step.rendered))
+    }
+
+    async fn pay_for(&self, step: &Step) -> Result<(), End> {
+        if step.costs {
+            let charge = self.api.accounts.charge_quota(&self.entry, self.api.clock.now()).await;
+            charged(charge)?;
+        }
+        Ok(())
+    }
+}
