@@ -25,11 +25,16 @@ impl DirectSocket {
     }
 
     /// Writes as much as the socket takes at this moment, and says how much that is. A connection that is broken takes
-    /// nothing, which its task finds out.
+    /// nothing, which its task finds out. [`DirectSocket::look_at_all`] has to follow.
     pub fn send_now(&self, bytes: &[u8]) -> usize {
-        let sent = sendfile::send_now(&self.stream, bytes).unwrap_or(0);
-        self.watch.look(&self.stream);
-        sent
+        sendfile::send_now(&self.stream, bytes).unwrap_or(0)
+    }
+
+    /// Looks which clients of those that were written to do not read, so that they are not taken for vanished ones. To
+    /// look at each after its write takes a tenth of the time of the writes.
+    pub fn look_at_all<'a>(sockets: impl Iterator<Item = &'a Self>) {
+        let watched: Vec<_> = sockets.map(|socket| (&*socket.watch, &*socket.stream)).collect();
+        PeerWatch::look_at_all(&watched);
     }
 }
 
@@ -64,6 +69,10 @@ mod tests {
             }
         }
         assert!(sent > 0);
+        let ack_time = || rustix::net::sockopt::tcp_user_timeout(&*direct.stream).unwrap();
+        assert_ne!(ack_time(), 0);
+        DirectSocket::look_at_all([&direct].into_iter());
+        assert_eq!(ack_time(), 0, "it is waited for");
         let writing = tokio::spawn(async move {
             own.write_all(b"the rest").await.unwrap();
             own.shutdown().await.unwrap();

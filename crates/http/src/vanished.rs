@@ -48,7 +48,23 @@ impl PeerWatch {
 
     /// To be called after something was written, or could not be.
     pub(crate) fn look(&self, stream: &TcpStream) {
-        let behind = !has_sent_all(stream);
+        Self::look_at_all(&[(self, stream)]);
+    }
+
+    /// The same for many connections, with one call of the system.
+    pub(crate) fn look_at_all(watched: &[(&Self, &TcpStream)]) {
+        let mut sockets: Vec<PollFd<'_>> =
+            watched.iter().map(|(_, stream)| PollFd::new(*stream, PollFlags::OUT)).collect();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let looked = poll(&mut sockets, Some(&now)).is_ok();
+        for ((watch, stream), socket) in watched.iter().zip(&sockets) {
+            // What cannot be looked at is not waited for.
+            watch.note(stream, looked && socket.revents().is_empty());
+        }
+    }
+
+    /// Notes whether bytes are unsent.
+    fn note(&self, stream: &TcpStream, behind: bool) {
         if behind == self.behind.swap(behind, Ordering::Relaxed) {
             return;
         }
@@ -70,14 +86,6 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
 
 fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
-/// Whether everything that was written has left.
-fn has_sent_all(stream: &TcpStream) -> bool {
-    let mut sockets = [PollFd::new(stream, PollFlags::OUT)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // What cannot be looked at is not waited for.
-    poll(&mut sockets, Some(&now)).map_or(true, |ready| ready > 0)
 }
 
 #[cfg(test)]

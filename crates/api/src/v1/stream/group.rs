@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::World;
+use http::DirectSocket;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -218,6 +219,7 @@ impl Group {
         let (now, instant) = (api.clock.now(), Instant::now());
         let delivery = Delivery { api, from, rendered, now, instant };
         let written = waiters.iter().filter(|waiter| waiter.deliver(&delivery)).count();
+        DirectSocket::look_at_all(waiters.iter().filter_map(|waiter| waiter.socket()));
         if let [chunk] = &*rendered.chunks {
             let metrics = api.streams.metrics(self.selection.mode, self.selection.transport);
             metrics.note_written(written, chunk, rendered.conflated, now.since(rendered.cut_at));

@@ -83,6 +83,10 @@ impl Waiter {
         self.socket.set(socket).unwrap_or_default();
     }
 
+    pub(super) fn socket(&self) -> Option<&DirectSocket> {
+        self.socket.get()
+    }
+
     /// Lets others write from now on.
     pub(super) fn register(&self, waiting: Waiting) -> Registered<'_> {
         let mut state = self.lock();
