@@ -20,7 +20,6 @@ use crate::event_cache::EventIndex;
 use crate::folder::TEMPORARY_SUFFIX;
 use crate::new_file::NewFile;
 use crate::object::Object;
-use crate::parquet_file::GROUP_ROWS;
 use crate::source::Source;
 use crate::store::{Location, Store};
 
@@ -52,8 +51,8 @@ pub struct Archive {
     newest: Arc<Mutex<Option<Arc<Commit>>>>,
     /// Which files have rows of which events, as far as that was asked.
     index: Arc<Mutex<EventIndex>>,
-    /// Rows after which a group of a file that is put together is closed.
-    pub(crate) group_rows: usize,
+    /// Rows after which a group of a file that is put together is closed, where that is not the table's own number.
+    pub(crate) group_rows: Option<usize>,
     unused_kept: Duration,
     /// Up to how many bytes a file of a bucket is read as a whole.
     whole_max: u64,
@@ -99,7 +98,7 @@ impl Archive {
             checked: Arc::default(),
             newest: Arc::default(),
             index: Arc::default(),
-            group_rows: GROUP_ROWS,
+            group_rows: None,
             unused_kept: UNUSED_KEPT,
             whole_max: WHOLE_MAX,
         }
@@ -113,7 +112,7 @@ impl Archive {
     #[doc(hidden)]
     #[must_use]
     pub fn with_group_rows(self, group_rows: usize) -> Self {
-        Self { group_rows, ..self }
+        Self { group_rows: Some(group_rows), ..self }
     }
 
     /// The same that keeps unused files for another time, for tests.

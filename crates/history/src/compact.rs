@@ -14,7 +14,7 @@ use crate::durable::count;
 use crate::entries::unreadable;
 use crate::error::ArchiveError;
 use crate::frame::Frame;
-use crate::parquet_file::{GROUP_ROWS, TableWriter};
+use crate::parquet_file::TableWriter;
 
 /// Small files of a day that is not over that are put together, so that short parts do not add up.
 const SMALL_FILES_MAX: usize = 64;
@@ -93,6 +93,7 @@ impl Archive {
         let name = format!("{}/{lineage:02}-{:012}", first.folder(), first.first_seq);
         let new = self.new_file(&name, ".parquet")?;
         let mut writer = TableWriter::new(table, new).map_err(unwritable)?;
+        let group_rows = self.group_rows.unwrap_or(table.group_rows());
         let mut frame = Frame::new(table);
         let mut rows = 0;
         let mut write = |frame: &mut Frame| {
@@ -110,7 +111,7 @@ impl Archive {
             }
             for group in 0..reader.groups() {
                 reader.read(group, &mut frame).map_err(unreadable(file))?;
-                if frame.rows() >= self.group_rows {
+                if frame.rows() >= group_rows {
                     write(&mut frame)?;
                 }
             }
@@ -153,7 +154,7 @@ fn due(commit: &Commit, which: &Compact) -> Vec<Vec<TableFile>> {
             Compact::All => true,
         };
         if !whole {
-            files.retain(|file| file.rows < count(GROUP_ROWS));
+            files.retain(|file| file.rows < count(file.table.group_rows()));
         }
         files.sort_unstable_by_key(|file| file.first_seq);
         if files.len() >= if whole { 2 } else { SMALL_FILES_MAX } {

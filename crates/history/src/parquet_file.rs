@@ -22,12 +22,48 @@ use crate::frame::{Frame, Leader, Values};
 use crate::table::{Kind, Table};
 
 const ZSTD_LEVEL: i32 = 3;
-/// Rows after which a group of rows is closed: what is held in memory at a time, besides one group that is read. Groups
-/// follow each other in the order of entries and are sorted by event within, so that a file of a day can be read for
-/// some time of it, or for an event, without the rest.
-pub(crate) const GROUP_ROWS: usize = 100_000;
-/// Columns in which each number differs little from the one before.
-const DELTAS: [&str; 2] = ["seq", "at"];
+/// Columns that say the same price in four ways: most of what a further outcome takes. They have no dictionary, and more
+/// effort is made to compress them: 1.3 µs for each row.
+const PRICES: [&str; 4] = ["num", "den", "decimal", "american"];
+const PRICES_ZSTD_LEVEL: i32 = 9;
+
+impl Table {
+    /// Rows after which a group of rows is closed: what is held in memory at a time, besides one group that is read.
+    /// Groups follow each other in the order of entries and are sorted by event within, so that a file of a day can be
+    /// read for some time of it, or for an event, without the rest. Each has the ids of its records once: a row of
+    /// `reads` says little else and takes 110 bytes in memory where one of `odds` takes 280, so it has larger groups.
+    pub(crate) const fn group_rows(self) -> usize {
+        match self {
+            Self::Reads => 250_000,
+            Self::Odds
+            | Self::Scores
+            | Self::Events
+            | Self::Closing
+            | Self::Epochs
+            | Self::Internal => 100_000,
+        }
+    }
+
+    /// Columns without a dictionary, as few of their numbers come again but next to each other or in the same sequence:
+    /// the outcomes of a change have the same, and so have records that are read together. Plain numbers leave such
+    /// sequences to the compression, which shortens them better than the differences of numbers that are all alike.
+    const fn without_dictionary(self) -> &'static [(&'static str, Encoding)] {
+        match self {
+            Self::Odds => {
+                &[("seq", Encoding::PLAIN), ("at", Encoding::PLAIN), ("ts", Encoding::PLAIN)]
+            }
+            Self::Reads => &[
+                ("seq", Encoding::DELTA_BINARY_PACKED),
+                ("at", Encoding::PLAIN),
+                ("ts", Encoding::PLAIN),
+            ],
+            // Each differs little from the one before.
+            Self::Scores | Self::Events | Self::Closing | Self::Epochs | Self::Internal => {
+                &[("seq", Encoding::DELTA_BINARY_PACKED), ("at", Encoding::DELTA_BINARY_PACKED)]
+            }
+        }
+    }
+}
 
 /// Writes a file, a group of rows at a time. Rows are sorted within their group.
 pub(crate) struct TableWriter<W: Write + Send> {
@@ -43,7 +79,7 @@ impl<W: Write + Send> fmt::Debug for TableWriter<W> {
 impl<W: Write + Send> TableWriter<W> {
     pub(crate) fn new(table: Table, out: W) -> Result<Self> {
         let schema = Arc::new(parse_message_type(&table.message_type())?);
-        Ok(Self { file: SerializedFileWriter::new(out, schema, Arc::new(properties()?))? })
+        Ok(Self { file: SerializedFileWriter::new(out, schema, Arc::new(properties(table)?))? })
     }
 
     /// Adds rows of a frame, in this order.
@@ -61,7 +97,7 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-fn properties() -> Result<WriterProperties> {
+fn properties(table: Table) -> Result<WriterProperties> {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
         .set_statistics_enabled(EnabledStatistics::Page)
@@ -70,11 +106,18 @@ fn properties() -> Result<WriterProperties> {
             "linesman.schema".to_owned(),
             SCHEMA.to_string(),
         )]));
-    for name in DELTAS {
-        let path = ColumnPath::from(name);
+    for (name, encoding) in table.without_dictionary() {
+        let path = ColumnPath::from(*name);
         properties = properties
             .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+            .set_column_encoding(path, *encoding);
+    }
+    for name in PRICES {
+        let (path, level) = (ColumnPath::from(name), ZstdLevel::try_new(PRICES_ZSTD_LEVEL)?);
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path.clone(), Encoding::PLAIN)
+            .set_column_compression(path, Compression::ZSTD(level));
     }
     Ok(properties.build())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use archive::{Archive, Table};
+use parquet::basic::Encoding;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
 
@@ -99,4 +100,28 @@ fn tables_say_what_was_published_and_when() {
     let path = files.iter().find(|file| file["table"] == "odds").unwrap();
     let path = path["path"].as_str().unwrap();
     assert!(path.starts_with("odds/sport=") && path.contains(&format!("/date={date}/")), "{path}");
+}
+
+/// What H23 allows for a change is met with these. All readers know them.
+#[test]
+fn times_and_numbers_of_entries_have_no_dictionary() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &LOG, 1);
+    for table in [Table::Odds, Table::Reads] {
+        let commit = archive.newest().unwrap();
+        let file = commit.files.iter().find(|file| file.table == table).unwrap();
+        let file = std::fs::File::open(dir.path().join(&file.path)).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let group = reader.metadata().row_group(0);
+        for name in ["seq", "at", "ts"] {
+            let mut columns = group.columns().iter();
+            let column = columns.find(|column| column.column_path().string() == name).unwrap();
+            assert_eq!(column.dictionary_page_offset(), None, "{table:?} {name}");
+            let plain = match (table, name) {
+                (Table::Reads, "seq") => Encoding::DELTA_BINARY_PACKED,
+                _ => Encoding::PLAIN,
+            };
+            assert!(column.encodings().any(|held| held == plain), "{table:?} {name}");
+        }
+    }
 }

@@ -31,11 +31,18 @@ pub(super) struct Plan {
     pub(super) time: Duration,
     /// Changes of prices in that time, after the first ones.
     pub(super) changes: usize,
-    /// How often each record is read again without a change.
-    pub(super) confirmations: usize,
+    pub(super) reads: Reads,
     pub(super) outcomes: Outcomes,
     /// Events that start in that time.
     pub(super) starts: usize,
+}
+
+/// Whether sources are read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    Never,
+    /// Each bookmaker's once between two publications: what is in it and has not changed is confirmed, in its order.
+    Often,
 }
 
 /// How many outcomes records have.
@@ -266,7 +273,7 @@ impl Maker {
 
     /// Lets time pass.
     fn play(&mut self) -> Result<()> {
-        let Plan { from, time, changes, confirmations, starts, .. } = self.plan;
+        let Plan { from, time, changes, starts, .. } = self.plan;
         let epochs = time.as_millis() / EPOCH.as_millis();
         let epochs = u32::try_from(epochs)?.max(1);
         // Each record as often as it changes.
@@ -278,8 +285,7 @@ impl Maker {
                 ));
                 turns
             });
-        let (mut changed, mut read, mut started) = (0, 0, 0);
-        let reads = confirmations * self.walks.len() / MARKETS;
+        let (mut changed, mut started) = (0, 0);
         for epoch in 1..=epochs {
             let cut = from.plus(EPOCH * epoch);
             let share = |all: usize| {
@@ -289,18 +295,13 @@ impl Maker {
             // At times of their own, in order.
             let mut now = cut.minus(EPOCH);
             let due = share(changes).saturating_sub(changed);
-            let due_reads = share(reads).saturating_sub(read);
-            let step = EPOCH.as_millis() / u128::try_from(due + due_reads + 1)?;
-            let step = u64::try_from(step)?;
-            let mut left = due_reads;
-            for n in 0..due + due_reads {
+            let step = u64::try_from(EPOCH.as_millis() / u128::try_from(due + 1)?)?;
+            let mut reads = self.reads_until(cut).into_iter().peekable();
+            for _ in 0..due {
                 now = now.plus(Duration::from_millis(self.random.below(2 * step)));
                 let at = if now < cut { now } else { cut };
-                if left > 0 && n * due_reads >= (due_reads - left) * (due + due_reads) {
-                    left -= 1;
-                    self.confirm(read % (self.walks.len() / MARKETS), at)?;
-                    read += 1;
-                    continue;
+                while let Some((at, bookmaker)) = reads.next_if(|(read_at, _)| *read_at <= at) {
+                    self.confirm(bookmaker, at)?;
                 }
                 let turn = self.random.below(super::count(turns.len()));
                 let record = *turns.get(usize::try_from(turn)?).context("no record")?;
@@ -310,6 +311,9 @@ impl Maker {
                 }
                 self.quote(record, at)?;
                 changed += 1;
+            }
+            for (at, bookmaker) in reads {
+                self.confirm(bookmaker, at)?;
             }
             while started < share(starts).min(starts) {
                 let score = Reported {
@@ -329,13 +333,34 @@ impl Maker {
         Ok(())
     }
 
-    /// A bookmaker's prices of an event are read again.
-    fn confirm(&mut self, read: usize, at: Timestamp) -> Result<()> {
+    /// When sources are read before a publication, in order.
+    fn reads_until(&mut self, cut: Timestamp) -> Vec<(Timestamp, usize)> {
+        let interval = u64::try_from(EPOCH.as_millis()).unwrap_or(u64::MAX);
+        let bookmakers = match self.plan.reads {
+            Reads::Never => 0,
+            Reads::Often => BOOKMAKERS,
+        };
+        let random = &mut self.random;
+        let read_at = |bookmaker: usize| {
+            // At nearly the same time of each interval.
+            let own = interval * super::count(bookmaker) / super::count(BOOKMAKERS);
+            let before = Duration::from_millis((own + random.below(1_000)) % interval);
+            (cut.minus(before), bookmaker)
+        };
+        let mut reads: Vec<_> = (0..bookmakers).map(read_at).collect();
+        reads.sort_unstable();
+        reads
+    }
+
+    /// A bookmaker's prices of all events are read again, as one document.
+    fn confirm(&mut self, bookmaker: usize, at: Timestamp) -> Result<()> {
         let ts = at.minus(Duration::from_millis(50 + self.random.below(2_000)));
-        for record in read * MARKETS..(read + 1) * MARKETS {
-            let (event, market) = (self.event(record), self.key(record));
-            self.made.1 += 1;
-            self.add(at, Change::Confirmed { event, market, ts })?;
+        for first in (0..self.walks.len()).step_by(EVENT_RECORDS) {
+            for record in (0..MARKETS).map(|market| first + bookmaker * MARKETS + market) {
+                let (event, market) = (self.event(record), self.key(record));
+                self.made.1 += 1;
+                self.add(at, Change::Confirmed { event, market, ts })?;
+            }
         }
         Ok(())
     }

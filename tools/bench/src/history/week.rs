@@ -9,7 +9,7 @@ use archive::Table;
 use domain::{EventId, Timestamp};
 use serde_json::Value;
 
-use super::made::{self, EVENT_RECORDS, Outcomes, Plan};
+use super::made::{self, EVENT_RECORDS, Outcomes, Plan, Reads};
 use super::past::points_of;
 use super::{bar, float, seconds};
 use crate::Effort;
@@ -20,8 +20,6 @@ use crate::service::{self, Service, get};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Changes of 10,000 records at 100 a second.
 const CHANGES: usize = 400_000;
-/// Each record is read again this often in that time.
-const CONFIRMATIONS: usize = 60;
 /// Changes of the large market in a week.
 const WEEK_CHANGES: usize = 1_500_000;
 /// Events that start in that week.
@@ -40,7 +38,7 @@ pub(super) fn storage(folder: &Path, effort: Effort, bars: &mut Vec<Bar>) -> Res
         from: Timestamp::from_secs(1_794_000_000),
         time: Duration::from_secs(4_000) / u32::try_from(part)?,
         changes: 0,
-        confirmations: 0,
+        reads: Reads::Never,
         outcomes: Outcomes::Two,
         starts: 0,
     };
@@ -62,11 +60,14 @@ pub(super) fn storage(folder: &Path, effort: Effort, bars: &mut Vec<Bar>) -> Res
     let own = float(three.bytes() - begun_three.bytes()) / float(three.changes);
     let name = "history: archive for a further outcome of a changed record";
     bars.push(bar(name, Unit::Bytes, (4.0, 4.0), own - each, String::new()));
-    let read = make("read", Plan { changes, confirmations: CONFIRMATIONS / part, ..plain })?;
+    let read = make("read", Plan { changes, reads: Reads::Often, ..plain })?;
     ensure!(read.rows(Table::Reads) == read.confirmations, "not all was confirmed");
     let own = float(read.bytes().saturating_sub(two.bytes())) / float(read.confirmations);
     let name = "history: archive for each confirmation";
-    let note = format!("{} of them", shell::thousands(float(read.confirmations)));
+    let note = format!(
+        "{} of them: each source is read as a whole every 30 s",
+        shell::thousands(float(read.confirmations))
+    );
     bars.push(bar(name, Unit::Bytes, (2.0, 2.0), own, note));
     Ok(())
 }
@@ -98,7 +99,7 @@ pub(super) fn answers(
         from: Timestamp::from_secs(i64::try_from(now)?).minus(7 * DAY),
         time,
         changes,
-        confirmations: 0,
+        reads: Reads::Never,
         outcomes: Outcomes::Two,
         starts: STARTS,
     };
