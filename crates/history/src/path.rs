@@ -35,6 +35,11 @@ impl<'a> Wanted<'a> {
     pub(crate) fn all_published(event: EventId) -> Wanted<'a> {
         Wanted { event, bookmaker: &|_| true, market: None, from: None, to: None, all: false }
     }
+
+    /// Whether it is about a record.
+    pub(crate) fn is_of(&self, head: &PathHead) -> bool {
+        self.market.is_none_or(|market| market == head.market) && (self.bookmaker)(&head.bookmaker)
+    }
 }
 
 /// A change of prices or lines, in the order of publications.
@@ -176,6 +181,14 @@ impl EventPast {
         }
     }
 
+    /// When the last of some records opened; `None`: one of them has not, as far as is known.
+    pub(crate) fn opened(&self, mut records: impl Iterator<Item = RecordId>) -> Option<Timestamp> {
+        records.try_fold(Timestamp::from_millis(0), |last, record| {
+            let open = self.records.get(&record)?.open.as_ref()?;
+            Some(last.max(open.published_at))
+        })
+    }
+
     pub(crate) fn note_closing(&mut self, line: ClosingLine) {
         let Some(path) = self.records.get_mut(&line.head.record) else { return };
         let later = |held: &ClosingLine| (held.lineage, held.seq) <= (line.lineage, line.seq);
@@ -246,9 +259,7 @@ impl EventPast {
 }
 
 fn wants(wanted: &Wanted<'_>, head: &PathHead, point: &Point) -> bool {
-    (point.shown || wanted.all)
-        && wanted.market.is_none_or(|market| market == head.market)
-        && (wanted.bookmaker)(&head.bookmaker)
+    (point.shown || wanted.all) && wanted.is_of(head)
 }
 
 impl PathHead {
@@ -277,6 +288,9 @@ macro_rules! columns {
     ($($name:ident)*) => {
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Columns { $(pub(crate) $name: Option<usize>,)* }
+
+        /// What they are called.
+        pub(crate) const COLUMN_NAMES: &[&str] = &[$(stringify!($name),)*];
 
         impl Columns {
             pub(crate) fn of(frame: &Frame) -> Self {
