@@ -300,9 +300,11 @@ macro_rules! columns {
     };
 }
 
+// The id of a record follows from the others. Files have those of all records of a group in one place, which takes longer
+// to read than all else of an event.
 columns! {
-    seq at ts published_at shown event_id record_id bookmaker market pairing n name side quoted num den point reason
-    last_update start start_by active commence_time what
+    seq at ts published_at shown event_id bookmaker market pairing n name side quoted num den point reason last_update
+    start start_by active commence_time what
 }
 
 impl Columns {
@@ -318,11 +320,14 @@ impl Columns {
         lineage: usize,
     ) -> Option<(PathHead, Point)> {
         let text = |column| frame.text(column, row);
+        let event = EventId::parse(text(self.event_id)?)?;
+        let (bookmaker, pairing) = (text(self.bookmaker)?, text(self.pairing));
+        let market = Market::parse(text(self.market)?)?;
         let head = PathHead {
-            record: RecordId::parse(text(self.record_id)?)?,
-            bookmaker: text(self.bookmaker)?.into(),
-            market: Market::parse(text(self.market)?)?,
-            pairing: text(self.pairing).map(Into::into),
+            record: RecordId::new(event, bookmaker, market, pairing),
+            bookmaker: bookmaker.into(),
+            market,
+            pairing: pairing.map(Into::into),
         };
         let point = Point {
             published_at: Self::millis(frame, self.published_at, row)?,
