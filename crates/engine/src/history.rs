@@ -442,7 +442,8 @@ impl History {
         let bytes = weight.saturating_mul(WEIGHT_BYTES).saturating_add(ANSWER_BYTES_MAX);
         let published = Arc::new(published.of_the_past(ANSWER_BYTES_MAX));
         let max = self.options.memory_max.saturating_sub(weight.saturating_mul(BOOK_BYTES));
-        let kept_bytes = self.kept().note(found.seq, found.at, bytes, max);
+        let (kept_bytes, gone) = self.kept().note((found.seq, found.at), bytes, max);
+        drop(tokio::task::spawn_blocking(move || drop(gone)));
         self.stats
             .kept_bytes
             .store(u64::try_from(kept_bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
