@@ -56,8 +56,8 @@ impl Archive {
     }
 
     /// The first and the last prices before the start of events of a sport that have closing lines, each as
-    /// [`event_past`](Self::event_past) adds it where no points are wanted. Files are read once for all of them, and only
-    /// as far as the records that have closing lines were opened.
+    /// [`event_past`](Self::event_past) adds it where no points are wanted. Files are read once for all of them, and
+    /// only as far as the records that have closing lines were opened.
     ///
     /// # Errors
     /// The archive cannot be read.

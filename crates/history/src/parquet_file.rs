@@ -22,8 +22,8 @@ use crate::frame::{Frame, Leader, Values};
 use crate::table::{Kind, Table};
 
 const ZSTD_LEVEL: i32 = 3;
-/// Columns that say the same price in four ways: most of what a further outcome takes. They have no dictionary, and more
-/// effort is made to compress them: 1.3 µs for each row.
+/// Columns that say the same price in four ways: most of what a further outcome takes. They have no dictionary, and
+/// more effort is made to compress them: 1.3 µs for each row.
 const PRICES: [&str; 4] = ["num", "den", "decimal", "american"];
 const PRICES_ZSTD_LEVEL: i32 = 9;
 

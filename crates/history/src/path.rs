@@ -300,8 +300,8 @@ macro_rules! columns {
     };
 }
 
-// The id of a record follows from the others. Files have those of all records of a group in one place, which takes longer
-// to read than all else of an event.
+// The id of a record follows from the others. Files have those of all records of a group in one place, which takes
+// longer to read than all else of an event.
 columns! {
     seq at ts published_at shown event_id bookmaker market pairing n name side quoted num den point reason last_update
     start start_by active commence_time what
