@@ -2,14 +2,10 @@
 
 use domain::EventId;
 
-use crate::archive::Archive;
-use crate::error::ArchiveError;
-use crate::event_index::EventFiles;
 use crate::frame::Frame;
-use crate::path::{ClosingLine, Columns, EventPast, PathHead, Point, Wanted};
+use crate::path::{ClosingLine, Columns, EventPast, PathHead, Point};
 use crate::rows::{self, OddsHead, Offer};
 use crate::starts::{StartBy, Started};
-use crate::{Commit, TableFile, entries};
 
 /// The closing lines that the start of an event makes, from all that was published of it.
 pub(crate) fn closing_lines(
@@ -136,46 +132,5 @@ impl Columns {
             prices,
         };
         Some((event, line))
-    }
-}
-
-impl Archive {
-    /// Adds what the archive holds of an event of a sport.
-    ///
-    /// # Errors
-    /// The archive cannot be read.
-    pub fn event_past(
-        &self,
-        commit: &Commit,
-        sport: &str,
-        wanted: &Wanted<'_>,
-        past: &mut EventPast,
-    ) -> Result<(), ArchiveError> {
-        let id = wanted.event.to_string();
-        let EventFiles { events, odds, closing } = self.files_with(commit, sport, wanted.event)?;
-        let read = |file: &TableFile| -> Result<Frame, ArchiveError> {
-            let mut frame = Frame::new(file.table);
-            let reader = self.read_table(file)?;
-            reader.read_event(&id, &mut frame).map_err(entries::unreadable(file))?;
-            Ok(frame)
-        };
-        for file in events {
-            let frame = read(file)?;
-            past.take_events(&frame, 0..frame.rows());
-        }
-        for file in odds {
-            let frame = read(file)?;
-            past.take(&frame, 0..frame.rows(), file.lineage, wanted);
-            if past.is_too_much() {
-                return Ok(());
-            }
-        }
-        for file in closing {
-            let frame = read(file)?;
-            for (_, line) in lines_of(&frame, file.lineage, |_| true) {
-                past.note_closing(line);
-            }
-        }
-        Ok(())
     }
 }

@@ -1,32 +1,52 @@
-//! The rows of one event, without the rest.
+//! The rows of some events, without the rest.
 
 use std::ops::Range;
 
-use parquet::column::reader::get_typed_column_reader;
-use parquet::data_type::ByteArrayType;
-use parquet::errors::Result;
-use parquet::file::reader::FileReader;
+use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{FileReader, RowGroupReader};
 
 use crate::frame::Frame;
-use crate::parquet_read::{TableReader, id_place, may_have, read_cells, read_rows};
+use crate::parquet_read::{TableReader, id_place, may_have, read_cells};
+use crate::path::COLUMN_NAMES;
 
-/// Ids that are read at a time while the rows of an event are looked for.
+/// Of so many rows, the id of one is looked at first while those of an event are looked for.
+const STRIDE: usize = 512;
+/// Ids that are read at a time while the rows of several events are looked for.
 const IDS_AT_ONCE: usize = 4096;
 
 impl TableReader {
-    /// Adds the rows of an event to a frame. The file's groups are sorted by event.
+    /// Adds the rows of an event to a frame, in the columns that paths are made from. The file's groups are sorted by
+    /// event.
     pub(crate) fn read_event(&self, event: &str, frame: &mut Frame) -> Result<()> {
         for at in 0..self.groups() {
-            let metadata = self.file.metadata().row_group(at);
-            if !may_have(metadata, event) {
-                continue;
-            }
-            let rows = self.rows_of(at, event)?;
-            if !rows.is_empty() {
-                read_rows(frame, &*self.file.get_row_group(at)?, rows)?;
+            if may_have(self.file.metadata().row_group(at), event) {
+                let group = self.file.get_row_group(at)?;
+                let rows = rows_of(&*group, event)?;
+                read_path_cells(frame, &*group, &[rows])?;
             }
         }
         Ok(())
+    }
+
+    /// Adds the rows that a group has of events, whose ids are in order, to a frame.
+    pub(crate) fn read_events(
+        &self,
+        group: usize,
+        events: &[String],
+        frame: &mut Frame,
+    ) -> Result<()> {
+        let metadata = self.file.metadata().row_group(group);
+        let events = events.iter().filter(|event| may_have(metadata, event));
+        let events: Vec<&str> = events.map(String::as_str).collect();
+        let group = self.file.get_row_group(group)?;
+        let rows = match &*events {
+            [] => return Ok(()),
+            [event] => vec![rows_of(&*group, event)?],
+            events => rows_of_all(&*group, events)?,
+        };
+        read_path_cells(frame, &*group, &rows)
     }
 
     /// Adds some columns of all rows of a group to a frame.
@@ -41,27 +61,106 @@ impl TableReader {
         let all = 0..rows;
         read_cells(frame, &*group, &[all], |name| names.contains(&name))
     }
+}
 
-    /// Which rows of a group are of an event.
-    fn rows_of(&self, group: usize, event: &str) -> Result<Range<usize>> {
-        let group = self.file.get_row_group(group)?;
-        let Some(column) = id_place(group.metadata()) else { return Ok(0..0) };
-        let mut ids = get_typed_column_reader::<ByteArrayType>(group.get_column_reader(column)?);
-        let (mut read, mut found) = (Vec::with_capacity(IDS_AT_ONCE), None);
-        let mut from = 0;
-        loop {
-            read.clear();
-            let (rows, _, _) = ids.read_records(IDS_AT_ONCE, None, None, &mut read)?;
-            let first = read.partition_point(|id| id.data() < event.as_bytes());
-            let end = read.partition_point(|id| id.data() <= event.as_bytes());
-            if found.is_none() && first < end {
-                found = Some(from + first);
+fn read_path_cells(
+    frame: &mut Frame,
+    group: &dyn RowGroupReader,
+    rows: &[Range<usize>],
+) -> Result<()> {
+    if rows.iter().all(Range::is_empty) {
+        return Ok(());
+    }
+    read_cells(frame, group, rows, |name| COLUMN_NAMES.contains(&name))?;
+    frame.fill();
+    Ok(())
+}
+
+/// The ids of a group's rows, from the first on.
+struct Ids {
+    column: ColumnReaderImpl<ByteArrayType>,
+    at: usize,
+    read: Vec<ByteArray>,
+}
+
+impl Ids {
+    /// `None`: the group has no such column.
+    fn of(group: &dyn RowGroupReader) -> Result<Option<Self>> {
+        let Some(place) = id_place(group.metadata()) else { return Ok(None) };
+        let column = get_typed_column_reader::<ByteArrayType>(group.get_column_reader(place)?);
+        Ok(Some(Self { column, at: 0, read: Vec::with_capacity(IDS_AT_ONCE) }))
+    }
+
+    /// Those of some rows, which come after all that were read before.
+    fn read(&mut self, rows: Range<usize>) -> Result<&[ByteArray]> {
+        let short = || ParquetError::General("a column is too short".to_owned());
+        let over = rows.start.saturating_sub(self.at);
+        if over > 0 && self.column.skip_records(over)? != over {
+            return Err(short());
+        }
+        self.read.clear();
+        while self.read.len() < rows.len() {
+            let left = rows.len() - self.read.len();
+            if self.column.read_records(left, None, None, &mut self.read)?.0 == 0 {
+                return Err(short());
             }
-            // All that follow are of later events.
-            if rows == 0 || end < read.len() {
-                return Ok(found.map_or(0..0, |first| first..from + end));
+        }
+        self.at = rows.end;
+        Ok(&self.read)
+    }
+}
+
+/// Which rows of a group are of an event.
+fn rows_of(group: &dyn RowGroupReader, event: &str) -> Result<Range<usize>> {
+    let rows = usize::try_from(group.metadata().num_rows())?;
+    let (Some(mut samples), Some(mut ids)) = (Ids::of(group)?, Ids::of(group)?) else {
+        return Ok(0..0);
+    };
+    // Between the last one that comes before it, and the first that comes after it.
+    let (mut low, mut high) = (0, rows);
+    for at in (0..rows).step_by(STRIDE) {
+        match samples.read(at..at + 1)? {
+            [id] if id.data() < event.as_bytes() => low = at,
+            [id] if id.data() > event.as_bytes() => {
+                high = at;
+                break;
             }
-            from += rows;
+            _ => {}
         }
     }
+    // The first is near the one, and the end near the other.
+    let first_end = high.min(low + STRIDE + 1);
+    let read = ids.read(low..first_end)?;
+    let first = low + read.partition_point(|id| id.data() < event.as_bytes());
+    let end = low + read.partition_point(|id| id.data() <= event.as_bytes());
+    if end < first_end || first_end == high {
+        return Ok(first..end);
+    }
+    let last_begin = first_end.max(high.saturating_sub(STRIDE + 1));
+    let read = ids.read(last_begin..high)?;
+    Ok(first..last_begin + read.partition_point(|id| id.data() <= event.as_bytes()))
+}
+
+/// Which rows of a group are of events, whose ids are in order.
+fn rows_of_all(group: &dyn RowGroupReader, events: &[&str]) -> Result<Vec<Range<usize>>> {
+    let rows = usize::try_from(group.metadata().num_rows())?;
+    let Some(mut ids) = Ids::of(group)? else { return Ok(Vec::new()) };
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for from in (0..rows).step_by(IDS_AT_ONCE) {
+        let mut at = from;
+        for same in
+            ids.read(from..rows.min(from + IDS_AT_ONCE))?.chunk_by(|one, other| one == other)
+        {
+            let end = at + same.len();
+            let id = same.first().map_or(&[][..], ByteArray::data);
+            if events.binary_search_by(|event| event.as_bytes().cmp(id)).is_ok() {
+                match found.last_mut() {
+                    Some(last) if last.end == at => last.end = end,
+                    Some(_) | None => found.push(at..end),
+                }
+            }
+            at = end;
+        }
+    }
+    Ok(found)
 }

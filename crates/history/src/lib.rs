@@ -21,6 +21,7 @@ mod entries;
 mod error;
 mod event_cache;
 mod event_index;
+mod event_past;
 mod event_rows;
 mod export;
 mod folder;

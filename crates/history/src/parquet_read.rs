@@ -41,6 +41,11 @@ impl TableReader {
         self.file.num_row_groups()
     }
 
+    /// What a group has.
+    pub(crate) fn metadata(&self, group: usize) -> &RowGroupMetaData {
+        self.file.metadata().row_group(group)
+    }
+
     /// Whether this program knows all of its columns.
     pub(crate) fn is_known(&self) -> bool {
         let schema = self.file.metadata().file_metadata().schema_descr();
@@ -133,13 +138,16 @@ fn bytes_of(group: &RowGroupMetaData) -> Range<u64> {
 
 /// The first and the last entry that a row group can have rows of; `None`: it has no rows.
 fn bounds(group: &RowGroupMetaData) -> Option<(u64, u64)> {
-    let seq = group.columns().iter().find(|column| column.column_path().string() == "seq");
-    let known = match seq.and_then(|seq| seq.statistics()) {
-        Some(Statistics::Int64(bounds)) => bounds.min_opt().zip(bounds.max_opt()),
-        Some(_) | None => None,
-    };
+    let known = number_bounds(group, "seq");
     let known = known.map(|(first, last)| (first.cast_unsigned(), last.cast_unsigned()));
     (group.num_rows() > 0).then(|| known.unwrap_or((0, u64::MAX)))
+}
+
+/// The smallest and the greatest number of a column in a row group, where that is known.
+pub(crate) fn number_bounds(group: &RowGroupMetaData, name: &str) -> Option<(i64, i64)> {
+    let column = group.columns().iter().find(|column| column.column_path().string() == name)?;
+    let Statistics::Int64(bounds) = column.statistics()? else { return None };
+    bounds.min_opt().copied().zip(bounds.max_opt().copied())
 }
 
 /// Where the column with the ids of events is.
@@ -158,17 +166,8 @@ pub(crate) fn may_have(group: &RowGroupMetaData, event: &str) -> bool {
 }
 
 fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
-    let rows = usize::try_from(group.metadata().num_rows())?;
-    read_rows(frame, group, 0..rows)
-}
-
-/// Adds some rows of a group to a frame.
-pub(crate) fn read_rows(
-    frame: &mut Frame,
-    group: &dyn RowGroupReader,
-    range: Range<usize>,
-) -> Result<()> {
-    read_cells(frame, group, &[range], |_| true)?;
+    let all = 0..usize::try_from(group.metadata().num_rows())?;
+    read_cells(frame, group, &[all], |_| true)?;
     frame.fill();
     Ok(())
 }

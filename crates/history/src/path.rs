@@ -35,6 +35,11 @@ impl<'a> Wanted<'a> {
     pub(crate) fn all_published(event: EventId) -> Wanted<'a> {
         Wanted { event, bookmaker: &|_| true, market: None, from: None, to: None, all: false }
     }
+
+    /// Whether it is about a record.
+    pub(crate) fn is_of(&self, head: &PathHead) -> bool {
+        self.market.is_none_or(|market| market == head.market) && (self.bookmaker)(&head.bookmaker)
+    }
 }
 
 /// A change of prices or lines, in the order of publications.
@@ -176,6 +181,14 @@ impl EventPast {
         }
     }
 
+    /// When the last of some records opened; `None`: one of them has not, as far as is known.
+    pub(crate) fn opened(&self, mut records: impl Iterator<Item = RecordId>) -> Option<Timestamp> {
+        records.try_fold(Timestamp::from_millis(0), |last, record| {
+            let open = self.records.get(&record)?.open.as_ref()?;
+            Some(last.max(open.published_at))
+        })
+    }
+
     pub(crate) fn note_closing(&mut self, line: ClosingLine) {
         let Some(path) = self.records.get_mut(&line.head.record) else { return };
         let later = |held: &ClosingLine| (held.lineage, held.seq) <= (line.lineage, line.seq);
@@ -246,9 +259,7 @@ impl EventPast {
 }
 
 fn wants(wanted: &Wanted<'_>, head: &PathHead, point: &Point) -> bool {
-    (point.shown || wanted.all)
-        && wanted.market.is_none_or(|market| market == head.market)
-        && (wanted.bookmaker)(&head.bookmaker)
+    (point.shown || wanted.all) && wanted.is_of(head)
 }
 
 impl PathHead {
@@ -278,6 +289,9 @@ macro_rules! columns {
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Columns { $(pub(crate) $name: Option<usize>,)* }
 
+        /// What they are called.
+        pub(crate) const COLUMN_NAMES: &[&str] = &[$(stringify!($name),)*];
+
         impl Columns {
             pub(crate) fn of(frame: &Frame) -> Self {
                 Self { $($name: frame.column(stringify!($name)),)* }
@@ -286,9 +300,11 @@ macro_rules! columns {
     };
 }
 
+// The id of a record follows from the others. Files have those of all records of a group in one place, which takes
+// longer to read than all else of an event.
 columns! {
-    seq at ts published_at shown event_id record_id bookmaker market pairing n name side quoted num den point reason
-    last_update start start_by active commence_time what
+    seq at ts published_at shown event_id bookmaker market pairing n name side quoted num den point reason last_update
+    start start_by active commence_time what
 }
 
 impl Columns {
@@ -304,11 +320,14 @@ impl Columns {
         lineage: usize,
     ) -> Option<(PathHead, Point)> {
         let text = |column| frame.text(column, row);
+        let event = EventId::parse(text(self.event_id)?)?;
+        let (bookmaker, pairing) = (text(self.bookmaker)?, text(self.pairing));
+        let market = Market::parse(text(self.market)?)?;
         let head = PathHead {
-            record: RecordId::parse(text(self.record_id)?)?,
-            bookmaker: text(self.bookmaker)?.into(),
-            market: Market::parse(text(self.market)?)?,
-            pairing: text(self.pairing).map(Into::into),
+            record: RecordId::new(event, bookmaker, market, pairing),
+            bookmaker: bookmaker.into(),
+            market,
+            pairing: pairing.map(Into::into),
         };
         let point = Point {
             published_at: Self::millis(frame, self.published_at, row)?,

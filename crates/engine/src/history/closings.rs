@@ -1,10 +1,10 @@
 //! The closing lines of events that have started (H13).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive::{RecordPath, StartedEvent};
+use archive::{EventPast, RecordPath, StartedEvent};
 use domain::{BookmakerSet, EventId, Market, RecordId, SportId, Timestamp};
 use market::select::{Cursor, EventIds, RecordPlace};
 
@@ -174,14 +174,64 @@ impl LoggedPast {
         let mut events: Vec<(Timestamp, EventId)> =
             events.map(|held| (held.commence_time, held.event)).collect();
         events.sort_unstable();
+        // Those that the archive alone knows of, in the order in which they are asked for.
+        let archived = events.iter().filter(|(commence, event)| request.wants(*event, *commence));
+        let archived = archived.map(|(_, event)| *event).filter(|id| !recent_ids.contains(id));
+        let mut archived = ReadAhead::new(archived.collect());
         request.page(events.into_iter(), |path| {
-            let recent: &[EventId] = match recent_ids.contains(&path.event) {
-                true => &recent_ids,
-                false => &[],
+            let past = match (recent_ids.contains(&path.event), archive) {
+                (true, _) => self.event_past(&path, commit.as_ref(), (seq, &recent_ids))?,
+                (false, Some((archive, commit))) => archived.take(path.event, |events| {
+                    path.wanted(&self.options.catalogue, |wanted| {
+                        archive.closing_pasts(commit, sport, events, wanted).map_err(unreadable)
+                    })
+                })?,
+                (false, None) => EventPast::default(),
             };
-            let past = self.event_past(&path, commit.as_ref(), (seq, recent))?;
             EventPaths::new(past, begin)
         })
+    }
+}
+
+/// Events that are read some at a time, as that takes little longer than one.
+#[derive(Debug)]
+struct ReadAhead {
+    /// Those that were not read yet.
+    events: VecDeque<EventId>,
+    at_once: usize,
+    read: HashMap<EventId, EventPast>,
+}
+
+impl ReadAhead {
+    /// How many are read first, and at most at a time. More are read where the last ones did not take long.
+    const EVENTS_FIRST: usize = 16;
+    const EVENTS_AT_ONCE: usize = 128;
+    const READ_TIME_MAX: Duration = Duration::from_millis(200);
+
+    fn new(events: VecDeque<EventId>) -> Self {
+        Self { events, at_once: Self::EVENTS_FIRST, read: HashMap::new() }
+    }
+
+    /// What became of an event; of one before it, nobody asks any more.
+    fn take(
+        &mut self,
+        event: EventId,
+        read: impl FnOnce(&[EventId]) -> Result<HashMap<EventId, EventPast>, HistoryError>,
+    ) -> Result<EventPast, HistoryError> {
+        if !self.read.contains_key(&event) {
+            while self.events.front().is_some_and(|next| *next != event) {
+                self.events.pop_front();
+            }
+            let events: Vec<EventId> =
+                self.events.drain(..self.at_once.min(self.events.len())).collect();
+            let begun = Instant::now();
+            self.read = read(&events)?;
+            self.at_once = match begun.elapsed() < Self::READ_TIME_MAX {
+                true => Self::EVENTS_AT_ONCE,
+                false => Self::EVENTS_FIRST,
+            };
+        }
+        Ok(self.read.remove(&event).unwrap_or_default())
     }
 }
 

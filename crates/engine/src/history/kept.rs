@@ -72,7 +72,7 @@ pub(super) struct Kept {
 }
 
 #[derive(Debug)]
-struct KeptEntry {
+pub(super) struct KeptEntry {
     seq: u64,
     at: Timestamp,
     cell: Cell,
@@ -92,22 +92,33 @@ impl Kept {
             return Arc::clone(&kept.cell);
         }
         if self.entries.len() >= ENTRIES_MAX {
-            self.drop_oldest(None);
+            self.take_oldest(None);
         }
         let cell = Cell::default();
         self.entries.push(KeptEntry { seq, at, cell: Arc::clone(&cell), bytes: 0, used });
         cell
     }
 
-    /// Notes what a publication takes; those unused for longest go until all is within the bound.
-    pub(super) fn note(&mut self, seq: u64, at: Timestamp, bytes: usize, max: usize) -> usize {
+    /// Notes what a publication takes; those unused for longest go until all is within the bound. What remains takes so
+    /// many bytes; letting go of the others takes its time, which nobody needs to wait for.
+    pub(super) fn note(
+        &mut self,
+        (seq, at): (u64, Timestamp),
+        bytes: usize,
+        max: usize,
+    ) -> (usize, Vec<KeptEntry>) {
         let noted = self.entries.iter_mut().find(|kept| (kept.seq, kept.at) == (seq, at));
         let noted = noted.map(|kept| {
             kept.bytes = bytes;
             kept.used
         });
-        while self.bytes() > max && self.drop_oldest(noted) {}
-        self.bytes()
+        let mut gone = Vec::new();
+        while self.bytes() > max
+            && let Some(oldest) = self.take_oldest(noted)
+        {
+            gone.push(oldest);
+        }
+        (self.bytes(), gone)
     }
 
     fn bytes(&self) -> usize {
@@ -115,10 +126,10 @@ impl Kept {
     }
 
     /// `spared`: the use of an entry that stays whatever it takes, for somebody waits for it.
-    fn drop_oldest(&mut self, spared: Option<u64>) -> bool {
+    fn take_oldest(&mut self, spared: Option<u64>) -> Option<KeptEntry> {
         let old = self.entries.iter().enumerate().filter(|(_, kept)| Some(kept.used) != spared);
         let oldest = old.min_by_key(|(_, kept)| kept.used).map(|(at, _)| at);
-        oldest.map(|at| self.entries.swap_remove(at)).is_some()
+        oldest.map(|at| self.entries.swap_remove(at))
     }
 }
 
@@ -135,7 +146,7 @@ mod tests {
             assert_eq!(Arc::strong_count(&cell), 2);
             // The first is asked for again each time.
             kept.cell(0, at(0));
-            let bytes = kept.note(n.into(), at(n.into()), 100, 350);
+            let (bytes, _) = kept.note((n.into(), at(n.into())), 100, 350);
             assert!(bytes <= 350, "{bytes}");
         }
         let mut left: Vec<u64> = kept.entries.iter().map(|kept| kept.seq).collect();
@@ -143,7 +154,7 @@ mod tests {
         assert_eq!(left, [0, 8, 9]);
         // One that is larger than the bound is kept alone for those who wait for it.
         kept.cell(77, at(77));
-        assert_eq!(kept.note(77, at(77), 1000, 350), 1000);
-        assert_eq!(kept.entries.len(), 1);
+        let (bytes, gone) = kept.note((77, at(77)), 1000, 350);
+        assert_eq!((bytes, gone.len(), kept.entries.len()), (1000, 3, 1));
     }
 }

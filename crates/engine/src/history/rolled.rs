@@ -58,8 +58,9 @@ impl LoggedPast {
         };
         let weight = book.weight();
         let published = self.options.past_publication(&book, found.seq, found.at);
+        // It shares its records with the publication, which is kept for as long.
         let bytes = usize::try_from(weight).unwrap_or(usize::MAX).saturating_mul(WEIGHT_BYTES);
-        if let Some(lineage) = lineage.filter(|_| bytes <= self.options.history.memory_max / 2) {
+        if let Some(lineage) = lineage.filter(|_| bytes <= self.options.history.memory_max) {
             self.rolled.put(Held { lineage, at: found, book, idle: 0 });
         }
         Ok((published, weight))
@@ -169,5 +170,31 @@ mod tests {
         past.rebuild(founds[1]).unwrap();
         (0..=IDLE_MAX).for_each(|_| past.rolled.age());
         assert!(past.rolled.take().is_none());
+    }
+
+    #[test]
+    fn a_book_is_held_where_its_publication_fits_into_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let log =
+            LogLocation::Folder { dir: dir.path().into(), options: change_log::Options::default() };
+        let mut options = test_options(log);
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
+        let (handle, mut writer) =
+            WorldHandle::open(options.clone(), Arc::<ManualClock>::clone(&clock)).unwrap();
+        let meaning = Meaning::Is("Anderson Silva".into());
+        let alias = Alias { sport: "mma".into(), feed: None, name: "A. Silva".into(), meaning };
+        writer.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
+        clock.advance(Duration::from_secs(5));
+        writer.work();
+        let at = handle.published().snapshot.cut_at;
+        let past = LoggedPast::new(options.clone());
+        let (_, weight) = past.rebuild(past.find(at).unwrap()).unwrap();
+        let bytes = usize::try_from(weight).unwrap() * WEIGHT_BYTES;
+        for (memory_max, is_held) in [(bytes, true), (bytes - 1, false)] {
+            options.history.memory_max = memory_max;
+            let past = LoggedPast::new(options.clone());
+            past.rebuild(past.find(at).unwrap()).unwrap();
+            assert_eq!(past.rolled.take().is_some(), is_held);
+        }
     }
 }

@@ -268,6 +268,51 @@ fn paths_and_closing_lines_are_what_publications_showed() {
     check_everywhere(dir.path(), &HOURS);
 }
 
+/// The first prices and the closing line of each record that has one.
+fn closes_of(past: EventPast) -> Vec<String> {
+    let paths = past.into_paths().into_iter();
+    let closes =
+        paths.filter(|path| path.closing.as_ref().is_some_and(|line| line.start.is_some()));
+    closes.map(|path| format!("{:?} {:?} {:?}", path.head, path.open, path.closing)).collect()
+}
+
+#[test]
+fn the_closing_lines_of_many_events_are_those_of_each() {
+    let dir = tempfile::tempdir().unwrap();
+    for (group_rows, bookmaker) in [(50, "fanduel"), (5_000, ""), (100_000, "")] {
+        let root = dir.path().join(group_rows.to_string());
+        let archive = archive_log(&root, &HOURS, 2000).with_group_rows(group_rows);
+        let of_one = |key: &str| bookmaker.is_empty() || key == bookmaker;
+        // What was not put together yet, and what was.
+        for _ in 0..2 {
+            let commit = archive.newest().unwrap();
+            let mut found = 0;
+            for (_, sport) in CATALOGUE.sports() {
+                let events: Vec<EventId> =
+                    archive.started(&commit, &sport.key).unwrap().into_keys().collect();
+                let wanted = |event| {
+                    let to = Some(Timestamp::from_millis(i64::MIN));
+                    Wanted { event, bookmaker: &of_one, market: None, from: None, to, all: false }
+                };
+                let first = wanted(EventId::from_number(1));
+                let mut many = archive.closing_pasts(&commit, &sport.key, &events, &first).unwrap();
+                assert_eq!(many.len(), events.len());
+                for event in events {
+                    let mut alone = EventPast::default();
+                    archive.event_past(&commit, &sport.key, &wanted(event), &mut alone).unwrap();
+                    let own = many.remove(&event).unwrap();
+                    assert_eq!(own.new_at(), alone.new_at());
+                    let (own, alone) = (closes_of(own), closes_of(alone));
+                    assert_eq!(own, alone, "{event} {group_rows}");
+                    found += own.len();
+                }
+            }
+            assert!(found > 20 || bookmaker == "fanduel" && found > 0, "{found}");
+            archive.compact(&commit, &Compact::All, FROM).unwrap();
+        }
+    }
+}
+
 /// The book of one event at the end of an archive, with nothing of others.
 fn book_of(archive: &Archive, commit: &Commit, event: EventId) -> Book {
     let Some(image) = commit.image_up_to(0, u64::MAX) else { return new_book() };
