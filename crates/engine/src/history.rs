@@ -364,7 +364,7 @@ impl History {
     }
 
     /// The publication at a position that clients hold, where `current` is the present one, and when the one after it
-    /// was made; `None`: there is none that can be shown.
+    /// was made; `None`: there is none that can be shown. It may be of another catalogue.
     pub(crate) async fn publication_at(
         self: &Arc<Self>,
         current: Arc<Published>,
@@ -380,7 +380,7 @@ impl History {
         }
         match self.find_place(place, current.snapshot.cut_at).await? {
             Some(found) => {
-                let past = self.remake(found, key).await.and_then(|past| self.comparable(past))?;
+                let past = self.remake(found, key).await?;
                 Ok(Some((past.published, past.next)))
             }
             None => Ok(None),

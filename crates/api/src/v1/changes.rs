@@ -30,6 +30,11 @@ impl Admitted<'_> {
             return Err(expired());
         }
         if since.selection != position.selection {
+            // The bookmakers of a region are others in another catalogue.
+            let base = self.base(since).await?;
+            if !Arc::ptr_eq(base.snapshot.catalogue(), published.snapshot.catalogue()) {
+                return Err(expired());
+            }
             let text = "`since` is the cursor of another selection; read this one in whole first";
             return Err(ApiError::param(Param::Since.name(), text));
         }
@@ -130,12 +135,14 @@ impl Base {
             Mode::Publication => handle.publication_at(sought, key).await,
             Mode::Live => handle.shown_at(sought, key).await,
         };
-        Ok(match found? {
-            None => Self::Expired,
-            Some((held, next)) if place_of(handle.world, &held.snapshot) == place => {
+        Ok(match found {
+            // It was made with a catalogue that nobody has any more.
+            Ok(None) | Err(HistoryError::NoCatalogue) => Self::Expired,
+            Err(error) => return Err(error),
+            Ok(Some((held, next))) if place_of(handle.world, &held.snapshot) == place => {
                 Self::Held(held, next)
             }
-            Some(_) => Self::Unknown,
+            Ok(Some(_)) => Self::Unknown,
         })
     }
 }

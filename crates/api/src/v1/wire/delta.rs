@@ -1,11 +1,13 @@
 //! What changed in a selection between two publications (S9).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use domain::{EventId, Format, RecordId, SportId, Status, Timestamp};
+use market::Snapshot;
 use market::rendered::Rendered;
-use market::snapshot::{EventRow, RecordRow};
-use market::{EventSelection, OddsSelection, ScoreSelection, Snapshot};
+use market::snapshot::{EventRow, RecordRow, SportView};
 
 use crate::answers::List;
 use crate::v1::wire::object::{event_id, list, object, one_of, push_plain, schema, text};
@@ -51,6 +53,9 @@ pub(crate) const CHANGES_MAX: usize = 10_000;
 /// Items of a list in one part of it, where it goes out in parts.
 const PART_ITEMS_MAX: usize = 500;
 
+/// An earlier publication, and the list in its catalogue.
+type Then<'a> = (&'a Snapshot, Cow<'a, List>);
+
 /// The changes of a selection.
 #[derive(Default)]
 pub(crate) struct Delta {
@@ -92,24 +97,22 @@ impl Items {
 }
 
 impl Delta {
-    /// What changed in the whole of a list from one publication to a later one, or all that there is.
+    /// What changed in the whole of a list from one publication to a later one, or all that there is. The list is of
+    /// the later one's catalogue; the earlier one may have another.
     pub(crate) fn between(list: &List, from: Option<&Snapshot>, to: &Snapshot) -> Self {
         let mut delta = Self::default();
+        let then = from.and_then(|from| {
+            let (own, other) = (to.catalogue(), from.catalogue());
+            let list = match Arc::ptr_eq(own, other) {
+                true => Cow::Borrowed(list),
+                false => Cow::Owned(list.in_catalogue(own, other)?),
+            };
+            Some((from, list))
+        });
         match list {
-            List::Odds(odds, format) => {
-                let all = OddsSelection { limit: usize::MAX - 1, after: None, ..odds.clone() };
-                delta.records(&all, *format, from, to);
-            }
-            List::Scores(scores) => {
-                let all = ScoreSelection { limit: usize::MAX, after: None, ..scores.clone() };
-                let before = from.map(|from| (from, all.select(from).items));
-                delta.events(before, (to, all.select(to).items), |texts| texts.1);
-            }
-            List::Events(events) => {
-                let all = EventSelection { limit: usize::MAX, after: None, ..events.clone() };
-                let before = from.map(|from| (from, all.select(from).items));
-                delta.events(before, (to, all.select(to).items), |texts| texts.0);
-            }
+            List::Odds(_, format) => delta.records(list, *format, then, to),
+            List::Scores(_) => delta.events(list, then, to, |texts| texts.1),
+            List::Events(_) => delta.events(list, then, to, |texts| texts.0),
         }
         delta
     }
@@ -147,21 +150,15 @@ impl Delta {
         out
     }
 
-    fn records(
-        &mut self,
-        all: &OddsSelection,
-        format: Format,
-        from: Option<&Snapshot>,
-        to: &Snapshot,
-    ) {
-        let before = from.map(|from| all.select(from).items).unwrap_or_default();
+    fn records(&mut self, list: &List, format: Format, then: Option<Then<'_>>, to: &Snapshot) {
+        let before = then.as_ref().map(|(from, list)| list.records(from)).unwrap_or_default();
         let mut before: HashMap<_, _> = before.into_iter().map(|row| (row.id, row)).collect();
-        let view = to.sport(all.sport);
-        for row in all.select(to).items {
-            let held = from.zip(before.remove(&row.id));
-            let rendered = rendered_of(to, all.sport, row);
-            let same = held.filter(|(from, held)| {
-                let then = rendered_of(from, all.sport, held);
+        let view = to.sport(list.sport());
+        for row in list.records(to) {
+            let held = then.as_ref().zip(before.remove(&row.id));
+            let rendered = rendered_of(to, list.sport(), row);
+            let same = held.filter(|((from, list), held)| {
+                let then = rendered_of(from, list.sport(), held);
                 then.map(|text| &text.bytes) == rendered.map(|text| &text.bytes)
             });
             if let Some((_, held)) = same {
@@ -175,11 +172,11 @@ impl Delta {
                 RecordText(rendered).write(format, &row.last_update.seconds_text(), upserts);
             }
         }
-        let Some(from) = from else { return };
+        let Some((from, list_then)) = then else { return };
         // In the order in which they were shown.
         let mut gone: Vec<&RecordRow> = before.into_values().collect();
         gone.sort_unstable_by_key(|row| (row.event, row.id));
-        let events = &from.sport(all.sport).events;
+        let events = &from.sport(list_then.sport()).events;
         for row in gone {
             let Some(event) = usize::try_from(row.event).ok().and_then(|at| events.get(at)) else {
                 continue;
@@ -190,20 +187,22 @@ impl Delta {
             });
             let mut id = String::new();
             row.id.push_to(&mut id);
-            self.remove(&id, event.id, if there { "filter" } else { reason(event, to) });
+            self.remove(&id, event.id, if there { "filter" } else { reason(event, view) });
         }
     }
 
     fn events<'a>(
         &mut self,
-        before: Option<(&Snapshot, Vec<&'a EventRow>)>,
-        (to, now): (&Snapshot, Vec<&'a EventRow>),
+        list: &List,
+        then: Option<Then<'a>>,
+        to: &'a Snapshot,
         part: impl Fn((&'a [u8], &'a [u8])) -> &'a [u8],
     ) {
-        let (from, before) = before.unzip();
-        let before = before.unwrap_or_default();
+        let view = to.sport(list.sport());
+        let from = then.as_ref().map(|(from, _)| *from);
+        let before = then.map(|(from, list)| list.events(from)).unwrap_or_default();
         let mut before: HashMap<_, _> = before.into_iter().map(|row| (row.id, row)).collect();
-        for row in now {
+        for row in list.events(to) {
             let text = part(event::texts(to.rendered_event(&V1, row)));
             let held = from.zip(before.remove(&row.id));
             let held = held.map(|(from, held)| part(event::texts(from.rendered_event(&V1, held))));
@@ -214,9 +213,8 @@ impl Delta {
         let mut gone: Vec<&EventRow> = before.into_values().collect();
         gone.sort_unstable_by_key(|row| (row.commence_time, row.id));
         for row in gone {
-            let there = to.sport(row.details.sport).event(row.id);
-            let there = there.is_some_and(|now| now.id == row.id);
-            let why = if there { "filter" } else { reason(row, to) };
+            let there = view.event(row.id).is_some_and(|now| now.id == row.id);
+            let why = if there { "filter" } else { reason(row, view) };
             self.remove(&row.id.to_string(), row.id, why);
         }
     }
@@ -245,8 +243,8 @@ fn rendered_of<'a>(
 }
 
 /// Why something of an event is no longer there.
-fn reason(before: &EventRow, to: &Snapshot) -> &'static str {
-    match to.sport(before.details.sport).event(before.id) {
+fn reason(before: &EventRow, to: &SportView) -> &'static str {
+    match to.event(before.id) {
         Some(now) if now.id != before.id => "merged",
         Some(now) if now.status == Status::Final => "final",
         Some(_) => "no_prices",

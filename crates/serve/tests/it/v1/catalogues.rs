@@ -31,7 +31,7 @@ const PATHS_OF_MORE: [&str; 4] = [
     "/v1/sports/mma/coverage",
 ];
 
-fn wider() -> Catalogue {
+pub(super) fn wider() -> Catalogue {
     let usual = Catalogue::load(None).unwrap();
     Catalogue::from_source(&format!("{MORE}\u{1e}{}", usual.source())).unwrap()
 }

@@ -1,5 +1,6 @@
 //! `/v1/stream`: changes as they are published (S1 to S15).
 
+mod catalogues;
 mod client;
 mod cluster;
 mod ends;
