@@ -11,7 +11,7 @@ use crate::frame::Frame;
 use crate::parquet_read::{TableReader, id_place, may_have, read_cells};
 use crate::path::COLUMN_NAMES;
 
-/// Of so many rows, the id of one is looked at first while those of an event are looked for.
+/// To find the rows of an event, the id of every row at this distance is compared first, then those in between.
 const STRIDE: usize = 512;
 /// Ids that are read at a time while the rows of several events are looked for.
 const IDS_AT_ONCE: usize = 4096;

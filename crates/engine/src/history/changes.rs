@@ -17,7 +17,7 @@ use crate::publication::Published;
 
 /// What the parts since a whole snapshot may take before another follows.
 const PARTS_BYTES_MAX: usize = 64 << 20;
-/// Entries that were accepted together are told together, up to this many.
+/// Entries that were accepted together are shown together, up to this many.
 const BATCH_MAX: usize = 20_000;
 
 /// Where somebody is who is shown every change.

@@ -139,7 +139,7 @@ impl Replay {
         let (world, whole) = (handle.world, selection.wants_whole());
         let at = sought(world, place.0);
         let shown = handle.shown_after(at).filter(|(held, next)| {
-            // Freshness is told exactly from a publication on, and by whole snapshots.
+            // Freshness is exact from a publication on, and in whole snapshots.
             let is_exact = (self.is_live || !held.is_between)
                 && next.as_ref().is_none_or(|next| next.is_whole());
             place_of(world, &held.snapshot) == place && (!whole || is_exact)
