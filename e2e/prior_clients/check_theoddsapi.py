@@ -29,9 +29,15 @@ assert client.get_requests_remaining() == remaining - 2
 scores = client.get_scores(sport="americanfootball_nfl", daysFrom=3)
 assert any(game["completed"] for game in scores)
 
-event = next(game for game in games if game["bookmakers"])
+# The game that most bookmakers price the winner of, and not one in play: there the market may close or be decided.
+soon = (datetime.now(timezone.utc) + timedelta(minutes=15)).strftime("%Y-%m-%dT%H:%M:%SZ")
+event = max(
+    (game for game in games if game["commence_time"] > soon),
+    key=lambda game: sum(market["key"] == "h2h" for book in game["bookmakers"] for market in book["markets"]),
+)
 one = client.get_event_odds(sport="americanfootball_nfl", eventId=event["id"], regions="us", markets="h2h")
-assert one["id"] == event["id"] and "last_update" not in one["bookmakers"][0]
+assert one["id"] == event["id"] and one["bookmakers"], one
+assert all("last_update" not in bookmaker for bookmaker in one["bookmakers"])
 
 an_hour_ago = (datetime.now(timezone.utc) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 past = client.get_historical_odds(sport="americanfootball_nfl", regions="us", date=an_hour_ago)

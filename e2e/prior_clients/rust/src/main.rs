@@ -21,7 +21,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .send()
         .await?;
     assert_eq!(odds.usage.requests_last, Some(4));
-    let event = odds.data.iter().find(|event| !event.bookmakers.is_empty()).ok_or("no prices")?;
+    // Not one in play, whose markets may close: the last to begin of those that most bookmakers price.
+    let most = odds.data.iter().map(|event| event.bookmakers.len()).max().ok_or("no games")?;
+    assert!(most > 0, "no prices");
+    let priced = odds.data.iter().filter(|event| event.bookmakers.len() == most);
+    let event = priced.max_by_key(|event| event.commence_time).ok_or("no prices")?;
     assert!(!client.get_upcoming_odds().regions(&[Region::Us]).send().await?.data.is_empty());
     assert!(!client.get_events(nfl).send().await?.data.is_empty());
     let scores = client.get_scores(nfl).days_from(3).send().await?;
