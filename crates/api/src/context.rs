@@ -86,7 +86,7 @@ impl Api {
         Arc::new(Self {
             regions: RegionTable::new(&catalogue),
             pushes: Budget::new(settings.pushes),
-            streams: Streams::new(settings.stream),
+            streams: Streams::new(settings.stream, Arc::clone(&catalogue)),
             catalogue,
             clock: Arc::clone(&server.clock),
             accounts,

@@ -155,7 +155,6 @@ enum Source {
 /// The past of one world.
 pub struct History {
     source: Source,
-    catalogue: Arc<Catalogue>,
     options: HistoryOptions,
     kept: Mutex<Kept>,
     recent: Mutex<Recent>,
@@ -189,7 +188,6 @@ impl History {
             order,
             orders: tokio::sync::Mutex::new(orders),
             source,
-            catalogue: Arc::clone(&options.catalogue),
             options: options.history.clone(),
             kept: Mutex::default(),
             recent: Mutex::default(),
@@ -251,17 +249,6 @@ impl History {
         }
         let previous = self.before(current).await;
         Ok(PastPublication { published, previous, next: None, current: true })
-    }
-
-    /// Refuses a publication of another catalogue to who compares it with the present.
-    pub(crate) fn comparable(
-        &self,
-        past: PastPublication,
-    ) -> Result<PastPublication, HistoryError> {
-        match Arc::ptr_eq(past.published.snapshot.catalogue(), &self.catalogue) {
-            true => Ok(past),
-            false => Err(HistoryError::Unreadable(None)),
-        }
     }
 
     /// The catalogue of the publication at or before an instant, where that is another than the present one; no book is

@@ -190,18 +190,6 @@ impl WorldHandle {
         self.history.as_of(self.published.load_full(), at, key).await
     }
 
-    /// The same for who compares it with the present: it was made with the same catalogue.
-    ///
-    /// # Errors
-    /// Also where it was made with another catalogue.
-    pub async fn comparable_as_of(
-        &self,
-        at: Timestamp,
-        key: u64,
-    ) -> Result<PastPublication, HistoryError> {
-        self.as_of(at, key).await.and_then(|past| self.history.comparable(past))
-    }
-
     /// The catalogue of the last publication at or before an instant, where that is another than the present one.
     ///
     /// # Errors

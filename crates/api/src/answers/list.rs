@@ -1,5 +1,8 @@
 //! The lists that can be followed: each of their answers has a position, from which changes can be asked for (S2, S9).
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use domain::{BookmakerSet, Catalogue, Format, SportId};
 use market::snapshot::{EventRow, RecordRow};
 use market::{EventSelection, OddsSelection, ScoreSelection, Snapshot};
@@ -23,9 +26,16 @@ impl List {
 
     /// The same list in another catalogue, where sports and bookmakers have other numbers; `None`: nothing of it is in
     /// there.
-    pub(crate) fn in_catalogue(&self, own: &Catalogue, other: &Catalogue) -> Option<Self> {
+    pub(crate) fn in_catalogue(
+        &self,
+        own: &Arc<Catalogue>,
+        other: &Arc<Catalogue>,
+    ) -> Option<Cow<'_, Self>> {
+        if Arc::ptr_eq(own, other) {
+            return Some(Cow::Borrowed(self));
+        }
         let sport = other.sport_id(&own.sport(self.sport()).key)?;
-        Some(match self.clone() {
+        Some(Cow::Owned(match self.clone() {
             Self::Odds(odds, format) => {
                 let mut bookmakers = BookmakerSet::default();
                 let held = own.bookmakers().filter(|(id, _)| odds.bookmakers.contains(*id));
@@ -40,7 +50,7 @@ impl List {
             }
             Self::Scores(scores) => Self::Scores(ScoreSelection { sport, ..scores }),
             Self::Events(events) => Self::Events(EventSelection { sport, ..events }),
-        })
+        }))
     }
 
     /// All records of a list of odds.

@@ -73,7 +73,7 @@ impl Admitted<'_> {
         let (from, to) = (Arc::clone(&from.snapshot), Arc::clone(&published.snapshot));
         let list = list.clone();
         let made = tokio::task::spawn_blocking(move || {
-            let delta = Delta::between(&list, Some(&from), &to);
+            let delta = Delta::between((&list, to.catalogue()), Some(&from), &to);
             if delta.is_too_large() {
                 return Err(expired());
             }

@@ -30,7 +30,7 @@ mod websocket;
 use std::sync::Arc;
 
 use accounts::StreamRefusal;
-use domain::{SportId, World};
+use domain::{Catalogue, SportId, World};
 use engine::Place;
 use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
@@ -99,12 +99,12 @@ pub struct Streams {
 }
 
 impl Streams {
-    pub(crate) fn new(settings: StreamSettings) -> Self {
+    pub(crate) fn new(settings: StreamSettings, catalogue: Arc<Catalogue>) -> Self {
         let (slots, metrics) = (Arc::default(), Metrics::default());
         let replays = Replays::new(settings.replays_max);
         let groups = [World::Live, World::Sandbox]
             .map(|world| Mode::ALL.map(|mode| Groups::new(world, mode)));
-        let renders = Renders::new(settings.memory_max);
+        let renders = Renders::new(settings.memory_max, catalogue);
         Self { settings, slots, renders, replays, metrics, groups }
     }
 
@@ -238,7 +238,7 @@ impl Admitted<'_> {
         }
         let handle = self.api.world(self.world());
         if until < handle.published().snapshot.cut_at {
-            let past = handle.comparable_as_of(until, self.key_number()).await;
+            let past = handle.as_of(until, self.key_number()).await;
             past.map_err(|error| refused(&error))?;
         }
         Ok(())
@@ -273,7 +273,7 @@ impl Admitted<'_> {
             Some(Since::Time(at)) => {
                 let handle = self.api.world(self.world());
                 let turn = self.turn_for(Place::Time(at), params).await?;
-                let past = handle.comparable_as_of(at, self.key_number()).await;
+                let past = handle.as_of(at, self.key_number()).await;
                 let past = past.map_err(|error| refused(&error))?;
                 let begin = Begin::Past(place_of(handle.world, &past.published.snapshot));
                 Ok(Start { begin, reset: None, turn })

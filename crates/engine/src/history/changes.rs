@@ -144,7 +144,8 @@ impl LoggedPast {
                 }
                 continue;
             };
-            let next = match steps.take_batch(count, &self.options)? {
+            self.follow_catalogue(steps)?;
+            let next = match steps.take_batch(count, self)? {
                 Some(published) => Some(published),
                 None => self.options.shown_after(steps, whole),
             };
@@ -178,10 +179,10 @@ impl Steps {
     fn take_batch(
         &mut self,
         count: usize,
-        options: &WorldOptions,
+        past: &LoggedPast,
     ) -> Result<Option<Published>, HistoryError> {
         for _ in 0..count {
-            if let Some(published) = self.take_entry(options)? {
+            if let Some(published) = self.take_entry(past)? {
                 self.book.take_touched();
                 return Ok(Some(published));
             }

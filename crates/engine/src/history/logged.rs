@@ -193,7 +193,8 @@ impl LoggedPast {
     /// The next publication after the one that somebody is at.
     pub(super) fn next(&self, steps: &mut Steps) -> Result<Option<Published>, HistoryError> {
         loop {
-            if let Some(next) = steps.advance(&self.options)? {
+            self.follow_catalogue(steps)?;
+            if let Some(next) = steps.advance(self)? {
                 return Ok(Some(next));
             }
             let from = steps.at.seq;
@@ -205,6 +206,30 @@ impl LoggedPast {
                 return Err(HistoryError::Unreadable(None));
             }
         }
+    }
+
+    /// Sees to it that the next publication is made with its own catalogue. What was accepted before it is read with
+    /// that, too: so does a process that starts with another catalogue.
+    pub(super) fn follow_catalogue(&self, steps: &mut Steps) -> Result<(), HistoryError> {
+        if steps.at.seq < steps.same_catalogue_to {
+            return Ok(());
+        }
+        let next = self.index().catalogue_after(steps.at.seq);
+        let catalogue = match next {
+            Some((Some(version), to)) => {
+                steps.same_catalogue_to = to;
+                let kept = self.catalogues.get(self.archive.as_ref(), &version);
+                kept.map_err(unreadable)?.ok_or(HistoryError::NoCatalogue)?
+            }
+            // The log does not say.
+            Some((None, _)) => return Ok(()),
+            None => Arc::clone(self.catalogues.own()),
+        };
+        if !Arc::ptr_eq(&catalogue, steps.book.catalogue()) {
+            let carried = Catalogues::carry_over(&steps.book, &catalogue, &self.options);
+            steps.book = carried.map_err(unreadable)?;
+        }
+        Ok(())
     }
 
     /// Reads some entries from one on.
@@ -484,6 +509,21 @@ impl Index {
             .filter(|cut| cut.lineage == IN_LOG || Some(cut.lineage) == lineage)
             .min_by_key(|cut| cut.seq)
             .copied()
+    }
+
+    /// The catalogue of the publication that followed an entry, where the log says which, and the last publication of
+    /// those from there on that were made with it.
+    fn catalogue_after(&self, seq: u64) -> Option<(Option<Arc<str>>, u64)> {
+        let next = self.cut_after(seq)?;
+        let later = || {
+            let is_later = |cut: &&Cut| cut.lineage == IN_LOG || cut.lineage == next.lineage;
+            self.cuts.iter().filter(|cut| cut.seq >= next.seq).filter(is_later)
+        };
+        let other = later().filter(|cut| cut.catalogue != next.catalogue).map(|cut| cut.seq).min();
+        let to = later().map(|cut| cut.seq).filter(|seq| other.is_none_or(|other| *seq < other));
+        let to = to.max().unwrap_or(next.seq);
+        let version = next.catalogue.and_then(|at| self.catalogues.get(usize::try_from(at).ok()?));
+        Some((version.cloned(), to))
     }
 
     fn find(&self, at: Timestamp, options: &WorldOptions) -> Result<Found, HistoryError> {

@@ -7,8 +7,9 @@ use archive::Entry;
 use domain::Timestamp;
 use market::{Book, Change};
 
+use super::logged::LoggedPast;
 use super::{Found, History, HistoryError, Place, Source};
-use crate::options::WorldOptions;
+use crate::catalogues::version_of;
 use crate::publication::Published;
 
 /// Where somebody is who is shown every publication.
@@ -25,20 +26,19 @@ pub(super) struct Steps {
     pub(super) at: Found,
     /// Entries after it that were read already.
     pub(super) waiting: VecDeque<Entry>,
+    /// The last publication that is known to have been made with the book's catalogue.
+    pub(super) same_catalogue_to: u64,
 }
 
 impl Steps {
     pub(super) fn new(book: Book, at: Found) -> Self {
-        Self { book, at, waiting: VecDeque::new() }
+        Self { book, at, waiting: VecDeque::new(), same_catalogue_to: 0 }
     }
 
     /// Rolls the book forward to the next publication among the entries that wait.
-    pub(super) fn advance(
-        &mut self,
-        options: &WorldOptions,
-    ) -> Result<Option<Published>, HistoryError> {
+    pub(super) fn advance(&mut self, past: &LoggedPast) -> Result<Option<Published>, HistoryError> {
         while !self.waiting.is_empty() {
-            if let Some(published) = self.take_entry(options)? {
+            if let Some(published) = self.take_entry(past)? {
                 return Ok(Some(published));
             }
         }
@@ -48,7 +48,7 @@ impl Steps {
     /// Rolls the book forward by the next entry. Gives a publication where it is one.
     pub(super) fn take_entry(
         &mut self,
-        options: &WorldOptions,
+        past: &LoggedPast,
     ) -> Result<Option<Published>, HistoryError> {
         let Some(Entry { seq, at, change }) = self.waiting.pop_front() else { return Ok(None) };
         // An entry that was lost may have been one of those that made it.
@@ -59,11 +59,10 @@ impl Steps {
         (self.at.seq, self.at.at) = (seq, at);
         let Change::Cut { at } = change else { return Ok(None) };
         self.at.at = at;
-        let then = self.book.configured().map(|configured| &*configured.catalogue);
-        if then.is_some_and(|then| then != options.catalogue.version()) {
-            return Err(HistoryError::Unreadable(None));
+        if version_of(&self.book).is_some_and(|then| !past.catalogues.is_of(&self.book, then)) {
+            return Err(HistoryError::NoCatalogue);
         }
-        Ok(Some(options.publication(&self.book, seq, at)))
+        Ok(Some(past.options.publication(&self.book, seq, at)))
     }
 }
 
@@ -84,9 +83,6 @@ impl History {
             Source::Nothing => Err(HistoryError::Off),
         };
         let book = self.on_source(begin).await?;
-        if !Arc::ptr_eq(book.catalogue(), &self.catalogue) {
-            return Err(HistoryError::Unreadable(None));
-        }
         let steps = Box::new(Steps::new(book, found));
         Ok(Some(Walk { history: Arc::clone(self), steps }))
     }

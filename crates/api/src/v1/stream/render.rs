@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use domain::Timestamp;
+use domain::{Catalogue, Timestamp};
 use engine::{LiveStep, Published};
 use market::Snapshot;
 
@@ -13,7 +13,9 @@ use super::selection::Selection;
 use crate::answers::List;
 use crate::position::LogPlace;
 use crate::v1::wire::Delta;
-use crate::v1::wire::stream::{Event, Freshness, Mode, Transport, cut, deltas, fresh, snapshots};
+use crate::v1::wire::stream::{
+    Channel, Event, Freshness, ListName, Mode, Transport, cut, deltas, fresh, snapshots,
+};
 
 /// Small events go out together: a write for each would cost more than its bytes.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -36,6 +38,15 @@ pub(super) struct Rendered {
     held: Arc<AtomicUsize>,
 }
 
+/// What all events have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    /// That of selections; a publication of the past may have another.
+    pub(super) catalogue: Arc<Catalogue>,
+    /// What is kept, and what clients have not read yet.
+    pub(super) held: Arc<AtomicUsize>,
+}
+
 /// Some whole events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chunk {
@@ -49,14 +60,14 @@ impl Rendered {
         selection: &Selection,
         from: Option<(&Snapshot, Option<Timestamp>)>,
         to: &Published,
-        held: &Arc<AtomicUsize>,
+        common: &Common,
     ) -> Self {
         // What is shown live comes when it comes: only what is known to be left out was.
         let (is_live, at) = (selection.mode == Mode::Live, to.snapshot.cut_at);
         let is_next = |next: Option<Timestamp>| next == Some(at) || is_live && next.is_none();
         let conflated = from.is_some_and(|(_, next)| !is_next(next));
         let from = from.map(|(from, _)| from);
-        Self::between(selection, (from, &to.snapshot), to, conflated, held)
+        Self::between(selection, (from, &to.snapshot), to, conflated, common)
     }
 
     /// What changed live.
@@ -64,14 +75,14 @@ impl Rendered {
         selection: &Selection,
         step: &LiveStep,
         shown: &Published,
-        held: &Arc<AtomicUsize>,
+        common: &Common,
     ) -> Self {
         let between = (Some(&*step.from), &*step.to);
-        Self::between(selection, between, shown, step.skips, held)
+        Self::between(selection, between, shown, step.skips, common)
     }
 
     /// Nothing but another place, at which everything is the same.
-    pub(super) fn moved(selection: &Selection, shown: &Published, held: &Arc<AtomicUsize>) -> Self {
+    pub(super) fn moved(selection: &Selection, shown: &Published, common: &Common) -> Self {
         Self {
             chunks: Vec::new(),
             to: selection.place_of(&shown.snapshot),
@@ -80,7 +91,7 @@ impl Rendered {
             has_changes: false,
             conflated: false,
             bytes: 0,
-            held: Arc::clone(held),
+            held: Arc::clone(&common.held),
         }
     }
 
@@ -90,17 +101,20 @@ impl Rendered {
         (from, to): (Option<&Snapshot>, &Snapshot),
         shown: &Published,
         conflated: bool,
-        held: &Arc<AtomicUsize>,
+        Common { catalogue, held }: &Common,
     ) -> Self {
         let (is_between, paid_until) = (shown.is_between, shown.until);
         let (mut events, mut freshness): (Vec<Event>, Vec<Event>) = Default::default();
         for list in &selection.lists {
-            let delta = Delta::between(list, from, to);
+            let delta = Delta::between((list, catalogue), from, to);
+            let name =
+                ListName { channel: Channel::of(list), sport: catalogue.sport(list.sport()) };
             events.extend(match from {
-                Some(_) => deltas(list, &delta, conflated, to),
-                None => snapshots(list, &delta, to),
+                Some(_) => deltas(name, &delta, conflated),
+                None => snapshots(name, &delta),
             });
-            if let (List::Odds(odds, _), Some(_)) = (list, from) {
+            let then = list.in_catalogue(catalogue, to.catalogue());
+            if let (Some(List::Odds(odds, _)), Some(_)) = (then.as_deref(), from) {
                 freshness.extend(match selection.freshness {
                     // How fresh sources are is said with publications.
                     Freshness::Sources if is_between => Vec::new(),

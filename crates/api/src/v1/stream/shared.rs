@@ -1,13 +1,13 @@
 //! Rendered events, made once for all who need them and kept within a bound of memory.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use domain::Timestamp;
+use domain::{Catalogue, Timestamp};
 use engine::{HistoryError, LiveStep, MadeOnce, Published, WalkedChange, WorldHandle};
 use tokio::sync::Semaphore;
 
-use super::render::Rendered;
+use super::render::{Common, Rendered};
 use super::selection::Selection;
 use crate::position::{LogPlace, place_of, sought};
 use crate::v1::changes::Base;
@@ -33,8 +33,7 @@ struct Key {
 pub(super) struct Renders {
     kept: MadeOnce<Key, Rendered>,
     turns: Arc<Semaphore>,
-    /// What is kept, and what clients have not read yet.
-    held: Arc<AtomicUsize>,
+    common: Common,
     held_max: usize,
 }
 
@@ -52,11 +51,11 @@ pub(super) enum NotRendered {
 }
 
 impl Renders {
-    pub(super) fn new(held_max: usize) -> Self {
+    pub(super) fn new(held_max: usize, catalogue: Arc<Catalogue>) -> Self {
         let turns = Arc::new(Semaphore::new(RENDERS_MAX));
         // Half is for what is kept, the other half for what clients have not read.
         let kept = MadeOnce::new(held_max / 2, ENTRIES_MAX);
-        Self { kept, turns, held: Arc::default(), held_max }
+        Self { kept, turns, common: Common { catalogue, held: Arc::default() }, held_max }
     }
 
     /// The events from a place, or from nothing, to a publication. `key`: for whom a past publication is made again.
@@ -114,14 +113,15 @@ impl Renders {
 
     /// No events, but another place.
     pub(super) fn moved(&self, selection: &Selection, shown: &Published) -> Rendered {
-        Rendered::moved(selection, shown, &self.held)
+        Rendered::moved(selection, shown, &self.common)
     }
 
     /// Makes sure that there is memory for some events more.
     fn make_room(&self) -> Result<(), NotRendered> {
-        if self.held.load(Ordering::Relaxed) >= self.held_max {
+        let held = || self.common.held.load(Ordering::Relaxed);
+        if held() >= self.held_max {
             self.kept.clear();
-            if self.held.load(Ordering::Relaxed) >= self.held_max {
+            if held() >= self.held_max {
                 return Err(NotRendered::Later);
             }
         }
@@ -137,11 +137,11 @@ impl Renders {
     ) -> Result<Rendered, NotRendered> {
         let rows = step.from.records() + step.to.records();
         if rows <= ROWS_HERE_MAX {
-            return Ok(Rendered::of_step(selection, &step, to, &self.held));
+            return Ok(Rendered::of_step(selection, &step, to, &self.common));
         }
         let to = Arc::clone(to);
-        self.on_a_thread(selection, move |selection, held| {
-            Rendered::of_step(selection, &step, &to, held)
+        self.on_a_thread(selection, move |selection, common| {
+            Rendered::of_step(selection, &step, &to, common)
         })
         .await
     }
@@ -153,9 +153,9 @@ impl Renders {
         to: &Arc<Published>,
     ) -> Result<Rendered, NotRendered> {
         let to = Arc::clone(to);
-        self.on_a_thread(selection, move |selection, held| {
+        self.on_a_thread(selection, move |selection, common| {
             let from = base.as_ref().map(|(base, next)| (&*base.snapshot, *next));
-            Rendered::new(selection, from, &to, held)
+            Rendered::new(selection, from, &to, common)
         })
         .await
     }
@@ -163,15 +163,15 @@ impl Renders {
     async fn on_a_thread(
         &self,
         selection: &Arc<Selection>,
-        render: impl FnOnce(&Selection, &Arc<AtomicUsize>) -> Rendered + Send + 'static,
+        render: impl FnOnce(&Selection, &Common) -> Rendered + Send + 'static,
     ) -> Result<Rendered, NotRendered> {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| NotRendered::Failed)?;
-        let (selection, held) = (Arc::clone(selection), Arc::clone(&self.held));
+        let (selection, common) = (Arc::clone(selection), self.common.clone());
         let rendering = tokio::task::spawn_blocking(move || {
             // The turn ends with the work, also where nobody waits for it any more.
             let _turn = turn;
-            render(&selection, &held)
+            render(&selection, &common)
         });
         rendering.await.map_err(|_| NotRendered::Failed)
     }
@@ -202,10 +202,10 @@ pub(super) async fn base(
 impl From<HistoryError> for NotRendered {
     fn from(error: HistoryError) -> Self {
         match error {
-            HistoryError::Busy | HistoryError::NoCatalogue | HistoryError::Unreadable(_) => {
-                Self::Later
+            HistoryError::Busy | HistoryError::Unreadable(_) => Self::Later,
+            HistoryError::Off | HistoryError::NotKept(_) | HistoryError::NoCatalogue => {
+                Self::Reset(Reset::Expired)
             }
-            HistoryError::Off | HistoryError::NotKept(_) => Self::Reset(Reset::Expired),
         }
     }
 }

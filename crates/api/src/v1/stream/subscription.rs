@@ -376,7 +376,7 @@ impl Subscription {
     ) -> Result<Arc<Published>, NotRendered> {
         match self.until {
             Some(until) if until < present.snapshot.cut_at => {
-                let past = handle.comparable_as_of(until, key).await;
+                let past = handle.as_of(until, key).await;
                 // It was there when the stream began; to begin anew would not bring it back.
                 past.map(|past| past.published).map_err(|_| NotRendered::Later)
             }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use domain::{EventId, Format, RecordId, SportId, Status, Timestamp};
+use domain::{Catalogue, EventId, Format, RecordId, Status, Timestamp};
 use market::Snapshot;
 use market::rendered::Rendered;
 use market::snapshot::{EventRow, RecordRow, SportView};
@@ -53,8 +53,8 @@ pub(crate) const CHANGES_MAX: usize = 10_000;
 /// Items of a list in one part of it, where it goes out in parts.
 const PART_ITEMS_MAX: usize = 500;
 
-/// An earlier publication, and the list in its catalogue.
-type Then<'a> = (&'a Snapshot, Cow<'a, List>);
+/// A publication, and the list in its catalogue.
+type Side<'a> = (&'a Snapshot, Cow<'a, List>);
 
 /// The changes of a selection.
 #[derive(Default)]
@@ -97,22 +97,20 @@ impl Items {
 }
 
 impl Delta {
-    /// What changed in the whole of a list from one publication to a later one, or all that there is. The list is of
-    /// the later one's catalogue; the earlier one may have another.
-    pub(crate) fn between(list: &List, from: Option<&Snapshot>, to: &Snapshot) -> Self {
+    /// What changed in the whole of a list from one publication to a later one, or all that there is. Each of them may
+    /// have another catalogue than the list, and the list may not be in it.
+    pub(crate) fn between(
+        (list, catalogue): (&List, &Arc<Catalogue>),
+        from: Option<&Snapshot>,
+        to: &Snapshot,
+    ) -> Self {
         let mut delta = Self::default();
-        let then = from.and_then(|from| {
-            let (own, other) = (to.catalogue(), from.catalogue());
-            let list = match Arc::ptr_eq(own, other) {
-                true => Cow::Borrowed(list),
-                false => Cow::Owned(list.in_catalogue(own, other)?),
-            };
-            Some((from, list))
-        });
+        let (from, to) =
+            (from.and_then(|from| side(list, catalogue, from)), side(list, catalogue, to));
         match list {
-            List::Odds(_, format) => delta.records(list, *format, then, to),
-            List::Scores(_) => delta.events(list, then, to, |texts| texts.1),
-            List::Events(_) => delta.events(list, then, to, |texts| texts.0),
+            List::Odds(_, format) => delta.records(*format, from, to),
+            List::Scores(_) => delta.events(from, to, |texts| texts.1),
+            List::Events(_) => delta.events(from, to, |texts| texts.0),
         }
         delta
     }
@@ -150,15 +148,13 @@ impl Delta {
         out
     }
 
-    fn records(&mut self, list: &List, format: Format, then: Option<Then<'_>>, to: &Snapshot) {
-        let before = then.as_ref().map(|(from, list)| list.records(from)).unwrap_or_default();
-        let mut before: HashMap<_, _> = before.into_iter().map(|row| (row.id, row)).collect();
-        let view = to.sport(list.sport());
-        for row in list.records(to) {
-            let held = then.as_ref().zip(before.remove(&row.id));
-            let rendered = rendered_of(to, list.sport(), row);
-            let same = held.filter(|((from, list), held)| {
-                let then = rendered_of(from, list.sport(), held);
+    fn records(&mut self, format: Format, from: Option<Side<'_>>, to: Option<Side<'_>>) {
+        let mut before: HashMap<_, _> = records_of(&from).map(|row| (row.id, row)).collect();
+        for row in records_of(&to) {
+            let held = from.as_ref().zip(before.remove(&row.id));
+            let rendered = to.as_ref().and_then(|to| rendered_of(to, row));
+            let same = held.filter(|(from, held)| {
+                let then = rendered_of(from, held);
                 then.map(|text| &text.bytes) == rendered.map(|text| &text.bytes)
             });
             if let Some((_, held)) = same {
@@ -172,18 +168,19 @@ impl Delta {
                 RecordText(rendered).write(format, &row.last_update.seconds_text(), upserts);
             }
         }
-        let Some((from, list_then)) = then else { return };
+        let Some(from) = from else { return };
         // In the order in which they were shown.
         let mut gone: Vec<&RecordRow> = before.into_values().collect();
         gone.sort_unstable_by_key(|row| (row.event, row.id));
-        let events = &from.sport(list_then.sport()).events;
+        let (events, view) = (&view(&from).events, to.as_ref().map(view));
         for row in gone {
             let Some(event) = usize::try_from(row.event).ok().and_then(|at| events.get(at)) else {
                 continue;
             };
-            let there = view.event(event.id).is_some_and(|now| {
-                now.id == event.id
-                    && now.records.clone().filter_map(|at| view.record(at)).any(|r| r.id == row.id)
+            let there = view.is_some_and(|view| {
+                let now = view.event(event.id).filter(|now| now.id == event.id);
+                let records = now.map_or(0..0, |now| now.records.clone());
+                records.filter_map(|at| view.record(at)).any(|held| held.id == row.id)
             });
             let mut id = String::new();
             row.id.push_to(&mut id);
@@ -193,27 +190,24 @@ impl Delta {
 
     fn events<'a>(
         &mut self,
-        list: &List,
-        then: Option<Then<'a>>,
-        to: &'a Snapshot,
+        from: Option<Side<'a>>,
+        to: Option<Side<'a>>,
         part: impl Fn((&'a [u8], &'a [u8])) -> &'a [u8],
     ) {
-        let view = to.sport(list.sport());
-        let from = then.as_ref().map(|(from, _)| *from);
-        let before = then.map(|(from, list)| list.events(from)).unwrap_or_default();
-        let mut before: HashMap<_, _> = before.into_iter().map(|row| (row.id, row)).collect();
-        for row in list.events(to) {
-            let text = part(event::texts(to.rendered_event(&V1, row)));
-            let held = from.zip(before.remove(&row.id));
-            let held = held.map(|(from, held)| part(event::texts(from.rendered_event(&V1, held))));
-            if held != Some(text) {
+        let texts = |(row, rendered)| (row, part(event::texts(rendered)));
+        let before = events_of(&from).map(texts);
+        let mut before: HashMap<_, _> = before.map(|(row, text)| (row.id, (row, text))).collect();
+        for (row, text) in events_of(&to).map(texts) {
+            if before.remove(&row.id).is_none_or(|(_, held)| held != text) {
                 self.upserts.begin().extend_from_slice(text);
             }
         }
-        let mut gone: Vec<&EventRow> = before.into_values().collect();
+        let view = to.as_ref().map(view);
+        let mut gone: Vec<&EventRow> = before.into_values().map(|(row, _)| row).collect();
         gone.sort_unstable_by_key(|row| (row.commence_time, row.id));
         for row in gone {
-            let there = view.event(row.id).is_some_and(|now| now.id == row.id);
+            let now = view.and_then(|view| view.event(row.id));
+            let there = now.is_some_and(|now| now.id == row.id);
             let why = if there { "filter" } else { reason(row, view) };
             self.remove(&row.id.to_string(), row.id, why);
         }
@@ -232,19 +226,37 @@ impl Delta {
     }
 }
 
+fn side<'a>(list: &'a List, own: &Arc<Catalogue>, of: &'a Snapshot) -> Option<Side<'a>> {
+    Some((of, list.in_catalogue(own, of.catalogue())?))
+}
+
+/// The records of a list; none where its publication does not know it.
+fn records_of<'a>(side: &Option<Side<'a>>) -> impl Iterator<Item = &'a RecordRow> {
+    side.iter().flat_map(|(of, list)| list.records(of))
+}
+
+/// The events of a list, and what is rendered of them.
+fn events_of<'a>(side: &Option<Side<'a>>) -> impl Iterator<Item = (&'a EventRow, &'a Rendered)> {
+    side.iter().flat_map(|(of, list)| {
+        let of: &'a Snapshot = of;
+        list.events(of).into_iter().map(move |row| (row, of.rendered_event(&V1, row)))
+    })
+}
+
+/// The sport of a list.
+fn view<'a>((snapshot, list): &Side<'a>) -> &'a SportView {
+    snapshot.sport(list.sport())
+}
+
 /// What is rendered of a record, in all formats.
-fn rendered_of<'a>(
-    snapshot: &'a Snapshot,
-    sport: SportId,
-    row: &'a RecordRow,
-) -> Option<&'a Rendered> {
-    let event = snapshot.sport(sport).events.get(usize::try_from(row.event).ok()?)?;
-    Some(snapshot.rendered_record(&V1, event, row))
+fn rendered_of<'a>(side: &Side<'a>, row: &'a RecordRow) -> Option<&'a Rendered> {
+    let event = view(side).events.get(usize::try_from(row.event).ok()?)?;
+    Some(side.0.rendered_record(&V1, event, row))
 }
 
 /// Why something of an event is no longer there.
-fn reason(before: &EventRow, to: &SportView) -> &'static str {
-    match to.event(before.id) {
+fn reason(before: &EventRow, to: Option<&SportView>) -> &'static str {
+    match to.and_then(|to| to.event(before.id)) {
         Some(now) if now.id != before.id => "merged",
         Some(now) if now.status == Status::Final => "final",
         Some(_) => "no_prices",

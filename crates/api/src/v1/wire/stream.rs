@@ -5,7 +5,7 @@ mod event;
 
 use std::collections::BTreeMap;
 
-use domain::{RecordId, SportId, Timestamp};
+use domain::{RecordId, Sport, SportId, Timestamp};
 use http::websocket::close_code;
 use market::{OddsSelection, Snapshot};
 use serde_json::json;
@@ -109,7 +109,7 @@ impl Channel {
         Self::ALL.into_iter().find(|channel| channel.key() == key)
     }
 
-    const fn of(list: &List) -> Self {
+    pub(crate) const fn of(list: &List) -> Self {
         match list {
             List::Odds(..) => Self::Odds,
             List::Scores(_) => Self::Scores,
@@ -324,8 +324,15 @@ pub(crate) fn end(
     Event { retry_ms, ..Event::new("end", out) }
 }
 
+/// Which list an event is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListName<'a> {
+    pub(crate) channel: Channel,
+    pub(crate) sport: &'a Sport,
+}
+
 /// The records of a list to begin with.
-pub(crate) fn snapshots(list: &List, whole: &Delta, snapshot: &Snapshot) -> Vec<Event> {
+pub(crate) fn snapshots(name: ListName<'_>, whole: &Delta) -> Vec<Event> {
     let mut parts: Vec<&[u8]> = whole.upserts.parts().collect();
     if parts.is_empty() {
         // That there is none is said, too.
@@ -333,8 +340,7 @@ pub(crate) fn snapshots(list: &List, whole: &Delta, snapshot: &Snapshot) -> Vec<
     }
     let count = parts.len();
     let event = |(at, records): (usize, &[u8])| {
-        let mut out =
-            begin(StreamSnapshot::CHANNEL.first, StreamSnapshot::SPORT.next, list, snapshot);
+        let mut out = begin(StreamSnapshot::CHANNEL.first, StreamSnapshot::SPORT.next, name);
         out.push_str(StreamSnapshot::PART.next);
         out.push_str(&(at + 1).to_string());
         out.push_str(StreamSnapshot::PARTS.next);
@@ -349,12 +355,7 @@ pub(crate) fn snapshots(list: &List, whole: &Delta, snapshot: &Snapshot) -> Vec<
 }
 
 /// What changed in a list; nothing where nothing did.
-pub(crate) fn deltas(
-    list: &List,
-    delta: &Delta,
-    conflated: bool,
-    snapshot: &Snapshot,
-) -> Vec<Event> {
+pub(crate) fn deltas(name: ListName<'_>, delta: &Delta, conflated: bool) -> Vec<Event> {
     let (mut upserts, mut removed) = (delta.upserts.parts(), delta.removed.parts());
     let mut events = Vec::new();
     loop {
@@ -362,7 +363,7 @@ pub(crate) fn deltas(
         if new.is_none() && gone.is_none() {
             return events;
         }
-        let mut out = begin(StreamDelta::CHANNEL.first, StreamDelta::SPORT.next, list, snapshot);
+        let mut out = begin(StreamDelta::CHANNEL.first, StreamDelta::SPORT.next, name);
         out.push_str(StreamDelta::UPSERTS.next);
         let mut out = out.into_bytes();
         push_items(new.unwrap_or_default(), &mut out);
@@ -464,12 +465,11 @@ fn sport_key(sport: SportId, snapshot: &Snapshot) -> &str {
     &snapshot.catalogue().sport(sport).key
 }
 
-/// Which list an event is about.
-fn begin(channel: &str, sport: &str, list: &List, snapshot: &Snapshot) -> String {
+fn begin(channel: &str, sport: &str, name: ListName<'_>) -> String {
     let mut out = channel.to_owned();
-    push_plain(Channel::of(list).key(), &mut out);
+    push_plain(name.channel.key(), &mut out);
     out.push_str(sport);
-    push_plain(sport_key(list.sport(), snapshot), &mut out);
+    push_plain(&name.sport.key, &mut out);
     out
 }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use domain::Catalogue;
 use engine::Compact;
 
-use super::client::Client;
+use super::client::{Client, at_of, names};
 use crate::harness::{Answer, TestApp, line};
 use crate::test_market::{ANN, BEA};
 use crate::v1::catalogues::wider;
@@ -58,5 +59,76 @@ async fn who_follows_goes_on_under_another_catalogue() {
         assert_eq!(hello["resumed"], true);
         let events = client.cut().await;
         assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 140);
+    }
+}
+
+/// The first price that a client has.
+fn price_of(client: &Client) -> i64 {
+    assert_eq!(client.state.len(), 1, "{:?}", client.state);
+    client.state.values().next().unwrap()["outcomes"][0]["price"].as_i64().unwrap()
+}
+
+#[tokio::test]
+async fn every_publication_comes_as_it_was_under_the_catalogue_of_its_time() {
+    let price = |american| line::moneyline("a", "fanduel", (ANN, american), (BEA, -155));
+    let usual = || Catalogue::load(None).unwrap();
+    for (then, now, sports) in [(wider(), usual(), "mma"), (usual(), wider(), "aikido,mma")] {
+        let app = TestApp::builder().archived().catalogue(then).start().await;
+        let (feed, key) = (app.any_feed().await, app.live_key().await);
+        app.push_all(&feed, &[line::event("a", "mma", ANN, BEA), price(135)]).await;
+        app.publish().await;
+        let whole = app.get("/v1/sports/mma/odds", &key).await;
+        let first = whole.header("x-published-at").unwrap().to_owned();
+        app.push_all(&feed, &[price(140)]).await;
+        app.publish().await;
+        assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+        let (later, dir) = (app.now().plus(Duration::from_secs(30)), app.stop().await);
+        let app = TestApp::builder().archived().catalogue(now).starting_at(later).on(dir);
+        let app = app.start().await;
+        for american in [150, 160] {
+            app.push_all(&feed, &[price(american)]).await;
+            app.publish().await;
+        }
+        let filter = format!("?sports={sports}&bookmaker=fanduel");
+        for mode in ["publication", "live"] {
+            let query = format!("{filter}&mode={mode}&replay=all&since={first}");
+            let (mut client, hello) = Client::open(&app, &key, &query, None).await;
+            assert_eq!(hello["resumed"], false);
+            let (mut prices, mut middle) = (Vec::new(), None);
+            while prices.last() != Some(&160) {
+                let events = client.cut().await;
+                prices.push(price_of(&client));
+                if events.last().unwrap().data["published"] == true {
+                    let path = "/v1/sports/mma/odds?bookmaker=fanduel";
+                    let path = format!("{path}&as_of={}", at_of(&events));
+                    let asked = app.get(&path, &key).await.json();
+                    let (asked, held) = (&asked[0], client.state.values().next().unwrap());
+                    assert_eq!(
+                        (&asked["id"], &asked["outcomes"]),
+                        (&held["id"], &held["outcomes"])
+                    );
+                    middle.get_or_insert_with(|| client.cursor.clone());
+                }
+            }
+            prices.dedup();
+            assert_eq!(prices, [135, 140, 150, 160], "{mode}");
+            // A key is sent one past at a time.
+            drop(client);
+            // From a cursor of then on, all publications and in one step.
+            let query = format!("{filter}&mode={mode}&since={}", middle.unwrap());
+            let (mut all, _) = Client::open(&app, &key, &format!("{query}&replay=all"), None).await;
+            let events = all.cut().await;
+            assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 140, "{mode}");
+            drop(all);
+            let (mut net, _) = Client::open(&app, &key, &query, None).await;
+            let events = net.cut().await;
+            assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 160, "{mode}");
+        }
+        // To an end of then.
+        let query = format!("{filter}&freshness=none&since={first}&until={first}");
+        let (mut ended, _) = Client::open(&app, &key, &query, None).await;
+        let events = ended.cut().await;
+        assert_eq!(names(&events).last(), Some(&"cut"));
+        assert_eq!((price_of(&ended), &ended.end().await["code"]), (135, &"done".into()));
     }
 }
