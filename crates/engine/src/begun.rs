@@ -1,9 +1,10 @@
 //! Where an archive was begun, remembered in the data folder. A folder that is missing there later, such as a share
 //! that is not mounted, is not taken for one that nothing was ever written into (H6).
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::{fs, io};
 
 use archive::{Archive, ArchiveError, Location};
 
@@ -37,9 +38,7 @@ impl Begun {
         if fs::read_to_string(file).is_ok_and(|held| held == text) {
             return;
         }
-        let temporary = file.with_extension("tmp");
-        let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, file));
-        if let Err(error) = written {
+        if let Err(error) = write(file, &text) {
             self.noted.store(false, Ordering::Relaxed);
             tracing::warn!(event = "archive.note_failed", %error, "that there is an archive is not noted in the data folder");
         }
@@ -68,6 +67,16 @@ impl Begun {
             Err(source) => Err(ArchiveError::Io { path: file.clone(), source }),
         }
     }
+}
+
+/// Writes a file so that it is there whole after a crash of the machine, or as it was.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    let temporary = file.with_extension("tmp");
+    let mut new = File::create(&temporary)?;
+    new.write_all(text.as_bytes())?;
+    new.sync_all()?;
+    fs::rename(&temporary, file)?;
+    file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 /// Opens the archive of a world to write it, where it has one.
