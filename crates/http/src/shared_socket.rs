@@ -25,7 +25,7 @@ impl DirectSocket {
     }
 
     /// Writes as much as the socket takes at this moment, and says how much that is. A connection that is broken takes
-    /// nothing, which its task finds out. [`DirectSocket::look_at_all`] has to follow.
+    /// nothing, which its task finds out. [`DirectSocket::look_at_all`] has to follow, within a few seconds.
     pub fn send_now(&self, bytes: &[u8]) -> usize {
         sendfile::send_now(&self.stream, bytes).unwrap_or(0)
     }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use domain::World;
 use http::DirectSocket;
@@ -18,6 +19,9 @@ use crate::v1::wire::stream::Mode;
 
 /// Waiters that are written to in one turn of a worker: about half a millisecond.
 const WAITERS_AT_ONCE: usize = 64;
+/// When it is looked which of those that were written to do not read: soon enough before a client counts as vanished,
+/// and once for all that is written until then.
+const LOOK_AFTER: Duration = Duration::from_secs(4);
 
 /// The groups of a world and a mode, and the task that listens for them while there are any.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ struct GroupState {
     /// Whether a task writes to them, and whether something came meanwhile.
     is_served: bool,
     again: bool,
+    /// Whether it will be looked who does not read.
+    looks: bool,
 }
 
 /// A stream's place in its group, until it goes.
@@ -194,6 +200,7 @@ impl Group {
         let at = rendered.to;
         self.lock().at = Some(at);
         let waiters = self.waiters();
+        self.look_later();
         if waiters.len() <= WAITERS_AT_ONCE {
             self.deliver(api, from, &rendered, &waiters);
             return Some(at);
@@ -219,11 +226,27 @@ impl Group {
         let (now, instant) = (api.clock.now(), Instant::now());
         let delivery = Delivery { api, from, rendered, now, instant };
         let written = waiters.iter().filter(|waiter| waiter.deliver(&delivery)).count();
-        DirectSocket::look_at_all(waiters.iter().filter_map(|waiter| waiter.socket()));
         if let [chunk] = &*rendered.chunks {
             let metrics = api.streams.metrics(self.selection.mode, self.selection.transport);
             metrics.note_written(written, chunk, rendered.conflated, now.since(rendered.cut_at));
         }
+    }
+
+    /// Looks in a while which clients do not read.
+    fn look_later(self: &Arc<Self>) {
+        if std::mem::replace(&mut self.lock().looks, true) {
+            return;
+        }
+        let group = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(LOOK_AFTER).await;
+            // What is written from now on is looked at another time.
+            group.lock().looks = false;
+            for some in group.waiters().chunks(WAITERS_AT_ONCE) {
+                DirectSocket::look_at_all(some.iter().filter_map(|waiter| waiter.socket()));
+                tokio::task::yield_now().await;
+            }
+        });
     }
 
     fn call_all(&self) {
