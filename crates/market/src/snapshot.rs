@@ -241,6 +241,11 @@ impl SportView {
     fn cut(book: &Book, listed: &[&Event], sources: Vec<SourceRow>, wires: &[&dyn Wire]) -> Self {
         let catalogue = book.catalogue();
         let mut view = Self::new(catalogue, listed.len(), sources);
+        let records = listed.iter().map(|event| event.slots.len()).sum();
+        view.records.reserve(records);
+        view.kinds.reserve(records);
+        // Of the one sport that they all are of.
+        let beats = Beats::new(book, listed.first().map(|event| event.sport));
         for (at, event) in (0_u32..).zip(listed) {
             let from = view.next_record();
             let mut row = EventRow::new(book, event, from);
@@ -256,7 +261,7 @@ impl SportView {
                     event: at,
                     bookmaker: key.bookmaker,
                     market: key.market,
-                    last_update: book.last_update(event.sport, key, slot),
+                    last_update: slot.confirmed().last_update(beats.of(key.bookmaker)),
                 };
                 for wire in wires {
                     let render = || wire.render_record(catalogue, &row, &record);
@@ -391,6 +396,20 @@ impl EventRow {
             OutcomeName::Under => "Under",
             OutcomeName::Entrant(at) => self.entrants.get(usize::from(at)).map_or("", |name| name),
         }
+    }
+}
+
+/// The newest heartbeats of the bookmakers of a sport, by number: they are asked for once for each record.
+struct Beats(Vec<Timestamp>);
+
+impl Beats {
+    fn new(book: &Book, sport: Option<SportId>) -> Self {
+        let beat_at = |id| sport.map_or(Source::NEVER.beat_at, |sport| book.beat_at(sport, id));
+        Self(book.catalogue().bookmakers().map(|(id, _)| beat_at(id)).collect())
+    }
+
+    fn of(&self, bookmaker: BookmakerId) -> Timestamp {
+        self.0.get(bookmaker.index()).copied().unwrap_or(Source::NEVER.beat_at)
     }
 }
 
