@@ -7,6 +7,7 @@
 mod changes;
 mod closings;
 mod export;
+mod index;
 mod kept;
 mod logged;
 mod paths;

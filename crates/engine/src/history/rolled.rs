@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use archive::Entry;
 use market::{Book, Change};
 
-use super::logged::{IN_LOG, LoggedPast, unreadable};
+use super::index::IN_LOG;
+use super::logged::{LoggedPast, unreadable};
 use super::{Found, HistoryError, WEIGHT_BYTES};
 use crate::catalogues::version_of;
 use crate::publication::Published;

@@ -1,0 +1,273 @@
+//! Which publications the log and the archive hold, by time: what a time of the past is looked up in.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use archive::{Commit, Publication, Table};
+use domain::Timestamp;
+use market::Change;
+
+use super::{Found, HistoryError, Reach};
+use crate::options::WorldOptions;
+use crate::replay::Logged;
+
+/// The publications that the log and the archive hold; one that is in both is there twice.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// By time; of those of one time, the one made last comes last.
+    pub(super) cuts: Vec<Cut>,
+    pub(super) archived: Archived,
+    /// Versions of the catalogues that publications were made with.
+    pub(super) catalogues: Vec<Arc<str>>,
+    /// Where in `catalogues` the one is that the last entry of the log was written under.
+    pub(super) catalogue: Option<u32>,
+    pub(super) gaps: Vec<(Timestamp, Timestamp)>,
+    /// The first entry that was not read yet.
+    pub(super) next_seq: u64,
+    /// The last book before all publications that can be made again.
+    pub(super) base_seq: u64,
+}
+
+/// What was read of the archive.
+#[derive(Debug, Default)]
+pub(super) struct Archived {
+    pub(super) commit: u64,
+    /// Files with publications that were read.
+    pub(super) files: HashSet<String>,
+    /// The last day whose files are final.
+    pub(super) final_day: Option<String>,
+    /// It could not be read when that was last tried.
+    pub(super) failed: bool,
+}
+
+/// The lineage of what is in the log, after all those of the archive.
+pub(super) const IN_LOG: usize = usize::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) at: Timestamp,
+    /// Of the archive, or [`IN_LOG`].
+    pub(super) lineage: usize,
+    pub(super) seq: u64,
+    /// Where in `catalogues` the one that it was made with is; `None` where the log does not say.
+    pub(super) catalogue: Option<u32>,
+}
+
+impl Index {
+    pub(super) fn note(&mut self, Logged { seq, change, .. }: &Logged) {
+        self.next_seq = seq + 1;
+        match change {
+            Change::Cut { at } => {
+                let catalogue = self.catalogue;
+                self.insert(Cut { at: *at, lineage: IN_LOG, seq: *seq, catalogue });
+            }
+            Change::Configured(configured) => {
+                self.catalogue = self.place_of(&configured.catalogue);
+            }
+            Change::Unlogged { from, to } => self.note_gap(*from, *to),
+            Change::Founded { .. }
+            | Change::Listed(_)
+            | Change::Quoted(_)
+            | Change::Confirmed { .. }
+            | Change::Scored { .. }
+            | Change::Withdrawn { .. }
+            | Change::Beat { .. }
+            | Change::Paced { .. }
+            | Change::Expired { .. }
+            | Change::SourceForgotten { .. }
+            | Change::Joined(_)
+            | Change::Merged { .. }
+            | Change::Split { .. }
+            | Change::Doubted { .. }
+            | Change::Cleared { .. }
+            | Change::Parted { .. }
+            | Change::Taught { .. }
+            | Change::Untaught { .. }
+            | Change::Dropped { .. } => {}
+        }
+    }
+
+    /// Where in `catalogues` a version is, which is added where it is new.
+    pub(super) fn place_of(&mut self, version: &str) -> Option<u32> {
+        let held = self.catalogues.iter().rposition(|held| **held == *version);
+        let place = held.unwrap_or_else(|| {
+            self.catalogues.push(version.into());
+            self.catalogues.len() - 1
+        });
+        u32::try_from(place).ok()
+    }
+
+    pub(super) fn insert(&mut self, cut: Cut) {
+        // A clock that was set back comes to the same times again.
+        let key = |cut: &Cut| (cut.at, cut.lineage, cut.seq);
+        let place = self.cuts.partition_point(|held| key(held) < key(&cut));
+        if self.cuts.get(place).is_none_or(|held| key(held) != key(&cut)) {
+            self.cuts.insert(place, cut);
+        }
+    }
+
+    pub(super) fn note_gap(&mut self, from: Timestamp, to: Timestamp) {
+        if !self.gaps.contains(&(from, to)) {
+            self.gaps.push((from, to));
+        }
+    }
+
+    pub(super) fn note_archive(&mut self, commit: &Commit, publications: &[Publication]) {
+        for Publication { lineage, seq, published_at, catalogue, .. } in publications {
+            let (at, lineage, seq) = (*published_at, *lineage, *seq);
+            let catalogue = catalogue.as_deref().and_then(|version| self.place_of(version));
+            self.insert(Cut { at, lineage, seq, catalogue });
+        }
+        for (from, to) in commit.lineages.iter().flat_map(|lineage| &lineage.gaps) {
+            self.note_gap(Timestamp::from_millis(*from), Timestamp::from_millis(*to));
+        }
+        let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
+        let files = files.map(|file| file.path.clone()).collect();
+        let final_day = commit.final_day().map(str::to_owned);
+        self.archived = Archived { commit: commit.commit, files, final_day, failed: false };
+    }
+
+    /// Where a publication is to be had; from the log, where that has it.
+    pub(super) fn lineage_of(&self, found: Found) -> Option<usize> {
+        let from = self.cuts.partition_point(|cut| cut.at < found.at);
+        let same = self.cuts.iter().skip(from).take_while(|cut| cut.at == found.at);
+        same.filter(|cut| cut.seq == found.seq).map(|cut| cut.lineage).max()
+    }
+
+    /// The publication of an entry.
+    pub(super) fn cut_of(&self, seq: u64) -> Option<Cut> {
+        self.cuts.iter().rev().find(|cut| cut.seq == seq).copied()
+    }
+
+    /// The publication that followed an entry. The log goes on where the archive ends.
+    pub(super) fn cut_after(&self, seq: u64) -> Option<Cut> {
+        let newest = self.cuts.iter().filter(|cut| cut.seq > seq).map(|cut| cut.lineage).max();
+        let later = self.cuts.iter().filter(|cut| cut.seq > seq);
+        let lineage = self.cut_of(seq).map(|cut| cut.lineage).or(newest);
+        later
+            .filter(|cut| cut.lineage == IN_LOG || Some(cut.lineage) == lineage)
+            .min_by_key(|cut| cut.seq)
+            .copied()
+    }
+
+    /// The catalogue of the publication that followed an entry, where the log says which, and the last publication of
+    /// those from there on that were made with it.
+    pub(super) fn catalogue_after(&self, seq: u64) -> Option<(Option<Arc<str>>, u64)> {
+        let next = self.cut_after(seq)?;
+        let later = || {
+            let is_later = |cut: &&Cut| cut.lineage == IN_LOG || cut.lineage == next.lineage;
+            self.cuts.iter().filter(|cut| cut.seq >= next.seq).filter(is_later)
+        };
+        let other = later().filter(|cut| cut.catalogue != next.catalogue).map(|cut| cut.seq).min();
+        let to = later().map(|cut| cut.seq).filter(|seq| other.is_none_or(|other| *seq < other));
+        let to = to.max().unwrap_or(next.seq);
+        let version = next.catalogue.and_then(|at| self.catalogues.get(usize::try_from(at).ok()?));
+        Some((version.cloned(), to))
+    }
+
+    pub(super) fn find(
+        &self,
+        at: Timestamp,
+        options: &WorldOptions,
+    ) -> Result<Found, HistoryError> {
+        let end = self.cuts.partition_point(|cut| cut.at <= at);
+        let place = end.checked_sub(1);
+        let lost = self.gaps.iter().any(|(from, to)| (*from..*to).contains(&at));
+        let found = place.and_then(|place| self.cuts.get(place)).filter(|_| !lost);
+        let Some(found) = found else {
+            return Err(match self.reach(options) {
+                // It may be in the archive.
+                _ if self.archived.failed && !lost => HistoryError::Unreadable(None),
+                Some(reach) => HistoryError::NotKept(Box::new(reach)),
+                None => HistoryError::Off,
+            });
+        };
+        // Of publications of one time the last one counts.
+        let earlier = self.cuts.partition_point(|cut| cut.at < found.at).checked_sub(1);
+        let previous = earlier.and_then(|place| self.cuts.get(place)).map(|cut| cut.at);
+        let next = self.cuts.get(end).map(|cut| cut.at);
+        Ok(Found { seq: found.seq, at: found.at, previous, next })
+    }
+
+    pub(super) fn reach(&self, options: &WorldOptions) -> Option<Reach> {
+        let (first, last) = (self.cuts.first()?, self.cuts.last()?);
+        Some(Reach {
+            from: first.at,
+            to: last.at,
+            publications: u64::try_from(self.distinct()).unwrap_or(u64::MAX),
+            retention: options.history.retention,
+            exported_to: self.archived.final_day.clone(),
+            gaps: self.gaps.iter().copied().filter(|(_, to)| *to > first.at).collect(),
+        })
+    }
+
+    /// How many publications there are, wherever they are held.
+    pub(super) fn distinct(&self) -> usize {
+        let same = |pair: &&[Cut]| matches!(pair, [one, other] if (one.at, one.seq) == (other.at, other.seq));
+        self.cuts.len() - self.cuts.windows(2).filter(same).count()
+    }
+
+    /// The version of the catalogue that a publication was made with, where that is known.
+    pub(super) fn catalogue_at(&self, lineage: usize, seq: u64) -> Option<Arc<str>> {
+        let is = |cut: &&Cut| cut.lineage == lineage && cut.seq == seq;
+        let cut = self.cuts.iter().rev().find(is)?;
+        let at = usize::try_from(cut.catalogue?).ok()?;
+        self.catalogues.get(at).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(cuts: &[(i64, u64)]) -> Index {
+        let mut index = Index::default();
+        for (at, seq) in cuts {
+            let at = Timestamp::from_secs(*at);
+            let change = Change::Cut { at };
+            index.note(&Logged { seq: *seq, checksum: 0, at, change, bytes: 0 });
+        }
+        index
+    }
+
+    fn options() -> WorldOptions {
+        crate::writer::test_options(change_log::LogLocation::Nowhere)
+    }
+
+    fn seq_at(index: &Index, at: i64) -> Option<u64> {
+        index.find(Timestamp::from_secs(at), &options()).ok().map(|found| found.seq)
+    }
+
+    #[test]
+    fn a_time_that_came_twice_is_the_publication_made_last() {
+        let index = index(&[(100, 1), (130, 2), (160, 3), (130, 4), (145, 5), (160, 6), (190, 7)]);
+        assert_eq!(seq_at(&index, 99), None);
+        assert_eq!(seq_at(&index, 100), Some(1));
+        assert_eq!(seq_at(&index, 131), Some(4));
+        assert_eq!(seq_at(&index, 150), Some(5));
+        assert_eq!(seq_at(&index, 189), Some(6));
+        let found = index.find(Timestamp::from_secs(160), &options()).unwrap();
+        assert_eq!(found.previous, Some(Timestamp::from_secs(145)));
+        assert_eq!(found.next, Some(Timestamp::from_secs(190)));
+    }
+
+    #[test]
+    fn the_publication_after_an_entry_is_known_also_where_the_clock_was_set_back() {
+        let index = index(&[(100, 10), (130, 20), (110, 30), (140, 40)]);
+        let after = |seq| index.cut_after(seq).map(|cut| cut.seq);
+        assert_eq!(after(10), Some(20));
+        assert_eq!(after(20), Some(30));
+        assert_eq!(after(25), Some(30));
+        assert_eq!(after(40), None);
+    }
+
+    #[test]
+    fn nothing_is_shown_of_a_time_whose_publications_were_lost() {
+        let mut index = index(&[(100, 1), (190, 5)]);
+        index.gaps.push((Timestamp::from_secs(130), Timestamp::from_secs(190)));
+        assert_eq!(seq_at(&index, 129), Some(1));
+        assert_eq!(seq_at(&index, 130), None);
+        assert_eq!(seq_at(&index, 189), None);
+        assert_eq!(seq_at(&index, 190), Some(5));
+    }
+}
