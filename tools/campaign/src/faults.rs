@@ -194,7 +194,7 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let read = || read_log(&reader, &cluster.layout, &folder);
     let (log, last) = judge.wait_for_all(&cluster.layout, read);
     let records = context.journal.finish()?;
-    let history = past::judge(&cluster.layout, &judge.key, &records);
+    let history = past::judge(&cluster.layout, &judge.key, &records, log.entries);
     stop.store(true, Ordering::Relaxed);
     watch.join().map_err(|_| anyhow!("the watch over the nodes has failed"))?;
     let mut findings = check::all(&records, &log, cluster.builds.count());
@@ -221,7 +221,8 @@ fn run_faults(
         | Fault::Exchange(_)
         | Fault::Pause(_)
         | Fault::Link(..)
-        | Fault::NoLog => true,
+        | Fault::NoLog
+        | Fault::NoArchive => true,
     };
     let (faults, left_out): (Vec<Fault>, Vec<Fault>) =
         plan.faults.iter().copied().partition(possible);

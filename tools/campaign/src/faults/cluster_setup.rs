@@ -34,6 +34,9 @@ pub(super) const CLOCK_PACKAGE: (&str, [&str; 2]) = (
 /// The disk of a server of the log, where it can be made to fill up.
 const DISK_BYTES: u32 = 128 << 20;
 const BALLAST: &str = "ballast";
+/// The folder of history, and what it is called while no node can reach it.
+pub(super) const ARCHIVE: &str = "archive";
+const ARCHIVE_AWAY: &str = "archive-away";
 
 /// What becomes of a server's copy of the log whose disk was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +76,7 @@ impl TestCluster {
             lifetime: Lifetime::WithThread,
             settings: format!(
                 "{SETTINGS}\n[history]\nstore = \"{}\"\npart_interval = \"5s\"\n",
-                folder.join("archive").display()
+                folder.join(ARCHIVE).display()
             ),
             environment: environment.collect(),
             advertises: false,
@@ -198,6 +201,19 @@ impl TestCluster {
         let home = self.layout.folder_of(node);
         fs::write(home.join("clock.fresh"), format!("{seconds:+}"))?;
         Ok(fs::rename(home.join("clock.fresh"), home.join("clock"))?)
+    }
+
+    /// Takes the folder of history away. A file in its place keeps everyone from making another.
+    pub(super) fn take_archive_away(&self) -> Result<()> {
+        let folder = &self.layout.folder;
+        fs::rename(folder.join(ARCHIVE), folder.join(ARCHIVE_AWAY))?;
+        Ok(fs::write(folder.join(ARCHIVE), "")?)
+    }
+
+    pub(super) fn bring_archive_back(&self) -> Result<()> {
+        let folder = &self.layout.folder;
+        fs::remove_file(folder.join(ARCHIVE))?;
+        Ok(fs::rename(folder.join(ARCHIVE_AWAY), folder.join(ARCHIVE))?)
     }
 
     /// Gives each server of the log a small disk of its own, where we may.

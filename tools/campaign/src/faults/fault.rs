@@ -30,6 +30,8 @@ pub(super) enum Fault {
     DiskFull(Option<Unit>),
     /// A node's clock is off by some seconds.
     Clock(Unit, i32),
+    /// The folder of history is not there for any node, as a share that is not mounted.
+    NoArchive,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +79,8 @@ impl Fault {
             | Self::Pause(_)
             | Self::Link(..)
             | Self::DiskFull(Some(_))
-            | Self::Clock(..) => Kind::Single,
+            | Self::Clock(..)
+            | Self::NoArchive => Kind::Single,
         }
     }
 
@@ -90,7 +93,8 @@ impl Fault {
             Kind::Single => match self {
                 Self::Kill(_) | Self::Stop(_) | Self::Exchange(_) => 6,
                 Self::Pause(_) | Self::Link(..) | Self::Clock(..) => 9,
-                Self::NoLog | Self::DiskFull(_) => 10,
+                // Longer than the time after which a part is due.
+                Self::NoLog | Self::DiskFull(_) | Self::NoArchive => 10,
             },
         })
     }
@@ -110,6 +114,7 @@ impl Fault {
             Self::DiskFull(Some(nats)) => cluster.fill_disk(nats),
             Self::DiskFull(None) => NATS.into_iter().try_for_each(|nats| cluster.fill_disk(nats)),
             Self::Clock(node, seconds) => cluster.step_clock(node, seconds),
+            Self::NoArchive => cluster.take_archive_away(),
         }
     }
 
@@ -130,6 +135,7 @@ impl Fault {
                 NATS.into_iter().try_for_each(|nats| cluster.free_disk(nats, DiskContent::Kept))
             }
             Self::Clock(node, _) => cluster.step_clock(node, 0),
+            Self::NoArchive => cluster.bring_archive_back(),
         }
     }
 }
@@ -159,6 +165,7 @@ impl fmt::Display for Fault {
             Self::DiskFull(Some(nats)) => write!(f, "disk full at {nats}"),
             Self::DiskFull(None) => f.write_str("disk full at all nats"),
             Self::Clock(node, seconds) => write!(f, "clock of {node} {seconds:+} s"),
+            Self::NoArchive => f.write_str("archive away"),
         }
     }
 }
@@ -183,6 +190,7 @@ pub(super) fn all() -> Vec<Fault> {
     for node in INGESTS.into_iter().chain(APIS) {
         all.extend([Fault::Clock(node, 90), Fault::Clock(node, -90)]);
     }
+    all.push(Fault::NoArchive);
     all
 }
 
@@ -202,6 +210,7 @@ pub(super) fn short() -> Vec<Fault> {
         Fault::Kill(Unit::Api(1)),
         Fault::Kill(Unit::Nats(1)),
         Fault::Kill(Unit::Postgres),
+        Fault::NoArchive,
         Fault::NoLog,
     ]
 }

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     time::{Duration, Instant},
 };
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 use super::{
     CATCH_UP_MAX,
     check::Finding,
+    cluster_setup::ARCHIVE,
     record::{Read, Records, now_ms},
 };
 use crate::cluster::{
@@ -33,9 +35,14 @@ struct Seen<'a> {
     body: &'a [u8],
 }
 
-/// The rules of history. `key` has no limit that is met.
-pub(super) fn judge(layout: &ClusterLayout, key: &str, records: &Records) -> Vec<Finding> {
-    vec![as_seen(layout, key, records), once(layout), known_everywhere(layout, key)]
+/// The rules of history. `key` has no limit that is met; the log has at least so many entries.
+pub(super) fn judge(
+    layout: &ClusterLayout,
+    key: &str,
+    records: &Records,
+    entries: u64,
+) -> Vec<Finding> {
+    vec![as_seen(layout, key, records), once(layout, entries), known_everywhere(layout, key)]
 }
 
 /// A sample of what was seen, spread over the whole campaign.
@@ -86,8 +93,16 @@ fn as_seen(layout: &ClusterLayout, key: &str, records: &Records) -> Finding {
 }
 
 /// Every entry is in the archive once, whatever was killed while it was written.
-fn once(layout: &ClusterLayout) -> Finding {
+fn once(layout: &ClusterLayout, entries: u64) -> Finding {
     let mut finding = Finding::new("the archive has every entry once");
+    let begun = Instant::now();
+    while last_archived(layout).is_none_or(|last| last < entries) {
+        if begun.elapsed() > CATCH_UP_MAX {
+            finding.violate(|| format!("it does not catch up with entry {entries} of the log"));
+            break;
+        }
+        shell::sleep(RETRY);
+    }
     let verify = || -> Result<String> {
         Ok(shell::output(&mut layout.verb(&["history", "verify"])?)?.trim().to_owned())
     };
@@ -96,6 +111,14 @@ fn once(layout: &ClusterLayout) -> Finding {
         Err(error) => finding.violate(|| format!("{error:#}")),
     }
     finding
+}
+
+/// The last entry that the archive has.
+fn last_archived(layout: &ClusterLayout) -> Option<u64> {
+    let files = fs::read(layout.folder.join(ARCHIVE).join("live/files.json")).ok()?;
+    let files: Value = serde_json::from_slice(&files).ok()?;
+    let last = |file: &Value| file.get("last_seq")?.as_u64();
+    files.get("files")?.as_array()?.iter().filter_map(last).max()
 }
 
 /// Every node knows the same reach of history.

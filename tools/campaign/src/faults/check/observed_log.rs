@@ -13,7 +13,7 @@ pub(in crate::faults) struct ObservedLog {
     /// Each series' numbers, in the order of the log.
     pub(super) quoted: BTreeMap<Series, Vec<u32>>,
     pub(super) cuts: Vec<Cut>,
-    pub(super) entries: u64,
+    pub(in crate::faults) entries: u64,
 }
 
 /// A published snapshot: when, and the number that each series had.
