@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, anyhow};
@@ -47,6 +48,8 @@ struct Shared {
     /// Answers that are still to be lost after the request was carried out.
     lost: AtomicU32,
     requests: AtomicU64,
+    /// By how much every answer is late, in milliseconds.
+    latency_ms: AtomicU64,
 }
 
 impl S3 {
@@ -106,6 +109,12 @@ impl S3 {
         self.shared.lost.store(writes, Ordering::Relaxed);
     }
 
+    /// Every answer comes this much later from now on, as over a network.
+    pub fn delay_answers(&self, by: Duration) {
+        let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.shared.latency_ms.store(millis, Ordering::Relaxed);
+    }
+
     /// How many requests there were.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
@@ -134,6 +143,7 @@ async fn serve(
     shared: &Shared,
 ) -> Result<Response<s3s::Body>, Infallible> {
     shared.requests.fetch_add(1, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(shared.latency_ms.load(Ordering::Relaxed))).await;
     let failed = |status: u16| {
         let mut response = Response::new(s3s::Body::empty());
         *response.status_mut() = status.try_into().unwrap_or_default();

@@ -37,7 +37,7 @@ client       →
 arbitrage-watch → client
 test-servers →
 shell        → test-servers
-bench        → history market domain shell
+bench        → history market domain shell test-servers
 campaign     → shell test-servers
 scale        → accounts change-log store domain shell test-servers
 xtask        → shell

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
+use super::bucket::Bucket;
 use super::{RECORDS_FEW, compared, seconds, times};
 use crate::Effort;
 use crate::bar::Bar;
@@ -19,6 +20,8 @@ const INTERVAL_TIME: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 10;
 /// Publications of a walk.
 const STEPS: usize = 9;
+/// Events whose price paths are asked for after the first.
+const PATHS: usize = 5;
 /// Processes that begin with nothing.
 const COLD_STARTS: usize = 3;
 /// How long anything may take.
@@ -30,6 +33,13 @@ pub(super) struct Past {
     setup: Setup,
     market: Market,
     key: String,
+}
+
+/// An answer that nothing was ready for.
+pub(super) struct Cold {
+    /// Of which publication it is.
+    pub(super) at: String,
+    seconds: f64,
 }
 
 impl Past {
@@ -65,13 +75,13 @@ impl Past {
         Ok((answer, begun.elapsed().as_secs_f64()))
     }
 
-    /// The time of an answer that nothing is ready for, and of which publication it is.
+    /// The time of an answer that nothing is ready for.
     pub(super) fn cold(
         &self,
         bars: &mut Vec<Bar>,
         name: &'static str,
         lines: (f64, f64),
-    ) -> Result<String> {
+    ) -> Result<Cold> {
         self.service.verb(&["history", "flush"])?;
         let reach: Value = serde_json::from_slice(&self.get("/v1/history")?.body)?;
         let to = reach.get("to").and_then(Value::as_str).context("no end of history")?.to_owned();
@@ -87,31 +97,57 @@ impl Past {
             let other = self.other(folder.path(), Log::Gone)?;
             cold.push(other.timed(&format!("{ODDS}?limit=100&as_of={at}"))?.1);
         }
-        let cold = median(cold);
-        shell::say(&format!("{name}: {cold:.3} s"));
+        let cold = Cold { at, seconds: median(cold) };
+        shell::say(&format!("{name}: {:.3} s", cold.seconds));
         let note = format!("median of {COLD_STARTS} processes, from the archive in a folder alone");
-        bars.push(seconds(name, lines, cold, note));
-        Ok(at)
+        bars.push(seconds(name, lines, cold.seconds, note));
+        Ok(cold)
+    }
+
+    /// The same from a bucket, less the time from a folder.
+    pub(super) fn cold_in_bucket(&self, bars: &mut Vec<Bar>, folder: &Cold) -> Result<()> {
+        let bucket = Bucket::with(&self.setup.folder.join("data/archive"))?;
+        let (mut cold, mut requests) = (Vec::new(), 0);
+        for _ in 0..COLD_STARTS {
+            let place = tempfile::tempdir()?;
+            let other = self.other_with(place.path(), Log::Gone, bucket.settings())?;
+            let before = bucket.requests();
+            cold.push(other.timed(&format!("{ODDS}?limit=100&as_of={}", folder.at))?.1);
+            requests = bucket.requests() - before;
+        }
+        let (name, cold) = ("history: a bucket with 20 ms adds to that", median(cold));
+        let note =
+            format!("{cold:.2} s with {requests} requests, {:.2} s in a folder", folder.seconds);
+        shell::say(&format!("{name}: {note}"));
+        bars.push(seconds(name, (0.4, 0.4), cold - folder.seconds, note));
+        Ok(())
     }
 
     /// A process of its own on a copy, which has nothing ready, with the log or without.
     fn other(&self, folder: &Path, log: Log) -> Result<Self> {
+        self.other_with(folder, log, Vec::new())
+    }
+
+    fn other_with(
+        &self,
+        folder: &Path,
+        log: Log,
+        env: Vec<(&'static str, String)>,
+    ) -> Result<Self> {
         copy(&self.setup.folder, folder)?;
         if log == Log::Gone {
             fs::remove_dir_all(folder.join("data/live"))?;
         }
-        let setup = Setup { folder: folder.to_owned(), ..self.setup.clone() };
+        let setup = Setup { folder: folder.to_owned(), env, ..self.setup.clone() };
         let service = Service::start(&setup)?;
         Ok(Self { service, setup, market: self.market.clone(), key: self.key.clone() })
     }
 
-    /// The next publication, again and again.
-    pub(super) fn walk(&self, bars: &mut Vec<Bar>) -> Result<()> {
+    /// The next publication, again and again, from one on that has the whole market.
+    pub(super) fn walk(&self, bars: &mut Vec<Bar>, begin: &Cold) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let other = self.other(folder.path(), Log::Gone)?;
-        let reach: Value = serde_json::from_slice(&other.get("/v1/history")?.body)?;
-        let at = reach.get("from").and_then(Value::as_str).context("no begin of history")?;
-        let mut at = at.to_owned();
+        let mut at = begin.at.clone();
         let mut took = Vec::new();
         for _ in 0..STEPS {
             let (answer, time) = other.timed(&format!("{ODDS}?limit=100&as_of={at}"))?;
@@ -121,8 +157,11 @@ impl Past {
         }
         // The first one is no next one.
         took.remove(0);
+        let slowest = took.iter().copied().fold(0.0, f64::max);
+        let note = format!("1,000 changes each, the slowest of {} {slowest:.2} s", took.len());
         let name = "history: next publication of a walk, the large market";
-        bars.push(seconds(name, (0.15, 0.15), median(took), String::new()));
+        shell::say(&format!("{name}: {took:.3?}"));
+        bars.push(seconds(name, (0.15, 0.15), median(took), note));
         Ok(())
     }
 
@@ -130,13 +169,20 @@ impl Past {
     pub(super) fn others(&self, bars: &mut Vec<Bar>, at: &str, effort: Effort) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let other = self.other(folder.path(), Log::Whole)?;
-        let listed = other.get("/v1/sports/tennis/events?limit=1")?;
+        let listed = other.get(&format!("/v1/sports/tennis/events?limit={}", PATHS + 1))?;
         let listed: Vec<Value> = serde_json::from_slice(&listed.body)?;
-        let id = listed.first().and_then(|event| event.get("id")?.as_str()).context("no event")?;
-        let path = format!("/v1/sports/tennis/events/{id}/odds/history?bookmaker=fanduel");
-        let (answer, took) = other.timed(&path)?;
-        let note = format!("{}, the first question", points_of(&answer)?);
-        bars.push(seconds("history: price paths of an event", (0.1, 0.1), took, note));
+        let mut took = Vec::new();
+        let mut points = String::new();
+        for id in listed.iter().filter_map(|event| event.get("id")?.as_str()) {
+            let path = format!("/v1/sports/tennis/events/{id}/odds/history?bookmaker=fanduel");
+            let (answer, time) = other.timed(&path)?;
+            took.push(time);
+            points = points_of(&answer)?;
+        }
+        ensure!(took.len() == PATHS + 1, "there are too few events");
+        let first = took.remove(0);
+        let note = format!("{points}; the first question {first:.2} s");
+        bars.push(seconds("history: price paths of an event", (0.1, 0.1), median(took), note));
         other.get(&format!("{ODDS}?limit=100&as_of={at}"))?;
         let headers = format!("x-api-key: {}\r\n", other.key);
         let past = [request(&format!("{ODDS}?limit=100&as_of={at}"), &headers)];
@@ -164,7 +210,7 @@ enum Log {
 }
 
 /// Copies what a service holds.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let begun = Instant::now();
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
