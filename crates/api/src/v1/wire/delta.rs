@@ -105,8 +105,9 @@ impl Delta {
         to: &Snapshot,
     ) -> Self {
         let mut delta = Self::default();
-        let (from, to) =
-            (from.and_then(|from| side(list, catalogue, from)), side(list, catalogue, to));
+        let side = |of| side(list, catalogue, of);
+        let (from, to) = (from.and_then(side), side(to));
+        let (from, to) = (from.as_ref(), to.as_ref());
         match list {
             List::Odds(_, format) => delta.records(*format, from, to),
             List::Scores(_) => delta.events(from, to, |texts| texts.1),
@@ -148,11 +149,11 @@ impl Delta {
         out
     }
 
-    fn records(&mut self, format: Format, from: Option<Side<'_>>, to: Option<Side<'_>>) {
-        let mut before: HashMap<_, _> = records_of(&from).map(|row| (row.id, row)).collect();
-        for row in records_of(&to) {
-            let held = from.as_ref().zip(before.remove(&row.id));
-            let rendered = to.as_ref().and_then(|to| rendered_of(to, row));
+    fn records(&mut self, format: Format, from: Option<&Side<'_>>, to: Option<&Side<'_>>) {
+        let mut before: HashMap<_, _> = records_of(from).map(|row| (row.id, row)).collect();
+        for row in records_of(to) {
+            let held = from.zip(before.remove(&row.id));
+            let rendered = to.and_then(|to| rendered_of(to, row));
             let same = held.filter(|(from, held)| {
                 let then = rendered_of(from, held);
                 then.map(|text| &text.bytes) == rendered.map(|text| &text.bytes)
@@ -172,7 +173,7 @@ impl Delta {
         // In the order in which they were shown.
         let mut gone: Vec<&RecordRow> = before.into_values().collect();
         gone.sort_unstable_by_key(|row| (row.event, row.id));
-        let (events, view) = (&view(&from).events, to.as_ref().map(view));
+        let (events, view) = (&view(from).events, to.map(view));
         for row in gone {
             let Some(event) = usize::try_from(row.event).ok().and_then(|at| events.get(at)) else {
                 continue;
@@ -190,19 +191,19 @@ impl Delta {
 
     fn events<'a>(
         &mut self,
-        from: Option<Side<'a>>,
-        to: Option<Side<'a>>,
+        from: Option<&Side<'a>>,
+        to: Option<&Side<'a>>,
         part: impl Fn((&'a [u8], &'a [u8])) -> &'a [u8],
     ) {
         let texts = |(row, rendered)| (row, part(event::texts(rendered)));
-        let before = events_of(&from).map(texts);
+        let before = events_of(from).map(texts);
         let mut before: HashMap<_, _> = before.map(|(row, text)| (row.id, (row, text))).collect();
-        for (row, text) in events_of(&to).map(texts) {
+        for (row, text) in events_of(to).map(texts) {
             if before.remove(&row.id).is_none_or(|(_, held)| held != text) {
                 self.upserts.begin().extend_from_slice(text);
             }
         }
-        let view = to.as_ref().map(view);
+        let view = to.map(view);
         let mut gone: Vec<&EventRow> = before.into_values().map(|(row, _)| row).collect();
         gone.sort_unstable_by_key(|row| (row.commence_time, row.id));
         for row in gone {
@@ -231,13 +232,13 @@ fn side<'a>(list: &'a List, own: &Arc<Catalogue>, of: &'a Snapshot) -> Option<Si
 }
 
 /// The records of a list; none where its publication does not know it.
-fn records_of<'a>(side: &Option<Side<'a>>) -> impl Iterator<Item = &'a RecordRow> {
-    side.iter().flat_map(|(of, list)| list.records(of))
+fn records_of<'a>(side: Option<&Side<'a>>) -> impl Iterator<Item = &'a RecordRow> {
+    side.into_iter().flat_map(|(of, list)| list.records(of))
 }
 
 /// The events of a list, and what is rendered of them.
-fn events_of<'a>(side: &Option<Side<'a>>) -> impl Iterator<Item = (&'a EventRow, &'a Rendered)> {
-    side.iter().flat_map(|(of, list)| {
+fn events_of<'a>(side: Option<&Side<'a>>) -> impl Iterator<Item = (&'a EventRow, &'a Rendered)> {
+    side.into_iter().flat_map(|(of, list)| {
         let of: &'a Snapshot = of;
         list.events(of).into_iter().map(move |row| (row, of.rendered_event(&V1, row)))
     })
