@@ -59,6 +59,14 @@ impl Begun {
         Archive::create_in(place)
     }
 
+    /// Whether there was an archive, and its folder is not there now, or it cannot be said.
+    pub(crate) fn is_missing(&self) -> bool {
+        let place = self.place.as_ref().filter(|place| place.folder().is_some());
+        place.is_some_and(|place| {
+            !Archive::of(place).is_begun() && self.is_noted(place).unwrap_or(true)
+        })
+    }
+
     fn is_noted(&self, place: &Location) -> Result<bool, ArchiveError> {
         let Some(file) = &self.file else { return Ok(false) };
         match fs::read_to_string(file) {

@@ -138,7 +138,7 @@ impl LoggedPast {
                     return Ok(None);
                 }
                 let held = steps.waiting.len();
-                self.read_entries(from + 1, &mut steps.waiting)?;
+                self.read_entries(steps)?;
                 if steps.waiting.len() == held {
                     return Err(HistoryError::Unreadable(None));
                 }

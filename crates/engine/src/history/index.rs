@@ -141,9 +141,14 @@ impl Index {
 
     /// The publication that followed an entry. The log goes on where the archive ends.
     pub(super) fn cut_after(&self, seq: u64) -> Option<Cut> {
-        let newest = self.cuts.iter().filter(|cut| cut.seq > seq).map(|cut| cut.lineage).max();
         let later = self.cuts.iter().filter(|cut| cut.seq > seq);
-        let lineage = self.cut_of(seq).map(|cut| cut.lineage).or(newest);
+        let archived = || later.clone().map(|cut| cut.lineage).filter(|lineage| *lineage != IN_LOG);
+        let lineage = match self.cut_of(seq) {
+            Some(cut) => Some(cut.lineage),
+            // It is between two publications, of the log or of what is in the archive alone.
+            None if seq > self.base_seq => None,
+            None => archived().max(),
+        };
         later
             .filter(|cut| cut.lineage == IN_LOG || Some(cut.lineage) == lineage)
             .min_by_key(|cut| cut.seq)
@@ -269,5 +274,28 @@ mod tests {
         assert_eq!(seq_at(&index, 130), None);
         assert_eq!(seq_at(&index, 189), None);
         assert_eq!(seq_at(&index, 190), Some(5));
+    }
+
+    #[test]
+    fn what_follows_an_entry_that_the_archive_alone_has_is_in_the_archive() {
+        let mut index = Index { base_seq: 880, ..Index::default() };
+        index.catalogues = vec!["a".into(), "b".into()];
+        let cuts = [
+            (20, 0, 0),
+            (40, 0, 0),
+            (500, 0, 0),
+            (500, IN_LOG, 0),
+            (900, IN_LOG, 1),
+            (950, IN_LOG, 1),
+        ];
+        for (seq, lineage, catalogue) in cuts {
+            let at = Timestamp::from_secs(i64::try_from(seq).unwrap());
+            index.insert(Cut { at, lineage, seq, catalogue: Some(catalogue) });
+        }
+        assert_eq!(index.cut_after(25).map(|cut| cut.seq), Some(40));
+        assert_eq!(index.catalogue_after(25), Some((Some("a".into()), 500)));
+        assert_eq!(index.catalogue_after(500), Some((Some("b".into()), 950)));
+        assert_eq!(index.cut_after(910).map(|cut| cut.seq), Some(950));
+        assert_eq!(index.catalogue_after(950), None);
     }
 }

@@ -1,13 +1,12 @@
 //! The past of a live world, from its log and, where that does not reach back any more, from its archive: the newest
 //! book before a publication, and the entries from there to it.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::{Archive, Commit, Entry, Lineage, Publication, Table};
 use change_log::ReadLog;
 use domain::{Catalogue, Timestamp};
-use market::{Book, Ids};
+use market::{Book, Change, Ids};
 
 use super::index::{IN_LOG, Index};
 use super::rolled::Rolled;
@@ -132,20 +131,29 @@ impl LoggedPast {
 
     /// The book of a publication, or of what was shown between two.
     pub(super) fn book(&self, found: Found) -> Result<Book, HistoryError> {
+        self.book_with(found, None)
+    }
+
+    /// The same with a catalogue, where one is given, and with that of its time otherwise.
+    fn book_with(
+        &self,
+        found: Found,
+        catalogue: Option<&Arc<Catalogue>>,
+    ) -> Result<Book, HistoryError> {
         let (lineage, base) = {
             let index = self.index();
             (index.lineage_of(found), index.base_seq)
         };
         match (lineage, &self.archive) {
             (Some(lineage), Some(archive)) if lineage != IN_LOG => {
-                self.archived_book(archive, lineage, found)
+                self.archived_book(archive, lineage, found, catalogue)
             }
             // No publication: it is between two.
             (None, Some(archive)) if found.seq <= base => match self.archived(found.seq)? {
-                Some((_, _, lineage)) => self.archived_book(archive, lineage, found),
+                Some((_, _, lineage)) => self.archived_book(archive, lineage, found, catalogue),
                 None => Err(self.not_kept()),
             },
-            _ => self.logged_book(found),
+            _ => self.logged_book(found, catalogue),
         }
     }
 
@@ -160,58 +168,80 @@ impl LoggedPast {
             if self.read_on()?.cut_after(from).is_none() {
                 return Ok(None);
             }
-            self.read_entries(from + 1, &mut steps.waiting)?;
+            self.read_entries(steps)?;
             if steps.waiting.is_empty() {
                 return Err(HistoryError::Unreadable(None));
             }
         }
     }
 
-    /// Sees to it that the next publication is made with its own catalogue. What was accepted before it is read with
-    /// that, too: so does a process that starts with another catalogue.
+    /// Sees to it that the next publication is made with its own catalogue, as far as the log says which. The book is
+    /// made again with it: what another catalogue did not know may be in it.
     pub(super) fn follow_catalogue(&self, steps: &mut Steps) -> Result<(), HistoryError> {
-        if steps.at.seq < steps.same_catalogue_to {
+        let from = steps.at.seq;
+        if from < steps.same_catalogue_to {
             return Ok(());
         }
-        let next = self.index().catalogue_after(steps.at.seq);
-        let catalogue = match next {
-            Some((Some(version), to)) => {
-                steps.same_catalogue_to = to;
-                let kept = self.catalogues.get(self.archive.as_ref(), &version);
-                kept.map_err(unreadable)?.ok_or(HistoryError::NoCatalogue)?
-            }
-            // The log does not say.
-            Some((None, _)) => return Ok(()),
-            None => Arc::clone(self.catalogues.own()),
+        let known = self.index().catalogue_after(from);
+        let next = match known {
+            Some(known) => Some(known),
+            None => self.read_on()?.catalogue_after(from),
         };
-        if !Arc::ptr_eq(&catalogue, steps.book.catalogue()) {
-            let carried = Catalogues::carry_over(&steps.book, &catalogue, &self.options);
-            steps.book = carried.map_err(unreadable)?;
+        // There is none yet.
+        let Some((version, to)) = next else { return Ok(()) };
+        if let Some(version) = version {
+            let kept = self.catalogues.get(self.archive.as_ref(), &version).map_err(unreadable)?;
+            let catalogue = kept.ok_or_else(|| self.no_catalogue())?;
+            if !Arc::ptr_eq(&catalogue, steps.book.catalogue()) {
+                steps.book = self.book_with(steps.at, Some(&catalogue))?;
+            }
         }
+        steps.same_catalogue_to = to;
         Ok(())
     }
 
-    /// Reads some entries from one on.
-    pub(super) fn read_entries(
-        &self,
-        from: u64,
-        entries: &mut VecDeque<Entry>,
-    ) -> Result<(), HistoryError> {
-        let log = self.open()?;
-        if log.first_seq() <= from {
-            for logged in Replay::from(&*log, from).map_err(unreadable)?.take(READ_MAX) {
-                let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
-                entries.push_back(Entry { seq, at, change });
-            }
-            return Ok(());
+    /// Why a catalogue is not to be had: it is kept nowhere, or the archive is away.
+    fn no_catalogue(&self) -> HistoryError {
+        match self.begun.is_missing() {
+            true => HistoryError::Unreadable(None),
+            false => HistoryError::NoCatalogue,
         }
-        let Some((archive, commit, lineage)) = self.archived(from)? else {
-            return Err(self.not_kept());
+    }
+
+    /// Reads some entries after those that somebody has. A log that was lost and begun anew has other entries under the
+    /// same numbers: what is read goes on from an entry that they have.
+    pub(super) fn read_entries(&self, steps: &mut Steps) -> Result<(), HistoryError> {
+        let (seq, at) = match steps.waiting.back() {
+            Some(last) => (last.seq, last.at),
+            None => (steps.at.seq, steps.at.at),
         };
-        for entry in archive.entries(&commit, lineage, from..=u64::MAX).take(READ_MAX) {
-            entries.push_back(entry.map_err(unreadable)?);
+        let is_same = |entry: &Entry| {
+            let is_cut = matches!(entry.change, Change::Cut { at: cut } if cut == at);
+            entry.seq == seq && (entry.at == at || is_cut)
+        };
+        let log = self.open()?;
+        if log.first_seq() <= seq {
+            let logged = Replay::from(&*log, seq).map_err(unreadable)?;
+            let mut entries = logged.map(|logged| {
+                let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
+                Ok(Entry { seq, at, change })
+            });
+            if entries.next().transpose()?.as_ref().is_some_and(is_same) {
+                return steps.take_in(entries.take(READ_MAX));
+            }
         }
-        Ok(())
+        let Some(archive) = &self.archive else { return Err(self.not_kept()) };
+        let commit = archive.newest().map_err(unreadable)?;
+        let has = |lineage: &Lineage| (lineage.first_seq..=lineage.last_seq).contains(&seq);
+        let lineages = commit.lineages.iter().enumerate().filter(|(_, lineage)| has(lineage));
+        for (lineage, _) in lineages.rev() {
+            let entries = archive.entries(&commit, lineage, seq..=u64::MAX);
+            let mut entries = entries.map(|entry| entry.map_err(unreadable));
+            if entries.next().transpose()?.as_ref().is_some_and(is_same) {
+                return steps.take_in(entries.take(READ_MAX));
+            }
+        }
+        Err(self.not_kept())
     }
 
     fn archived_book(
@@ -219,6 +249,7 @@ impl LoggedPast {
         archive: &Archive,
         lineage: usize,
         found: Found,
+        catalogue: Option<&Arc<Catalogue>>,
     ) -> Result<Book, HistoryError> {
         let commit = archive.newest().map_err(unreadable)?;
         let make = |catalogue: Arc<Catalogue>| {
@@ -227,7 +258,10 @@ impl LoggedPast {
         };
         let expected = self.index().catalogue_at(lineage, found.seq);
         // What was published depends on the catalogue, and on every entry before it.
-        let book = self.made(expected.as_deref(), make)?;
+        let book = match catalogue {
+            Some(catalogue) => make(Arc::clone(catalogue))?,
+            None => self.made(expected.as_deref(), make)?,
+        };
         let lost = commit.lineages.get(lineage).map_or(&[][..], |lineage| &lineage.missing);
         let base = commit.image_up_to(lineage, found.seq).map_or(0, |image| image.seq);
         let whole = !lost.iter().any(|(first, _)| (base..=found.seq).contains(first));
@@ -245,7 +279,7 @@ impl LoggedPast {
     ) -> Result<Book, HistoryError> {
         match self.catalogues.make(self.archive.as_ref(), expected, make)? {
             Made::AsThen(book) => Ok(book),
-            Made::Otherwise(_) => Err(HistoryError::NoCatalogue),
+            Made::Otherwise(_) => Err(self.no_catalogue()),
         }
     }
 
@@ -263,7 +297,11 @@ impl LoggedPast {
         Ok(then.filter(|then| !Arc::ptr_eq(then, self.catalogues.own())))
     }
 
-    fn logged_book(&self, found: Found) -> Result<Book, HistoryError> {
+    fn logged_book(
+        &self,
+        found: Found,
+        catalogue: Option<&Arc<Catalogue>>,
+    ) -> Result<Book, HistoryError> {
         let mut log = self.open()?;
         // Nothing that is to be read is deleted meanwhile.
         let _position = log.register().map_err(unreadable)?;
@@ -272,7 +310,7 @@ impl LoggedPast {
             return Err(self.not_kept());
         }
         let expected = self.index().catalogue_at(IN_LOG, found.seq);
-        self.made(expected.as_deref(), |catalogue| {
+        let make = |catalogue| {
             let (mut book, base) = match &checkpoint {
                 Some(held) => {
                     let book = Book::from_image(held.version, &held.payload, catalogue);
@@ -282,7 +320,11 @@ impl LoggedPast {
             };
             book.set_limits(self.options.limits);
             self.replayed(book, &*log, (base, found.seq))
-        })
+        };
+        match catalogue {
+            Some(catalogue) => make(Arc::clone(catalogue)),
+            None => self.made(expected.as_deref(), make),
+        }
     }
 
     /// A book as of entry `base`, rolled forward to entry `to`.

@@ -35,6 +35,17 @@ impl Steps {
         Self { book, at, waiting: VecDeque::new(), same_catalogue_to: 0 }
     }
 
+    /// Adds entries to those that wait.
+    pub(super) fn take_in(
+        &mut self,
+        entries: impl Iterator<Item = Result<Entry, HistoryError>>,
+    ) -> Result<(), HistoryError> {
+        for entry in entries {
+            self.waiting.push_back(entry?);
+        }
+        Ok(())
+    }
+
     /// Rolls the book forward to the next publication among the entries that wait.
     pub(super) fn advance(&mut self, past: &LoggedPast) -> Result<Option<Published>, HistoryError> {
         while !self.waiting.is_empty() {

@@ -1,4 +1,4 @@
-//! Cursors that were given out under another catalogue (S7, S9).
+//! Cursors that were given out under another catalogue, and streams that begin there (S2, S7, S9).
 
 use std::time::Duration;
 
@@ -131,4 +131,42 @@ async fn every_publication_comes_as_it_was_under_the_catalogue_of_its_time() {
         assert_eq!(names(&events).last(), Some(&"cut"));
         assert_eq!((price_of(&ended), &ended.end().await["code"]), (135, &"done".into()));
     }
+}
+
+#[tokio::test]
+async fn what_a_catalogue_did_not_know_for_a_while_comes_back_in_a_replay_as_it_did() {
+    let lines = [
+        line::event("a", "mma", ANN, BEA),
+        line::moneyline("a", "aaabet", (ANN, 150), (BEA, -170)),
+    ];
+    let app = TestApp::builder().archived().catalogue(wider()).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    app.push_all(&feed, &lines).await;
+    app.publish().await;
+    let first = app.get("/v1/sports/mma/odds", &key).await;
+    let first = first.header("x-published-at").unwrap().to_owned();
+    let mut app = app;
+    for catalogue in [Catalogue::load(None).unwrap(), wider()] {
+        assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+        let (later, dir) = (app.now().plus(Duration::from_secs(30)), app.stop().await);
+        let next = TestApp::builder().archived().catalogue(catalogue).starting_at(later).on(dir);
+        app = next.start().await;
+        app.publish().await;
+    }
+    let present = app.get("/v1/sports/mma/odds?bookmaker=aaabet", &key).await.json();
+    let until = app.get("/v1/sports/mma/odds", &key).await;
+    let until = until.header("x-published-at").unwrap();
+    let query = format!("?sports=mma&bookmaker=aaabet&replay=all&since={first}&until={until}");
+    let (mut client, _) = Client::open(&app, &key, &query, None).await;
+    let mut held = Vec::new();
+    loop {
+        let events = client.cut().await;
+        held.push(client.state.len());
+        if at_of(&events) == until {
+            break;
+        }
+    }
+    held.dedup();
+    assert_eq!(held, [1, 0, 1], "{present}");
+    assert_eq!(present.as_array().unwrap().len(), 1);
 }
