@@ -5,6 +5,7 @@
 //! Who that is sees to it that the two never write at the same time, and leaves to the task what the socket does not
 //! take.
 
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
@@ -28,6 +29,11 @@ impl DirectSocket {
     /// nothing, which its task finds out. [`DirectSocket::look_at_all`] has to follow, within a few seconds.
     pub fn send_now(&self, bytes: &[u8]) -> usize {
         sendfile::send_now(&self.stream, bytes).unwrap_or(0)
+    }
+
+    /// The number by which the system knows it.
+    pub fn number(&self) -> RawFd {
+        self.stream.as_raw_fd()
     }
 
     /// Looks which clients of those that were written to do not read, so that they are not taken for vanished ones. To

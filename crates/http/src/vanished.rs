@@ -8,7 +8,7 @@
 //! for unsent bytes makes visible.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -33,8 +33,9 @@ const UNSENT_BYTES_MAX: u32 = 1;
 /// Watches the client of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct PeerWatch {
-    /// Whether bytes were unsent when it was last looked.
-    behind: AtomicBool,
+    /// Whether bytes were unsent when it was last looked. Held while the option is set: two may look at once, and the
+    /// option has to be as this says.
+    behind: Mutex<bool>,
 }
 
 impl PeerWatch {
@@ -65,7 +66,8 @@ impl PeerWatch {
 
     /// Notes whether bytes are unsent.
     fn note(&self, stream: &TcpStream, behind: bool) {
-        if behind == self.behind.swap(behind, Ordering::Relaxed) {
+        let mut was_behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        if behind == std::mem::replace(&mut *was_behind, behind) {
             return;
         }
         let time = if behind { Duration::ZERO } else { ACK_TIME_MAX };

@@ -2,6 +2,7 @@
 //! nobody (`waiter`).
 
 use std::collections::{BTreeMap, HashMap};
+use std::hint::black_box;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -199,20 +200,25 @@ impl Group {
         };
         let at = rendered.to;
         self.lock().at = Some(at);
-        let waiters = self.waiters();
-        self.look_later();
+        let waiters: Arc<[Arc<Waiter>]> = self.waiters().into();
         if waiters.len() <= WAITERS_AT_ONCE {
             self.deliver(api, from, &rendered, &waiters);
+            self.look_later();
             return Some(at);
         }
         let mut turns = JoinSet::new();
-        for some in waiters.chunks(WAITERS_AT_ONCE) {
-            let (group, api, some) = (Arc::clone(self), Arc::clone(api), some.to_vec());
+        for begin in (0..waiters.len()).step_by(WAITERS_AT_ONCE) {
+            let (group, api, waiters) = (Arc::clone(self), Arc::clone(api), Arc::clone(&waiters));
             let rendered = Arc::clone(&rendered);
-            turns.spawn(async move { group.deliver(&api, from, &rendered, &some) });
+            turns.spawn(async move {
+                let end = waiters.len().min(begin + WAITERS_AT_ONCE);
+                let some = waiters.get(begin..end).unwrap_or_default();
+                group.deliver(&api, from, &rendered, some);
+            });
         }
         drop(waiters);
         turns.join_all().await;
+        self.look_later();
         Some(at)
     }
 
@@ -225,6 +231,9 @@ impl Group {
     ) {
         let (now, instant) = (api.clock.now(), Instant::now());
         let delivery = Delivery { api, from, rendered, now, instant };
+        // One after the other, each write would wait for memory. Read in one go, they wait together.
+        let sockets = waiters.iter().filter_map(|waiter| waiter.socket());
+        black_box(sockets.map(DirectSocket::number).fold(0, i32::wrapping_add));
         let written = waiters.iter().filter(|waiter| waiter.deliver(&delivery)).count();
         if let [chunk] = &*rendered.chunks {
             let metrics = api.streams.metrics(self.selection.mode, self.selection.transport);
