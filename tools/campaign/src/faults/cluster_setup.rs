@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{Pid, Signal, geteuid};
 
 use super::{builds::Builds, proxies::Proxies};
@@ -34,7 +35,7 @@ pub(super) const CLOCK_PACKAGE: (&str, [&str; 2]) = (
 /// The disk of a server of the log, where it can be made to fill up.
 const DISK_BYTES: u32 = 128 << 20;
 const BALLAST: &str = "ballast";
-/// The folder of history, and what it is called while no node can reach it.
+/// The folder of history, and what it is called while no node can use it.
 pub(super) const ARCHIVE: &str = "archive";
 const ARCHIVE_AWAY: &str = "archive-away";
 
@@ -205,15 +206,19 @@ impl TestCluster {
 
     /// Takes the folder of history away. A file in its place keeps everyone from making another.
     pub(super) fn take_archive_away(&self) -> Result<()> {
-        let folder = &self.layout.folder;
-        fs::rename(folder.join(ARCHIVE), folder.join(ARCHIVE_AWAY))?;
-        Ok(fs::write(folder.join(ARCHIVE), "")?)
+        fs::write(self.layout.folder.join(ARCHIVE_AWAY), "")?;
+        self.exchange_archive()
     }
 
     pub(super) fn bring_archive_back(&self) -> Result<()> {
-        let folder = &self.layout.folder;
-        fs::remove_file(folder.join(ARCHIVE))?;
-        Ok(fs::rename(folder.join(ARCHIVE_AWAY), folder.join(ARCHIVE))?)
+        self.exchange_archive()?;
+        Ok(fs::remove_file(self.layout.folder.join(ARCHIVE_AWAY))?)
+    }
+
+    /// In one step: a node makes the folder where it is missing.
+    fn exchange_archive(&self) -> Result<()> {
+        let [archive, away] = [ARCHIVE, ARCHIVE_AWAY].map(|name| self.layout.folder.join(name));
+        Ok(renameat_with(CWD, archive, CWD, away, RenameFlags::EXCHANGE)?)
     }
 
     /// Gives each server of the log a small disk of its own, where we may.

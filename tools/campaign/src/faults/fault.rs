@@ -30,7 +30,7 @@ pub(super) enum Fault {
     DiskFull(Option<Unit>),
     /// A node's clock is off by some seconds.
     Clock(Unit, i32),
-    /// The folder of history is not there for any node, as a share that is not mounted.
+    /// The folder of history is of no use to any node, as a share that fails.
     NoArchive,
 }
 
