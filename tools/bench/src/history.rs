@@ -54,7 +54,12 @@ pub(super) fn bars(program: &Path, effort: Effort) -> Result<Vec<Bar>> {
 }
 
 /// What the present costs with history, against the same without.
-fn present(program: &Path, folder: &Path, effort: Effort, bars: &mut Vec<Bar>) -> Result<()> {
+pub(super) fn present(
+    program: &Path,
+    folder: &Path,
+    effort: Effort,
+    bars: &mut Vec<Bar>,
+) -> Result<()> {
     shell::say("history: the present with it and without");
     let start = |name: &str, on: &str| {
         let mut setup = service::setup(program, &folder.join(name), "10s")?;

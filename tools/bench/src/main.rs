@@ -98,9 +98,13 @@ fn run(repository: &Repository, options: &Options) -> Result<()> {
         shell::say("streams");
         bars.extend(stream::bars(&program, effort, &options.only)?);
     }
+    let present = options.only.contains(&measure::Part::HistoryPresent);
     if all || options.only.contains(&measure::Part::History) {
         shell::say("history");
         bars.extend(history::bars(&program, effort)?);
+    } else if present {
+        let folder = tempfile::tempdir()?;
+        history::present(&program, folder.path(), effort, &mut bars)?;
     }
     let plots = if all { growth::plots(&program, effort)? } else { Vec::new() };
     if options.json {

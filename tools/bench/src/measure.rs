@@ -153,12 +153,14 @@ pub(super) enum Part {
     StreamSelections,
     StreamBeside,
     History,
+    /// What the present costs with history, which is in `History`, too.
+    HistoryPresent,
 }
 
 impl Part {
     /// Whether it is measured with a service of its own.
     pub(super) fn is_apart(self) -> bool {
-        self == Self::History || self.is_stream()
+        matches!(self, Self::History | Self::HistoryPresent) || self.is_stream()
     }
 
     /// Whether it is measured with streams.
@@ -182,7 +184,8 @@ impl Part {
             | Self::Ingest
             | Self::Start
             | Self::Instructions
-            | Self::History => false,
+            | Self::History
+            | Self::HistoryPresent => false,
         }
     }
 }

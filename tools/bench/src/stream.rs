@@ -111,9 +111,14 @@ fn cost_bars(ours: &Ours, nchan: &Nchan, effort: Effort) -> Result<Vec<Bar>> {
     let (mut bars, mut fastest) = (Vec::new(), f64::INFINITY);
     for (transport, changes, name) in kinds {
         let (mut ratios, mut own, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..effort.rounds.div_ceil(3) {
-            let (mine, bytes) = ours.cost(transport, changes)?;
-            let theirs = nchan_cost(nchan, transport, bytes)?;
+        // What one subscriber costs is the same in all rounds.
+        let (own_alone, bytes) = ours.spent((transport, changes), 1)?;
+        let other_alone = nchan_spent(nchan, (transport, bytes), 1)?;
+        for _ in 0..effort.rounds {
+            let (mine, _) = ours.spent((transport, changes), SUBSCRIBERS)?;
+            let theirs = nchan_spent(nchan, (transport, bytes), SUBSCRIBERS)?;
+            let (mine, theirs) =
+                (per_delivery(mine - own_alone), per_delivery(theirs - other_alone));
             ratios.push(mine / theirs);
             own.push(mine);
             others.push(theirs);
@@ -191,20 +196,19 @@ impl Ours {
         subscribers.read_for(Duration::from_millis(1_500))
     }
 
-    /// Microseconds of a delivery, and its bytes.
-    fn cost(&self, transport: Transport, changes: usize) -> Result<(f64, usize)> {
-        let spent = |count: usize| {
-            let mut subscribers = self.subscribe(transport, count)?;
-            // What they begin with is not what is measured.
-            subscribers.read_for(Duration::from_secs(2))?;
-            let (before, read) = (cpu_seconds(self.service.pid())?, subscribers.read);
-            self.play(&mut subscribers, changes)?;
-            let spent = cpu_seconds(self.service.pid())? - before;
-            anyhow::Ok((spent, (subscribers.read - read) / count / PUBLICATIONS))
-        };
-        let (alone, bytes) = spent(1)?;
-        let (all, _) = spent(SUBSCRIBERS)?;
-        Ok((per_delivery(all - alone), bytes))
+    /// Seconds of processor time of a round with some subscribers, and the bytes of a delivery.
+    fn spent(
+        &self,
+        (transport, changes): (Transport, usize),
+        count: usize,
+    ) -> Result<(f64, usize)> {
+        let mut subscribers = self.subscribe(transport, count)?;
+        // What they begin with is not what is measured.
+        subscribers.read_for(Duration::from_secs(2))?;
+        let (before, read) = (cpu_seconds(self.service.pid())?, subscribers.read);
+        self.play(&mut subscribers, changes)?;
+        let spent = cpu_seconds(self.service.pid())? - before;
+        Ok((spent, (subscribers.read - read) / count / PUBLICATIONS))
     }
 
     fn live_bar(&self, effort: Effort) -> Result<Bar> {
@@ -266,20 +270,17 @@ fn memory(pid: u32, subscribe: impl FnOnce() -> Result<Subscribers>) -> Result<f
     Ok(super::float(bytes) / super::float(u64::try_from(SUBSCRIBERS)?))
 }
 
-fn nchan_cost(nchan: &Nchan, transport: Transport, bytes: usize) -> Result<f64> {
+/// Seconds of processor time of a round with some subscribers.
+fn nchan_spent(nchan: &Nchan, (transport, bytes): (Transport, usize), count: usize) -> Result<f64> {
     let asked = transport.request("/sub", "");
-    let spent = |count: usize| {
-        let mut subscribers = Subscribers::open(nchan.address, &asked, count)?;
+    let mut subscribers = Subscribers::open(nchan.address, &asked, count)?;
+    subscribers.read_for(Duration::from_secs(1))?;
+    let before = cpu_seconds(nchan.pid())?;
+    for _ in 0..PUBLICATIONS {
+        nchan.publish(bytes)?;
         subscribers.read_for(Duration::from_secs(1))?;
-        let before = cpu_seconds(nchan.pid())?;
-        for _ in 0..PUBLICATIONS {
-            nchan.publish(bytes)?;
-            subscribers.read_for(Duration::from_secs(1))?;
-        }
-        anyhow::Ok(cpu_seconds(nchan.pid())? - before)
-    };
-    let alone = spent(1)?;
-    Ok(per_delivery(spent(SUBSCRIBERS)? - alone))
+    }
+    Ok(cpu_seconds(nchan.pid())? - before)
 }
 
 fn nchan_memory(nchan: &Nchan) -> Result<f64> {
