@@ -220,12 +220,15 @@ impl LoggedPast {
             entry.seq == seq && (entry.at == at || is_cut)
         };
         let log = self.open()?;
-        if log.first_seq() <= seq {
+        let logged_from = |seq| {
             let logged = Replay::from(&*log, seq).map_err(unreadable)?;
-            let mut entries = logged.map(|logged| {
+            Ok::<_, HistoryError>(logged.map(|logged| {
                 let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
                 Ok(Entry { seq, at, change })
-            });
+            }))
+        };
+        if log.first_seq() <= seq {
+            let mut entries = logged_from(seq)?;
             if entries.next().transpose()?.as_ref().is_some_and(is_same) {
                 return steps.take_in(entries.take(READ_MAX));
             }
@@ -238,7 +241,14 @@ impl LoggedPast {
             let entries = archive.entries(&commit, lineage, seq..=u64::MAX);
             let mut entries = entries.map(|entry| entry.map_err(unreadable));
             if entries.next().transpose()?.as_ref().is_some_and(is_same) {
-                return steps.take_in(entries.take(READ_MAX));
+                let held = steps.waiting.len();
+                steps.take_in(entries.take(READ_MAX))?;
+                // The log may begin right where the archive ends.
+                let is_last = lineage + 1 == commit.lineages.len();
+                if is_last && steps.waiting.len() == held && log.first_seq() == seq + 1 {
+                    steps.take_in(logged_from(seq + 1)?.take(READ_MAX))?;
+                }
+                return Ok(());
             }
         }
         Err(self.not_kept())
