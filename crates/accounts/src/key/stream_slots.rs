@@ -116,6 +116,11 @@ pub struct StreamSlot {
 }
 
 impl StreamSlots {
+    /// Whether slots may be lost: they are counted together with those of other nodes.
+    pub fn may_lose(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Of a node of a cluster.
     pub(crate) fn shared(store: Store, steady: Arc<dyn SteadyClock>) -> Self {
         let shared = Shared {
