@@ -35,7 +35,7 @@ struct Seen<'a> {
     body: &'a [u8],
 }
 
-/// The rules of history. `key` has no limit that is met; the log has at least so many entries.
+/// The rules of history. `key` must not run into its own limits; `entries` is how many the log has, or fewer.
 pub(super) fn judge(
     layout: &ClusterLayout,
     key: &str,
