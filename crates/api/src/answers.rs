@@ -21,7 +21,7 @@ use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
 pub(crate) use answer_cache::{Answers, Asked, Figures, Missing, Ready};
 pub(crate) use fragment_cache::{Fragment, FragmentCache, SportFragments};
-pub(crate) use list::List;
+pub(crate) use list::{CatalogueTerms, List};
 
 use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 use crate::v4::selection::Selection;

@@ -7,13 +7,14 @@
 use std::fmt::Write;
 
 use data_encoding::BASE64URL_NOPAD;
-use domain::{BookmakerSet, Catalogue, EventId, SportId, Status, Timestamp, World};
+use domain::{Catalogue, EventId, Region, Status, Timestamp, World};
 use engine::Place;
 use market::Snapshot;
 use market::select::{EventIds, NamePrefix};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::answers::List;
+use crate::v1::region::Regions;
 
 /// First byte of every cursor of this kind, so that its form can change.
 const VERSION: u8 = 0x41;
@@ -114,28 +115,35 @@ fn publication_check(snapshot: &Snapshot) -> u32 {
 
 /// Tells selections of several lists apart. Of one list it is the list's own, so that its cursors are good for both.
 pub(crate) fn lists_check<'a>(lists: impl Iterator<Item = &'a List>, catalogue: &Catalogue) -> u32 {
-    let texts: Vec<String> = lists.map(|list| list_text(list, catalogue)).collect();
+    let mut texts: Vec<String> = lists.map(|list| list_text(list, catalogue)).collect();
+    // Another catalogue may have its sports in another order.
+    texts.sort_unstable();
     low_half(xxh3_64(texts.join("\n").as_bytes()))
 }
 
 /// A list in keys, which are the same in every program: which rows, not how many of them.
 fn list_text(list: &List, catalogue: &Catalogue) -> String {
-    let mut text = SelectionText(String::new(), catalogue);
+    let sport = &catalogue.sport(list.sport()).key;
+    let mut text = SelectionText(String::new());
     match list {
-        List::Odds(odds, format) => {
-            text.begin("odds", odds.sport);
-            text.bookmakers(&odds.bookmakers);
-            text.field("market", odds.market.map(domain::Market::key));
+        List::Odds(odds, format, terms) => {
+            text.begin("odds", sport);
+            let bookmaker = odds.bookmaker.map(|id| &catalogue.bookmaker(id).key);
+            text.field("bookmakers", bookmaker);
+            text.regions(terms.regions);
+            // What it means may change with the catalogue, and a cursor is good for what was asked for.
+            let market = odds.market.map(domain::Market::key);
+            text.field("market", if terms.is_totals { Some("totals") } else { market });
             text.events(&odds.events);
             text.field("format", Some(format.key()));
         }
         List::Scores(scores) => {
-            text.begin("scores", scores.sport);
+            text.begin("scores", sport);
             text.field("status", scores.status.map(Status::key));
             text.events(&scores.events);
         }
         List::Events(events) => {
-            text.begin("events", events.sport);
+            text.begin("events", sport);
             text.field("status", events.status.map(Status::key));
             text.events(&events.events);
             text.field("from", events.from.map(Timestamp::as_millis));
@@ -146,12 +154,12 @@ fn list_text(list: &List, catalogue: &Catalogue) -> String {
     text.0
 }
 
-struct SelectionText<'a>(String, &'a Catalogue);
+struct SelectionText(String);
 
-impl SelectionText<'_> {
-    fn begin(&mut self, what: &str, sport: SportId) {
+impl SelectionText {
+    fn begin(&mut self, what: &str, sport: &str) {
         self.0.push_str(what);
-        self.field("sport", Some(&self.1.sport(sport).key));
+        self.field("sport", Some(sport));
     }
 
     fn field(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
@@ -161,10 +169,9 @@ impl SelectionText<'_> {
         }
     }
 
-    fn bookmakers(&mut self, set: &BookmakerSet) {
-        let held = self.1.bookmakers().filter(|(id, _)| set.contains(*id));
-        let keys: Vec<&str> = held.map(|(_, bookmaker)| &*bookmaker.key).collect();
-        self.field("bookmakers", Some(keys.join(",")));
+    fn regions(&mut self, regions: Option<Regions>) {
+        let keys = regions.map(|regions| regions.iter().map(Region::key).collect::<Vec<_>>());
+        self.field("regions", keys.map(|keys| keys.join(",")));
     }
 
     fn events(&mut self, events: &EventIds) {
@@ -184,8 +191,10 @@ fn low_half(hash: u64) -> u32 {
 mod tests {
     use super::*;
 
-    use domain::Format;
+    use domain::{BookmakerSet, Format};
     use market::OddsSelection;
+
+    use crate::answers::CatalogueTerms;
 
     #[test]
     fn a_cursor_is_read_back_and_nothing_else_is_one() {
@@ -218,8 +227,10 @@ mod tests {
             limit: 7,
             after: None,
         };
-        let text =
-            |odds: &OddsSelection, format| list_text(&List::Odds(odds.clone(), format), &catalogue);
+        let of = |odds: &OddsSelection, format, terms| {
+            list_text(&List::Odds(odds.clone(), format, terms), &catalogue)
+        };
+        let text = |odds: &OddsSelection, format| of(odds, format, CatalogueTerms::default());
         let id = EventId::from_number(5);
         let expected = format!(
             "odds sport=mma bookmakers=fanduel market=moneyline events={id} format=american"
@@ -229,6 +240,12 @@ mod tests {
         let more = OddsSelection { limit: 500, ..odds.clone() };
         assert_eq!(text(&more, Format::American), expected, "a page is not a selection");
         assert_ne!(text(&odds, Format::Decimal), expected);
+        let mut regions = Regions::just(Region::Uk);
+        regions.insert(Region::Us);
+        let terms = CatalogueTerms { regions: Some(regions), is_totals: true };
+        let of_regions = OddsSelection { bookmaker: None, events: None, ..odds.clone() };
+        let expected_of_regions = "odds sport=mma regions=us,uk market=totals format=american";
+        assert_eq!(of(&of_regions, Format::American, terms), expected_of_regions);
         let all = OddsSelection { events: None, market: None, ..odds };
         assert_ne!(text(&all, Format::American), expected);
     }

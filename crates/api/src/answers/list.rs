@@ -3,29 +3,48 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use domain::{BookmakerSet, Catalogue, Format, SportId};
+use domain::{BookmakerId, BookmakerSet, Catalogue, Format, SportId};
 use market::snapshot::{EventRow, RecordRow};
 use market::{EventSelection, OddsSelection, ScoreSelection, Snapshot};
+
+use crate::v1::region::{self, Regions};
 
 /// A page of a list of one sport, or the whole of it where it is followed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum List {
-    Odds(OddsSelection, Format),
+    Odds(OddsSelection, Format, CatalogueTerms),
     Scores(ScoreSelection),
     Events(EventSelection),
+}
+
+/// What was asked for in words that another catalogue may give another meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CatalogueTerms {
+    /// The regions of its bookmakers; `None`: the one bookmaker is in the list wherever it is offered.
+    pub(crate) regions: Option<Regions>,
+    /// Its market is what the sport has as `totals`.
+    pub(crate) is_totals: bool,
+}
+
+impl CatalogueTerms {
+    /// The bookmakers of a list (D16).
+    fn bookmakers(self, bookmaker: Option<BookmakerId>, catalogue: &Catalogue) -> BookmakerSet {
+        let of_regions = self.regions.map(|regions| regions.bookmakers_in(catalogue));
+        region::among(bookmaker.map(BookmakerSet::just), of_regions)
+    }
 }
 
 impl List {
     pub(crate) fn sport(&self) -> SportId {
         match self {
-            Self::Odds(odds, _) => odds.sport,
+            Self::Odds(odds, ..) => odds.sport,
             Self::Scores(scores) => scores.sport,
             Self::Events(events) => events.sport,
         }
     }
 
-    /// The same list in another catalogue, where sports and bookmakers have other numbers; `None`: nothing of it is in
-    /// there.
+    /// The same request in another catalogue, where sports and bookmakers have other numbers and regions other
+    /// bookmakers; `None`: nothing of it is in there.
     pub(crate) fn in_catalogue(
         &self,
         own: &Arc<Catalogue>,
@@ -36,17 +55,18 @@ impl List {
         }
         let sport = other.sport_id(&own.sport(self.sport()).key)?;
         Some(Cow::Owned(match self.clone() {
-            Self::Odds(odds, format) => {
-                let mut bookmakers = BookmakerSet::default();
-                let held = own.bookmakers().filter(|(id, _)| odds.bookmakers.contains(*id));
-                for id in held.filter_map(|(_, bookmaker)| other.bookmaker_id(&bookmaker.key)) {
-                    bookmakers.insert(id);
-                }
+            Self::Odds(odds, format, terms) => {
                 let bookmaker = match odds.bookmaker {
                     Some(id) => Some(other.bookmaker_id(&own.bookmaker(id).key)?),
                     None => None,
                 };
-                Self::Odds(OddsSelection { sport, bookmakers, bookmaker, ..odds }, format)
+                let market = match terms.is_totals {
+                    true => Some(other.sport(sport).totals?),
+                    false => odds.market,
+                };
+                let bookmakers = terms.bookmakers(bookmaker, other);
+                let odds = OddsSelection { sport, bookmakers, bookmaker, market, ..odds };
+                Self::Odds(odds, format, terms)
             }
             Self::Scores(scores) => Self::Scores(ScoreSelection { sport, ..scores }),
             Self::Events(events) => Self::Events(EventSelection { sport, ..events }),
@@ -55,7 +75,7 @@ impl List {
 
     /// All records of a list of odds.
     pub(crate) fn records<'a>(&self, snapshot: &'a Snapshot) -> Vec<&'a RecordRow> {
-        let Self::Odds(odds, _) = self else { return Vec::new() };
+        let Self::Odds(odds, ..) = self else { return Vec::new() };
         let all = OddsSelection { limit: usize::MAX - 1, after: None, ..odds.clone() };
         all.select(snapshot).items
     }
@@ -78,7 +98,7 @@ impl List {
     /// What its events and its name take beside it.
     pub(super) fn bytes(&self) -> usize {
         let (events, name) = match self {
-            Self::Odds(odds, _) => (&odds.events, None),
+            Self::Odds(odds, ..) => (&odds.events, None),
             Self::Scores(scores) => (&scores.events, None),
             Self::Events(events) => (&events.events, events.name.as_ref()),
         };

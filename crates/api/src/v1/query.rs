@@ -17,7 +17,7 @@ use market::coverage::{CoverageSelection, ExplainSelection};
 use market::select::{Cursor, EventIds, NamePrefix};
 use market::{BoutSelection, CellFilter, EventSelection, OddsSelection, ScoreSelection};
 
-use crate::answers::{List, Selector};
+use crate::answers::{CatalogueTerms, List, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::position::LogPosition;
@@ -28,7 +28,7 @@ use crate::v1::param::{
 pub(crate) use crate::v1::query::refusal::short;
 pub(crate) use crate::v1::query::refusal::unknown_value;
 use crate::v1::query::refusal::{repeated, unknown};
-use crate::v1::region::{RegionTable, Regions};
+use crate::v1::region::{self, RegionTable, Regions};
 use crate::v1::target_path::TargetPath;
 use crate::v1::wire::cursor::{self, Paging};
 use http::percent::decode;
@@ -258,7 +258,7 @@ impl Values<'_> {
     }
 
     fn odds(&self, sport: SportId, lookup: Lookup<'_>) -> Result<Selector, ApiError> {
-        let (odds, format) = self.flat_odds(sport, lookup)?;
+        let (odds, format, terms) = self.flat_odds(sport, lookup)?;
         if self.is_grouped(lookup.catalogue.sport(sport), odds.market)? {
             self.refuse_table(Param::GroupBy)?;
             let after = self.cursor(Paging::Events)?;
@@ -267,7 +267,7 @@ impl Values<'_> {
             return Ok(Selector::Bouts(bouts, format));
         }
         let odds = OddsSelection { after: self.cursor(Paging::Records)?, ..odds };
-        Ok(Selector::List(List::Odds(odds, format)))
+        Ok(Selector::List(List::Odds(odds, format, terms)))
     }
 
     /// The first page of odds that are not grouped.
@@ -275,14 +275,16 @@ impl Values<'_> {
         &self,
         sport: SportId,
         lookup: Lookup<'_>,
-    ) -> Result<(OddsSelection, Format), ApiError> {
+    ) -> Result<(OddsSelection, Format, CatalogueTerms), ApiError> {
         let market = self.market(lookup.catalogue.sport(sport))?;
         let bookmaker = self.bookmaker(lookup.catalogue)?;
-        let bookmakers = self.bookmakers(bookmaker, lookup.regions)?;
+        let request = bookmaker.map(BookmakerSet::just);
+        let (bookmakers, regions) = self.among_regions(request, lookup.regions)?;
         let format = self.format()?;
         let (events, limit, after) = (self.event_ids()?, self.limit()?, None);
         let odds = OddsSelection { sport, bookmakers, bookmaker, market, events, limit, after };
-        Ok((odds, format))
+        let is_totals = self.market_alias() == Some(MarketAlias::TheSportsTotals);
+        Ok((odds, format, CatalogueTerms { regions, is_totals }))
     }
 
     fn scores(&self, sport: SportId) -> Result<List, ApiError> {
@@ -313,7 +315,7 @@ impl Values<'_> {
         if let Some(market) = Market::parse(name) {
             return Ok(Some(market));
         }
-        let meant = match MarketAlias::parse(name) {
+        let meant = match self.market_alias() {
             Some(MarketAlias::Is(market)) => Some(market).filter(|market| sport.offers(*market)),
             Some(MarketAlias::TheSportsTotals) => sport.totals,
             None if name.contains(',') => {
@@ -333,6 +335,12 @@ impl Values<'_> {
         })
     }
 
+    /// What stands for a market, where that is what is given.
+    fn market_alias(&self) -> Option<MarketAlias> {
+        let name = self.get(Param::Market).filter(|name| Market::parse(name).is_none())?;
+        MarketAlias::parse(name)
+    }
+
     fn bookmaker(&self, catalogue: &Catalogue) -> Result<Option<BookmakerId>, ApiError> {
         let Some(key) = self.get(Param::Bookmaker) else { return Ok(None) };
         catalogue.bookmaker_id(key).map(Some).ok_or_else(|| {
@@ -349,24 +357,21 @@ impl Values<'_> {
         bookmaker: Option<BookmakerId>,
         table: &RegionTable,
     ) -> Result<BookmakerSet, ApiError> {
-        self.among_regions(bookmaker.map(BookmakerSet::just), table)
+        Ok(self.among_regions(bookmaker.map(BookmakerSet::just), table)?.0)
     }
 
-    /// The bookmakers asked for that are in the regions asked for.
+    /// The bookmakers asked for that are in the regions asked for, and those regions where there are any.
     fn among_regions(
         &self,
         request: Option<BookmakerSet>,
         table: &RegionTable,
-    ) -> Result<BookmakerSet, ApiError> {
+    ) -> Result<(BookmakerSet, Option<Regions>), ApiError> {
         // Both are checked, though at most one is used.
         let alias = self.region_list(Param::Region)?;
-        let regions = self.region_list(Param::Regions)?.or(alias);
-        Ok(match (request, regions) {
-            (Some(request), None) => request,
-            (Some(request), Some(regions)) => request.intersection(table.bookmakers(regions)),
-            (None, Some(regions)) => table.bookmakers(regions),
-            (None, None) => table.bookmakers(Regions::just(REGION_DEFAULT)),
-        })
+        let default = request.is_none().then(|| Regions::just(REGION_DEFAULT));
+        let regions = self.region_list(Param::Regions)?.or(alias).or(default);
+        let of_regions = regions.map(|regions| table.bookmakers(regions));
+        Ok((region::among(request, of_regions), regions))
     }
 
     /// What excludes cells: as for odds, but each parameter for itself.

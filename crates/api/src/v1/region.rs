@@ -3,7 +3,7 @@
 use domain::{BookmakerSet, Catalogue, Region};
 
 /// A set of regions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Regions(u8);
 
 impl Regions {
@@ -20,6 +20,28 @@ impl Regions {
     fn contains(self, region: Region) -> bool {
         self.0 & (1 << (region as u8)) != 0
     }
+
+    /// Those that are in it, in an order that never changes.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Region> {
+        Region::ALL.into_iter().filter(move |region| self.contains(*region))
+    }
+
+    /// The bookmakers that they have in a catalogue.
+    pub(crate) fn bookmakers_in(self, catalogue: &Catalogue) -> BookmakerSet {
+        catalogue.bookmakers_in(&self.iter().collect::<Vec<_>>())
+    }
+}
+
+/// The bookmakers asked for that are in the regions asked for, each where anything was.
+pub(crate) fn among(
+    request: Option<BookmakerSet>,
+    of_regions: Option<BookmakerSet>,
+) -> BookmakerSet {
+    match (request, of_regions) {
+        (Some(request), Some(of_regions)) => request.intersection(of_regions),
+        (Some(set), None) | (None, Some(set)) => set,
+        (None, None) => BookmakerSet::default(),
+    }
 }
 
 /// The bookmakers of every set of regions.
@@ -28,12 +50,8 @@ pub(crate) struct RegionTable(Vec<BookmakerSet>);
 
 impl RegionTable {
     pub(crate) fn new(catalogue: &Catalogue) -> Self {
-        let sets = (0..1 << Region::ALL.len()).map(|bits| {
-            let request: Vec<Region> =
-                Region::ALL.into_iter().filter(|region| Regions(bits).contains(*region)).collect();
-            catalogue.bookmakers_in(&request)
-        });
-        Self(sets.collect())
+        let sets = 0..1 << Region::ALL.len();
+        Self(sets.map(|bits| Regions(bits).bookmakers_in(catalogue)).collect())
     }
 
     pub(crate) fn bookmakers(&self, regions: Regions) -> BookmakerSet {

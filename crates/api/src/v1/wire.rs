@@ -156,7 +156,7 @@ fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answ
             (coverage::coverage(selection, snapshot).into_bytes(), None)
         }
         Selector::Explain(selection) => (coverage::explain(selection, snapshot).into_bytes(), None),
-        Selector::List(List::Odds(odds, format)) => {
+        Selector::List(List::Odds(odds, format, _)) => {
             let page = OddsPage::new(odds, *format, snapshot, fragments);
             let next = page.next.as_ref().map(cursor::encode);
             let body = Body::of_pieces(page.pieces);

@@ -111,7 +111,7 @@ impl Values<'_> {
             from: self.instant(Param::CommenceFrom)?,
             to: self.instant(Param::CommenceTo)?,
             status: self.status()?.or(status),
-            bookmakers: self.among_regions(named, lookup.regions)?,
+            bookmakers: self.among_regions(named, lookup.regions)?.0,
             max_age_s: self.whole(Param::MaxAge, MAX_AGE_S_MAX)?,
         })
     }

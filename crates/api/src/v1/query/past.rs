@@ -40,7 +40,7 @@ impl Values<'_> {
         sport: SportId,
         lookup: Lookup<'_>,
     ) -> Result<ClosingSelection, ApiError> {
-        let (odds, format) = self.flat_odds(sport, lookup)?;
+        let (odds, format, _) = self.flat_odds(sport, lookup)?;
         let OddsSelection { bookmakers, market, events, limit, .. } = odds;
         let (from, to) = (self.instant(Param::CommenceFrom)?, self.instant(Param::CommenceTo)?);
         let after = self.cursor(Paging::Records)?;

@@ -147,8 +147,8 @@ impl Values<'_> {
     ) -> Result<List, ApiError> {
         match channel {
             Channel::Odds => {
-                let (odds, format) = self.flat_odds(sport, lookup)?;
-                Ok(List::Odds(odds, format))
+                let (odds, format, terms) = self.flat_odds(sport, lookup)?;
+                Ok(List::Odds(odds, format, terms))
             }
             Channel::Scores => self.scores(sport),
             Channel::Events => self.events(sport),

@@ -114,7 +114,7 @@ impl Rendered {
                 None => snapshots(name, &delta),
             });
             let then = list.in_catalogue(catalogue, to.catalogue());
-            if let (Some(List::Odds(odds, _)), Some(_)) = (then.as_deref(), from) {
+            if let (Some(List::Odds(odds, ..)), Some(_)) = (then.as_deref(), from) {
                 freshness.extend(match selection.freshness {
                     // How fresh sources are is said with publications.
                     Freshness::Sources if is_between => Vec::new(),

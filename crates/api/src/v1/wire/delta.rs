@@ -109,7 +109,7 @@ impl Delta {
         let (from, to) = (from.and_then(side), side(to));
         let (from, to) = (from.as_ref(), to.as_ref());
         match list {
-            List::Odds(_, format) => delta.records(*format, from, to),
+            List::Odds(_, format, _) => delta.records(*format, from, to),
             List::Scores(_) => delta.events(from, to, |texts| texts.1),
             List::Events(_) => delta.events(from, to, |texts| texts.0),
         }
@@ -174,6 +174,10 @@ impl Delta {
         let mut gone: Vec<&RecordRow> = before.into_values().collect();
         gone.sort_unstable_by_key(|row| (row.event, row.id));
         let (events, view) = (&view(from).events, to.map(view));
+        let is_known = |bookmaker| {
+            let key = &from.0.catalogue().bookmaker(bookmaker).key;
+            to.is_none_or(|(to, _)| to.catalogue().bookmaker_id(key).is_some())
+        };
         for row in gone {
             let Some(event) = usize::try_from(row.event).ok().and_then(|at| events.get(at)) else {
                 continue;
@@ -185,7 +189,13 @@ impl Delta {
             });
             let mut id = String::new();
             row.id.push_to(&mut id);
-            self.remove(&id, event.id, if there { "filter" } else { reason(event, view) });
+            let why = match there {
+                true => "filter",
+                // The catalogue does not have it any more.
+                false if !is_known(row.bookmaker) => "removed",
+                false => reason(event, view),
+            };
+            self.remove(&id, event.id, why);
         }
     }
 

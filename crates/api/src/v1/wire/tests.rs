@@ -12,6 +12,7 @@ use market::{Book, Ids};
 
 use super::record::RecordText;
 use super::*;
+use crate::answers::CatalogueTerms;
 
 const SALT: u64 = 7;
 const STALE_AFTER: Duration = Duration::from_secs(90);
@@ -51,7 +52,11 @@ impl TestBook {
     }
 
     fn odds(&self, sport: &str, format: Format) -> String {
-        self.body(&Selector::List(List::Odds(all_odds(self.sport(sport)), format)))
+        self.body(&Selector::List(List::Odds(
+            all_odds(self.sport(sport)),
+            format,
+            CatalogueTerms::default(),
+        )))
     }
 
     fn scores(&self, sport: &str) -> String {
@@ -236,7 +241,11 @@ fn nothing_is_an_empty_answer() {
 fn a_snapshot_that_was_cut_for_no_wire_answers_the_same() {
     let book = TestBook::new(&[BOUT, MONEYLINE]);
     let bare = Snapshot::cut(&book.book, 0, book.now, STALE_AFTER, &[]);
-    let odds = Selector::List(List::Odds(all_odds(book.sport("mma")), Format::Decimal));
+    let odds = Selector::List(List::Odds(
+        all_odds(book.sport("mma")),
+        Format::Decimal,
+        CatalogueTerms::default(),
+    ));
     let event = Selector::Event(book.sport("mma"), event_id());
     for selector in [odds, event] {
         let answer = make(&selector, &bare, &Fragments::default());
@@ -278,7 +287,8 @@ fn pages_of_fragments_have_the_rows_that_are_selected() {
         };
         let format = Format::ALL[at % 3];
         for _ in 0..5 {
-            let selector = Selector::List(List::Odds(selection.clone(), format));
+            let selector =
+                Selector::List(List::Odds(selection.clone(), format, CatalogueTerms::default()));
             let answer = make(&selector, &snapshot, &fragments);
             let alone = make(&selector, &snapshot, &Fragments::default());
             assert_eq!(answer.encoded(None).etag, alone.encoded(None).etag);
@@ -315,10 +325,14 @@ fn tags_of_pages_differ_where_their_content_does() {
     let (snapshot, fragments) = (book.snapshot(), Fragments::default());
     let of = |limit| {
         let all = OddsSelection { limit, ..all_odds(book.sport("mma")) };
-        make(&Selector::List(List::Odds(all, Format::Decimal)), &snapshot, &fragments)
-            .encoded(None)
-            .etag
-            .clone()
+        make(
+            &Selector::List(List::Odds(all, Format::Decimal, CatalogueTerms::default())),
+            &snapshot,
+            &fragments,
+        )
+        .encoded(None)
+        .etag
+        .clone()
     };
     let before = of(1);
     assert_ne!(before, of(2));

@@ -45,10 +45,21 @@ async fn who_follows_goes_on_under_another_catalogue() {
         assert_eq!(answer.status, status, "{}", answer.text());
         // A region has other bookmakers now.
         let changed = app.get(&format!("/v1/sports/mma/odds?since={of_all}"), &key).await;
-        assert_eq!(changed.refusal(), (410, "cursor_expired".to_owned()));
         if !archived {
+            assert_eq!(changed.refusal(), (410, "cursor_expired".to_owned()));
             continue;
         }
+        let changed = changed.json();
+        assert_eq!(changed["upserts"].as_array().unwrap().len(), 0, "{changed}");
+        assert_eq!(changed["removed"].as_array().unwrap().len(), 1, "{changed}");
+        assert_eq!(changed["removed"][0]["reason"], "removed", "{changed}");
+        let query = format!("?sports=mma&since={of_all}");
+        let (mut client, hello) = Client::open(&app, &key, &query, None).await;
+        assert_eq!(hello["resumed"], true);
+        for record in whole.json().as_array().unwrap() {
+            client.hold("odds", "mma", record);
+        }
+        assert_eq!(client.cut().await[0].data["removed"], changed["removed"]);
         app.push_all(&feed, &[price(140)]).await;
         app.publish().await;
         let delta = app.get(&since, &key).await.json();
@@ -169,4 +180,61 @@ async fn what_a_catalogue_did_not_know_for_a_while_comes_back_in_a_replay_as_it_
     held.dedup();
     assert_eq!(held, [1, 0, 1], "{present}");
     assert_eq!(present.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_region_has_the_bookmakers_of_its_time_in_a_replay() {
+    let usual = || Catalogue::load(None).unwrap();
+    let price = |bookmaker, american| line::moneyline("a", bookmaker, (ANN, american), (BEA, -155));
+    for (then, now, bookmakers) in [(wider(), usual(), [2, 1]), (usual(), wider(), [1, 2])] {
+        let app = TestApp::builder().archived().catalogue(then).start().await;
+        let (feed, key) = (app.any_feed().await, app.live_key().await);
+        let quote = async |app: &TestApp, bookmakers: i64, american| {
+            let is_new = american == 135;
+            let mut lines: Vec<serde_json::Value> =
+                is_new.then(|| line::event("a", "mma", ANN, BEA)).into_iter().collect();
+            lines.push(price("fanduel", american));
+            lines.extend((bookmakers > 1).then(|| price("aaabet", american + 5)));
+            app.push_all(&feed, &lines).await;
+            app.publish().await;
+        };
+        quote(&app, bookmakers[0], 135).await;
+        let first = app.get("/v1/sports/mma/odds", &key).await;
+        let first = first.header("x-published-at").unwrap().to_owned();
+        quote(&app, bookmakers[0], 140).await;
+        assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+        let (later, dir) = (app.now().plus(Duration::from_secs(30)), app.stop().await);
+        let app = TestApp::builder().archived().catalogue(now).starting_at(later).on(dir);
+        let app = app.start().await;
+        quote(&app, bookmakers[1], 150).await;
+        let until = app.get("/v1/sports/mma/odds", &key).await;
+        let until = until.header("x-published-at").unwrap();
+        for mode in ["publication", "live"] {
+            let query = format!("?sports=mma&mode={mode}&replay=all&since={first}&until={until}");
+            let (mut client, _) = Client::open(&app, &key, &query, None).await;
+            let mut counts = Vec::new();
+            loop {
+                let events = client.cut().await;
+                if events.last().unwrap().data["published"] != true {
+                    continue;
+                }
+                let at = at_of(&events);
+                let path = format!("/v1/sports/mma/odds?as_of={at}");
+                let asked = app.get(&path, &key).await.json();
+                let asked = asked.as_array().unwrap();
+                let prices = |record: &serde_json::Value| record["outcomes"].clone();
+                for record in asked {
+                    let held = client.state.values().find(|held| held["id"] == record["id"]);
+                    assert_eq!(held.map(prices), Some(prices(record)), "{mode} at {at}");
+                }
+                assert_eq!(client.state.len(), asked.len(), "{mode} at {at}");
+                counts.push(i64::try_from(asked.len()).unwrap());
+                if at == until {
+                    break;
+                }
+            }
+            counts.dedup();
+            assert_eq!(counts, bookmakers, "{mode}");
+        }
+    }
 }

@@ -118,6 +118,12 @@ impl Client {
         }
     }
 
+    /// Has a record that an earlier answer brought.
+    pub(super) fn hold(&mut self, channel: &str, sport: &str, row: &Value) {
+        let id = row["id"].as_str().unwrap().to_owned();
+        self.state.insert((channel.to_owned(), sport.to_owned(), id), seen(row, self.exact));
+    }
+
     pub(super) fn fold(&mut self, event: &Event) {
         let data = &event.data;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
