@@ -7,6 +7,7 @@ mod explore;
 mod flow;
 mod guard;
 mod mail;
+mod overview;
 mod proxy;
 mod status;
 mod usage;

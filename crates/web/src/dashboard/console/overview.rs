@@ -1,7 +1,10 @@
 //! The console's first page: how the service is doing, who uses it, what was pushed last. It renews itself.
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use accounts::Maintenance;
 use askama::Template;
 use domain::{Timestamp, World};
+use engine::HistoryError;
 use rustix::fs::statvfs;
 
 use crate::dashboard::console::traffic::Hour;
@@ -30,6 +33,21 @@ struct Disk {
     percent_free: u64,
 }
 
+/// How far history reaches, and what the archive holds of it as far as this node knows.
+struct Past {
+    from: TimeText,
+    to: TimeText,
+    publications: String,
+    gaps: usize,
+    archive: Option<ArchiveLine>,
+}
+
+struct ArchiveLine {
+    lag: String,
+    size: String,
+    files: String,
+}
+
 #[derive(Template)]
 #[template(path = "console.html")]
 struct ConsolePage {
@@ -38,6 +56,7 @@ struct ConsolePage {
     version: &'static str,
     uptime: String,
     disk: Option<Disk>,
+    past: Result<Past, &'static str>,
     hour: Hour,
     a_second: String,
     requests: String,
@@ -76,6 +95,7 @@ pub(super) async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageEr
         version: env!("CARGO_PKG_VERSION"),
         uptime: span(page_request.now.since(web.started)),
         disk: disk(page_request),
+        past: past(page_request).await,
         a_second: a_second(hour.minute.all()),
         requests: number(hour.total.all()),
         refused: number(hour.total.refused),
@@ -140,13 +160,47 @@ fn pushes(page_request: &PageRequest<'_>, feeds: &[&str]) -> Vec<PushLine> {
     pushed.into_iter().take(PUSHES_SHOWN).map(|(_, line)| line).collect()
 }
 
+/// How far history reaches, or why that is not known.
+async fn past(page_request: &PageRequest<'_>) -> Result<Past, &'static str> {
+    let (live, now) = (page_request.web.api.world(World::Live), page_request.now);
+    let reach = live.history.reach(live.published().snapshot.cut_at).await;
+    let reach = reach.map_err(|error| match error {
+        HistoryError::Off => "History is off.",
+        HistoryError::NotKept(_)
+        | HistoryError::Busy
+        | HistoryError::NoCatalogue
+        | HistoryError::Unreadable(_) => {
+            "The past cannot be read at the moment; the log of the service says why."
+        }
+    })?;
+    let stats = &live.history.stats;
+    let figure = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    let archived = stats.archived_ms.load(Ordering::Relaxed);
+    let archive = (archived > 0).then(|| ArchiveLine {
+        lag: span(live.history.archive_lag(reach.to)),
+        size: size(figure(&stats.archive_bytes)),
+        files: number(figure(&stats.archive_files)),
+    });
+    let (from, to) = (TimeText::new(reach.from, now), TimeText::new(reach.to, now));
+    let (publications, gaps) = (number(reach.publications), reach.gaps.len());
+    Ok(Past { from, to, publications, gaps, archive })
+}
+
+fn size(bytes: u64) -> String {
+    let (size, unit) = match bytes {
+        0..10_485_760 => (bytes >> 10, "KB"),
+        10_485_760..10_737_418_240 => (bytes >> 20, "MB"),
+        _ => (bytes >> 30, "GB"),
+    };
+    format!("{} {unit}", number(size))
+}
+
 /// `None` where the node keeps no folder, or its disk cannot be asked.
 fn disk(page_request: &PageRequest<'_>) -> Option<Disk> {
     let folder = page_request.web.api.world(World::Live).past.notes.as_ref()?;
     let stat = statvfs(folder).ok()?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let all = stat.f_blocks.saturating_mul(stat.f_frsize);
-    let (size, unit) = if free >= 10 << 30 { (free >> 30, "GB") } else { (free >> 20, "MB") };
     let percent_free = free.saturating_mul(100) / all.max(1);
-    Some(Disk { free: format!("{} {unit}", number(size)), percent_free })
+    Some(Disk { free: size(free), percent_free })
 }

@@ -1,0 +1,40 @@
+//! The console's first page: what it says about history.
+
+use domain::World;
+use engine::Compact;
+
+use super::browser::{Browser, between};
+use crate::harness::{TestApp, line};
+use crate::test_market::{ANN, BEA};
+
+#[tokio::test]
+async fn the_overview_shows_how_far_history_reaches_and_what_is_archived() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    app.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    app.publish().await;
+    let mut op = Browser::operator(&app).await;
+    let page = op.get("/console").await;
+    assert!(page.text().contains("Nothing archived by this node yet"), "{}", page.text());
+    assert!(app.service.api.world(World::Live).history.flush(Compact::Due).await.unwrap());
+    app.publish().await;
+    let page = op.get("/console").await;
+    let text =
+        between(page.text(), "<section class=\"card\" id=\"history\">", "</section>").unwrap();
+    let reach = app.get("/v1/history", &key).await.json();
+    for instant in [&reach["from"], &reach["to"]] {
+        let second = instant.as_str().unwrap().split('.').next().unwrap();
+        assert!(text.contains(second), "{second}: {text}");
+    }
+    let publications = reach["publications"].as_u64().unwrap();
+    assert!(text.contains(&format!("{publications}</b> publications")), "{text}");
+    assert!(text.contains("Archive <b class=\"num\">30 s</b> behind"), "{text}");
+    assert!(text.contains(" KB</b> in <b class=\"num\">"), "{text}");
+}
+
+#[tokio::test]
+async fn the_overview_says_that_history_is_off() {
+    let app = TestApp::builder().without_history().start().await;
+    let mut op = Browser::operator(&app).await;
+    assert!(op.get("/console").await.text().contains("History is off."));
+}
