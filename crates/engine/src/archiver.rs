@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use archive::{Archive, ArchiveError, Commit, Compact, Entry, Lineage, Outcome, Part};
+use archive::{
+    Archive, ArchiveError, Commit, Compact, Entry, Image, Lineage, Outcome, Part, Table,
+};
 use change_log::ReadLog;
 use domain::{Catalogue, Timestamp};
 use market::{Book, Change, Ids};
@@ -27,7 +29,7 @@ use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
 use crate::history::Order;
 use crate::options::WorldOptions;
-use crate::replay::Replay;
+use crate::replay::{Logged, Replay};
 use crate::world::WorldHandle;
 
 /// How soon it is tried again where the archive could not be written.
@@ -158,7 +160,9 @@ impl Archiver {
     fn work_or_tell(&mut self, step: Step, which: &Compact) -> Step {
         match step {
             Step::Begin => match self.keep_catalogue() {
-                Ok(()) => Step::Ended(Ended::All),
+                // The checkpoint that this process started from is not kept for long.
+                Ok(true) => Step::Copy,
+                Ok(false) => Step::Ended(Ended::All),
                 Err(error) => {
                     tracing::warn!(event = "archive.failed", error = %Chain(&error), "the archive does not have the catalogue yet; it is tried again");
                     Step::Ended(Ended::Failed)
@@ -194,16 +198,21 @@ impl Archiver {
         }
     }
 
-    /// Keeps the catalogue that this process writes entries under.
-    fn keep_catalogue(&mut self) -> Result<(), WorldError> {
-        if !self.keeps_own
-            && let Some(archive) = self.writable()?
-        {
-            archive.keep_catalogue(&self.options.catalogue)?;
-            self.begun.note();
-            self.keeps_own = true;
+    /// Keeps the catalogue that this process writes entries under, and says whether what is archived is of another.
+    fn keep_catalogue(&mut self) -> Result<bool, WorldError> {
+        if self.keeps_own {
+            return Ok(false);
         }
-        Ok(())
+        let Some(archive) = self.writable()? else { return Ok(false) };
+        archive.keep_catalogue(&self.options.catalogue)?;
+        self.begun.note();
+        self.keeps_own = true;
+        let mut last = archive.newest()?;
+        let last_seq = last.lineages.last().map(|lineage| lineage.last_seq);
+        last.files.retain(|file| file.table == Table::Epochs && Some(file.last_seq) == last_seq);
+        let published = archive.publications(&last)?;
+        let then = published.last().and_then(|last| last.catalogue.as_deref());
+        Ok(then.is_some_and(|then| then != self.options.catalogue.version()))
     }
 
     /// Copies a part of what was published, and says whether there is more.
@@ -224,8 +233,14 @@ impl Archiver {
                     return Ok(false);
                 }
                 let book = self.book_at_end(&archive, &commit)?;
-                let next = self.catalogue_from(&*log, &archive, last.last_seq + 1)?;
-                Part::after(&commit, self.with_catalogue(book, next)?)
+                match self.catalogue_from(&*log, &archive, last.last_seq + 1)? {
+                    Some((begun, next)) if !Arc::ptr_eq(&next, book.catalogue()) => {
+                        let held = (&archive, &commit);
+                        let carried = self.carried_over(&book, (begun, next), &mut *log, held)?;
+                        Part::carried(&commit, &book, carried)
+                    }
+                    Some(_) | None => Part::after(&commit, book),
+                }
             }
             _ => Some(self.found(&mut *log, &archive, &commit)?),
         };
@@ -343,33 +358,61 @@ impl Archiver {
     }
 
     /// The catalogue that the first publication from an entry on was made with, where the log says so between them and
-    /// it is kept.
+    /// it is kept, and the entry that says so.
     fn catalogue_from(
         &self,
         log: &dyn ReadLog,
         archive: &Archive,
         seq: u64,
-    ) -> Result<Option<Arc<Catalogue>>, WorldError> {
-        let mut version = None;
+    ) -> Result<Option<(u64, Arc<Catalogue>)>, WorldError> {
+        let mut last = None;
         for logged in Replay::from(log, seq)? {
-            let change = logged?.change;
+            let Logged { seq, change, .. } = logged?;
             if let Change::Configured(configured) = change {
-                version = Some(configured.catalogue);
+                last = Some((seq, configured.catalogue));
             } else if matches!(change, Change::Cut { .. }) {
                 break;
             }
         }
-        version.map_or(Ok(None), |version| self.catalogues.get(Some(archive), &version))
+        let Some((seq, version)) = last else { return Ok(None) };
+        let kept = self.catalogues.get(Some(archive), &version)?;
+        Ok(kept.map(|catalogue| (seq, catalogue)))
     }
 
-    /// A book with the catalogue of what is published next.
-    fn with_catalogue(&self, book: Book, next: Option<Arc<Catalogue>>) -> Result<Book, WorldError> {
-        match next {
-            Some(next) if !Arc::ptr_eq(&next, book.catalogue()) => {
-                Catalogues::carry_over(&book, &next, &self.options)
-            }
-            Some(_) | None => Ok(book),
+    /// The book of the last publication, as the process has it that started with another catalogue and wrote entry
+    /// `begun`: made from the newest checkpoint of that time. What the catalogue of the checkpoint's writer did not
+    /// know is not in it; what only came after it is.
+    fn carried_over(
+        &self,
+        book: &Book,
+        (begun, next): (u64, Arc<Catalogue>),
+        log: &mut dyn ReadLog,
+        (archive, commit): (&Archive, &Commit),
+    ) -> Result<Book, WorldError> {
+        let lineage = commit.lineages.len().saturating_sub(1);
+        let last = commit.lineages.last().map_or(0, |last| last.last_seq);
+        let checkpoint = log.checkpoint_up_to(begun.saturating_sub(1))?;
+        let base = checkpoint.as_ref().map_or(0, |held| held.seq);
+        if base > last {
+            return Catalogues::carry_over(book, &next, &self.options);
         }
+        if base + 1 < log.first_seq() {
+            let image = commit.image_up_to(lineage, last);
+            return book_from(archive, commit, image, (lineage, last), (&self.options, next));
+        }
+        let mut carried = match &checkpoint {
+            Some(held) => Book::from_image(held.version, &held.payload, next)?,
+            None => Book::new(next, Ids::Minted { salt: 0 }),
+        };
+        carried.set_limits(self.options.limits);
+        for logged in Replay::from(log, base + 1)? {
+            let Logged { seq, at, change, .. } = logged?;
+            if seq > last {
+                break;
+            }
+            carried.absorb(&change, at);
+        }
+        Ok(carried)
     }
 
     /// Begins a new lineage: after the last publication that the archive has already, or with the first book that the
@@ -392,7 +435,7 @@ impl Archiver {
         };
         let log = &*log;
         let common = common_publication(log, archive, commit, base)?;
-        let next = self.catalogue_from(log, archive, common + 1)?;
+        let next = self.catalogue_from(log, archive, common + 1)?.map(|(_, next)| next);
         let make = |catalogue: Arc<Catalogue>| {
             let catalogue = next.clone().unwrap_or(catalogue);
             let mut book = match &held {
@@ -497,7 +540,19 @@ pub(crate) fn book_at(
     (lineage, seq): (usize, u64),
     (options, catalogue): (&WorldOptions, Arc<Catalogue>),
 ) -> Result<Book, WorldError> {
-    let (mut book, base) = match commit.image_up_to(lineage, seq) {
+    let image = commit.image_up_to(lineage, seq);
+    book_from(archive, commit, image, (lineage, seq), (options, catalogue))
+}
+
+/// The same from an image.
+pub(crate) fn book_from(
+    archive: &Archive,
+    commit: &Commit,
+    image: Option<&Image>,
+    (lineage, seq): (usize, u64),
+    (options, catalogue): (&WorldOptions, Arc<Catalogue>),
+) -> Result<Book, WorldError> {
+    let (mut book, base) = match image {
         Some(image) => {
             let bytes = archive.image(image)?;
             (Book::from_image(image.version, &bytes, catalogue)?, image.seq)

@@ -305,10 +305,15 @@ impl History {
         match &self.source {
             Source::Nothing => Err(HistoryError::Off),
             Source::Simulated(past) => past.find(at, current),
-            Source::Logged(past) => match past.find_known(at) {
-                Some(found) => found,
-                None => self.blocking(move |past| past.find(at)).await,
-            },
+            Source::Logged(past) => {
+                if let Some(found) = past.find_known(at, current) {
+                    return Ok(found);
+                }
+                let found = self.blocking(move |past| past.find(at)).await?;
+                // What was published since could not be logged, and is known again when it can.
+                let is_open_gap = found.next.is_none() && found.at < current && at < current;
+                if is_open_gap { Err(HistoryError::Unreadable(None)) } else { Ok(found) }
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use domain::Catalogue;
 use market::{Book, Change, Ids};
 
 use crate::archiver::book_at;
-use crate::catalogues::Catalogues;
+use crate::catalogues::{Catalogues, version_of};
 use crate::error::WorldError;
 use crate::options::WorldOptions;
 use crate::replay::Replay;
@@ -85,6 +85,7 @@ fn logged_book(
     let Some(mut log) = options.log.view()? else { return Ok(None) };
     // Nothing that is to be read is deleted meanwhile.
     let _position = log.register()?;
+    let version = catalogue.version();
     let catalogue = || Arc::clone(catalogue);
     let checkpoint = log.checkpoint_up_to(publication.seq.saturating_sub(1))?;
     let (mut book, base) = match checkpoint {
@@ -93,8 +94,16 @@ fn logged_book(
         None => return Ok(None),
     };
     book.set_limits(options.limits);
+    let mut last = version_of(&book).map(str::to_owned);
     for logged in Replay::from(&*log, base + 1)? {
         let logged = logged?;
+        if let Change::Configured(next) = &logged.change {
+            // What was left after a time with another catalogue, only checkpoints of that time say.
+            let other = last.replace(next.catalogue.to_string());
+            if *next.catalogue != *version && other.is_some_and(|other| other != *next.catalogue) {
+                return Ok(None);
+            }
+        }
         book.absorb(&logged.change, logged.at);
         if logged.seq < publication.seq {
             continue;

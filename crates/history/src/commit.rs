@@ -60,6 +60,9 @@ pub struct Image {
     pub lineage: usize,
     /// The version of its bytes.
     pub version: u8,
+    /// The first publication that it is good for, where what was shown before that was made with another catalogue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
 }
 
 /// A catalogue that entries were written under.
@@ -163,10 +166,19 @@ impl Commit {
         self.files.iter().map(|file| file.bytes).chain(images).sum()
     }
 
-    /// The newest image of a lineage that holds nothing after entry `seq`.
+    /// The newest image of a lineage that what was shown after entry `seq` can be made from.
     pub fn image_up_to(&self, lineage: usize, seq: u64) -> Option<&Image> {
-        let images = self.images.iter().filter(|image| image.lineage == lineage);
-        images.filter(|image| image.seq <= seq).max_by_key(|image| image.seq)
+        self.newest_image(lineage, |image| image.first.unwrap_or(image.seq) <= seq)
+    }
+
+    /// The newest image of a lineage that the publication after that of entry `seq` can be made from.
+    pub fn image_before_next(&self, lineage: usize, seq: u64) -> Option<&Image> {
+        self.newest_image(lineage, |image| image.seq <= seq)
+    }
+
+    fn newest_image(&self, lineage: usize, fits: impl Fn(&Image) -> bool) -> Option<&Image> {
+        let images = self.images.iter().filter(|image| image.lineage == lineage && fits(image));
+        images.max_by_key(|image| (image.seq, image.first))
     }
 
     /// Every path that is part of the archive.

@@ -90,10 +90,11 @@ impl Archive {
         let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let files: Vec<&TableFile> = files.collect();
         let all = WantedEntries { seqs: &(0..=u64::MAX), events: None };
-        self.read_files(&files, all, |file, frame| {
-            let columns = Columns::of(frame);
+        let read = |file: &TableFile| self.read_file(file, all);
+        self.read_each(&files, read, |file, frame| {
+            let columns = Columns::of(&frame);
             for row in 0..frame.rows() {
-                let row = columns.row(frame, row);
+                let row = columns.row(&frame, row);
                 let seq = row.number(columns.seq).map(i64::cast_unsigned);
                 let published_at = row.millis(columns.published_at);
                 let (Some(seq), Some(at), Some(published_at)) = (seq, row.at(), published_at)
@@ -113,7 +114,7 @@ impl Archive {
                     publications.push(Publication { lineage, seq, at, published_at, catalogue });
                 }
             }
-            Ok(())
+            Ok(true)
         })?;
         publications.sort_unstable_by_key(|publication| (publication.lineage, publication.seq));
         Ok(publications)
@@ -124,30 +125,39 @@ impl Archive {
         TableReader::open(file.table, opened).map_err(unreadable(file))
     }
 
-    /// Reads the rows of files that may have entries of a range, in this order. Of a bucket, where each request takes
-    /// its time, some are read at the same time.
-    fn read_files(
+    /// Reads files, and takes what was read in their order, as long as `take` says that more is wanted. Of a bucket,
+    /// where each request takes its time, some are read at the same time.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or not be taken.
+    pub(crate) fn read_each<'a, T: Send>(
         &self,
-        files: &[&TableFile],
-        wanted: WantedEntries<'_>,
-        mut take: impl FnMut(&TableFile, &Frame) -> Result<(), ArchiveError>,
+        files: &[&'a TableFile],
+        read: impl Fn(&TableFile) -> Result<T, ArchiveError> + Sync,
+        mut take: impl FnMut(&'a TableFile, T) -> Result<bool, ArchiveError>,
     ) -> Result<(), ArchiveError> {
         let at_a_time = if self.location().folder().is_some() { 1 } else { READ_AT_A_TIME };
+        let read = &read;
         for files in files.chunks(at_a_time) {
-            let frames: Vec<_> = match files {
-                [file] => vec![self.read_file(file, wanted)],
+            let found: Vec<_> = match files {
+                [file] => vec![read(file)],
                 files => std::thread::scope(|scope| {
-                    let read = |file| scope.spawn(move || self.read_file(file, wanted));
-                    let readers: Vec<_> = files.iter().copied().map(read).collect();
-                    let ended = |reader: ScopedJoinHandle<'_, _>| {
-                        let seq = *wanted.seqs.start();
-                        reader.join().unwrap_or(Err(ArchiveError::Entry { seq }))
+                    let reader = |file: &&'a TableFile| {
+                        let file = *file;
+                        (file, scope.spawn(move || read(file)))
+                    };
+                    let readers: Vec<_> = files.iter().map(reader).collect();
+                    let ended = |(file, reader): (&TableFile, ScopedJoinHandle<'_, _>)| {
+                        let (path, reason) = (file.path.clone(), "reading it ended early");
+                        reader.join().unwrap_or(Err(ArchiveError::Damaged { path, reason }))
                     };
                     readers.into_iter().map(ended).collect()
                 }),
             };
-            for (file, frame) in files.iter().zip(frames) {
-                take(file, &frame?)?;
+            for (file, found) in files.iter().zip(found) {
+                if !take(file, found?)? {
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -189,9 +199,11 @@ impl Entries<'_> {
                 && *seqs.start() <= file.last_seq
         });
         let files: Vec<&TableFile> = files.collect();
-        self.archive.read_files(&files, WantedEntries { seqs, events }, |_, frame| {
-            collected.take(frame, seqs);
-            Ok(())
+        let wanted = WantedEntries { seqs, events };
+        let read = |file: &TableFile| self.archive.read_file(file, wanted);
+        self.archive.read_each(&files, read, |_, frame| {
+            collected.take(&frame, seqs);
+            Ok(true)
         })?;
         collected.finish()
     }

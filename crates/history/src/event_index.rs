@@ -1,6 +1,6 @@
 //! Which files have rows of an event, so that the others need not be opened.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::{EventId, Timestamp};
@@ -36,25 +36,28 @@ impl Archive {
         table: Table,
         sport: &str,
     ) -> Result<Vec<IndexedFile<'a>>, ArchiveError> {
-        let mut indexed = Vec::new();
-        for file in files_of(commit, table, sport) {
-            let known = self.index().files.get(&file.path).cloned();
-            let held = match known {
-                Some(held) => held,
-                None => {
-                    let held = self.read_held(file)?;
-                    let mut index = self.index();
-                    index.files.insert(file.path.clone(), Arc::clone(&held));
-                    // Files that were replaced.
-                    if index.files.len() > 2 * commit.files.len() + 64 {
-                        let named: std::collections::HashSet<&str> = commit.paths().collect();
-                        index.files.retain(|path, _| named.contains(&**path));
-                    }
-                    held
-                }
-            };
-            indexed.push((file, held));
+        let files = files_of(commit, table, sport);
+        let mut known: HashMap<&str, Arc<[Held]>> = {
+            let index = self.index();
+            let held = |file: &&'a TableFile| Some((&*file.path, index.files.get(&file.path)?));
+            files.iter().filter_map(held).map(|(path, held)| (path, Arc::clone(held))).collect()
+        };
+        let is_new = |file: &&TableFile| !known.contains_key(&*file.path);
+        let new: Vec<&TableFile> = files.iter().copied().filter(is_new).collect();
+        let read = |file: &TableFile| self.read_held(file);
+        self.read_each(&new, read, |file, held| {
+            self.index().files.insert(file.path.clone(), Arc::clone(&held));
+            known.insert(&file.path, held);
+            Ok(true)
+        })?;
+        let mut index = self.index();
+        // Files that were replaced.
+        if index.files.len() > 2 * commit.files.len() + 64 {
+            let named: HashSet<&str> = commit.paths().collect();
+            index.files.retain(|path, _| named.contains(&**path));
         }
+        let held = |file: &'a TableFile| Some((file, known.remove(&*file.path)?));
+        let indexed = files.into_iter().filter_map(held).collect();
         Ok(indexed)
     }
 

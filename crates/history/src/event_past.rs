@@ -35,24 +35,23 @@ impl Archive {
             reader.read_event(&id, &mut frame).map_err(unreadable(file))?;
             Ok(frame)
         };
-        for file in events {
-            let frame = read(file)?;
+        self.read_each(&events, read, |_, frame| {
             past.take_events(&frame, 0..frame.rows());
-        }
-        for file in odds {
-            let frame = read(file)?;
+            Ok(true)
+        })?;
+        self.read_each(&odds, read, |file, frame| {
             past.take(&frame, 0..frame.rows(), file.lineage, wanted);
-            if past.is_too_much() {
-                return Ok(());
-            }
+            Ok(!past.is_too_much())
+        })?;
+        if past.is_too_much() {
+            return Ok(());
         }
-        for file in closing {
-            let frame = read(file)?;
+        self.read_each(&closing, read, |file, frame| {
             for (_, line) in lines_of(&frame, file.lineage, |_| true) {
                 past.note_closing(line);
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 
     /// The first and the last prices before the start of events of a sport that have closing lines, each as

@@ -1,5 +1,6 @@
 //! A part of the log as rows: from one publication to another.
 
+mod carried;
 mod past;
 
 use std::collections::hash_map::DefaultHasher;
@@ -65,12 +66,23 @@ pub struct Part {
     /// Which events it shows as started, and those that started in this part.
     starts: Starts,
     started: Vec<Started>,
-    /// The book that the lineage begins with.
-    base_image: Option<Vec<u8>>,
+    /// The book that the lineage, or what is published with a catalogue, begins with.
+    base_image: Option<BaseImage>,
+    /// What its first publication does not show any more, for its catalogue.
+    dropped: carried::Dropped,
     next_seq: u64,
     missing: Vec<(u64, u64)>,
     gaps: Vec<(i64, i64)>,
     entries: u64,
+}
+
+/// A book as it is after entry `seq`.
+#[derive(Debug)]
+struct BaseImage {
+    seq: u64,
+    /// That of the publication `seq` itself was made with another catalogue.
+    carried: bool,
+    bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -119,7 +131,8 @@ impl Part {
     /// Begins a new lineage after entry `seq`, which `book` is as of.
     pub fn founding(commit: &Commit, book: Book, seq: u64) -> Self {
         let after = Lineage { first_seq: seq + 1, last_seq: seq, ..Lineage::default() };
-        let base_image = (seq > 0).then(|| book.to_image());
+        let base_image =
+            (seq > 0).then(|| BaseImage { seq, carried: false, bytes: book.to_image() });
         let mut part = Self::new(book, commit.lineages.len(), after, true);
         // The first publication of a lineage has rows for all that it shows: no others say what was there before.
         part.shown = HashMap::new();
@@ -130,15 +143,15 @@ impl Part {
     }
 
     fn new(book: Book, lineage: usize, after: Lineage, founds: bool) -> Self {
-        let shown = book.events().filter(|event| event.is_listed());
         Self {
-            shown: shown.map(|event| (event.id, (look_of(event), event.sport))).collect(),
+            shown: shown_of(&book),
             priced: Priced::of(&book),
             scored: Scored::of(&book),
             starts: Starts::of(&book, Timestamp::from_millis(after.last_ms)),
             started: Vec::new(),
             rows: Rows::All,
             base_image: None,
+            dropped: carried::Dropped::default(),
             book,
             lineage,
             next_seq: after.last_seq + 1,
@@ -195,6 +208,12 @@ impl Part {
             return;
         }
         self.since_cut.confirmations.note(&self.book, &entry.change);
+        // Which event it is about is not known any more afterwards.
+        if let Change::Withdrawn { feed, reference, .. } = &entry.change
+            && let Some(event) = self.book.listed_for(feed, reference)
+        {
+            self.since_cut.touched.insert(event, (entry.seq, entry.at));
+        }
         self.book.absorb(&entry.change, entry.at);
         self.note(entry);
         if self.rows != Rows::All {
@@ -336,6 +355,7 @@ impl Part {
         if self.rows == Rows::All {
             self.scored.note(&mut self.tables.scores, &self.book, &since, (entry, cut));
         }
+        self.note_dropped(entry, cut);
         self.drop_others();
         self.closed = self.tables.all().map(Frame::rows);
         self.after.last_seq = entry.seq;
@@ -434,11 +454,12 @@ impl Part {
         }
         self.write_closings(archive, commit, &mut next.files)?;
         if let Some(base) = &self.base_image {
-            next.images.push(self.write_image(archive, base, self.after.first_seq - 1)?);
+            next.images.push(self.write_image(archive, base)?);
         }
         if whole && self.wants_image(commit) {
-            let image = self.book.to_image();
-            next.images.push(self.write_image(archive, &image, self.after.last_seq)?);
+            let (seq, bytes) = (self.after.last_seq, self.book.to_image());
+            let image = BaseImage { seq, carried: false, bytes };
+            next.images.push(self.write_image(archive, &image)?);
         }
         if self.founds {
             next.lineages.push(self.after);
@@ -457,12 +478,15 @@ impl Part {
             || self.after.last_ms.saturating_sub(at) >= IMAGE_MS
     }
 
-    /// Keeps a book as it is after entry `seq`.
-    fn write_image(&self, archive: &Archive, book: &[u8], seq: u64) -> Result<Image, ArchiveError> {
-        let name = format!("images/{:02}-{seq:012}", self.lineage);
-        let file = archive.put_image(&name, book)?;
+    fn write_image(&self, archive: &Archive, image: &BaseImage) -> Result<Image, ArchiveError> {
+        let BaseImage { seq, carried, bytes } = image;
+        let (lineage, seq) = (self.lineage, *seq);
+        let file = archive.put_image(&format!("images/{lineage:02}-{seq:012}"), bytes)?;
         let at_ms = self.after.last_ms;
-        Ok(Image { file, seq, at_ms, lineage: self.lineage, version: IMAGE_VERSION })
+        let epochs = &self.tables.epochs;
+        let first = epochs.number(epochs.column("seq"), 0).map(i64::cast_unsigned);
+        let first = first.filter(|_| *carried);
+        Ok(Image { file, seq, at_ms, lineage, version: IMAGE_VERSION, first })
     }
 
     /// A file for each sport and day.
@@ -521,6 +545,12 @@ impl Part {
             lineage: self.lineage,
         })
     }
+}
+
+/// What a publication shows of events, and their sports.
+fn shown_of(book: &Book) -> HashMap<EventId, (u64, SportId)> {
+    let shown = book.events().filter(|event| event.is_listed());
+    shown.map(|event| (event.id, (look_of(event), event.sport))).collect()
 }
 
 /// Differs where what is shown of an event does, prices aside.

@@ -37,6 +37,18 @@ pub(crate) struct LastQuoted {
     pub(crate) empty: bool,
 }
 
+/// A record that is shown with one catalogue and not with the next, in keys.
+#[derive(Debug)]
+pub(crate) struct DroppedRecord {
+    pub(crate) sport: Box<str>,
+    pub(crate) event: EventId,
+    pub(crate) record: RecordId,
+    pub(crate) bookmaker: Box<str>,
+    pub(crate) market: Market,
+    pub(crate) group: Option<Box<str>>,
+    pub(crate) last_update: Option<Timestamp>,
+}
+
 /// The prices that the last publication shows.
 #[derive(Debug, Default)]
 pub(crate) struct Priced(HashMap<EventId, PricedEvent>);
@@ -80,6 +92,42 @@ impl Priced {
     pub(crate) fn of(book: &Book) -> Self {
         let priced = |event: &Event| Some((event.id, PricedEvent::of(event)?));
         Self(book.events().filter_map(priced).collect())
+    }
+
+    /// Keeps those that the publication before showed alike, with another catalogue; those that it showed and that are
+    /// not there at all are returned.
+    pub(crate) fn carry(&mut self, before: &Self, book: &Book) -> Vec<DroppedRecord> {
+        let mut dropped = Vec::new();
+        for (event, priced) in &before.0 {
+            let now = self.0.get(event).map(|now| &now.records);
+            let is_gone = |record: &RecordId| now.is_none_or(|now| !now.contains_key(record));
+            for (record, held) in priced.records.iter().filter(|(record, _)| is_gone(record)) {
+                let place = held.place(priced.sport, *event, *record);
+                dropped.push(DroppedRecord {
+                    sport: book.catalogue().sport(priced.sport).key.clone(),
+                    event: *event,
+                    record: *record,
+                    bookmaker: book.catalogue().bookmaker(held.bookmaker).key.clone(),
+                    market: held.market,
+                    group: held.group.clone(),
+                    last_update: Confirmations::default().last_update(book, &place),
+                });
+            }
+        }
+        dropped.sort_unstable_by_key(|held| (held.event, held.record));
+        for (event, priced) in &mut self.0 {
+            let then = before.0.get(event).map(|then| &then.records);
+            priced.records.retain(|record, now| {
+                let then = then.and_then(|then| then.get(record));
+                then.is_some_and(|then| then.record.outcomes == now.record.outcomes)
+            });
+        }
+        dropped
+    }
+
+    /// Whether the last publication shows prices of a record.
+    pub(crate) fn has(&self, event: EventId, record: RecordId) -> bool {
+        self.0.get(&event).is_some_and(|priced| priced.records.contains_key(&record))
     }
 
     /// How fresh the last publication shows the prices of an event.

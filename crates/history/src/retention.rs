@@ -27,7 +27,7 @@ impl Commit {
         let needed = epochs.filter(|file| file.date() >= day).map(|file| file.first_seq).min();
         match needed {
             Some(first) => self
-                .image_up_to(lineage, first.checked_sub(1)?)
+                .image_before_next(lineage, first.checked_sub(1)?)
                 .map(|image| Base { seq: image.seq, begins_with_book: true }),
             // The last one goes on.
             None if lineage + 1 == self.lineages.len() => None,

@@ -219,7 +219,7 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
         |_, w| read(&w.history.stats.rebuild_failures),
     ),
     (
-        "linesman_history_rebuild_seconds_total",
+        "linesman_history_rebuild_seconds",
         "counter",
         "Time spent on making publications of the past again.",
         |_, w| seconds(w.history.stats.rebuild_us.load(Ordering::Relaxed)),

@@ -1,6 +1,7 @@
 //! `DuckDB`, Polars and pandas read the archive of a running service as `docs/history.md` says, and find what the
 //! API shows. The program is `e2e/archive/check.py`.
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -16,18 +17,45 @@ const PACKAGES: [&str; 4] = ["duckdb==2.0.0", "polars==2.1.0", "pandas==3.1.1", 
 const SETTINGS: [(&str, &str); 2] =
     [("LINESMAN_MARKET__REFRESH_INTERVAL", "2s"), ("LINESMAN_MARKET__STALE_AFTER", "1m")];
 
+/// What the catalogue has for a while.
+const MORE: &str = r#"
+[[sport]]
+key = "kendo"
+title = "Kendo"
+group = "combat"
+
+[[bookmaker]]
+key = "zedbet"
+title = "Zedbet"
+regions = ["us"]
+"#;
+
 pub(crate) fn archive_readers(repository: &Repository, program: &Path) -> Result<()> {
     let python = packages::python(repository, "archive-readers", &PACKAGES)?.join("python");
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let server = Server::start_with(program, folder.path(), &SETTINGS)?;
+    let file = folder.path().join("catalogue.toml");
+    fs::write(&file, MORE).with_context(|| format!("cannot write {}", file.display()))?;
+    let file = file.to_str().context("the temporary folder has a name in UTF-8")?;
+    let with_more = [&SETTINGS[..], &[("LINESMAN_CATALOGUE__FILE", file)]].concat();
+    let mut server = Server::start_with(program, folder.path(), &with_more)?;
     let key = make_key_of("production", program, folder.path())?;
     let mut feed = with_data(program, folder.path());
     let token = shell::output(feed.args(["feeds", "create", "readers"]))?;
-    let mut run = shell::command(&python, folder.path());
-    run.arg(repository.root.join("e2e/archive/check.py"))
-        .arg(program)
-        .arg(folder.path().join("data"))
-        .args([&server.address, &key, token.trim()])
-        .arg(repository.root.join("docs/history.md"));
-    shell::run(&mut run).context("readers of the archive")
+    let check = |server: &Server| {
+        let mut run = shell::command(&python, folder.path());
+        run.arg(repository.root.join("e2e/archive/check.py"))
+            .arg(program)
+            .arg(folder.path().join("data"))
+            .args([&server.address, &key, token.trim()])
+            .arg(repository.root.join("docs/history.md"));
+        shell::run(&mut run).context("readers of the archive")
+    };
+    check(&server)?;
+    // A bookmaker and a sport are taken out of the catalogue, and added again.
+    for settings in [&SETTINGS[..], &with_more] {
+        drop(server);
+        server = Server::start_with(program, folder.path(), settings)?;
+        check(&server)?;
+    }
+    Ok(())
 }

@@ -226,7 +226,7 @@ fn days_that_are_over_are_put_together_and_those_past_retention_go() {
     let faults = archive.verify(&commit).faults;
     assert!(faults.is_empty(), "{faults:?}");
     let mut days: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    for file in commit.files.iter().filter(|file| file.table == archive::Table::Epochs) {
+    for file in commit.files.iter().filter(|file| file.table == Table::Epochs) {
         days.entry(file.date()).or_default().push(file.rows);
     }
     let rows: Vec<&[u64]> = days.values().map(|rows| &**rows).collect();

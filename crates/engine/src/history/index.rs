@@ -170,6 +170,22 @@ impl Index {
         Some((version.cloned(), to))
     }
 
+    /// Whether a process with another catalogue published between an entry and a publication, or the next one, after
+    /// one with a third: what it did not know may be gone.
+    pub(super) fn passes_other_catalogue(&self, from: u64, to: u64) -> bool {
+        let in_log = || self.cuts.iter().filter(|cut| cut.lineage == IN_LOG);
+        let target = in_log().filter(|cut| cut.seq >= to).min_by_key(|cut| cut.seq);
+        let Some(target) = target.map(|cut| cut.catalogue) else { return false };
+        let mut cuts: Vec<&Cut> = in_log().filter(|cut| cut.seq < to).collect();
+        cuts.sort_unstable_by_key(|cut| cut.seq);
+        let others = cuts.windows(2).filter_map(|pair| match pair {
+            [before, after] if before.catalogue != after.catalogue => Some(*after),
+            _ => None,
+        });
+        let mut others = others.filter(|after| after.catalogue != target);
+        others.any(|after| after.seq > from)
+    }
+
     pub(super) fn find(
         &self,
         at: Timestamp,

@@ -13,7 +13,7 @@ use super::rolled::Rolled;
 use super::tail::Tail;
 use super::walk::Steps;
 use super::{Found, HistoryError, Place, Reach};
-use crate::archiver::book_at;
+use crate::archiver::book_from;
 use crate::begun::Begun;
 use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
@@ -26,7 +26,7 @@ pub(super) struct LoggedPast {
     pub(super) options: WorldOptions,
     pub(super) archive: Option<Archive>,
     pub(super) catalogues: Catalogues,
-    begun: Begun,
+    pub(super) begun: Begun,
     index: Mutex<Index>,
     pub(super) tail: Tail,
     pub(super) rolled: Rolled,
@@ -52,12 +52,13 @@ impl LoggedPast {
     }
 
     /// The publication at or before an instant, where that is known without a look at the log: another followed it.
-    pub(super) fn find_known(&self, at: Timestamp) -> Option<Result<Found, HistoryError>> {
+    pub(super) fn find_known(&self, at: Timestamp, current: Timestamp) -> Option<Found> {
         let index = self.index();
         let known = index.cuts.last().is_some_and(|last| at < last.at);
         // An archive that could not be read may be there again.
         let known = known && !index.archived.failed;
-        known.then(|| index.find(at, &self.options))
+        let found = known.then(|| index.find(at, &self.options).ok()).flatten()?;
+        (found.at >= current.minus(self.options.history.retention)).then_some(found)
     }
 
     pub(super) fn find(&self, at: Timestamp) -> Result<Found, HistoryError> {
@@ -134,7 +135,7 @@ impl LoggedPast {
         self.book_with(found, None)
     }
 
-    /// The same with a catalogue, where one is given, and with that of its time otherwise.
+    /// The same with that of the next publication, where one is given, and with that of its time otherwise.
     fn book_with(
         &self,
         found: Found,
@@ -262,9 +263,13 @@ impl LoggedPast {
         catalogue: Option<&Arc<Catalogue>>,
     ) -> Result<Book, HistoryError> {
         let commit = archive.newest().map_err(unreadable)?;
+        let image = match catalogue {
+            Some(_) => commit.image_before_next(lineage, found.seq),
+            None => commit.image_up_to(lineage, found.seq),
+        };
         let make = |catalogue: Arc<Catalogue>| {
             let options = (&self.options, catalogue);
-            book_at(archive, &commit, (lineage, found.seq), options).map_err(unreadable)
+            book_from(archive, &commit, image, (lineage, found.seq), options).map_err(unreadable)
         };
         let expected = self.index().catalogue_at(lineage, found.seq);
         // What was published depends on the catalogue, and on every entry before it.
@@ -273,7 +278,7 @@ impl LoggedPast {
             None => self.made(expected.as_deref(), make)?,
         };
         let lost = commit.lineages.get(lineage).map_or(&[][..], |lineage| &lineage.missing);
-        let base = commit.image_up_to(lineage, found.seq).map_or(0, |image| image.seq);
+        let base = image.map_or(0, |image| image.seq);
         let whole = !lost.iter().any(|(first, _)| (base..=found.seq).contains(first));
         if !whole {
             return Err(HistoryError::Unreadable(None));
@@ -315,9 +320,18 @@ impl LoggedPast {
         let mut log = self.open()?;
         // Nothing that is to be read is deleted meanwhile.
         let _position = log.register().map_err(unreadable)?;
-        let checkpoint = log.checkpoint_up_to(found.seq - 1).map_err(unreadable)?;
+        let last = if catalogue.is_some() { found.seq } else { found.seq - 1 };
+        let checkpoint = log.checkpoint_up_to(last).map_err(unreadable)?;
         if checkpoint.is_none() && log.first_seq() != 1 {
             return Err(self.not_kept());
+        }
+        let base = checkpoint.as_ref().map_or(0, |held| held.seq);
+        // What was left after a time with another catalogue, only checkpoints of that time say, and the archive.
+        let needed = if catalogue.is_some() { found.seq + 1 } else { found.seq };
+        if self.index().passes_other_catalogue(base, needed)
+            && let Some((archive, _, lineage)) = self.archived(needed)?
+        {
+            return self.archived_book(archive, lineage, found, catalogue);
         }
         let expected = self.index().catalogue_at(IN_LOG, found.seq);
         let make = |catalogue| {
@@ -344,6 +358,9 @@ impl LoggedPast {
         log: &dyn ReadLog,
         (base, to): (u64, u64),
     ) -> Result<Book, HistoryError> {
+        if base == to {
+            return Ok(book);
+        }
         let mut replay = Replay::from(log, base + 1).map_err(unreadable)?;
         for logged in replay.by_ref() {
             let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;

@@ -9,7 +9,6 @@ use market::{Book, Change};
 use super::index::IN_LOG;
 use super::logged::{LoggedPast, unreadable};
 use super::{Found, HistoryError, WEIGHT_BYTES};
-use crate::catalogues::version_of;
 use crate::publication::Published;
 use crate::replay::{Logged, Replay};
 
@@ -85,11 +84,16 @@ impl LoggedPast {
             if seq != last + 1 {
                 return None;
             }
+            // Who starts with another catalogue does not have all that was there before.
+            if let Change::Configured(next) = &change
+                && !self.catalogues.is_of(&book, &next.catalogue)
+            {
+                return None;
+            }
             book.absorb(&change, at);
             last = seq;
         }
-        let is_of_then = version_of(&book).is_none_or(|then| self.catalogues.is_of(&book, then));
-        (last == to.seq && is_of_then).then_some(book)
+        (last == to.seq).then_some(book)
     }
 
     /// The entries with these numbers of a lineage, as far as they are there.

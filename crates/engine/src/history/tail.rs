@@ -98,6 +98,9 @@ impl LoggedPast {
     /// What the archive consists of, where there is one.
     pub(super) fn newest_commit(&self) -> Result<Option<Commit>, HistoryError> {
         let Some(archive) = &self.archive else { return Ok(None) };
+        if self.begun.is_missing() {
+            return Err(HistoryError::Unreadable(None));
+        }
         // A new service writes its first part a while later; until then its log has all there is.
         if !archive.is_begun() && self.open()?.first_seq() <= 1 {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! `linesman history`: looks at the archive, checks it, and has it written now.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::hash::BuildHasher as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use archive::{Archive, Commit, Lineage, Location};
 use change_log::LogView;
-use domain::{Timestamp, World};
+use domain::{Catalogue, Timestamp, World};
 use engine::{Logged, Replay, Sampled};
 use market::Change;
 use serde::Serialize;
@@ -49,18 +49,36 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::R
 
 /// Prints macros for `DuckDB`.
 fn sql(config: &Config, data: &Path, root: Option<&str>) -> anyhow::Result<()> {
-    let root = match root {
-        Some(root) => root.trim_end_matches('/').to_owned(),
-        None => match place_of(config, data)? {
-            Location::Folder(path) => std::path::absolute(path)?.display().to_string(),
-            place @ Location::Bucket(_) => place.to_string(),
-        },
+    let own = catalogue::load(config)?;
+    let (root, catalogues) = match root {
+        Some(root) => (root.trim_end_matches('/').to_owned(), Vec::new()),
+        None => {
+            let place = place_of(config, data)?;
+            let root = match &place {
+                Location::Folder(path) => std::path::absolute(path)?.display().to_string(),
+                Location::Bucket(_) => place.to_string(),
+            };
+            (root, kept_catalogues(&place)?)
+        }
     };
-    let catalogue = catalogue::load(config)?;
-    let bouts = catalogue.sports().filter(|(_, sport)| sport.bouts);
-    let bouts: Vec<String> = bouts.map(|(_, sport)| quoted(&sport.key)).collect();
+    let sports = catalogues.iter().chain([&*own]).flat_map(Catalogue::sports);
+    let bouts = sports.filter(|(_, sport)| sport.bouts).map(|(_, sport)| quoted(&sport.key));
+    let bouts: Vec<String> = bouts.collect::<BTreeSet<_>>().into_iter().collect();
     let text = MACROS.replace("{root}", &quoted(&root)).replace("{bouts}", &bouts.join(", "));
     output::print_line(text.trim_end())
+}
+
+/// Every catalogue that the archive keeps.
+fn kept_catalogues(place: &Location) -> anyhow::Result<Vec<Catalogue>> {
+    let archive = Archive::of(place);
+    let mut catalogues = Vec::new();
+    if archive.is_begun() {
+        let commit = archive.newest().context("the archive cannot be read")?;
+        for kept in &commit.catalogues {
+            catalogues.extend(archive.catalogue(&commit, &kept.version)?);
+        }
+    }
+    Ok(catalogues)
 }
 
 /// A text in SQL.
@@ -192,8 +210,10 @@ struct Status {
     lineages: Vec<Lineage>,
     entries: u64,
     bytes: u64,
+    /// Entries that are no publications.
+    changes: u64,
     /// Of all tables together.
-    bytes_per_entry: u64,
+    bytes_per_change: u64,
     /// Whole books, which publications of the past are made again from.
     books: u64,
     book_bytes: u64,
@@ -225,24 +245,29 @@ impl Status {
             (lineage.last_seq + 1).saturating_sub(lineage.first_seq + lost)
         });
         let entries: u64 = entries.sum();
+        let changes = entries.saturating_sub(u64::try_from(publications.len())?);
         let tables: u64 = commit.files.iter().map(|file| file.bytes).sum();
         let lag_s = match (&config.cluster, commit.lineages.last()) {
             (None, Some(last)) => Some(lag_s(data, last)?),
             (Some(_), _) | (_, None) => None,
         };
         let gaps = commit.lineages.iter().flat_map(|lineage| &lineage.gaps);
-        let text = |ms: i64| Timestamp::from_millis(ms).to_string();
+        let text = |ms: i64| {
+            let text = Timestamp::from_millis(ms).millis_text();
+            String::from_utf8_lossy(&text).into_owned()
+        };
         Ok(Self {
             root: archive.location().to_string(),
             commit: commit.commit,
-            from: times().min().map(|at| at.to_string()),
-            to: times().max().map(|at| at.to_string()),
+            from: times().min().map(|at| text(at.as_millis())),
+            to: times().max().map(|at| text(at.as_millis())),
             publications: u64::try_from(publications.len())?,
             lag_s,
             gaps: gaps.map(|(from, to)| Span { from: text(*from), to: text(*to) }).collect(),
             entries,
             bytes: commit.bytes(),
-            bytes_per_entry: tables.checked_div(entries).unwrap_or(0),
+            changes,
+            bytes_per_change: tables.checked_div(changes).unwrap_or(0),
             books: u64::try_from(commit.images.len())?,
             book_bytes: commit.images.iter().map(|image| image.file.bytes).sum(),
             days: days(&commit),
@@ -269,8 +294,8 @@ impl Status {
         for Span { from, to } in &self.gaps {
             line("gap", format_args!("{from} to {to}"));
         }
-        let (entries, each) = (self.entries, self.bytes_per_entry);
-        line("size", format_args!("{} bytes; {entries} entries, {each} bytes each", self.bytes));
+        let (changes, each) = (self.changes, self.bytes_per_change);
+        line("size", format_args!("{} bytes; {changes} changes, {each} bytes each", self.bytes));
         line("whole books", format_args!("{} with {} bytes", self.books, self.book_bytes));
         if !self.days.is_empty() {
             line("", format_args!(""));

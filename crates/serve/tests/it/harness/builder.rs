@@ -182,6 +182,11 @@ impl Builder {
         self
     }
 
+    pub(crate) fn history_retention(mut self, retention: Duration) -> Self {
+        self.history.retention = retention;
+        self
+    }
+
     pub(crate) fn without_history(mut self) -> Self {
         self.history.enabled = false;
         self

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use domain::World;
+use domain::{Timestamp, World};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -49,6 +49,9 @@ async fn while_the_log_cannot_be_written_pushes_get_503_snapshots_go_on_and_it_r
     assert!(begun.elapsed().as_secs() < 30);
     let before = cut_at(&app);
     wait_for("more snapshots", || cut_at(&app) > before + 1000).await;
+    // What was shown meanwhile cannot be shown again; the last one that was logged is not shown instead.
+    let path = format!("/v1/sports/mma/odds?as_of={}", Timestamp::from_millis(before));
+    assert_eq!(app.get(&path, &key).await.refusal(), (503, "unavailable".to_owned()));
     assert!(metric(&app, read_backs).await <= 1);
     fill_disk(false);
     let begun = Instant::now();

@@ -1,5 +1,7 @@
 //! What was published with an earlier catalogue is answered as it was (H4, H25).
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -113,6 +115,93 @@ async fn what_an_earlier_catalogue_published_is_answered_with_its_bytes_and_tags
         check(&app, &key, &first).await;
         check(&app, &key, &second).await;
         (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    }
+}
+
+fn checkpoints(app: &TestApp) -> BTreeSet<OsString> {
+    let held = fs::read_dir(app.dir().join("live")).unwrap();
+    let names = held.map(|file| file.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().ends_with(".ckp")).collect()
+}
+
+/// Goes on until the log has lost the checkpoint that its process started from.
+async fn replace_checkpoints(app: &TestApp) {
+    let (then, begun) = (checkpoints(app), Instant::now());
+    while checkpoints(app).len() < 2 || checkpoints(app).iter().any(|held| then.contains(held)) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoints are written");
+        app.publish_after(Duration::from_secs(3601)).await;
+    }
+}
+
+/// What a process makes of its log when it starts depends on the last checkpoint: a bookmaker that is not in the
+/// catalogue for a while comes back with the prices that it had, unless a checkpoint was written without them.
+#[tokio::test]
+async fn what_a_catalogue_drops_and_has_again_is_answered_as_it_was() {
+    let more: Vec<&str> = PATHS.iter().chain(&PATHS_OF_MORE).copied().collect();
+    for (checkpoint, in_parts) in [(false, true), (true, true), (false, false), (true, false)] {
+        let mut app = TestApp::builder().archived().catalogue(wider()).start().await;
+        let (feed, key) = (app.any_feed().await, app.live_key().await);
+        let lines = [
+            line::event("a", "mma", ANN, BEA),
+            line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+            line::moneyline("a", "aaabet", (ANN, 150), (BEA, -170)),
+            line::event("b", "aikido", ANN, BEA),
+            line::moneyline("b", "draftkings", (ANN, 120), (BEA, -140)),
+        ];
+        app.push_all(&feed, &lines).await;
+        app.publish().await;
+        let mut all = seen(&app, &key, &more).await;
+        for (catalogue, paths) in
+            [(Catalogue::load(None).unwrap(), &PATHS[..]), (wider(), &more[..])]
+        {
+            if in_parts {
+                live(&app).history.flush(Compact::Due).await.unwrap();
+            }
+            let (now, dir) = (app.now().plus(Duration::from_secs(60)), app.stop().await);
+            let next = TestApp::builder().archived().catalogue(catalogue).starting_at(now);
+            app = next.on(dir).start().await;
+            if checkpoint && paths.len() == PATHS.len() {
+                app.publish_after(Duration::from_secs(3601)).await;
+            }
+            app.publish().await;
+            all.extend(seen(&app, &key, paths).await);
+        }
+        let present = app.get("/v1/sports/mma/odds?bookmaker=aaabet", &key).await.json();
+        assert_eq!(present.as_array().unwrap().len(), usize::from(!checkpoint), "{present}");
+        app.push_all(&feed, &[line::moneyline("a", "fanduel", (ANN, 145), (BEA, -165))]).await;
+        app.publish().await;
+        all.extend(seen(&app, &key, &more).await);
+        if !in_parts {
+            assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+            replace_checkpoints(&app).await;
+            let (now, dir) = (app.now().plus(Duration::from_secs(60)), app.stop().await);
+            let again = TestApp::builder().archived().catalogue(wider()).starting_at(now);
+            app = again.on(dir).start().await;
+            check(&app, &key, &all[all.len() - more.len()..]).await;
+        }
+        check(&app, &key, &all).await;
+        // From the first straight to the last, whose book could be made from that of the first.
+        check(&app, &key, &all[..1]).await;
+        check(&app, &key, &all[all.len() - more.len()..]).await;
+        for compact in [Compact::Due, Compact::All] {
+            assert!(live(&app).history.flush(compact).await.unwrap());
+            check(&app, &key, &all).await;
+        }
+        let event = app.get("/v1/sports/mma/events", &key).await.json();
+        let event = event[0]["id"].as_str().unwrap().to_owned();
+        let path = format!("/v1/sports/mma/events/{event}/odds/history?bookmaker=aaabet");
+        let points = app.get(&path, &key).await.json()[0]["points"].clone();
+        let reasons: Vec<Option<&str>> =
+            points.as_array().unwrap().iter().map(|point| point["reason"].as_str()).collect();
+        let expected = [None, Some("removed"), None];
+        assert_eq!(reasons, expected[..if checkpoint { 2 } else { 3 }], "{points}");
+        // From the archive alone.
+        let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+        fs::remove_dir_all(dir.path().join("live")).unwrap();
+        let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+        check(&app, &key, &all).await;
+        check(&app, &key, &all[..1]).await;
+        check(&app, &key, &all[all.len() - more.len()..]).await;
     }
 }
 

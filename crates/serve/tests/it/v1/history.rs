@@ -292,6 +292,23 @@ async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
+/// H6: nobody has to ask how far history reaches for a time to be past retention.
+#[tokio::test]
+async fn a_time_past_retention_is_refused_whoever_asked_before() {
+    let app = TestApp::builder().history_retention(Duration::from_secs(600)).start().await;
+    let key = app.live_key().await;
+    app.publish().await;
+    let first = app.get("/v1/sports", &key).await.header("x-published-at").unwrap().to_owned();
+    app.publish().await;
+    let target = format!("/v1/sports?as_of={first}");
+    assert_eq!(app.get(&target, &key).await.status, 200);
+    app.publish_after(Duration::from_secs(900)).await;
+    let present = app.get("/v1/sports", &key).await.header("x-published-at").unwrap().to_owned();
+    let refused = app.get(&target, &key).await;
+    assert_eq!(refused.refusal(), (404, "not_in_history".to_owned()));
+    assert!(refused.message().contains(&present), "{}", refused.message());
+}
+
 /// H6: a folder that is not there any more is not begun anew, and what was in it is there again when it is.
 #[tokio::test]
 async fn an_archive_that_is_not_mounted_is_missed_and_not_begun_anew() {
@@ -310,6 +327,10 @@ async fn an_archive_that_is_not_mounted_is_missed_and_not_begun_anew() {
     let first = &seen[0][2];
     let answer = app.get(&first.target(&first.published_at), &key).await;
     assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
+    for path in ["odds/closing", "events/evt_LN4aaaaaaaa/odds/history"] {
+        let answer = app.get(&format!("/v1/sports/mma/{path}"), &key).await;
+        assert_eq!((answer.status, &*answer.code()), (503, "unavailable"), "{path}");
+    }
 
     fs::rename(&elsewhere, &folder).unwrap();
     assert!(live(&app).history.flush(Compact::Due).await.unwrap());

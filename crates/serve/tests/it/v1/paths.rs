@@ -8,6 +8,7 @@ use engine::Compact;
 use market::Operation;
 use serde_json::{Value, json};
 
+use super::history::live;
 use crate::harness::{Answer, TestApp, line};
 use crate::test_market::{ANN, BEA};
 
@@ -122,6 +123,34 @@ async fn every_change_that_was_published_is_a_point() {
     assert_eq!((times_of(&some[0]), times_of(&some[1])), (vec![&*told.times[2]], vec![&**from]));
     assert_eq!(some[1]["open"]["published_at"], json!(told.times[0]));
     assert_eq!(told.get(&app, &key, "?regions=au").await, json!([]));
+}
+
+#[tokio::test]
+async fn prices_of_a_listing_that_is_withdrawn_end_when_that_was_accepted() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let lines = [
+        line::event("a", "mma", ANN, BEA),
+        line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+    ];
+    app.push_all(&feed, &lines).await;
+    app.publish().await;
+    let events = app.get("/v1/sports/mma/events", &key).await.json();
+    let event = events[0]["id"].as_str().unwrap();
+    app.advance(Duration::from_secs(7));
+    let withdrawn = app.now().to_string();
+    app.push_all(&feed, &[json!({"type": "remove", "ref": "a"})]).await;
+    app.publish().await;
+    for archived in [false, true] {
+        if archived {
+            assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+        }
+        let target = format!("/v1/sports/mma/events/{event}/odds/history");
+        let point = app.get(&target, &key).await.json()[0]["points"][1].clone();
+        assert_eq!(point["reason"], "removed", "{point}");
+        let at = point["at"].as_str().unwrap();
+        assert_eq!(at.get(..19), withdrawn.get(..19), "archived: {archived}");
+    }
 }
 
 #[tokio::test]
