@@ -23,6 +23,7 @@ mod server;
 mod service;
 mod shared_socket;
 mod slots;
+mod sock_diag;
 mod timeout;
 mod unread;
 mod vanished;

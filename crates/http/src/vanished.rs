@@ -4,11 +4,15 @@
 //! of an hour. So the client's system is asked for a sign of life while nothing is sent, and what it was sent has to be
 //! acknowledged within [`ACK_TIME_MAX`]: together at most 40 s pass (S11). A client that does not read is another
 //! matter: its system answers, only its window is closed, and it is waited for longer ([`crate::timeout`]). The kernel
-//! would count both alike, so the time counts only while all that was written has left this machine, which the option
-//! for unsent bytes makes visible.
+//! would count both alike, so the time does not count while all that was sent is acknowledged and the window is closed.
+//! Where bytes are unsent, which an option makes visible, that may be so, and the system is asked ([`SockDiag`]); to
+//! one that has vanished little is sent as well, since nothing is acknowledged.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Context;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,6 +22,9 @@ use rustix::net::sockopt::{
 };
 use socket2::SockRef;
 use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use crate::sock_diag::SockDiag;
 
 /// How long a client's system may take to acknowledge. Twice this is within 40 s: a byte may leave just before the
 /// silence before it was long enough.
@@ -27,15 +34,19 @@ const ASK_AFTER: Duration = Duration::from_secs(10);
 const ASK_EVERY: Duration = Duration::from_secs(4);
 /// The number of questions counts only where the time does not.
 const ASKS_MAX: u32 = 3;
+/// How often a client is looked at that bytes are unsent to. The first time is soon enough before the time is over.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Bytes that may be unsent while the socket counts as writable: none.
 const UNSENT_BYTES_MAX: u32 = 1;
 
 /// Watches the client of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct PeerWatch {
-    /// Whether bytes were unsent when it was last looked. Held while the option is set: two may look at once, and the
-    /// option has to be as this says.
-    behind: Mutex<bool>,
+    /// Whether bytes were unsent when it was last looked.
+    behind: AtomicBool,
+    /// Whether the client is waited for, as its window is closed. Held while the option is set: two may look at once,
+    /// and the option has to be as this says.
+    waits: Mutex<bool>,
 }
 
 impl PeerWatch {
@@ -47,34 +58,91 @@ impl PeerWatch {
         Self::default()
     }
 
-    /// To be called after something was written, or could not be.
-    pub(crate) fn look(&self, stream: &TcpStream) {
-        Self::look_at_all(&[(self, stream)]);
-    }
-
-    /// The same for many connections, with one call of the system.
+    /// To be called a few seconds after something was written, and again for as long as one is behind: looks at many
+    /// connections with one call of the system, and asks what those wait for that bytes are unsent to.
     pub(crate) fn look_at_all(watched: &[(&Self, &TcpStream)]) {
-        let mut sockets: Vec<PollFd<'_>> =
-            watched.iter().map(|(_, stream)| PollFd::new(*stream, PollFlags::OUT)).collect();
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let looked = poll(&mut sockets, Some(&now)).is_ok();
-        for ((watch, stream), socket) in watched.iter().zip(&sockets) {
-            // What cannot be looked at is not waited for.
-            watch.note(stream, looked && socket.revents().is_empty());
+        let unsent = are_unsent(watched.iter().map(|(_, stream)| *stream));
+        let mut diag = None;
+        for ((watch, stream), behind) in watched.iter().zip(unsent) {
+            watch.behind.store(behind, Ordering::Relaxed);
+            let asked = behind.then(|| diag.get_or_insert_with(SockDiag::open));
+            watch.set_waits(stream, asked.is_some_and(|diag| waits_for_window(diag, stream)));
         }
     }
 
-    /// Notes whether bytes are unsent.
-    fn note(&self, stream: &TcpStream, behind: bool) {
-        let mut was_behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
-        if behind == std::mem::replace(&mut *was_behind, behind) {
+    /// Whether bytes were unsent when it was last looked.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Relaxed)
+    }
+
+    fn set_waits(&self, stream: &TcpStream, waits: bool) {
+        let mut waited = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        if waits == std::mem::replace(&mut *waited, waits) {
             return;
         }
-        let time = if behind { Duration::ZERO } else { ACK_TIME_MAX };
+        let time = if waits { Duration::ZERO } else { ACK_TIME_MAX };
         if let Err(error) = set_tcp_user_timeout(stream, millis(time)) {
             tracing::debug!(event = "connection.option_failed", %error, "a socket does not take TCP_USER_TIMEOUT");
         }
     }
+}
+
+/// The looks of a connection's own task.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    watch: Arc<PeerWatch>,
+    /// When it is looked again: bytes were unsent.
+    again: Option<Pin<Box<Sleep>>>,
+}
+
+impl Looks {
+    pub(crate) fn new(watch: Arc<PeerWatch>) -> Self {
+        Self { watch, again: None }
+    }
+
+    /// To be called after something was written, or could not be.
+    pub(crate) fn note_write(&mut self, stream: &TcpStream, context: &mut Context<'_>) {
+        if self.again.is_none() && are_unsent([stream].into_iter()) == [true] {
+            self.again = Some(Box::pin(sleep(LOOK_EVERY)));
+        }
+        self.poll(stream, context);
+    }
+
+    /// Looks when it is time to, and has the task woken for the next time.
+    pub(crate) fn poll(&mut self, stream: &TcpStream, context: &mut Context<'_>) {
+        while let Some(again) = &mut self.again {
+            if again.as_mut().poll(context).is_pending() {
+                return;
+            }
+            PeerWatch::look_at_all(&[(&self.watch, stream)]);
+            self.again = self.watch.is_behind().then(|| Box::pin(sleep(LOOK_EVERY)));
+        }
+    }
+}
+
+/// Whether there are bytes for each that were written and not sent.
+fn are_unsent<'a>(streams: impl Iterator<Item = &'a TcpStream>) -> Vec<bool> {
+    let mut sockets: Vec<PollFd<'_>> =
+        streams.map(|stream| PollFd::new(stream, PollFlags::OUT)).collect();
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // What cannot be looked at is not waited for.
+    let looked = poll(&mut sockets, Some(&now)).is_ok();
+    sockets.iter().map(|socket| looked && socket.revents().is_empty()).collect()
+}
+
+/// Whether bytes are unsent for the client's window. Where the system does not say, they may be.
+fn waits_for_window(diag: &io::Result<SockDiag>, stream: &TcpStream) -> bool {
+    let asked = diag.as_ref().map_err(io::Error::to_string);
+    let asked =
+        asked.and_then(|diag| diag.waits_for_window(stream).map_err(|error| error.to_string()));
+    asked.unwrap_or_else(|error| {
+        tracing::debug!(
+            event = "connection.diag_failed",
+            error,
+            "the system does not say what a connection waits for"
+        );
+        true
+    })
 }
 
 fn set_options(stream: &TcpStream) -> io::Result<()> {
@@ -92,42 +160,106 @@ fn millis(time: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use rustix::net::sockopt::{socket_keepalive, tcp_keepidle, tcp_user_timeout};
+    use socket2::SockFilter;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
-    use tokio::time::{sleep, timeout};
+    use tokio::time::timeout;
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_client_that_does_not_read_is_not_taken_for_one_that_has_vanished() {
+    /// Returns from a packet filter with nothing of the packet left.
+    const DROP_ALL: SockFilter = SockFilter::new(6, 0, 0, 0);
+
+    async fn connected() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (mut server, _) = listener.accept().await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        (server, client)
+    }
+
+    fn ack_time(server: &TcpStream) -> u32 {
+        tcp_user_timeout(server).unwrap()
+    }
+
+    /// Looks at a connection until something holds.
+    async fn look_until(watch: &PeerWatch, server: &TcpStream, holds: impl Fn() -> bool) {
+        let begun = Instant::now();
+        loop {
+            PeerWatch::look_at_all(&[(watch, server)]);
+            if holds() {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "never");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_not_taken_for_one_that_has_vanished() {
+        let (mut server, client) = connected().await;
         let watch = PeerWatch::begin(&server);
         assert!(socket_keepalive(&server).unwrap());
         assert_eq!(tcp_keepidle(&server).unwrap(), ASK_AFTER);
-        let ack_time = |server: &TcpStream| tcp_user_timeout(server).unwrap();
         server.write_all(b"hello").await.unwrap();
-        watch.look(&server);
+        look_until(&watch, &server, || !watch.is_behind()).await;
         assert_eq!(ack_time(&server), millis(ACK_TIME_MAX), "it was sent");
         // Until its window is closed.
         let piece = vec![0; 1 << 16];
         while timeout(Duration::from_millis(200), server.write_all(&piece)).await.is_ok() {}
-        watch.look(&server);
-        assert_eq!(ack_time(&server), 0, "it is waited for");
+        look_until(&watch, &server, || ack_time(&server) == 0).await;
+        assert!(watch.is_behind(), "it is looked at again");
         let (mut reader, _writer) = client.into_split();
         let reading = tokio::spawn(async move {
             let mut read = vec![0; 1 << 16];
             while reader.read(&mut read).await.is_ok_and(|bytes| bytes > 0) {}
         });
-        let begun = std::time::Instant::now();
-        while ack_time(&server) == 0 {
-            assert!(begun.elapsed() < Duration::from_secs(60), "never sent");
-            sleep(Duration::from_millis(10)).await;
-            watch.look(&server);
-        }
+        look_until(&watch, &server, || !watch.is_behind()).await;
+        assert_eq!(ack_time(&server), millis(ACK_TIME_MAX));
         drop(server);
         reading.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_that_has_vanished_is_not_waited_for_though_bytes_are_unsent() {
+        let (mut server, client) = connected().await;
+        let watch = PeerWatch::begin(&server);
+        server.write_all(b"hello").await.unwrap();
+        look_until(&watch, &server, || !watch.is_behind()).await;
+        // From here on nothing reaches it, and nothing is acknowledged.
+        SockRef::from(&client).attach_filter(&[DROP_ALL]).unwrap();
+        let begun = Instant::now();
+        while !watch.is_behind() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "all was sent");
+            server.write_all(b"more").await.unwrap();
+            sleep(Duration::from_millis(50)).await;
+            PeerWatch::look_at_all(&[(&watch, &server)]);
+        }
+        assert_eq!(ack_time(&server), millis(ACK_TIME_MAX), "the time counts");
+    }
+
+    #[tokio::test]
+    async fn a_task_looks_again_while_bytes_are_unsent() {
+        let (mut server, _client) = connected().await;
+        let watch = Arc::new(PeerWatch::begin(&server));
+        let mut looks = Looks::new(Arc::clone(&watch));
+        let piece = vec![0; 1 << 16];
+        while timeout(Duration::from_millis(200), server.write_all(&piece)).await.is_ok() {}
+        // As a task that nothing else wakes.
+        let mut writes = true;
+        let watched = std::future::poll_fn(|context| {
+            if std::mem::take(&mut writes) {
+                looks.note_write(&server, context);
+            } else {
+                looks.poll(&server, context);
+            }
+            match ack_time(&server) {
+                0 => std::task::Poll::Ready(()),
+                _ => std::task::Poll::Pending,
+            }
+        });
+        timeout(Duration::from_secs(60), watched).await.unwrap();
     }
 }

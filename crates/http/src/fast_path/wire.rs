@@ -19,7 +19,7 @@ use crate::sendfile::Socket;
 use crate::server::{self, Counters, Phase};
 use crate::shared_socket::DirectSocket;
 use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX, Timeout};
-use crate::vanished::PeerWatch;
+use crate::vanished::{Looks, PeerWatch};
 
 /// How much is read at a time: more than nearly every head, and little for a stack.
 const READ_BYTES: usize = 4 << 10;
@@ -191,14 +191,15 @@ impl<S: Socket> Wire<S> {
         let mut next = Some(Bytes::from(lines));
         let watch = Arc::new(PeerWatch::begin(self.stream.tcp()));
         let (mut own, shared) = self.share();
+        let mut looks = Looks::new(Arc::clone(&watch));
         if let Some(shared) = shared {
-            stream.take_socket(DirectSocket::new(shared, Arc::clone(&watch)));
+            stream.take_socket(DirectSocket::new(shared, watch));
         }
         while let Some(mut part) = next {
             own.timeout.allow(counters.unread.write_time());
             let sent = poll_fn(|context| {
                 let sent = poll_write_all(&mut own.stream, &mut part, context);
-                watch.look(own.stream.tcp());
+                looks.note_write(own.stream.tcp(), context);
                 if sent.is_ready() { sent } else { own.poll_lost(counters, context) }
             });
             if let Err(error) = sent.await {
@@ -209,6 +210,7 @@ impl<S: Socket> Wire<S> {
             }
             let mut scrap = Vec::new();
             next = poll_fn(|context| {
+                looks.poll(own.stream.tcp(), context);
                 let read = own.stream.poll_receive::<READ_BYTES>(&mut scrap, context);
                 let gone = match read {
                     Poll::Ready(Ok(0) | Err(_)) => true,

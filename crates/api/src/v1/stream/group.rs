@@ -241,19 +241,27 @@ impl Group {
         }
     }
 
-    /// Looks in a while which clients do not read.
+    /// Looks in a while which clients do not read, and again for as long as there are any.
     fn look_later(self: &Arc<Self>) {
         if std::mem::replace(&mut self.lock().looks, true) {
             return;
         }
         let group = Arc::clone(self);
         tokio::spawn(async move {
-            tokio::time::sleep(LOOK_AFTER).await;
-            // What is written from now on is looked at another time.
-            group.lock().looks = false;
-            for some in group.waiters().chunks(WAITERS_AT_ONCE) {
-                DirectSocket::look_at_all(some.iter().filter_map(|waiter| waiter.socket()));
-                tokio::task::yield_now().await;
+            loop {
+                tokio::time::sleep(LOOK_AFTER).await;
+                // What is written from now on is looked at another time.
+                group.lock().looks = false;
+                let waiters = group.waiters();
+                for some in waiters.chunks(WAITERS_AT_ONCE) {
+                    DirectSocket::look_at_all(some.iter().filter_map(|waiter| waiter.socket()));
+                    tokio::task::yield_now().await;
+                }
+                let mut sockets = waiters.iter().filter_map(|waiter| waiter.socket());
+                let behind = sockets.any(DirectSocket::is_behind);
+                if !behind || std::mem::replace(&mut group.lock().looks, true) {
+                    return;
+                }
             }
         });
     }
