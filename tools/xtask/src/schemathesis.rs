@@ -49,7 +49,7 @@ pub(crate) fn schemathesis(repository: &Repository) -> Result<()> {
 
     let mut run = shell::command(tester, folder.path());
     run.args(["run", "--no-color", "--max-examples", EXAMPLES, "--seed", SEED])
-        .args(["--generation-database", "none", "--request-timeout", "10"])
+        .args(["--generation-database", "none", "--request-timeout", "60"])
         // What a schema cannot say is refused on purpose: a cursor that is none of ours, a grouping the sport
         // does not have, a key in the query beside the header. The tests of `serve` hold these refusals.
         .args(["--exclude-checks", "positive_data_acceptance"])
