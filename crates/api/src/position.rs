@@ -84,7 +84,11 @@ pub(crate) type LogPlace = (u64, u32);
 /// The place of a publication.
 pub(crate) fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
     match world {
-        World::Sandbox => (u64::try_from(snapshot.cut_at.as_millis()).unwrap_or(0), 0),
+        // Publications and what is between them follow from the world and the time.
+        World::Sandbox => {
+            let check = low_half(xxh3_64(&snapshot.writer.to_be_bytes()));
+            (u64::try_from(snapshot.cut_at.as_millis()).unwrap_or(0), check)
+        }
         World::Live => (snapshot.seq, publication_check(snapshot)),
     }
 }

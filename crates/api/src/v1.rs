@@ -352,7 +352,9 @@ impl Admitted<'_> {
             None => begin_head(published, encoded, self.now),
             Some(past) => history::begin_head(past, encoded, self.now),
         };
-        let (mut reply, standing) = self.deliver(operation, head, &answer, encoded).await?;
+        let as_of = past.map(|_| snapshot.cut_at);
+        let delivered = self.deliver(operation, head, (&answer, encoded), as_of).await;
+        let (mut reply, standing) = delivered?;
         if sends_file && reply.status == 200 {
             reply.file = encoded.file(answers);
         }
@@ -446,15 +448,18 @@ impl Admitted<'_> {
         reply
     }
 
+    /// `as_of`: the publication that it is of, where it was asked for by its time.
     async fn deliver(
         &self,
         operation: Operation,
         mut head: Head,
-        answer: &Answer,
-        encoded: &Encoded,
+        (answer, encoded): (&Answer, &Encoded),
+        as_of: Option<Timestamp>,
     ) -> Answered {
         if let Some(next) = &answer.next {
-            head.line("link", |line| self.query.put_next_page(line, self.request.path, next));
+            head.line("link", |line| {
+                self.query.put_next_page(line, self.request.path, next, as_of)
+            });
         }
         if answer.empty {
             head.line("link", |line| self.query.put_help(line, self.request.path));

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 use crate::keyed::keyed;
 use crate::market::Market;
@@ -168,6 +168,11 @@ impl Catalogue {
     /// What tells it from other catalogues: a hash of its source.
     pub fn version(&self) -> String {
         format!("{:032x}", xxh3_128(self.source.as_bytes()))
+    }
+
+    /// Tells what follows from it and a seed from what follows from others.
+    pub fn hash_with(&self, seed: u64) -> u64 {
+        xxh3_64_with_seed(self.source.as_bytes(), seed)
     }
 
     /// What `/v4` calls sports and bookmakers.

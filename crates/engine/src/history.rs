@@ -10,6 +10,7 @@ mod export;
 mod index;
 mod kept;
 mod logged;
+mod passed;
 mod paths;
 mod rolled;
 mod simulated;
@@ -38,6 +39,8 @@ pub use export::{ExportError, ExportFile, ExportPieces, ExportRequest};
 use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent, row_bytes};
 use logged::LoggedPast;
+use passed::KeptPassed;
+pub use passed::{Passed, PassedRecord};
 pub use paths::{EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;
 pub use walk::Walk;
@@ -163,6 +166,7 @@ pub struct History {
     /// Turns of each key that has some.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
     exports: ExportSlots,
+    passed: KeptPassed,
     order: mpsc::Sender<Order>,
     pub(crate) orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
     pub stats: HistoryStats,
@@ -177,7 +181,6 @@ impl fmt::Debug for History {
 impl History {
     pub(crate) fn new(options: &WorldOptions) -> Arc<Self> {
         let source = match (&options.simulation, &options.log) {
-            _ if !options.history.enabled => Source::Nothing,
             (Some(simulation), _) => {
                 Source::Simulated(Box::new(SimulatedPast::new(simulation.clone(), options.clone())))
             }
@@ -195,6 +198,7 @@ impl History {
             turns: Arc::new(Semaphore::new(REBUILDS_MAX)),
             keys: Mutex::default(),
             exports: ExportSlots::default(),
+            passed: passed::none_kept(),
             stats: HistoryStats::default(),
         })
     }

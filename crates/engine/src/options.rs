@@ -65,8 +65,7 @@ impl WorldOptions {
     }
 
     fn cut(&self, book: &Book, seq: u64, at: Timestamp, wires: &[&dyn Wire]) -> Published {
-        let snapshot = Snapshot::cut(book, seq, at, self.stale_after(book), wires);
-        Published::new(snapshot, self.until(at))
+        self.published(Snapshot::cut(book, seq, at, self.stale_after(book), wires))
     }
 
     /// All of a book, to be shown between publications.
@@ -92,7 +91,15 @@ impl WorldOptions {
     ) -> Published {
         let stale_after = self.stale_after(book);
         let part = Snapshot::cut_events(book, &touched, (seq, at), stale_after, self.wires);
-        Published::new(part, self.until(at)).between(Some(touched)).into_part()
+        self.published(part).between(Some(touched)).into_part()
+    }
+
+    fn published(&self, mut snapshot: Snapshot) -> Published {
+        if let Some(simulation) = &self.simulation {
+            snapshot.writer = simulation.hash;
+        }
+        let until = self.until(snapshot.cut_at);
+        Published::new(snapshot, until)
     }
 
     fn stale_after(&self, book: &Book) -> Duration {
@@ -109,7 +116,6 @@ impl WorldOptions {
 /// What history is kept with.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
-    pub enabled: bool,
     /// Times of the past can be asked for. Where not, positions that clients hold are still found in the log.
     pub by_time: bool,
     /// Where archives are, with one for each world; `None`: nothing is archived.
@@ -127,14 +133,14 @@ impl Default for HistoryOptions {
         let retention = Duration::from_secs(400 * 24 * 3600);
         let part_interval = Duration::from_secs(15 * 60);
         let memory_max = 512 << 20;
-        Self { enabled: true, by_time: true, store: None, part_interval, retention, memory_max }
+        Self { by_time: true, store: None, part_interval, retention, memory_max }
     }
 }
 
 impl HistoryOptions {
     /// The archive of the live world, where there is one.
     pub fn archive(&self) -> Option<Location> {
-        self.store.as_ref().filter(|_| self.enabled).map(|store| store.join(World::Live.key()))
+        self.store.as_ref().map(|store| store.join(World::Live.key()))
     }
 }
 

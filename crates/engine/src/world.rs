@@ -9,13 +9,14 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{LeaderClient, LogLocation};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Book, Health, Limits, Load, Operation, Vitals};
+use market::{Book, Health, Limits, Load, Operation, Snapshot, Vitals};
 use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::time::timeout;
 
 use crate::error::{NotTaken, OperateError};
 use crate::history::{
-    ChangeWalk, ClosingPage, ClosingRequest, EventPaths, History, HistoryError, PastPublication,
-    PathError, PathRequest, Place, Walk,
+    ChangeWalk, ClosingPage, ClosingRequest, EventPaths, History, HistoryError, Passed,
+    PastPublication, PathError, PathRequest, Place, Walk,
 };
 use crate::identities::Identities;
 use crate::live::{Found, FoundLive, Live, LiveStep, WholeSnapshots};
@@ -133,6 +134,8 @@ const BEHIND_MAX: Duration = Duration::from_secs(10);
 const UNLED_MAX: Duration = Duration::from_secs(5);
 /// How late a snapshot is before it is asked whether anybody writes: a cut takes a moment to get everywhere.
 const LATE_MIN: Duration = Duration::from_secs(2);
+/// How long a publication that is due is waited for.
+const DUE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 impl WorldHandle {
     pub fn published(&self) -> arc_swap::Guard<Arc<Published>> {
@@ -187,7 +190,26 @@ impl WorldHandle {
     /// # Errors
     /// History does not have it, or it cannot be made again now.
     pub async fn as_of(&self, at: Timestamp, key: u64) -> Result<PastPublication, HistoryError> {
-        self.history.as_of(self.published.load_full(), at, key).await
+        if !self.history.is_on() {
+            return Err(HistoryError::Off);
+        }
+        self.history.as_of(self.published_by(at).await?, at, key).await
+    }
+
+    /// The publication in force. One that is due at an instant and not out yet is waited for: asked again, that instant
+    /// has it.
+    async fn published_by(&self, at: Timestamp) -> Result<Arc<Published>, HistoryError> {
+        let mut publications = self.publications();
+        let due = async {
+            loop {
+                let published = self.published.load_full();
+                // Where nobody publishes any more, nothing is waited for.
+                if at < published.until || publications.changed().await.is_err() {
+                    return published;
+                }
+            }
+        };
+        timeout(DUE_WAIT_MAX, due).await.map_err(|_| HistoryError::Unreadable(None))
     }
 
     /// The catalogue of the last publication at or before an instant, where that is another than the present one.
@@ -247,6 +269,17 @@ impl WorldHandle {
             Some(found) => self.completed(found).await.map(Some),
             None => self.history.publication_at(current, place, key).await,
         }
+    }
+
+    /// What was shown between two and is in neither, as far as that can be looked up. `is_live`: not only what was
+    /// published.
+    pub async fn passed(
+        &self,
+        from: &Arc<Snapshot>,
+        to: &Arc<Snapshot>,
+        is_live: bool,
+    ) -> Arc<Passed> {
+        self.history.passed(from, to, is_live).await
     }
 
     /// Whether a position, or the publication of a time, is in the archive alone: making it again takes long.

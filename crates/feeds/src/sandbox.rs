@@ -53,6 +53,8 @@ const KEPT_S: i64 = KEPT_MS / 1000;
 #[derive(Clone, Debug)]
 pub struct Simulation {
     schedule: Schedule,
+    /// Tells its world from that of another seed or catalogue.
+    pub hash: u64,
     catalogue: Arc<Catalogue>,
     pricers: Vec<(BookmakerId, &'static Profile, Ladder)>,
     sports: Vec<(Discipline, SportId)>,
@@ -85,7 +87,8 @@ impl Simulation {
             .into_iter()
             .filter_map(|sport| Some((sport, catalogue.sport_id(sport.key())?)))
             .collect();
-        Self { schedule: Schedule { seed }, catalogue, pricers, sports }
+        let hash = catalogue.hash_with(seed);
+        Self { schedule: Schedule { seed }, hash, catalogue, pricers, sports }
     }
 
     /// Everything that brings an empty book to the state at `at`: events, scores, odds, heartbeats, each with the

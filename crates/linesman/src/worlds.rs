@@ -83,6 +83,7 @@ impl WorldSetup<'_> {
         let plays = world == World::Sandbox && config.sandbox.enabled && self.role != Role::Ingest;
         let market = &config.market;
         let place = self.folder.archive_of(config);
+        let is_kept = config.history.enabled;
         WorldOptions {
             world,
             log,
@@ -107,10 +108,9 @@ impl WorldSetup<'_> {
             notes: Some(self.folder.path().to_owned()),
             live_tick: config.stream.live_tick,
             history: HistoryOptions {
-                enabled: config.history.enabled,
-                // A cluster whose nodes share no archive has none.
-                by_time: world == World::Sandbox || place.is_some(),
-                store: place.filter(|_| world == World::Live),
+                // A cluster whose nodes share no archive has no history.
+                by_time: is_kept && (world == World::Sandbox || place.is_some()),
+                store: place.filter(|_| is_kept && world == World::Live),
                 part_interval: config.history.part_interval,
                 retention: config.history.retention,
                 memory_max: config.history.memory_mb << 20,

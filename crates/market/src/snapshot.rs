@@ -46,7 +46,7 @@ pub struct Snapshot {
     pub stale_after: Duration,
     /// The last log entry that is in it; 0 where there is no log.
     pub seq: u64,
-    /// The number of the writer that published it; 0 where the log does not say.
+    /// The number of the writer that published it, or of the simulated world; 0 where the log does not say.
     pub writer: u64,
     catalogue: Arc<Catalogue>,
     sports: Vec<Arc<SportView>>,
@@ -377,8 +377,7 @@ impl EventRow {
         }
     }
 
-    /// Whether a bookmaker's market has no prices at the moment while its feed lists the event (D24).
-    /// The bookmakers at which a market is suspended.
+    /// The bookmakers at which a market is suspended: it has no prices while its feed lists the event (D24).
     pub fn suspended(&self, market: Market) -> impl Iterator<Item = BookmakerId> {
         let closed = self.closed.iter().filter(move |row| row.listed && row.market == market);
         closed.map(|row| row.bookmaker)

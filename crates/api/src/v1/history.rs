@@ -90,7 +90,7 @@ impl Admitted<'_> {
         };
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let head = begin_current(&published, encoded, self.now);
-        self.deliver(operation, head, &answer, encoded).await
+        self.deliver(operation, head, (&answer, encoded), None).await
     }
 
     /// Closing lines of events that have started.
@@ -115,7 +115,7 @@ impl Admitted<'_> {
         };
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let head = begin_current(&published, encoded, self.now);
-        self.deliver(operation, head, &answer, encoded).await
+        self.deliver(operation, head, (&answer, encoded), None).await
     }
 
     /// For whom the past is looked up.

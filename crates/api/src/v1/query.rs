@@ -99,8 +99,15 @@ impl<'a> Query<'a> {
         Ok(values)
     }
 
-    /// Writes the `Link` to the same request after `cursor`. The key stays out of it.
-    pub(crate) fn put_next_page(self, line: &mut Line<'_>, path: &str, cursor: &str) {
+    /// Writes the `Link` to the same request after `cursor`, of the same publication where it was asked for by its
+    /// time. The key stays out of it.
+    pub(crate) fn put_next_page(
+        self,
+        line: &mut Line<'_>,
+        path: &str,
+        cursor: &str,
+        as_of: Option<Timestamp>,
+    ) {
         // Neither of the two readers of requests lets control characters into a target.
         line.text("<");
         line.text(path);
@@ -108,13 +115,19 @@ impl<'a> Query<'a> {
         // An encoded name is the same name: `api%5Fkey` holds a key, too.
         let left_out = |name: &'a str| {
             decode(name).is_none_or(|name| {
-                [Param::Cursor, Param::ApiKey].iter().any(|param| param.name() == name)
+                [Param::Cursor, Param::ApiKey, Param::AsOf].iter().any(|param| param.name() == name)
             })
         };
         for (name, value) in self.pairs().filter(|(name, _)| !left_out(name)) {
             line.text(name);
             line.text("=");
             line.text(value);
+            line.text("&");
+        }
+        if let Some(as_of) = as_of {
+            line.text(Param::AsOf.name());
+            line.text("=");
+            line.text(&String::from_utf8_lossy(&as_of.millis_text()));
             line.text("&");
         }
         line.text(Param::Cursor.name());

@@ -202,8 +202,12 @@ impl Admitted<'_> {
         let mut sports = Vec::new();
         match named {
             Some(keys) => {
+                // One that does not exist is named before one that the key may not read (D3).
                 for key in keys.split(',') {
-                    sports.push(self.open_sport(key)?);
+                    sports.push(self.known_sport(key)?);
+                }
+                for sport in sports.iter().copied() {
+                    self.admit(sport)?;
                 }
             }
             None => {

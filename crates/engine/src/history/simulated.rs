@@ -24,7 +24,7 @@ const REACH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Debug)]
 pub(super) struct SimulatedPast {
-    simulation: Simulation,
+    pub(super) simulation: Simulation,
     pub(super) options: WorldOptions,
 }
 

@@ -121,7 +121,8 @@ settings! {
 
     /// Publications of the past.
     History {
-        /// Answer requests with `as_of` from publications of the past.
+        /// Answer requests with `as_of` from publications of the past. Where it is off, cursors of streams and
+        /// deltas stay good for as long as the log has what they are about (`market.log_retention`).
         enabled: Switch = true;
         /// How long publications stay answerable, and files of the archive are kept.
         retention: Span<1000, LONGEST_MS> = "400d";

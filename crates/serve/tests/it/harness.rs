@@ -278,7 +278,7 @@ impl TestApp {
     }
 
     /// The writer naps; an empty batch makes it look at the clock.
-    async fn wake_writer(&self) {
+    pub(crate) async fn wake_writer(&self) {
         let name = || format!("waker-{}", WAKERS.fetch_add(1, Ordering::Relaxed));
         let token = self.waker.get_or_init(async || self.feed(&name(), None).await).await;
         assert_eq!(self.post(token, b"\n".to_vec(), None).await.status, 200);

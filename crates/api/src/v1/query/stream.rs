@@ -1,6 +1,6 @@
 //! The parameters of a stream (S2): as in the lists that its channels follow, and its own.
 
-use domain::{MarketAlias, SportId, Timestamp};
+use domain::{Market, MarketAlias, SportId, Timestamp};
 
 use super::{Lookup, Values, unknown_value};
 use crate::answers::List;
@@ -113,6 +113,7 @@ impl Values<'_> {
         channels: &[Channel],
         lookup: Lookup<'_>,
     ) -> Result<Vec<List>, ApiError> {
+        self.check_market(sports, lookup)?;
         let mut lists = Vec::new();
         let mut lacking = None;
         let is_alias =
@@ -133,9 +134,32 @@ impl Values<'_> {
         }
         let has_odds = lists.iter().any(|list| matches!(list, List::Odds(..)));
         match lacking {
-            Some(error) if !has_odds => Err(error),
-            _ => Ok(lists),
+            Some(error) if !has_odds && sports.len() == 1 => Err(error),
+            Some(_) if !has_odds => {
+                let name = self.get(Param::Market).unwrap_or_default();
+                let text = format!("none of these sports has a market `{name}`");
+                Err(ApiError::param(Param::Market.name(), text))
+            }
+            Some(_) | None => Ok(lists),
         }
+    }
+
+    /// Refuses a market that no sport has, and names those that the sports have together.
+    fn check_market(&self, sports: &[SportId], lookup: Lookup<'_>) -> Result<(), ApiError> {
+        let Some(name) = self.get(Param::Market) else { return Ok(()) };
+        let is_known = Market::parse(name).is_some() || MarketAlias::parse(name).is_some();
+        if is_known || name.contains(',') {
+            return Ok(());
+        }
+        let offered = sports.iter().flat_map(|sport| &lookup.catalogue.sport(*sport).markets);
+        let mut keys: Vec<&str> = Vec::new();
+        for key in offered.map(|market| market.key()) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let text = unknown_value("market", name, keys.into_iter());
+        Err(ApiError::param(Param::Market.name(), text))
     }
 
     /// The list that a channel follows, from its beginning: a stream has no pages.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use domain::{Catalogue, Timestamp};
-use engine::{LiveStep, Published};
+use engine::{LiveStep, Passed, Published};
 use market::Snapshot;
 
 use super::selection::Selection;
@@ -14,7 +14,7 @@ use crate::answers::List;
 use crate::position::LogPlace;
 use crate::v1::wire::Delta;
 use crate::v1::wire::stream::{
-    Channel, Event, Freshness, ListName, Mode, Transport, cut, deltas, fresh, snapshots,
+    Channel, Event, Freshness, ListName, Transport, cut, deltas, fresh, snapshots,
 };
 
 /// Small events go out together: a write for each would cost more than its bytes.
@@ -55,19 +55,15 @@ pub(super) struct Chunk {
 }
 
 impl Rendered {
-    /// From `from`, whose successor was made at that time, or from nothing.
+    /// From `from` or from nothing. Where something was shown in between: what passed.
     pub(super) fn new(
         selection: &Selection,
-        from: Option<(&Snapshot, Option<Timestamp>)>,
+        from: Option<&Snapshot>,
         to: &Published,
+        passing: (bool, Option<&Passed>),
         common: &Common,
     ) -> Self {
-        // What is shown live comes when it comes: only what is known to be left out was.
-        let (is_live, at) = (selection.mode == Mode::Live, to.snapshot.cut_at);
-        let is_next = |next: Option<Timestamp>| next == Some(at) || is_live && next.is_none();
-        let conflated = from.is_some_and(|(_, next)| !is_next(next));
-        let from = from.map(|(from, _)| from);
-        Self::between(selection, (from, &to.snapshot), to, conflated, common)
+        Self::between(selection, (from, &to.snapshot), to, passing, common)
     }
 
     /// What changed live.
@@ -78,7 +74,7 @@ impl Rendered {
         common: &Common,
     ) -> Self {
         let between = (Some(&*step.from), &*step.to);
-        Self::between(selection, between, shown, step.skips, common)
+        Self::between(selection, between, shown, (step.skips, None), common)
     }
 
     /// Nothing but another place, at which everything is the same.
@@ -100,13 +96,16 @@ impl Rendered {
         selection: &Selection,
         (from, to): (Option<&Snapshot>, &Snapshot),
         shown: &Published,
-        conflated: bool,
+        (conflated, passed): (bool, Option<&Passed>),
         Common { catalogue, held }: &Common,
     ) -> Self {
         let (is_between, paid_until) = (shown.is_between, shown.until);
         let (mut events, mut freshness): (Vec<Event>, Vec<Event>) = Default::default();
         for list in &selection.lists {
-            let delta = Delta::between((list, catalogue), from, to);
+            let mut delta = Delta::between((list, catalogue), from, to);
+            if let Some(passed) = passed {
+                delta.add_passed((list, catalogue), passed, to);
+            }
             let name =
                 ListName { channel: Channel::of(list), sport: catalogue.sport(list.sport()) };
             events.extend(match from {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use domain::{Catalogue, Timestamp};
-use engine::{HistoryError, LiveStep, MadeOnce, Published, WalkedChange, WorldHandle};
+use engine::{HistoryError, LiveStep, MadeOnce, Passed, Published, WalkedChange, WorldHandle};
 use tokio::sync::Semaphore;
 
 use super::render::{Common, Rendered};
@@ -81,7 +81,14 @@ impl Renders {
                         None => None,
                     };
                     let to = handle.whole(to).await.ok_or(NotRendered::Later)?;
-                    self.make(selection, base, &to).await?
+                    let passed = match &base {
+                        Some(base) if is_conflated(selection, base, &to) => {
+                            let (from, is_live) = (&base.0.snapshot, selection.mode == Mode::Live);
+                            Some(handle.passed(from, &to.snapshot, is_live).await)
+                        }
+                        Some(_) | None => None,
+                    };
+                    self.make(selection, base, &to, passed).await?
                 }
             };
             let bytes = rendered.bytes();
@@ -98,7 +105,7 @@ impl Renders {
         to: &Arc<Published>,
     ) -> Result<Rendered, NotRendered> {
         self.make_room()?;
-        self.make(selection, base, to).await
+        self.make(selection, base, to, None).await
     }
 
     /// The events of a change of the past, for one client alone.
@@ -151,11 +158,13 @@ impl Renders {
         selection: &Arc<Selection>,
         base: Option<Held>,
         to: &Arc<Published>,
+        passed: Option<Arc<Passed>>,
     ) -> Result<Rendered, NotRendered> {
         let to = Arc::clone(to);
         self.on_a_thread(selection, move |selection, common| {
-            let from = base.as_ref().map(|(base, next)| (&*base.snapshot, *next));
-            Rendered::new(selection, from, &to, common)
+            let conflated = base.as_ref().is_some_and(|base| is_conflated(selection, base, &to));
+            let from = base.as_ref().map(|(base, _)| &*base.snapshot);
+            Rendered::new(selection, from, &to, (conflated, passed.as_deref()), common)
         })
         .await
     }
@@ -175,6 +184,13 @@ impl Renders {
         });
         rendering.await.map_err(|_| NotRendered::Failed)
     }
+}
+
+/// Whether something was shown between the two. What is shown live comes when it comes: only what is known to be left
+/// out was.
+fn is_conflated(selection: &Selection, (_, next): &Held, to: &Published) -> bool {
+    let is_next = *next == Some(to.snapshot.cut_at);
+    !is_next && !(selection.mode == Mode::Live && next.is_none())
 }
 
 /// What leads from a place to something shown live, where that is known without a look at whole snapshots.

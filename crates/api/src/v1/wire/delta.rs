@@ -1,13 +1,15 @@
 //! What changed in a selection between two publications (S9).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::{Catalogue, EventId, Format, RecordId, Status, Timestamp};
-use market::Snapshot;
+use engine::Passed;
 use market::rendered::Rendered;
+use market::select::EventIds;
 use market::snapshot::{EventRow, RecordRow, SportView};
+use market::{EventSelection, ScoreSelection, Snapshot};
 
 use crate::answers::List;
 use crate::v1::wire::object::{event_id, list, object, one_of, push_plain, schema, text};
@@ -116,6 +118,49 @@ impl Delta {
         delta
     }
 
+    /// Adds what was shown in between and is in neither: a client that was shown it may have it.
+    pub(crate) fn add_passed(
+        &mut self,
+        (list, catalogue): (&List, &Arc<Catalogue>),
+        passed: &Passed,
+        to: &Snapshot,
+    ) {
+        let Some((_, list)) = side(list, catalogue, to) else { return };
+        let (view, own) = (to.sport(list.sport()), &to.catalogue().sport(list.sport()).key);
+        let events = passed.events.iter().filter(|(_, sport)| *sport == own).map(|(id, _)| *id);
+        let why = |event| match view.event(event) {
+            Some(now) if now.id != event => "merged",
+            Some(now) if now.status == Status::Final => "final",
+            Some(_) => "no_prices",
+            None => "removed",
+        };
+        let is_asked = |ids: &EventIds, id| ids.as_ref().is_none_or(|ids| ids.contains(&id));
+        match &*list {
+            List::Odds(odds, ..) => {
+                let events: HashSet<EventId> = events.collect();
+                for (id, record) in &passed.records {
+                    let bookmaker = to.catalogue().bookmaker_id(&record.bookmaker);
+                    let is_of =
+                        events.contains(&record.event) || view.event(record.event).is_some();
+                    let is_in = bookmaker.is_some_and(|id| odds.bookmakers.contains(id))
+                        && odds.market.is_none_or(|market| market == record.market)
+                        && is_asked(&odds.events, record.event);
+                    if is_of && is_in {
+                        let mut text = String::new();
+                        id.push_to(&mut text);
+                        self.remove(&text, record.event, why(record.event));
+                    }
+                }
+            }
+            List::Scores(ScoreSelection { events: asked, .. })
+            | List::Events(EventSelection { events: asked, .. }) => {
+                for id in events.filter(|id| is_asked(asked, *id)) {
+                    self.remove(&id.to_string(), id, why(id));
+                }
+            }
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.upserts.count + self.removed.count == 0
     }
@@ -193,7 +238,19 @@ impl Delta {
                 true => "filter",
                 // The catalogue does not have it any more.
                 false if !is_known(row.bookmaker) => "removed",
-                false => reason(event, view),
+                false => {
+                    let key = &from.0.catalogue().bookmaker(row.bookmaker).key;
+                    let now = view.and_then(|view| view.event(event.id));
+                    let bookmaker = to.and_then(|(to, _)| to.catalogue().bookmaker_id(key));
+                    let suspended = now.is_some_and(|now| {
+                        now.suspended(row.market).any(|held| Some(held) == bookmaker)
+                    });
+                    match reason(event, view) {
+                        // Its feed does not list the event any more, and another one does.
+                        "no_prices" if !suspended => "removed",
+                        reason => reason,
+                    }
+                }
             };
             self.remove(&id, event.id, why);
         }

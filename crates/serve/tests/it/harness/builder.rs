@@ -131,12 +131,6 @@ impl Builder {
         self
     }
 
-    /// As in a cluster whose nodes share no archive.
-    pub(crate) fn without_times(mut self) -> Self {
-        self.history.by_time = false;
-        self
-    }
-
     /// The same in another place.
     pub(crate) fn archived_in(mut self, place: Location) -> Self {
         self.archive = Some(ArchivePlace::Elsewhere(place));
@@ -187,8 +181,9 @@ impl Builder {
         self
     }
 
+    /// Switched off, or in a cluster whose nodes share no archive.
     pub(crate) fn without_history(mut self) -> Self {
-        self.history.enabled = false;
+        self.history.by_time = false;
         self
     }
 

@@ -175,6 +175,18 @@ async fn what_is_gone_is_named_with_its_reason_and_nothing_changed_is_free() {
     let path = format!("/v1/sports/mma/odds?since={}", odds.cursor);
     assert_eq!(app.get_with(&path, &key, &[("if-none-match", tag)]).await.status, 304);
     assert_eq!(scheduled.ask(&app, &key).await.json()["removed"][0]["reason"], "filter");
+    // Another feed lists the event, too: what only this one has is taken back with its listing.
+    let other = app.any_feed().await;
+    let lines = [
+        line::event("x", "mma", ANN, BEA),
+        line::moneyline("x", "betmgm", (ANN, 135), (BEA, -155)),
+    ];
+    app.push_all(&other, &lines).await;
+    app.publish().await;
+    let odds = Follower::start(&app, &key, "/v1/sports/mma/odds").await;
+    app.push_all(&other, &[json!({"type": "remove", "ref": "x"})]).await;
+    app.publish().await;
+    assert_eq!(odds.ask(&app, &key).await.json()["removed"][0]["reason"], "removed");
     app.push_all(&feed, &[json!({"type": "remove", "ref": "a"})]).await;
     app.publish().await;
     let gone = scheduled.ask(&app, &key).await.json();

@@ -405,10 +405,37 @@ pub(super) fn bucket(proxy: &Proxy) -> Location {
     }))
 }
 
+/// H4: all pages are of one publication, and a time has the one answer, whenever it is asked for.
+#[tokio::test]
+async fn pages_name_their_publication_and_one_that_is_due_is_waited_for() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let market = [
+        line::event("a", "mma", ANN, BEA),
+        line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+        line::moneyline("a", "draftkings", (ANN, 150), (BEA, -170)),
+    ];
+    app.push_all(&feed, &market).await;
+    app.publish().await;
+    let text = |at: Timestamp| String::from_utf8(at.millis_text().to_vec()).unwrap();
+    let published = text(app.now());
+    app.advance(app.refresh_interval / 2);
+    let path = format!("/v1/sports/mma/odds?limit=1&as_of={}", text(app.now()));
+    let page = app.get(&path, &key).await;
+    let link = page.header("link").unwrap();
+    assert!(link.contains(&format!("as_of={published}&cursor=")), "{link}");
+    // The next one is due, and the writer has not looked at the clock yet.
+    app.advance(app.refresh_interval / 2);
+    let due = text(app.now());
+    let path = format!("/v1/sports/mma/odds?as_of={due}");
+    let (page, ()) = tokio::join!(app.get(&path, &key), app.wake_writer());
+    assert_eq!(page.header("x-published-at"), Some(&*due));
+}
+
 /// H20: nodes that share no archive have no history, and say so; positions of clients are found all the same.
 #[tokio::test]
 async fn without_a_shared_archive_times_of_the_past_cannot_be_asked_for() {
-    let app = TestApp::builder().without_times().start().await;
+    let app = TestApp::builder().without_history().start().await;
     let (feed, key) = (app.any_feed().await, app.live_key().await);
     let seen = published(&app, &feed, &key).await;
     let answer = app.get(&seen[0][2].target(&seen[0][2].published_at), &key).await;

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use self::client::{Client, PATIENCE, ask, at_of, check, move_to, names, opened, opened_on};
 use crate::harness::{Answer, TestApp, line, ndjson, unlimited};
+use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn after_every_cut_the_folded_state_is_what_all_pages_have() {
@@ -215,6 +216,99 @@ async fn a_stream_goes_on_after_a_restart_and_says_where_it_cannot() {
     assert_eq!(fresh.state, client.state);
 }
 
+/// S7: where there is no archive, the log has what is gone on from.
+#[tokio::test]
+async fn a_stream_goes_on_after_a_restart_without_history() {
+    let app = TestApp::builder().without_history().start().await;
+    let (app, feed, key) = opened_on(app).await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let (cursor, state) = (client.cursor.clone(), client.state.clone());
+    move_to(&app, &feed, 140).await;
+    move_to(&app, &feed, 150).await;
+    client.cut().await;
+    client.cut().await;
+    let disk = app.copy_of_disk();
+    let builder = TestApp::builder().without_history().starting_at(app.now());
+    let again = builder.on(disk).start().await;
+    for (replay, cuts) in [("", 1), ("&replay=all", 2)] {
+        let query = format!("?sports=mma&since={cursor}{replay}");
+        let (mut back, hello) = Client::open(&again, &key, &query, None).await;
+        assert_eq!(hello["resumed"], true, "{query}");
+        back.state = state.clone();
+        for _ in 0..cuts {
+            assert_eq!(names(&back.cut().await), ["delta", "fresh", "cut"], "{query}");
+        }
+        assert_eq!((&back.state, &back.cursor), (&client.state, &client.cursor));
+    }
+    let delta = again.get(&format!("/v1/sports/mma/odds?since={cursor}"), &key).await;
+    assert_eq!(delta.status, 200, "{}", delta.text());
+}
+
+/// S7: what came and went while a client was away is removed.
+#[tokio::test]
+async fn what_came_and_went_in_between_is_removed() {
+    let (app, feed, key) = opened().await;
+    let query = "?sports=mma&channels=odds,events";
+    let (mut client, _) = Client::open(&app, &key, query, None).await;
+    client.cut().await;
+    let (cursor, state) = (client.cursor.clone(), client.state.clone());
+    let betmgm = line::moneyline("a", "betmgm", (ANN, 140), (BEA, -160));
+    app.push_all(&feed, &[betmgm, line::event("b", "mma", "Cid Cole", "Dan Dorn")]).await;
+    app.publish().await;
+    client.cut().await;
+    let passing: Vec<_> = client.state.keys().filter(|key| !state.contains_key(*key)).collect();
+    let passing: Vec<String> = passing.into_iter().map(|(_, _, id)| id.clone()).collect();
+    assert_eq!(passing.len(), 2, "a record and an event: {passing:?}");
+    // Never published.
+    let unseen = line::moneyline("a", "caesars", (ANN, 140), (BEA, -160));
+    let empty = |bookmaker| json!({"type": "odds", "ref": "a", "bookmaker": bookmaker, "market": "moneyline", "outcomes": []});
+    let gone = [unseen, empty("caesars"), empty("betmgm"), json!({"type": "remove", "ref": "b"})];
+    app.push_all(&feed, &gone).await;
+    app.publish().await;
+    client.cut().await;
+    assert_eq!(client.state, state);
+    let disk = app.copy_of_disk();
+    let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
+    for app in [&app, &again] {
+        let (mut back, _) = Client::open(app, &key, query, Some(&cursor)).await;
+        back.state = state.clone();
+        let events = back.cut().await;
+        let removed = events.iter().flat_map(|event| event.data["removed"].as_array());
+        let removed: Vec<&Value> = removed.flatten().collect();
+        let mut ids: Vec<_> = removed.iter().map(|gone| gone["id"].as_str().unwrap()).collect();
+        ids.sort_unstable();
+        let mut expected: Vec<_> = passing.iter().map(String::as_str).collect();
+        expected.sort_unstable();
+        assert_eq!(ids, expected, "{events:?}");
+        let mut why: Vec<_> = removed.iter().map(|gone| gone["reason"].as_str().unwrap()).collect();
+        why.sort_unstable();
+        assert_eq!(why, ["no_prices", "removed"]);
+        assert_eq!(back.state, state);
+    }
+}
+
+/// S8: the sandbox of another seed is another world.
+#[tokio::test]
+async fn a_cursor_of_another_sandbox_begins_anew() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    let odds = app.get("/v1/sports/mma/odds", &app.sandbox_key().await).await;
+    let cursor = odds.header("x-cursor").unwrap();
+    for (seed, resumes) in [(7, true), (8, false)] {
+        let other = TestApp::builder().sandbox(seed).starting_at(app.now()).start().await;
+        let key = other.sandbox_key().await;
+        let (mut client, _) = Client::open(&other, &key, "?sports=mma", Some(cursor)).await;
+        other.publish_both().await;
+        let first = client.event().await.unwrap();
+        assert_eq!(first.name != "reset", resumes, "{seed}: {}", first.name);
+        if !resumes {
+            assert_eq!(first.data["reason"], "unknown");
+        }
+        let delta = other.get(&format!("/v1/sports/mma/odds?since={cursor}"), &key).await;
+        assert_eq!(delta.status != 410, resumes, "{seed}: {}", delta.text());
+    }
+}
+
 #[tokio::test]
 async fn what_is_wrong_is_refused_before_the_first_event() {
     let (app, _feed, key) = opened().await;
@@ -227,6 +321,7 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
         ("?sports=chess", &key, 404, None),
         ("?sports=mma,chess&nonsense=1", &key, 404, None),
         ("?sports=mma", &golfer, 403, None),
+        ("?sports=mma,chess", &golfer, 404, None),
         ("", &no_read, 403, None),
         ("?nonsense=1", &key, 400, Some("nonsense")),
         ("?sports=mma&sports=golf", &key, 400, Some("sports")),
@@ -255,6 +350,9 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
         assert_eq!(answer.status, status, "{query}: {}", answer.text());
         assert_eq!(answer.param().as_deref(), param, "{query}: {}", answer.text());
     }
+    let markets = app.get("/v1/stream?sports=mma,golf&market=nonsense", &key).await;
+    let text = markets.text();
+    assert!(text.contains("moneyline") && text.contains("outright"), "of both sports: {text}");
     for method in [Method::HEAD, Method::POST] {
         let request = app.request(method, "/v1/stream").header("X-API-Key", &key);
         let answer = Answer::of(request).await;
