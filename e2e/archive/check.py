@@ -3,7 +3,8 @@ find what the API shows; H12 in SQL (closing.sql) finds what the table `closing`
 
 Arguments: the program, its data folder, its address, a key and a feed's token for live data, docs/history.md.
 
-Run again, after a restart with another catalogue, it compares what it saw before and the present with the archive.
+Run again, after a restart with another catalogue or without the log, it compares what it saw before and the present
+with the archive.
 """
 
 import json
@@ -266,7 +267,7 @@ def check_closing():
 
 
 def again():
-    """Under another catalogue the archive still says what the API does."""
+    """Under another catalogue, and after the log was lost, the archive still says what the API does."""
     records, at = get(ODDS)
     held = [(at, [tuple(record) for record in records]) for at, records in json.loads(SEEN.read_text())]
     seen = [*held, (at, shown(records))]
@@ -274,7 +275,7 @@ def again():
     check(seen)
     check_macros([at for at, _ in seen])
     SEEN.write_text(json.dumps(seen))
-    print(f"{len(seen)} publications, the last with another catalogue")
+    print(f"{len(seen)} publications, the last after a restart with another catalogue or log")
 
 
 if SEEN.exists():

@@ -418,7 +418,7 @@ impl Archiver {
     /// Begins a new lineage: after the last publication that the archive has already, or with the first book that the
     /// log has.
     fn found(
-        &self,
+        &mut self,
         log: &mut dyn ReadLog,
         archive: &Archive,
         commit: &Commit,
@@ -456,14 +456,23 @@ impl Archiver {
             Some(_) => make(Arc::clone(self.catalogues.own()))?,
             None => self.catalogues.make::<WorldError>(Some(archive), None, make)?.into_book(),
         };
-        if !commit.lineages.is_empty() {
-            tracing::warn!(
-                event = "archive.lineage_begun",
-                after = common,
-                "the log is not the one that was archived until now; the archive goes on with it and keeps what it has"
-            );
+        let part = Part::founding(commit, book, common);
+        if commit.lineages.is_empty() {
+            return Ok(part);
         }
-        Ok(Part::founding(commit, book, common))
+        tracing::warn!(
+            event = "archive.lineage_begun",
+            after = common,
+            "the log is not the one that was archived until now; the archive goes on with it and keeps what it has"
+        );
+        Ok(match self.book_at_end(archive, commit) {
+            Ok(before) => part.replacing(commit, &before),
+            // It is damaged, or past retention. What comes now is more important.
+            Err(error) => {
+                tracing::warn!(event = "archive.lineage_unfinished", error = %Chain(&error), "what the last publication of the lost log showed cannot be read; price paths of what is gone with it have no end");
+                part
+            }
+        })
     }
 }
 

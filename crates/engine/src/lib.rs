@@ -15,6 +15,7 @@ mod error;
 pub mod feed_stats;
 mod follower;
 mod forward;
+mod gap_note;
 mod history;
 mod identities;
 mod leadership;

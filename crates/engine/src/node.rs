@@ -16,6 +16,7 @@ use crate::checkpoint_schedule::CheckpointSchedule;
 use crate::error::Chain;
 use crate::error::{NotTaken, WorldError};
 use crate::follower::{Followed, Held};
+use crate::gap_note::GapNote;
 use crate::leadership::Term;
 use crate::leadership::{ANSWER_TIME_MAX, Leadership};
 use crate::options::{WorldOptions, epoch_start, new_salt};
@@ -309,6 +310,7 @@ impl Writer {
             tracker: Some(held.tracker),
             unlogged: false,
             unlogged_since: None,
+            gap_note: GapNote::default(),
             last_at: held.at,
             played: None,
             term: Some(Term {

@@ -9,6 +9,7 @@ use market::{Book, Change, Configured, Ids};
 use crate::entries::Entries;
 use crate::error::Chain;
 use crate::error::WorldError;
+use crate::gap_note::LogGap;
 use crate::options::{WorldOptions, epoch_start, new_salt};
 use crate::publication::Published;
 use crate::replay::{Base, Logged, Replay};
@@ -28,6 +29,8 @@ pub(crate) struct Start {
     /// When the last entry of the log was written, where it was read.
     pub(crate) last_at: Option<Timestamp>,
     pub(crate) entries: Entries,
+    /// Since when there were publications that the log does not have, up to the end of the process that made them.
+    unlogged_since: Option<Timestamp>,
     /// What the writer says about itself; `None` in a simulated world.
     pub(crate) configured: Option<Configured>,
     /// Entries after the checkpoint that are lost to damage.
@@ -106,8 +109,24 @@ impl Start {
     fn with(book: Book, checkpoint_seq: u64, entries: Entries, options: &WorldOptions) -> Self {
         let configured = options.simulation.is_none().then(|| options.configured());
         let (last_cut, last_published, last_at) = (None, None, None);
-        let lost = 0;
-        Self { book, checkpoint_seq, last_cut, last_published, last_at, entries, configured, lost }
+        let (unlogged_since, lost) = (None, 0);
+        Self {
+            book,
+            checkpoint_seq,
+            last_cut,
+            last_published,
+            last_at,
+            entries,
+            unlogged_since,
+            configured,
+            lost,
+        }
+    }
+
+    /// Notes what a process that ended has left of a gap. Where the log has a later publication, it has the gap too.
+    pub(crate) fn note_gap(&mut self, gap: Option<LogGap>) {
+        let open = gap.filter(|gap| self.last_cut.is_none_or(|(seq, _)| seq <= gap.seq));
+        self.unlogged_since = open.map(|gap| gap.from);
     }
 
     fn cut_last(&mut self, options: &WorldOptions) {
@@ -141,6 +160,7 @@ impl Start {
             && cut >= epoch
             && cut < until
             && self.is_of_same_catalogue()
+            && self.unlogged_since.is_none()
         {
             return (published, now);
         }
@@ -154,6 +174,9 @@ impl Start {
         for change in self.book.overdue(at, options.lifetimes) {
             self.book.absorb(&change, at);
             entries.push(&change);
+        }
+        if let Some(from) = self.unlogged_since.filter(|from| *from < at) {
+            entries.push(&Change::Unlogged { from, to: at });
         }
         if let Some(configured) = self.configured.clone() {
             let change = Change::Configured(configured);

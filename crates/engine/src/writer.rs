@@ -20,6 +20,7 @@ use crate::checkpoint_schedule::CheckpointSchedule;
 use crate::entries::Entries;
 use crate::error::Chain;
 use crate::error::{NotTaken, OperateError, WorldError};
+use crate::gap_note::{GapNote, LogGap};
 use crate::history::History;
 use crate::identities::{Identities, Tracker};
 use crate::leadership::ANSWER_TIME_MAX;
@@ -64,6 +65,8 @@ pub struct Writer {
     pub(crate) unlogged: bool,
     /// Since when publications are not in the log.
     pub(crate) unlogged_since: Option<Timestamp>,
+    /// The same where a process that starts later finds it.
+    pub(crate) gap_note: GapNote,
     /// When the log's last entry was written, where that is known.
     pub(crate) last_at: Option<Timestamp>,
     /// Up to when a simulated world was played since its last publication, for those who follow it live.
@@ -87,6 +90,8 @@ impl WorldHandle {
         } else {
             Start::recover(&mut log, &options)?
         };
+        let mut gap_note = GapNote::open(&options);
+        start.note_gap(gap_note.gap());
         let mut entries = mem::take(&mut start.entries);
         let (published, at) =
             start.first_snapshot(&options, clock.now(), log.last_seq(), &mut entries);
@@ -95,6 +100,7 @@ impl WorldHandle {
             log.append(at.as_millis(), entries.iter())?;
             last_at = Some(at);
         }
+        gap_note.set(None);
         let next_cut = published.until;
         let tracker = options.simulation.is_none().then(|| Tracker::of(&start.book));
         let queue = Arc::<Queue>::default();
@@ -123,6 +129,7 @@ impl WorldHandle {
             tracker,
             unlogged: false,
             unlogged_since: None,
+            gap_note,
             last_at,
             played: None,
             term: None,
@@ -331,7 +338,9 @@ impl Writer {
             return;
         }
         if !durable && !self.ahead {
-            self.unlogged_since.get_or_insert(at);
+            let from = *self.unlogged_since.get_or_insert(at);
+            // Before it is shown: after that it may be too late.
+            self.gap_note.set(Some(LogGap { from, seq: self.log.last_seq() }));
         }
         // Without the log a service alone still shows what it has, with honest freshness.
         self.show(at, durable);
@@ -372,6 +381,7 @@ impl Writer {
         }
         if durable {
             self.unlogged_since = None;
+            self.gap_note.set(None);
         }
         if durable || self.worker.options.simulation.is_some() {
             for change in &overdue {

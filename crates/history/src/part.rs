@@ -68,7 +68,7 @@ pub struct Part {
     started: Vec<Started>,
     /// The book that the lineage, or what is published with a catalogue, begins with.
     base_image: Option<BaseImage>,
-    /// What its first publication does not show any more, for its catalogue.
+    /// What its first publication may not show any more, for its catalogue or as the log is another.
     dropped: carried::Dropped,
     next_seq: u64,
     missing: Vec<(u64, u64)>,

@@ -57,5 +57,10 @@ pub(crate) fn archive_readers(repository: &Repository, program: &Path) -> Result
         server = Server::start_with(program, folder.path(), settings)?;
         check(&server)?;
     }
-    Ok(())
+    // The log is lost: nothing of it is shown any more, and the archive goes on with another one.
+    drop(server);
+    let log = folder.path().join("data/live");
+    fs::remove_dir_all(&log).with_context(|| format!("cannot delete {}", log.display()))?;
+    server = Server::start_with(program, folder.path(), &with_more)?;
+    check(&server)
 }

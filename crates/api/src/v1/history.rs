@@ -25,12 +25,7 @@ impl Admitted<'_> {
         parsed: Option<&ParsedTarget>,
         at: Timestamp,
     ) -> Answered {
-        if at > self.now {
-            let text = "`as_of` is later than now; leave it out for the present";
-            return Err(ApiError::param(Param::AsOf.name(), text));
-        }
-        let past = self.api.world(self.world()).as_of(at, self.key()).await;
-        let past = past.map_err(|error| refused(&error))?;
+        let past = self.past_at(at).await?;
         let then = past.published.snapshot.catalogue();
         let read;
         // What names mean is what they meant then.
@@ -44,6 +39,15 @@ impl Admitted<'_> {
         self.select(operation, asked, &past.published, Some(&past)).await
     }
 
+    async fn past_at(&self, at: Timestamp) -> Result<PastPublication, ApiError> {
+        if at > self.now {
+            let text = "`as_of` is later than now; leave it out for the present";
+            return Err(ApiError::param(Param::AsOf.name(), text));
+        }
+        let past = self.api.world(self.world()).as_of(at, self.key()).await;
+        past.map_err(|error| refused(&error))
+    }
+
     /// The answer to a request that has names which the catalogue does not have, where it asks for a time at which the
     /// catalogue was another. `error` is why it is refused else.
     pub(super) async fn select_as_of_then(
@@ -51,10 +55,17 @@ impl Admitted<'_> {
         operation: Operation,
         error: ApiError,
     ) -> Answered {
+        let values = self.query.values(operation, self.api.settings.query_key_enabled);
+        // A text that is no id is an event of no time; whether history has the time comes before that (H6).
+        if error.code == ErrorCode::EventNotFound {
+            if let Some(at) = values?.as_of()? {
+                self.past_at(at).await?;
+            }
+            return Err(error);
+        }
         if !matches!(error.code, ErrorCode::SportNotFound | ErrorCode::InvalidParameter) {
             return Err(error);
         }
-        let values = self.query.values(operation, self.api.settings.query_key_enabled);
         let at = values.ok().and_then(|values| values.as_of().ok().flatten());
         let Some(at) = at.filter(|at| *at <= self.now) else { return Err(error) };
         let world = self.api.world(self.world());

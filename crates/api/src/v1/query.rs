@@ -249,7 +249,8 @@ impl Values<'_> {
 
     /// The instant whose publication is asked for.
     pub(crate) fn as_of(&self) -> Result<Option<Timestamp>, ApiError> {
-        self.instant(Param::AsOf)
+        // A time before all that history can have is one that it does not have, whatever the year.
+        self.instant_by(Param::AsOf, parse_any_year)
     }
 
     /// From where on changes are asked for.
@@ -495,8 +496,16 @@ impl Values<'_> {
     }
 
     fn instant(&self, param: Param) -> Result<Option<Timestamp>, ApiError> {
+        self.instant_by(param, |text| Timestamp::parse(text).ok())
+    }
+
+    fn instant_by(
+        &self,
+        param: Param,
+        parse: fn(&str) -> Option<Timestamp>,
+    ) -> Result<Option<Timestamp>, ApiError> {
         let Some(text) = self.get(param) else { return Ok(None) };
-        Timestamp::parse(text).map(Some).map_err(|_| {
+        parse(text).map(Some).ok_or_else(|| {
             let name = param.name();
             let text =
                 format!("`{name}` must be an RFC 3339 timestamp such as 2026-11-14T23:38:00Z");
@@ -521,6 +530,19 @@ impl Values<'_> {
         }
         Ok(true)
     }
+}
+
+/// An instant of any year; what is before 1900 is the earliest there is.
+fn parse_any_year(text: &str) -> Option<Timestamp> {
+    if let Ok(usual) = Timestamp::parse(text) {
+        return Some(usual);
+    }
+    let (year, rest) = text.split_at_checked(4)?;
+    let is_year = year.bytes().all(|byte| byte.is_ascii_digit());
+    let year: u32 = year.parse().ok().filter(|year| is_year && *year < 1900)?;
+    // Every 400 years have the same days.
+    let same = Timestamp::parse(&format!("{}{rest}", 2000 + year % 400));
+    same.ok().map(|_| Timestamp::from_millis(i64::MIN))
 }
 
 pub(crate) fn event_not_found() -> ApiError {

@@ -244,9 +244,15 @@ impl LoggedPast {
             None => return Err(unreadable(WorldError::MissingPrefix { first })),
         };
         book.set_limits(options.limits);
-        let none = Commit::none();
-        let part = Part::founding(archive.map_or(&none, |(_, commit)| commit), book, base);
-        Ok(Alone::Done(part.of_rows(rows())))
+        let Some((archive, commit)) = archive.filter(|(_, commit)| !commit.lineages.is_empty())
+        else {
+            let part = Part::founding(&Commit::none(), book, base);
+            return Ok(Alone::Done(part.of_rows(rows())));
+        };
+        // Of a log that was lost, or is another since.
+        let before = self.book_of(archive, commit, events).map_err(unreadable)?;
+        let part = Part::founding(commit, book, base);
+        Ok(before.with(|before| part.replacing(commit, &before).of_rows(rows())))
     }
 
     /// The book that the archive ends with, of some events or of all without their prices.

@@ -81,3 +81,39 @@ fn a_published_snapshot_has_the_sequence_number_of_its_cut_on_writer_and_followe
     }
     assert_eq!(followed, seqs);
 }
+
+/// The gaps that a log has.
+fn gaps(dir: &Path) -> Vec<(Timestamp, Timestamp)> {
+    let options = change_log::Options::default();
+    let log = LogLocation::Folder { dir: dir.to_owned(), options };
+    let log = log.view().unwrap().unwrap();
+    let changes = Replay::from(&*log, 1).unwrap().map(|logged| logged.unwrap().change);
+    let gap = |change| {
+        if let Change::Unlogged { from, to } = change { Some((from, to)) } else { None }
+    };
+    changes.filter_map(gap).collect()
+}
+
+#[test]
+fn a_gap_that_a_process_left_is_logged_by_the_next_one_unless_the_log_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_794_000_001)));
+    let (_, mut writer) = open(dir.path(), &clock);
+    let seq = writer.log.last_seq();
+    let from = clock.now();
+    writer.gap_note.set(Some(LogGap { from, seq }));
+    drop(writer);
+    // The restart is in the same epoch, whose publication is in the log: another one was shown after it.
+    clock.advance(Duration::from_millis(20));
+    let (handle, mut writer) = open(dir.path(), &clock);
+    assert_eq!(gaps(dir.path()), [(from, clock.now())]);
+    assert_eq!(handle.published().snapshot.cut_at, clock.now());
+    assert_eq!(writer.gap_note.gap(), None);
+    // A process ended after it had logged the gap, and before it could take the note back.
+    writer.gap_note.set(Some(LogGap { from, seq }));
+    drop(writer);
+    clock.advance(EPOCH);
+    let (_, writer) = open(dir.path(), &clock);
+    assert_eq!(gaps(dir.path()).len(), 1);
+    assert_eq!(writer.gap_note.gap(), None);
+}

@@ -1,5 +1,5 @@
-//! A part whose publications are made with another catalogue than the last one before it: what is not shown with it any
-//! more, and what is shown again, has rows like any other change.
+//! A part whose publications do not follow from the last one before it: they are made with another catalogue, or from
+//! another log. What is not shown any more, and what is shown again, has rows like any other change.
 
 use domain::{EventId, Timestamp};
 use market::Book;
@@ -11,11 +11,13 @@ use crate::priced::{DroppedRecord, Priced};
 use crate::rows::{self, EventChange, OddsHead};
 use crate::scored::Scored;
 
-/// What the last publication shows and the catalogue of the next one does not have.
+/// What the last publication shows and the next one may not have.
 #[derive(Debug, Default)]
 pub(super) struct Dropped {
     events: Vec<(EventId, Box<str>)>,
     records: Vec<DroppedRecord>,
+    /// When that publication was made, where the next ones may be of the same time or earlier.
+    last_ms: Option<i64>,
 }
 
 impl Part {
@@ -35,14 +37,31 @@ impl Part {
         part.shown.retain(|id, (look, _)| shown.get(id).is_some_and(|(held, _)| held == look));
         let records = part.priced.carry(&Priced::of(before), before);
         part.scored = Scored::of(before);
-        part.dropped = Dropped { events, records };
+        part.dropped = Dropped { events, records, last_ms: None };
         part.since_cut.any = true;
         Some(part)
     }
 
-    /// Rows for what the catalogue of the first publication does not have.
+    /// For a part that founds a lineage: the last publication of the one before it was made of `before`. What that
+    /// shows ends with the first publication after it, unless that shows it too.
+    #[must_use]
+    pub fn replacing(self, commit: &Commit, before: &Book) -> Self {
+        let catalogue = before.catalogue();
+        let sport_of = |sport| catalogue.sport(sport).key.clone();
+        let shown = shown_of(before).into_iter();
+        let mut events: Vec<_> = shown.map(|(id, (_, sport))| (id, sport_of(sport))).collect();
+        events.sort_unstable();
+        let records = Priced::default().carry(&Priced::of(before), before);
+        let last_ms = commit.lineages.last().map(|last| last.last_ms);
+        Self { dropped: Dropped { events, records, last_ms }, ..self }
+    }
+
+    /// Rows for what the first publication does not have.
     pub(super) fn note_dropped(&mut self, entry: &Entry, cut: Timestamp) {
-        let Dropped { events, records } = std::mem::take(&mut self.dropped);
+        if self.dropped.last_ms.is_some_and(|last_ms| cut.as_millis() <= last_ms) {
+            return;
+        }
+        let Dropped { events, records, .. } = std::mem::take(&mut self.dropped);
         for (id, sport) in events.iter().filter(|(id, _)| !self.shown.contains_key(id)) {
             let change = EventChange {
                 seq: entry.seq,

@@ -13,10 +13,13 @@ use crate::test_market::{ANN, BEA};
 /// The signal that comes with a write beyond the limit; whoever listens for it is not ended by it.
 const SIGXFSZ: i32 = 25;
 
+/// What may be overwritten on a full disk: the note of a gap, of which all other files that count are longer.
+const OVERWRITTEN_MAX: u64 = 64;
+
 /// Lets no file grow, as a full disk does. Every test is a process of its own.
 fn fill_disk(full: bool) {
     let maximum = getrlimit(Resource::Fsize).maximum;
-    let current = if full { Some(0) } else { maximum };
+    let current = if full { Some(OVERWRITTEN_MAX) } else { maximum };
     setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();
 }
 
@@ -83,4 +86,41 @@ async fn a_batch_that_fails_leaves_nothing_in_what_is_shown() {
     wait_for("more snapshots", || cut_at(&app) > before + 500).await;
     assert_eq!(app.service.api.world(World::Live).published().snapshot.events(), 1);
     fill_disk(false);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn publications_that_were_not_logged_are_a_gap_also_where_the_process_ended_meanwhile() {
+    let _caught = signal(SignalKind::from_raw(SIGXFSZ)).unwrap();
+    let mut app = TestApp::builder().system_clock().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let price = line::moneyline("a", "fanduel", (ANN, 120), (BEA, -140));
+    app.push_all(&feed, &[line::event("a", "mma", ANN, BEA), price]).await;
+    app.publish().await;
+    let logged = cut_at(&app);
+    fill_disk(true);
+    let failures = "linesman_log_failures_total{world=\"live\"}";
+    let begun = Instant::now();
+    while metric(&app, failures).await == 0 {
+        assert!(begun.elapsed().as_secs() < 60, "the log does not fail");
+    }
+    let before = cut_at(&app);
+    wait_for("publications that are not logged", || cut_at(&app) > before + 500).await;
+    let unlogged = cut_at(&app);
+    // As with kill -9, it ends without another entry in its log.
+    app.stop_writer(World::Live);
+    fill_disk(false);
+    let again = TestApp::builder().system_clock().on(app.copy_of_disk()).start().await;
+    let as_of = |at: i64| {
+        let text = Timestamp::from_millis(at).millis_text();
+        format!("/v1/sports/mma/odds?as_of={}", String::from_utf8_lossy(&text))
+    };
+    assert_eq!(again.get(&as_of(logged), &key).await.status, 200);
+    let refused = again.get(&as_of(unlogged), &key).await.refusal();
+    assert_eq!(refused, (404, "not_in_history".to_owned()));
+    let gaps = again.get("/v1/history", &key).await.json()["gaps"].clone();
+    assert_eq!(gaps.as_array().unwrap().len(), 1, "{gaps}");
+    // The next start finds it in the log alone.
+    let dir = again.stop().await;
+    let third = TestApp::builder().system_clock().on(dir).start().await;
+    assert_eq!(third.get("/v1/history", &key).await.json()["gaps"], gaps);
 }

@@ -190,7 +190,24 @@ async fn what_is_not_in_history_is_refused_and_never_guessed() {
     let event = format!("/v1/sports/mma/events/{nobody}?as_of=2020-01-01T00:00:00Z");
     let event = app.get(&event, &key).await;
     assert_eq!(event.code(), "not_in_history", "before the event is looked for");
-    for wrong in ["yesterday", "2026-11-14", ""] {
+    // The same where the text is no id.
+    for (path, as_of, refusal) in [
+        ("", "2020-01-01T00:00:00Z", (404, "not_in_history")),
+        ("/explain", "2020-01-01T00:00:00Z", (404, "not_in_history")),
+        ("", &first, (404, "event_not_found")),
+        ("/explain", &first, (404, "event_not_found")),
+        ("", "yesterday", (400, "invalid_parameter")),
+        ("", "9000-01-01T00:00:00Z", (400, "invalid_parameter")),
+    ] {
+        let event = app.get(&format!("/v1/sports/mma/events/x{path}?as_of={as_of}"), &key).await;
+        assert_eq!(event.refusal(), (refusal.0, refusal.1.to_owned()), "{path} {as_of}");
+    }
+    // Any year is a time, and history does not have it.
+    for early in ["1776-07-04T00:00:00Z", "0001-01-01T00:00:00Z", "0000-02-29T00:00:00.5%2B01:00"] {
+        let refused = ask(early.to_owned()).await;
+        assert_eq!(refused.refusal(), (404, "not_in_history".to_owned()), "{early}");
+    }
+    for wrong in ["yesterday", "2026-11-14", "1900-02-29T00:00:00Z", "1776-02-30T00:00:00Z", ""] {
         let refused = ask(wrong.to_owned()).await;
         assert_eq!(refused.refusal(), (400, "invalid_parameter".to_owned()), "{wrong}");
         assert_eq!(refused.param().as_deref(), Some("as_of"));

@@ -453,3 +453,80 @@ async fn closing_lines_of_the_sandbox_follow_from_its_seed() {
     let (_, paths) = all_pages(&app, &key, &path).await;
     assert_eq!(paths[0]["close"], records[0]["close"]);
 }
+
+/// The times and reasons of an event's points, of the one record that it has.
+async fn points_of(app: &TestApp, key: &str, event: &str) -> Vec<(String, Value)> {
+    let path = format!("/v1/sports/mma/events/{event}/odds/history");
+    let answer = app.get(&path, key).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let paths = answer.json();
+    assert_eq!(paths.as_array().unwrap().len(), 1, "{paths}");
+    let points = paths[0]["points"].as_array().unwrap().iter();
+    points
+        .map(|one| (one["published_at"].as_str().unwrap().into(), one["reason"].clone()))
+        .collect()
+}
+
+async fn published_at(app: &TestApp, key: &str) -> String {
+    app.get("/v1/sports", key).await.header("x-published-at").unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn prices_that_only_a_lost_log_had_end_with_the_first_publication_after_it() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let fight = |name: &str, home: &str, away: &str| {
+        [
+            line::event(name, "mma", home, away),
+            line::moneyline(name, "fanduel", (home, 135), (away, -155)),
+        ]
+    };
+    app.push_all(&feed, &fight("a", ANN, BEA)).await;
+    app.publish().await;
+    let (first, backup) = (published_at(&app, &key).await, app.copy_of_disk());
+    app.push_all(&feed, &fight("b", "Cleo Clark", "Dora Dunn")).await;
+    app.publish().await;
+    let second = published_at(&app, &key).await;
+    let events = app.get("/v1/sports/mma/events", &key).await.json();
+    let id_of = |name: &str| {
+        let event = events.as_array().unwrap().iter().find(|event| event["home_team"] == name);
+        event.unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let (ann, cleo) = (id_of(ANN), id_of("Cleo Clark"));
+    assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+
+    // The log is restored from a backup that has one of them, and then it is lost.
+    fs::remove_dir_all(dir.path().join("live")).unwrap();
+    fs::rename(backup.path().join("live"), dir.path().join("live")).unwrap();
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    let removed = |at: &str| (at.to_owned(), json!("removed"));
+    let priced = |at: &str| (at.to_owned(), Value::Null);
+    let third = published_at(&app, &key).await;
+    // From the log, and then from the archive.
+    for compact in [None, Some(Compact::Due), Some(Compact::All)] {
+        if let Some(compact) = compact {
+            assert!(live(&app).history.flush(compact).await.unwrap());
+        }
+        assert_eq!(points_of(&app, &key, &ann).await, [priced(&first)]);
+        assert_eq!(points_of(&app, &key, &cleo).await, [priced(&second), removed(&third)]);
+        app.publish().await;
+    }
+    assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    fs::remove_dir_all(dir.path().join("live")).unwrap();
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    let fourth = published_at(&app, &key).await;
+    for compact in [None, Some(Compact::Due), Some(Compact::All)] {
+        if let Some(compact) = compact {
+            assert!(live(&app).history.flush(compact).await.unwrap());
+        }
+        assert_eq!(points_of(&app, &key, &ann).await, [priced(&first), removed(&fourth)]);
+        assert_eq!(points_of(&app, &key, &cleo).await, [priced(&second), removed(&third)]);
+        app.publish().await;
+    }
+    let archive = live(&app).history.archive().unwrap();
+    let archive = archive::Archive::of(&archive);
+    let faults = archive.verify(&archive.newest().unwrap()).faults;
+    assert!(faults.is_empty(), "{faults:?}");
+}
