@@ -189,7 +189,8 @@ impl Accounts {
         }
     }
 
-    /// Says when keys have ended or maintenance has begun: whoever holds a key checks it again.
+    /// Says when keys have ended, will end at another time than before, or maintenance has begun: whoever holds a key
+    /// checks it again.
     pub fn endings(&self) -> watch::Receiver<()> {
         self.keys.endings.subscribe()
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -14,24 +14,49 @@ use crate::reply::StreamBody;
 pub trait ByteSource: Send + Sized + 'static {
     /// The next bytes; `None` after the last.
     fn next_bytes(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
+
+    /// As [`StreamBody::poll_overdue`].
+    fn poll_overdue(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
 }
 
-type Next<S> = Pin<Box<dyn Future<Output = (S, Option<Bytes>)> + Send>>;
+type Next<S> = Pin<Box<dyn Future<Output = (Box<S>, Option<Bytes>)> + Send>>;
 
 /// A source as a connection sends it; nothing after its end.
 pub struct SourceBody<S> {
-    next: Option<Next<S>>,
+    state: State<S>,
     slow: watch::Sender<bool>,
+}
+
+/// What a source does. Boxed, so that it is never moved as a whole.
+enum State<S> {
+    /// What it gave is being sent.
+    Idle(Box<S>),
+    /// It makes what comes next.
+    Next(Next<S>),
+    /// It has made that before it was asked for it.
+    Ahead(Box<S>, Bytes),
+    Done,
 }
 
 impl<S: ByteSource> SourceBody<S> {
     /// `slow` tells the source that its client is given up, because it does not read.
     pub fn new(source: S, slow: watch::Sender<bool>) -> Self {
-        Self { next: Some(advance(source)), slow }
+        Self { state: State::Idle(Box::new(source)), slow }
+    }
+
+    /// Lets the source go on while something else is sent. What it makes is kept for the next call of `poll_next`.
+    pub fn poll_ahead(&mut self, context: &mut Context<'_>) {
+        if let State::Next(next) = &mut self.state
+            && let Poll::Ready((source, bytes)) = next.as_mut().poll(context)
+        {
+            self.state = bytes.map_or(State::Done, |bytes| State::Ahead(source, bytes));
+        }
     }
 }
 
-fn advance<S: ByteSource>(mut source: S) -> Next<S> {
+fn advance<S: ByteSource>(mut source: Box<S>) -> Next<S> {
     Box::pin(async move {
         let bytes = source.next_bytes().await;
         (source, bytes)
@@ -40,10 +65,35 @@ fn advance<S: ByteSource>(mut source: S) -> Next<S> {
 
 impl<S: ByteSource> StreamBody for SourceBody<S> {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let Some(next) = &mut self.next else { return Poll::Ready(None) };
-        let (source, bytes) = ready!(next.as_mut().poll(context));
-        self.next = bytes.is_some().then(|| advance(source));
-        Poll::Ready(bytes)
+        let mut next = match std::mem::replace(&mut self.state, State::Done) {
+            State::Idle(source) => advance(source),
+            State::Next(next) => next,
+            State::Ahead(source, bytes) => {
+                self.state = State::Idle(source);
+                return Poll::Ready(Some(bytes));
+            }
+            State::Done => return Poll::Ready(None),
+        };
+        match next.as_mut().poll(context) {
+            Poll::Ready((source, bytes)) => {
+                if bytes.is_some() {
+                    self.state = State::Idle(source);
+                }
+                Poll::Ready(bytes)
+            }
+            Poll::Pending => {
+                self.state = State::Next(next);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.state {
+            State::Idle(source) | State::Ahead(source, _) => source.poll_overdue(context),
+            // It sees to its end by itself.
+            State::Next(_) | State::Done => Poll::Pending,
+        }
     }
 
     fn note_slow(&mut self) {
@@ -54,5 +104,52 @@ impl<S: ByteSource> StreamBody for SourceBody<S> {
 impl<S> fmt::Debug for SourceBody<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SourceBody")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Waker;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// Gives what it is sent, and is overdue after the first of it.
+    struct Source(mpsc::UnboundedReceiver<Bytes>, bool);
+
+    impl ByteSource for Source {
+        async fn next_bytes(&mut self) -> Option<Bytes> {
+            let next = self.0.recv().await;
+            self.1 = true;
+            next
+        }
+
+        fn poll_overdue(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+            if self.1 { Poll::Ready(()) } else { Poll::Pending }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_source_goes_on_while_something_else_is_sent_and_nothing_of_it_is_lost() {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut body = SourceBody::new(Source(receiver, false), watch::Sender::new(false));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(body.poll_next(&mut context).is_pending());
+        sender.send(Bytes::from_static(b"one")).unwrap();
+        assert!(body.poll_overdue(&mut context).is_pending(), "it has not gone on");
+        body.poll_ahead(&mut context);
+        assert!(body.poll_overdue(&mut context).is_ready());
+        sender.send(Bytes::from_static(b"two")).unwrap();
+        drop(sender);
+        // What is made ahead is one part.
+        body.poll_ahead(&mut context);
+        let mut read = Vec::new();
+        while let Some(part) = poll_fn(|context| body.poll_next(context)).await {
+            read.push(part);
+        }
+        assert_eq!(read, ["one", "two"]);
+        assert!(body.poll_overdue(&mut context).is_pending(), "it has ended");
     }
 }

@@ -4,6 +4,7 @@ mod body;
 mod frames;
 mod prefixed_stream;
 mod waits;
+mod watched_stream;
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};

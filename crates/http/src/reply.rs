@@ -261,6 +261,12 @@ pub trait StreamBody: std::fmt::Debug + Send {
     /// The client is given up: it has not read for too long.
     fn note_slow(&mut self) {}
 
+    /// Asked while the client does not take what `poll_next` gave: ready when that is not to be waited for any longer,
+    /// because the stream has ended meanwhile. The connection is broken off then.
+    fn poll_overdue(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
     /// Takes what may write to the client while this waits, which is from a call of `poll_next` that has nothing to the
     /// next. Not every connection has that.
     fn take_socket(&mut self, _socket: DirectSocket) {}

@@ -10,8 +10,9 @@ use tokio::time::timeout;
 
 use crate::KeyEntry;
 
-/// How long a change waits. Who has not noticed by then is not reading: it is sent nothing more, and is given up later.
-const WAIT_MAX: Duration = Duration::from_secs(2);
+/// How long a change waits. Who does not read is given up after a second; the rest is for a node that is very busy.
+/// Less than a key lease: a node waits before it renews its own.
+const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// Keys that have ended, or were replaced, while somebody held them.
 #[derive(Debug, Default)]
@@ -60,7 +61,10 @@ impl Holders {
             }
         };
         if timeout(WAIT_MAX, waiting).await.is_err() {
-            tracing::debug!(event = "keys.held", "who holds a key that has ended does not read");
+            tracing::warn!(
+                event = "keys.held",
+                "streams of a key that has ended are not closed yet; they are sent nothing more"
+            );
         }
     }
 }

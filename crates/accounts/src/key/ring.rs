@@ -35,6 +35,8 @@ const FEW_ROWS: usize = 32;
 /// The precision of the last use of a key.
 const USE_STEP_MS: i64 = 1000;
 const NEVER_MS: i64 = i64::MIN;
+/// The end of a key without one.
+const NEVER_ENDS_MS: i64 = i64::MAX;
 
 /// A live key. A holder (a stream) checks [`KeyEntry::is_active`] again.
 #[derive(Debug)]
@@ -57,6 +59,12 @@ pub struct KeyEntry {
 impl KeyEntry {
     pub fn is_active(&self, now: Timestamp) -> bool {
         now.as_millis() < self.revoked_from_ms.load(Ordering::SeqCst)
+    }
+
+    /// When it ends by itself, where that is known: a rotated key with its overlap.
+    pub fn ends_at(&self) -> Option<Timestamp> {
+        let from_ms = self.revoked_from_ms.load(Ordering::SeqCst);
+        (from_ms != NEVER_ENDS_MS).then(|| Timestamp::from_millis(from_ms))
     }
 
     /// The last use, to the second.
@@ -99,8 +107,10 @@ impl KeyEntry {
         self.noted_ms.load(Ordering::Relaxed) == self.used_ms.load(Ordering::Relaxed)
     }
 
-    fn follow(&self, row: &KeyRow) {
-        self.revoked_from_ms.store(revoked_from_ms(row), Ordering::SeqCst);
+    /// Takes over when the key ends. Whether that was another time before.
+    fn follow(&self, row: &KeyRow) -> bool {
+        let from_ms = revoked_from_ms(row);
+        self.revoked_from_ms.swap(from_ms, Ordering::SeqCst) != from_ms
     }
 }
 
@@ -154,7 +164,7 @@ pub struct KeyRing {
     retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
     failures: Arc<FailureCount>,
     lease: Arc<KeyLease>,
-    /// Notified after keys have ended.
+    /// Notified after keys have ended, or when they will has changed.
     pub(crate) endings: watch::Sender<()>,
     pub(crate) holders: Holders,
 }
@@ -319,11 +329,11 @@ impl KeyRing {
             by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
         }
         let mut keys = DigestMap::clone(&self.keys.load());
-        let (mut replaced, mut ended) = (Vec::new(), false);
+        let (mut replaced, mut changed) = (Vec::new(), false);
         for row in rows {
             if now.as_millis() >= revoked_from_ms(row) {
                 if let Some(entry) = keys.remove(&row.digest) {
-                    ended = true;
+                    changed = true;
                     // The entry too: a stream may hold it.
                     entry.follow(row);
                     self.holders.note([&entry]);
@@ -331,13 +341,17 @@ impl KeyRing {
                 }
             } else {
                 let own = self.meters_for(meters, row, &by_meter, now);
-                replaced.extend(self.apply(&mut keys, row, own));
+                match self.apply(&mut keys, row, own) {
+                    Applied::Ends { otherwise } => changed |= otherwise,
+                    Applied::New => {}
+                    Applied::Replaced(entry) => replaced.push(entry),
+                }
             }
         }
         self.keys.store(Arc::new(keys));
         end_all(&replaced);
         self.holders.note(&replaced);
-        if ended || !replaced.is_empty() {
+        if changed || !replaced.is_empty() {
             self.endings.send_replace(());
         }
     }
@@ -496,22 +510,20 @@ impl KeyRing {
         Arc::clone(own)
     }
 
-    /// Puts a live key of the store into the map. Returns the entry that it replaces because its limits changed: that
-    /// one has to be ended once the new map is stored.
+    /// Puts a live key of the store into the map.
     fn apply(
         &self,
         keys: &mut DigestMap<Arc<KeyEntry>>,
         row: &KeyRow,
         meters: Arc<Meters>,
-    ) -> Option<Arc<KeyEntry>> {
+    ) -> Applied {
         let held = keys.get(&row.digest).map(Arc::clone);
         let replaced = match held {
             Some(entry)
                 if entry.grant.limits == limits(row) && entry.grant.streams == row.streams =>
             {
                 // The entry too: a stream may hold it.
-                entry.follow(row);
-                return None;
+                return Applied::Ends { otherwise: entry.follow(row) };
             }
             held => held,
         };
@@ -530,8 +542,19 @@ impl KeyRing {
                 .unwrap_or_else(|| Arc::new(UsageCounter::new(Arc::clone(&self.failures)))),
         };
         keys.insert(row.digest, Arc::new(entry));
-        replaced
+        replaced.map_or(Applied::New, Applied::Replaced)
     }
+}
+
+/// What became of a live key of the store.
+enum Applied {
+    New,
+    /// It is as it was, but may end at another time than was known.
+    Ends {
+        otherwise: bool,
+    },
+    /// Its limits changed: this entry has to be ended once the new map is stored.
+    Replaced(Arc<KeyEntry>),
 }
 
 /// Holders of these entries have to find their key again.
@@ -546,6 +569,6 @@ fn revoked_from_ms(row: &KeyRow) -> i64 {
     match (row.revoked_ms.or(row.suspended_ms), row.expires_ms) {
         (Some(_), _) => i64::MIN,
         (None, Some(expires_ms)) => expires_ms,
-        (None, None) => i64::MAX,
+        (None, None) => NEVER_ENDS_MS,
     }
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use domain::Timestamp;
+use rustix::net::connect_unspec;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -200,13 +201,20 @@ impl<S: Socket> Wire<S> {
             let sent = poll_fn(|context| {
                 let sent = poll_write_all(&mut own.stream, &mut part, context);
                 looks.note_write(own.stream.tcp(), context);
-                if sent.is_ready() { sent } else { own.poll_lost(counters, context) }
-            });
-            if let Err(error) = sent.await {
-                if error.kind() == io::ErrorKind::TimedOut {
-                    stream.note_slow();
+                if sent.is_ready() {
+                    return sent.map_err(|error| error.kind());
                 }
-                return;
+                if stream.poll_overdue(context).is_ready() {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted));
+                }
+                own.poll_lost(counters, context).map_err(|error| error.kind())
+            });
+            match sent.await {
+                Ok(()) => {}
+                Err(io::ErrorKind::TimedOut) => return stream.note_slow(),
+                // Before the stream goes: who waits for its end finds the connection closed.
+                Err(io::ErrorKind::ConnectionAborted) => return break_off(own.stream.tcp()),
+                Err(_) => return,
             }
             let mut scrap = Vec::new();
             next = poll_fn(|context| {
@@ -296,6 +304,13 @@ impl<S: Socket> Wire<S> {
                 return;
             }
         }
+    }
+}
+
+/// Ends a connection at once. What its client has not taken is lost, and it is told so.
+fn break_off(stream: &TcpStream) {
+    if let Err(error) = connect_unspec(stream) {
+        tracing::debug!(event = "connection.not_broken_off", %error, "a connection is closed in the ordinary way");
     }
 }
 

@@ -8,13 +8,14 @@ use std::task::{Context, Poll, ready};
 use hyper::body::Frame;
 
 use super::waits::{Piece, Waits};
+use super::watched_stream::WatchedStream;
 use crate::reply::{self, BodyStream, LongBody};
 
 #[derive(Debug)]
 pub(super) enum Body {
     Whole(Option<Piece>),
     /// Each part is waited for like a body of its own, so that a watcher who does not read is cut like any reader.
-    Stream(BodyStream, Arc<Waits>),
+    Stream(WatchedStream, Arc<Waits>),
     /// The same with a length: where it ends before that, the stream is reset.
     Long(LongBody, Arc<Waits>),
 }
@@ -34,7 +35,7 @@ impl Body {
     }
 
     pub(super) fn stream(stream: BodyStream, waits: &Arc<Waits>) -> Self {
-        Self::Stream(stream, Arc::clone(waits))
+        Self::Stream(WatchedStream::new(stream), Arc::clone(waits))
     }
 
     pub(super) fn long(long: LongBody, waits: &Arc<Waits>) -> Self {
@@ -63,9 +64,14 @@ impl hyper::body::Body for Body {
         let piece = match self.get_mut() {
             Self::Whole(whole) => Poll::Ready(whole.take()),
             // All who watch get the same bytes.
-            Self::Stream(stream, waits) => stream
-                .poll_next(context)
-                .map(|part| part.map(|bytes| Piece::new(reply::Body::Whole(bytes), waits.mark(0)))),
+            Self::Stream(stream, waits) => {
+                let part = ready!(stream.poll_next(context)).transpose();
+                let bytes = match part {
+                    Ok(bytes) => bytes,
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                };
+                Poll::Ready(bytes.map(|bytes| Piece::new(reply::Body::Whole(bytes), waits.mark(0))))
+            }
             Self::Long(long, _) if long.length == 0 => Poll::Ready(None),
             Self::Long(long, waits) => {
                 let Some(bytes) = ready!(long.pieces.poll_next(context)) else {

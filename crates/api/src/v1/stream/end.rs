@@ -10,7 +10,7 @@ use crate::v1::wire::stream::EndCode;
 /// When clients should connect again where nothing else is known.
 const RETRY_AFTER_S: u32 = 30;
 /// Over which time the clients of a node that stops come back.
-const STOP_RETRY_MS_MAX: u64 = 5000;
+const STOP_RETRY_MS_MAX: u32 = 5000;
 /// What spreads them over it: prime to it, and far from a part of it.
 const STOP_RETRY_MS_STEP: u64 = 1237;
 
@@ -61,9 +61,11 @@ impl End {
     /// The node stops. `number`: how many streams began before this one.
     pub(super) fn stopping(number: u64) -> Self {
         let text = "this node stops; connect again and go on from the last cut";
-        // Not all at once.
-        let retry_ms = number.wrapping_mul(STOP_RETRY_MS_STEP) % STOP_RETRY_MS_MAX;
-        let (retry_ms, close_code) = (u32::try_from(retry_ms).ok(), close_code::GOING_AWAY);
-        Self { retry_ms, close_code, ..ApiError::unavailable(text).into() }
+        // Not all at once, whichever of the two a client goes by: a WebSocket has the seconds only.
+        let retry_ms = number.wrapping_mul(STOP_RETRY_MS_STEP) % u64::from(STOP_RETRY_MS_MAX);
+        let retry_ms = u32::try_from(retry_ms).unwrap_or(STOP_RETRY_MS_MAX);
+        let retry_after_s = 1 + retry_ms / 1000;
+        let (retry_ms, close_code) = (Some(retry_ms), close_code::GOING_AWAY);
+        Self { retry_ms, retry_after_s, close_code, ..ApiError::unavailable(text).into() }
     }
 }

@@ -31,11 +31,20 @@ impl EventStream {
     pub(super) fn resume(&self) {
         self.waiter.resume();
     }
+
+    /// Lets events be made while something is sent beside them.
+    pub(super) fn poll_ahead(&mut self, context: &mut Context<'_>) {
+        self.body.poll_ahead(context);
+    }
 }
 
 impl StreamBody for EventStream {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.body.poll_next(context)
+    }
+
+    fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.body.poll_overdue(context)
     }
 
     fn note_slow(&mut self) {

@@ -1,13 +1,15 @@
 //! One stream: where it is, what it waits for, and what it sends next.
 
+mod ending;
 mod replaying;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use accounts::{KeyEntry, KeyHold, KeyRefusal, Maintenance};
+use accounts::{KeyEntry, KeyHold};
 use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WholeSnapshots, WorldHandle};
@@ -17,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
+use self::ending::Overdue;
 use super::end::End;
 use super::group::Member;
 use super::metrics::StreamMetrics;
@@ -27,11 +30,11 @@ use super::shared::NotRendered;
 use super::slots::StreamSlot;
 use super::waiter::{Given, Waiter, Waiting};
 use crate::context::Api;
-use crate::error::{ApiError, ErrorCode};
+use crate::error::ApiError;
 use crate::position::LogPlace;
 use crate::v1::changes::Base;
+use crate::v1::charged;
 use crate::v1::wire::stream::{self as wire, EndCode, Event, Mode, Reset};
-use crate::v1::{admit, charged, closed, key_status_unknown};
 
 /// How long a node may take to come to a position, or to make again what was there.
 const LATER_MAX: Duration = Duration::from_secs(10);
@@ -96,7 +99,7 @@ pub(super) struct Subscription {
     endings: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
     /// How it ended, where that was said.
-    ended: Option<EndCode>,
+    end_code: Option<EndCode>,
     /// Whether its client is given up, because it does not read.
     slow: watch::Receiver<bool>,
     slot: Arc<StreamSlot>,
@@ -106,6 +109,8 @@ pub(super) struct Subscription {
     losses: watch::Receiver<u64>,
     /// Who ends the key waits for the stream.
     _hold: KeyHold,
+    /// Set while its client does not take what it was sent.
+    overdue: Option<Overdue>,
 }
 
 impl Subscription {
@@ -142,11 +147,12 @@ impl Subscription {
             given: None,
             later_since: None,
             sent_at: Instant::now(),
-            ended: None,
+            end_code: None,
             // Its other end comes with what sends the stream.
             slow: watch::channel(false).1,
             losses: api.accounts.streams.losses(),
             slot: Arc::new(slot),
+            overdue: None,
         }
     }
 
@@ -203,9 +209,8 @@ impl Subscription {
                 return Ok(chunk.bytes);
             }
             // Boxed, or every stream would hold while it waits what it takes to make events.
-            let wait = match Box::pin(self.events()).await? {
+            let wait = match Box::pin(self.paid_events()).await? {
                 Some(rendered) => {
-                    self.pay(&rendered).await?;
                     if rendered.chunks.is_empty() {
                         self.move_to(&rendered);
                     } else {
@@ -227,36 +232,13 @@ impl Subscription {
 
     /// Whether anything may still be sent.
     fn check(&mut self) -> Result<(), End> {
-        let now = self.api.clock.now();
         if *self.slow.borrow() {
             return Err(End::slow());
         }
         if *self.stopping.borrow() {
             return Err(End::stopping(self.number));
         }
-        if !self.slot.is_held() {
-            return Err(End::uncounted());
-        }
-        if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance() {
-            return Err(closed(retry_after_s).into());
-        }
-        match self.api.accounts.keys.confirm(&self.entry, now) {
-            Ok(same) if Arc::ptr_eq(&same, &self.entry) => Ok(()),
-            Ok(entry) => {
-                self._hold = self.api.accounts.keys.hold(&entry);
-                self.entry = entry;
-                let grant = &self.entry.grant;
-                for sport in self.selection.sports() {
-                    admit(grant, &self.api.catalogue, sport)?;
-                }
-                Ok(())
-            }
-            Err(KeyRefusal::Unconfirmed) => Err(key_status_unknown().into()),
-            Err(KeyRefusal::Unknown) => {
-                let text = "the API key has ended";
-                Err(ApiError::new(ErrorCode::AuthenticationFailed, text).into())
-            }
-        }
+        self.check_right()
     }
 
     /// The next chunk of what is on its way. With the last, the position moves.
@@ -295,6 +277,24 @@ impl Subscription {
             self.metrics().note_written(1, chunk, rendered.conflated, lag);
         }
         Some(rest)
+    }
+
+    /// The events that come next, paid for; `None`: there are none yet. A stream that ends meanwhile is not kept open
+    /// until they are made.
+    async fn paid_events(&mut self) -> Result<Option<Arc<Rendered>>, End> {
+        let ended = self.ended();
+        let events = async {
+            let events = self.events().await?;
+            if let Some(rendered) = &events {
+                self.pay(rendered).await?;
+            }
+            Ok(events)
+        };
+        tokio::select! {
+            biased;
+            events = events => events,
+            end = ended => Err(end),
+        }
     }
 
     /// The events that come next; `None`: there are none yet.
@@ -445,7 +445,8 @@ impl Subscription {
                 if now < until { until.since(now) } else { until.plus(LATER_MAX).since(now) };
             Instant::now() + left
         });
-        let until = [later, end].into_iter().flatten().fold(heartbeat, Instant::min);
+        let until = [later, end, self.key_end()].into_iter().flatten();
+        let until = until.fold(heartbeat, Instant::min);
         let live = async {
             match &mut self.live {
                 Some(live) => live.changed().await,
@@ -487,13 +488,14 @@ impl Subscription {
         // What came before it was registered was written to others only.
         if self.selection.next_after(place, handle).is_none() {
             let heartbeat = self.heartbeat_at();
+            let until = self.key_end().map_or(heartbeat, |end| end.min(heartbeat));
             tokio::select! {
                 () = registered.called() => {}
                 _ = self.endings.changed() => {}
                 _ = self.losses.changed() => {}
                 _ = self.stopping.changed() => {}
                 _ = self.slow.changed() => {}
-                () = tokio::time::sleep_until(heartbeat) => {}
+                () = tokio::time::sleep_until(until) => {}
             }
         }
         let (waiting, given) = registered.leave();
@@ -527,7 +529,7 @@ impl Subscription {
 
     /// The last event.
     fn finish(&mut self, End { code, message, retry_after_s, retry_ms, close_code }: End) -> Bytes {
-        self.ended = Some(code);
+        self.end_code = Some(code);
         let transport = self.selection.transport;
         let mut bytes = wire::end(code, &message, retry_after_s, retry_ms).encode(transport);
         bytes.extend(transport.closing(close_code));
@@ -539,12 +541,17 @@ impl Subscription {
 
 impl ByteSource for Subscription {
     async fn next_bytes(&mut self) -> Option<Bytes> {
-        let next = match self.ended {
+        self.note_taken();
+        let next = match self.end_code {
             Some(_) => None,
             None => Some(self.next().await.unwrap_or_else(|end| self.finish(end))),
         };
         self.sent_at = Instant::now();
         next
+    }
+
+    fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_end_overdue(context)
     }
 }
 
@@ -564,6 +571,6 @@ async fn past(
 impl Drop for Subscription {
     fn drop(&mut self) {
         let slow = self.slow.borrow().then_some(EndCode::Slow);
-        self.metrics().note_end(self.ended.or(slow));
+        self.metrics().note_end(self.end_code.or(slow));
     }
 }

@@ -103,6 +103,12 @@ impl StreamBody for WebSocket {
         }
     }
 
+    fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // Where an answer is not taken, the stream has to notice its end meanwhile.
+        self.events.poll_ahead(context);
+        self.events.poll_overdue(context)
+    }
+
     fn note_slow(&mut self) {
         self.events.note_slow();
     }

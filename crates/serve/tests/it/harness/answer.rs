@@ -1,5 +1,6 @@
 //! Answers, and reading them from a socket without a client's help.
 
+use std::io;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -154,6 +155,16 @@ impl Raw {
             }
         }
         Some(self.held.drain(..bytes).collect())
+    }
+
+    /// What comes up to the end of the connection.
+    ///
+    /// # Errors
+    /// The service has broken it off.
+    pub(crate) async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
+        let read = tokio::time::timeout(SILENCE, self.stream.read_to_end(&mut self.held)).await;
+        read.expect("the end in time")?;
+        Ok(std::mem::take(&mut self.held))
     }
 
     /// Whether the service has closed the connection, once it has.

@@ -1,25 +1,46 @@
-//! How streams end that nobody closes (S2, S13).
+//! How streams end that nobody closes (S2, S13, S14).
 
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use accounts::KeyKind;
+use accounts::{Actor, KeyKind, Maintenance};
 use domain::Timestamp;
 use serde_json::json;
 
 use super::client::{Client, PATIENCE, at_of, move_to, names, opened};
+use super::websocket::upgrade;
 use crate::harness::{Raw, TestApp, unlimited};
+
+/// More than the first event has, so that the snapshot is on its way.
+const STALLED_BYTES: u64 = 16 << 10;
+const EVERYTHING: &str = "/v1/stream?channels=odds,scores,events";
 
 fn text(at: Timestamp) -> String {
     String::from_utf8(at.millis_text().to_vec()).unwrap()
 }
 
-async fn ended(app: &TestApp, code: &str) -> u32 {
+async fn ended(app: &TestApp, code: &str) -> u64 {
+    sum(app, "linesman_stream_ended_total{", &format!("code=\"{code}\"}}")).await
+}
+
+/// A figure of all streams.
+async fn sum(app: &TestApp, name: &str, label: &str) -> u64 {
     let metrics = app.get_operator("/metrics").await;
-    let label = format!("code=\"{code}\"}}");
-    let mut lines = metrics.text().lines();
-    let line =
-        lines.find(|line| line.starts_with("linesman_stream_ended") && line.contains(&label));
-    line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+    let lines = metrics.text().lines();
+    let lines = lines.filter(|line| line.starts_with(name) && line.contains(label));
+    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+/// Waits until a client that reads nothing is handed over nothing more.
+async fn stall(app: &TestApp, before: u64) {
+    let (begun, mut last, mut same) = (Instant::now(), before, 0);
+    // Once its snapshot is made, the service goes on to send it until it cannot.
+    while same < 10 || last < before + STALLED_BYTES {
+        assert!(begun.elapsed() < PATIENCE, "{last} bytes after {before}");
+        let sent = sum(app, "linesman_stream_bytes_total{", "").await;
+        same = if sent == last { same + 1 } else { 0 };
+        last = sent;
+    }
 }
 
 #[tokio::test]
@@ -79,8 +100,7 @@ async fn a_client_that_reads_nothing_for_a_minute_is_counted_as_slow() {
     app.publish_both().await;
     let key = app.key(unlimited(KeyKind::Sandbox)).await;
     let mut raw = Raw::connect_narrow(app.addr).await;
-    let target = "/v1/stream?channels=odds,scores,events";
-    let request = format!("GET {target} HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n");
+    let request = format!("GET {EVERYTHING} HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n");
     raw.send(request.as_bytes()).await;
     assert_eq!(raw.read_answer().await.unwrap().status, 200);
     let begun = Instant::now();
@@ -93,4 +113,100 @@ async fn a_client_that_reads_nothing_for_a_minute_is_counted_as_slow() {
         tokio::time::resume();
     }
     assert_eq!((ended(&app, "slow").await, ended(&app, "closed").await), (1, 0));
+}
+
+/// A client that reads nothing after the head of its answer.
+async fn stalled(app: &TestApp, key: &str, lines: &str) -> Raw {
+    let before = sum(app, "linesman_stream_bytes_total{", "").await;
+    let mut raw = Raw::connect_narrow(app.addr).await;
+    let request =
+        format!("GET {EVERYTHING} HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n{lines}\r\n");
+    raw.send(request.as_bytes()).await;
+    assert!(matches!(raw.read_answer().await.unwrap().status, 200 | 101));
+    stall(app, before).await;
+    raw
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_disconnected_before_the_call_that_ends_its_key_returns() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    app.publish_both().await;
+    let accounts = &app.service.api.accounts;
+    for lines in ["", &upgrade()] {
+        let key = app.key(unlimited(KeyKind::Sandbox)).await;
+        let mut raw = stalled(&app, &key, lines).await;
+        assert_eq!(all_open(&app).await, 1);
+        accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
+        assert_eq!(all_open(&app).await, 0, "the call has returned");
+        let end = raw.read_to_end().await.map(|read| read.len());
+        assert_eq!(end.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
+    }
+    assert_eq!(ended(&app, "authentication_failed").await, 2);
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let mut raw = stalled(&app, &key, "").await;
+    let closed = Maintenance::On { retry_after_s: 77 };
+    accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
+    assert_eq!((all_open(&app).await, ended(&app, "maintenance").await), (0, 1));
+    assert!(raw.read_to_end().await.is_err());
+}
+
+async fn all_open(app: &TestApp) -> u64 {
+    sum(app, "linesman_stream_open{", "").await
+}
+
+#[tokio::test]
+async fn a_stream_of_http_2_that_is_not_read_ends_with_its_key_and_its_connection_stays() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    app.publish_both().await;
+    let (key, other) =
+        (app.key(unlimited(KeyKind::Sandbox)).await, app.key(unlimited(KeyKind::Sandbox)).await);
+    let http2 = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
+    let http2 = http2.http2_initial_stream_window_size(1 << 16).build().unwrap();
+    let ask = async |key: &str, target: &str| {
+        let url = format!("http://{}{target}", app.addr);
+        http2.get(url).header("X-API-Key", key).send().await.unwrap()
+    };
+    let (mut stays, _) = Client::begin(ask(&other, "/v1/stream?sports=mma").await).await;
+    stays.cut().await;
+    let before = sum(&app, "linesman_stream_bytes_total{", "").await;
+    let mut unread = ask(&key, EVERYTHING).await;
+    stall(&app, before).await;
+    assert_eq!(all_open(&app).await, 2);
+    app.service.api.accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
+    assert_eq!(all_open(&app).await, 1, "the call has returned");
+    app.publish_both().await;
+    stays.cut().await;
+    let reading = async {
+        loop {
+            match unread.chunk().await {
+                Ok(chunk) => assert!(chunk.is_some(), "an end that was never sent"),
+                Err(_) => return,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("a reset");
+}
+
+/// Nothing is published and no comment is due for a minute.
+#[tokio::test]
+async fn streams_of_a_rotated_key_end_at_the_end_of_its_overlap() {
+    let (app, _, key) = opened().await;
+    let until = text(app.now().plus(Duration::from_secs(3600)));
+    // One waits with others, the other alone.
+    let (mut one, _) = Client::open(&app, &key, "?sports=mma&heartbeat=60", None).await;
+    let query = format!("?sports=mma&heartbeat=60&until={until}");
+    let (mut other, _) = Client::open(&app, &key, &query, None).await;
+    for client in [&mut one, &mut other] {
+        client.cut().await;
+    }
+    let overlap = Some(Duration::from_secs(1));
+    app.service.api.accounts.rotate_key(&key, overlap, &Actor::command_line()).await.unwrap();
+    // They have heard of it, and it is still good.
+    assert_eq!(app.get("/v1/books", &key).await.status, 200);
+    assert_eq!(all_open(&app).await, 2);
+    app.advance(Duration::from_secs(1));
+    for client in [&mut one, &mut other] {
+        let end = tokio::time::timeout(Duration::from_secs(30), client.end()).await;
+        assert_eq!(end.expect("long before a comment is due")["code"], "authentication_failed");
+    }
 }

@@ -26,7 +26,7 @@ async fn ask(app: &TestApp, key: &str, query: &str, lines: &str) -> (Raw, Answer
     (raw, answer)
 }
 
-fn upgrade() -> String {
+pub(super) fn upgrade() -> String {
     format!(
         "Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n\
          Sec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Protocol: chat\r\nOrigin: https://elsewhere.test\r\n\
@@ -240,12 +240,41 @@ async fn every_end_is_said_and_has_its_close_code() {
 }
 
 async fn end(socket: &mut Raw) -> Value {
+    end_data(socket).await["code"].clone()
+}
+
+async fn end_data(socket: &mut Raw) -> Value {
     loop {
         let event = event(socket).await;
         if event.name == "end" {
-            return event.data["code"].clone();
+            return event.data;
         }
     }
+}
+
+#[tokio::test]
+async fn the_clients_of_a_node_that_stops_are_told_to_come_back_one_after_the_other() {
+    let (app, _, key) = opened().await;
+    let other = app.live_key().await;
+    let (mut sockets, mut clients) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        sockets.push(open(&app, &key, "?sports=mma").await);
+        clients.push(Client::open(&app, &other, "?sports=mma", None).await.0);
+    }
+    let stopping = tokio::spawn(async move { app.stop().await });
+    let mut waits = [Vec::new(), Vec::new()];
+    for (socket, client) in sockets.iter_mut().zip(&mut clients) {
+        for (waits, end) in waits.iter_mut().zip([end_data(socket).await, client.end().await]) {
+            assert_eq!(end["code"], "unavailable");
+            waits.push(end["retry_after_s"].as_u64().unwrap());
+        }
+    }
+    for mut waits in waits {
+        waits.sort_unstable();
+        assert_eq!(waits, [1, 2, 3, 4, 5]);
+    }
+    drop((sockets, clients));
+    stopping.await.unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,86 @@
+//! A stream in hyper's hands. Hyper does not ask for more while the client does not take what it was given, so the
+//! stream could not end then: a task of its own ends it.
+//!
+//! The connection may be that of other streams, too, and stays. Hyper resets the ended stream as soon as it asks again.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
+
+use crate::reply::BodyStream;
+
+#[derive(Debug)]
+pub(super) struct WatchedStream {
+    shared: Arc<Shared>,
+    /// The task, which ends with this.
+    _watching: JoinSet<()>,
+}
+
+#[derive(Debug)]
+struct Shared(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// `None` after its end.
+    stream: Option<BodyStream>,
+    /// Wakes the task.
+    waker: Option<Waker>,
+}
+
+impl WatchedStream {
+    pub(super) fn new(stream: BodyStream) -> Self {
+        let state = State { stream: Some(stream), waker: None };
+        let shared = Arc::new(Shared(Mutex::new(state)));
+        let mut watching = JoinSet::new();
+        watching.spawn(Arc::clone(&shared).watch());
+        Self { shared, _watching: watching }
+    }
+
+    /// The next part.
+    ///
+    /// # Errors
+    /// The stream was ended while its client took nothing.
+    pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        let mut state = self.shared.lock();
+        let Some(stream) = &mut state.stream else {
+            return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
+        };
+        let next = stream.poll_next(context);
+        // Whether that is taken is to be watched.
+        let waker = state.waker.take_if(|_| next.is_ready());
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        next.map(|part| part.map(Ok))
+    }
+
+    pub(super) fn note_slow(&self) {
+        if let Some(stream) = &mut self.shared.lock().stream {
+            stream.note_slow();
+        }
+    }
+}
+
+impl Shared {
+    /// Ends the stream where its client does not take its end.
+    async fn watch(self: Arc<Self>) {
+        let overdue = poll_fn(|context| {
+            let mut state = self.lock();
+            state.waker = Some(context.waker().clone());
+            state.stream.as_mut().map_or(Poll::Ready(()), |stream| stream.poll_overdue(context))
+        });
+        overdue.await;
+        let ended = self.lock().stream.take();
+        drop(ended);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A stream that has panicked ends with its task.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
