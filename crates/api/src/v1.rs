@@ -458,7 +458,7 @@ impl Admitted<'_> {
     ) -> Answered {
         if let Some(next) = &answer.next {
             head.line("link", |line| {
-                self.query.put_next_page(line, self.request.path, next, as_of)
+                self.query.put_next_page(line, self.request.path, next, as_of);
             });
         }
         if answer.empty {

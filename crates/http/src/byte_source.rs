@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     /// Gives what it is sent, and is overdue after the first of it.
-    struct Source(mpsc::UnboundedReceiver<Bytes>, bool);
+    struct Source(mpsc::Receiver<Bytes>, bool);
 
     impl ByteSource for Source {
         async fn next_bytes(&mut self) -> Option<Bytes> {
@@ -133,15 +133,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_source_goes_on_while_something_else_is_sent_and_nothing_of_it_is_lost() {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(4);
         let mut body = SourceBody::new(Source(receiver, false), watch::Sender::new(false));
         let mut context = Context::from_waker(Waker::noop());
         assert!(body.poll_next(&mut context).is_pending());
-        sender.send(Bytes::from_static(b"one")).unwrap();
+        sender.try_send(Bytes::from_static(b"one")).unwrap();
         assert!(body.poll_overdue(&mut context).is_pending(), "it has not gone on");
         body.poll_ahead(&mut context);
         assert!(body.poll_overdue(&mut context).is_ready());
-        sender.send(Bytes::from_static(b"two")).unwrap();
+        sender.try_send(Bytes::from_static(b"two")).unwrap();
         drop(sender);
         // What is made ahead is one part.
         body.poll_ahead(&mut context);

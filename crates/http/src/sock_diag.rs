@@ -43,7 +43,7 @@ impl SockDiag {
         let mut answer = [0; 1024];
         // It is there when the question was sent.
         let (_, bytes) = recv(&self.0, &mut answer, RecvFlags::DONTWAIT)?;
-        let kind = answer.get(KIND_AT..KIND_AT + 2).map(|kind| [kind[0], kind[1]]);
+        let kind = answer.get(KIND_AT..).and_then(<[u8]>::first_chunk).copied();
         if kind.map(u16::from_ne_bytes) != Some(BY_FAMILY) || bytes <= TIMER_AT {
             return Err(io::ErrorKind::NotFound.into());
         }

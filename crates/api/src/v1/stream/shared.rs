@@ -190,7 +190,7 @@ impl Renders {
 /// out was.
 fn is_conflated(selection: &Selection, (_, next): &Held, to: &Published) -> bool {
     let is_next = *next == Some(to.snapshot.cut_at);
-    !is_next && !(selection.mode == Mode::Live && next.is_none())
+    !(is_next || selection.mode == Mode::Live && next.is_none())
 }
 
 /// What leads from a place to something shown live, where that is known without a look at whole snapshots.
