@@ -136,6 +136,8 @@ const UNLED_MAX: Duration = Duration::from_secs(5);
 const LATE_MIN: Duration = Duration::from_secs(2);
 /// How long a publication that is due is waited for.
 const DUE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How late the next publication is before it is not waited for: nobody publishes, or this node lags behind.
+const OVERDUE_MAX: Duration = Duration::from_secs(30);
 
 impl WorldHandle {
     pub fn published(&self) -> arc_swap::Guard<Arc<Published>> {
@@ -199,11 +201,13 @@ impl WorldHandle {
     /// The publication in force. One that is due at an instant and not out yet is waited for: asked again, that instant
     /// has it.
     async fn published_by(&self, at: Timestamp) -> Result<Arc<Published>, HistoryError> {
+        if self.lag(at) > OVERDUE_MAX {
+            return Err(HistoryError::Unreadable(None));
+        }
         let mut publications = self.publications();
         let due = async {
             loop {
                 let published = self.published.load_full();
-                // Where nobody publishes any more, nothing is waited for.
                 if at < published.until || publications.changed().await.is_err() {
                     return published;
                 }
