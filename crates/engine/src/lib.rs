@@ -44,6 +44,7 @@ pub use batch::{Lines, Outcome, Terms};
 pub use begun::open_archive;
 pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};
+pub use gap_note::GAP_NOTE_FILE;
 pub use history::{
     ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError, ExportFile,
     ExportPieces, ExportRequest, History, HistoryError, HistoryStats, Passed, PassedRecord,
