@@ -62,7 +62,7 @@ pub use publication::Published;
 pub use queue::Reserved;
 pub use receipt::{Anomaly, Receipt};
 pub use replay::{Base, Logged, Replay, replay_book};
-pub use sample::{Sampled, sample};
+pub use sample::{Sampled, not_archived, sample};
 pub use simulator::{SANDBOX_IDS, play_back};
 pub use world::{Past, Shared, WorldHandle, WorldStats, Worlds};
 pub use writer::Writer;
