@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{TestProgram, bout};
+use crate::harness::{TestProgram, bout, wait_for};
 
 #[tokio::test]
 async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry_once() {
@@ -55,7 +55,24 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     let sampled = program.ok(&["history", "verify", "--sample", "5"]).await;
     assert!(sampled.contains("5 publications were made again: 5 are the same"), "{sampled}");
     export(&program).await;
+    let key = program.live_key().await;
+    service.push_all(&token, &[bout("later", "Later Home", "Later Away")]).await;
+    wait_for("its publication", async || {
+        let shown = service.pages("/v1/sports/mma/events?limit=500", &key).await;
+        shown.iter().any(|event| event["home_team"] == "Later Home").then_some(())
+    })
+    .await;
     service.stop().await;
+    // What only the log has is not left out without a word.
+    let (early, late) = (["--from", "2020-01-01T00:00:00Z"], ["--to", "2100-01-01T00:00:00Z"]);
+    let export = ["export", "--table", "events"];
+    let told = program.run(&[&export[..], &early, &late].concat()).await;
+    assert!(
+        told.sentence(1).contains("the archive does not have all rows before --to"),
+        "{told:?}"
+    );
+    let until = ["--to", status["to"].as_str().unwrap()];
+    program.ok(&[&export[..], &early, &until].concat()).await;
 
     // A backup has it too, and can be checked as well.
     let copy = TestProgram::new();
