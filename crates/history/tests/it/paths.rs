@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use archive::{
-    Archive, Commit, Compact, Entry, EventPast, Part, RecordPath, Rows, StartBy, Wanted,
+    Archive, Commit, Compact, Entry, EventPast, Export, ExportFormat, Part, RecordPath, Rows,
+    StartBy, Table, Wanted,
 };
 use domain::message::Body;
 use domain::{EventId, Status, Timestamp};
@@ -380,6 +381,16 @@ fn a_start_is_taken_back_with_the_score_and_comes_again() {
         said_of(&paths[0]).close
     };
     assert_eq!(close(&log, "back"), None);
+    // An export has the line, and the row that takes it back.
+    let back = Archive::at(&dir.path().join("back"));
+    let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
+    let (table, format) = (Table::Closing, ExportFormat::Csv);
+    let export = Export { table, from, to, sport: None, format };
+    let mut out = Vec::new();
+    back.export(&back.newest().unwrap(), &export, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let started = text.lines().skip(1).filter(|line| line.contains(",live,")).count();
+    assert!(started > 0 && text.lines().skip(1).count() > started, "{text}");
     log.score(1, Status::Final);
     log.publish();
     let again = close(&log, "again").unwrap();

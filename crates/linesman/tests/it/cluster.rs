@@ -1,6 +1,7 @@
 //! Several processes that share PostgreSQL and NATS: the same program in its roles.
 
 mod adapters;
+mod archive;
 mod backup;
 
 use std::time::Instant;
