@@ -388,6 +388,98 @@ fn a_start_is_taken_back_with_the_score_and_comes_again() {
 }
 
 #[test]
+fn an_event_that_is_listed_again_keeps_its_start() {
+    let mut log = Log(vec![]);
+    let commence = |event| match event {
+        2 => FROM.plus(Duration::from_secs(12)),
+        4 => FROM.plus(Duration::from_secs(24)),
+        _ => FROM.plus(EPOCH * 120),
+    };
+    // Two go live and one comes to its time before they are withdrawn; the time of the fourth comes after that.
+    for event in 1..=4 {
+        log.list_for(event, "fanduel", "Ann", commence(event));
+        log.quote(event, "fanduel", 150);
+    }
+    log.publish();
+    log.score(1, Status::Live);
+    log.score(3, Status::Final);
+    log.publish();
+    // In play, after the start.
+    for event in 1..=3 {
+        log.quote(event, "fanduel", 300);
+    }
+    log.publish();
+    for event in 1..=4 {
+        log.withdraw(event, "fanduel");
+    }
+    log.publish();
+    // The time of the fourth comes while nobody lists it.
+    for _ in 0..3 {
+        log.publish();
+    }
+    for event in 1..=4 {
+        log.list_for(event, "fanduel", "Ann", commence(event));
+        log.quote(event, "fanduel", 400);
+    }
+    log.publish();
+    log.quote(1, "fanduel", 500);
+    log.publish();
+    let dir = tempfile::tempdir().unwrap();
+    check_everywhere(dir.path(), &log.0);
+    let archive = archive_log(&dir.path().join("each"), &log.0, 1);
+    let model = Model::of(&log.0);
+    check(&model, &archive, None);
+    let closes: Vec<_> = model.records.values().map(|said| said.close.as_ref().unwrap()).collect();
+    assert!(closes.iter().all(|close| close.5[0].1 == "150"), "{closes:?}");
+    assert!(!closes[3].2, "withdrawn before its time");
+}
+
+#[test]
+fn a_start_that_only_a_lost_log_showed_is_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Log(vec![]);
+    for event in 1..=2 {
+        log.list_for(event, "fanduel", "Ann", FROM.plus(EPOCH * 1440));
+        log.quote(event, "fanduel", 150);
+    }
+    log.publish();
+    let common = log.0.clone();
+    log.quote(1, "fanduel", 160);
+    log.publish();
+    for event in 1..=2 {
+        log.score(event, Status::Live);
+    }
+    log.publish();
+    let archive = archive_log(dir.path(), &log.0, usize::MAX);
+    let closes = |archive: &Archive| {
+        let commit = archive.newest().unwrap();
+        [1, 2].map(|event| {
+            let paths = past(archive, &commit, None, &wanted(EventId::from_number(event)));
+            said_of(&paths.into_paths()[0]).close.map(|close| (close.0, close.5[0].1.clone()))
+        })
+    };
+    let shown = log.0.last().unwrap().at;
+    assert_eq!(closes(&archive), [Some((shown, "160".into())), Some((shown, "150".into()))]);
+    // What was restored goes on from the first publication, at a later time.
+    let commit = archive.newest().unwrap();
+    let before = book_at_end(&archive, &commit);
+    let mut book = new_book();
+    common.iter().for_each(|entry| book.absorb(&entry.change, entry.at));
+    let base = u64::try_from(common.len()).unwrap();
+    let mut part = Part::founding(&commit, book, base).replacing(&commit, &before);
+    let mut restored = Log(common);
+    let hour = Duration::from_secs(3600);
+    restored.publish_at(shown.plus(hour));
+    restored.score(1, Status::Live);
+    restored.publish_at(shown.plus(hour * 2));
+    for entry in restored.0.iter().filter(|entry| entry.seq > base) {
+        part.push(entry, checksum(entry));
+    }
+    part.commit(&archive, &commit).unwrap();
+    assert_eq!(closes(&archive), [Some((shown.plus(hour * 2), "150".into())), None]);
+}
+
+#[test]
 fn changes_that_were_replaced_are_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log(vec![]);
