@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::client::{Client, PATIENCE, at_of, move_to, names, opened};
 use super::websocket::upgrade;
-use crate::harness::{Raw, TestApp, unlimited};
+use crate::harness::{Raw, TestApp, unlimited, wait_for};
 
 /// More than the first event has, so that the snapshot is on its way.
 const STALLED_BYTES: u64 = 16 << 10;
@@ -148,6 +148,28 @@ async fn a_client_that_does_not_read_is_disconnected_before_the_call_that_ends_i
     accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
     assert_eq!((all_open(&app).await, ended(&app, "maintenance").await), (0, 1));
     assert!(raw.read_to_end().await.is_err());
+}
+
+/// Not the first alone, which noted what ends.
+#[tokio::test]
+async fn every_call_that_ends_a_key_returns_when_its_streams_have_ended() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    app.publish_both().await;
+    let accounts = &app.service.api.accounts;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let _raw = stalled(&app, &key, "").await;
+    assert_eq!(all_open(&app).await, 1);
+    let revoke = async || {
+        accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
+        assert_eq!(all_open(&app).await, 0, "the call has returned");
+    };
+    let reload = async {
+        let ended = || accounts.keys.authenticate(key.as_bytes(), app.now()).is_err();
+        wait_for("the end of the key", ended).await;
+        accounts.reload().await.unwrap();
+        assert_eq!(all_open(&app).await, 0, "what is in the store holds");
+    };
+    tokio::join!(revoke(), revoke(), reload);
 }
 
 async fn all_open(app: &TestApp) -> u64 {
