@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use accounts::{Actor, KeyKind, Maintenance};
+use api::v1::stream::StreamSettings;
 use domain::Timestamp;
 use serde_json::json;
 
@@ -170,6 +171,34 @@ async fn every_call_that_ends_a_key_returns_when_its_streams_have_ended() {
         assert_eq!(all_open(&app).await, 0, "what is in the store holds");
     };
     tokio::join!(revoke(), revoke(), reload);
+}
+
+/// S10: what they do not read is given up where others need the memory.
+#[tokio::test]
+async fn clients_that_do_not_read_take_no_memory_from_those_that_do() {
+    let settings = StreamSettings { memory_max: 64 << 10, ..StreamSettings::default() };
+    let app = TestApp::builder().sandbox(7).streams(settings).start().await;
+    app.publish_both().await;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let (mut reads, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    reads.cut().await;
+    let mut unread = [stalled(&app, &key, "").await, stalled(&app, &key, &upgrade()).await];
+    for _ in 0..3 {
+        app.publish_both().await;
+        reads.cut().await;
+    }
+    let (mut new, _) = Client::open(&app, &key, "?sports=tennis", None).await;
+    new.cut().await;
+    for raw in &mut unread {
+        let rest = raw.read_to_end().await.unwrap();
+        let end = String::from_utf8_lossy(&rest[rest.len().saturating_sub(1000)..]).into_owned();
+        assert!(end.contains("\"code\":\"slow\""), "{end}");
+    }
+    let begun = Instant::now();
+    while ended(&app, "slow").await < 2 {
+        assert!(begun.elapsed() < PATIENCE, "not counted");
+    }
+    assert_eq!(ended(&app, "unavailable").await, 0);
 }
 
 async fn all_open(app: &TestApp) -> u64 {
