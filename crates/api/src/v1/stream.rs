@@ -24,6 +24,7 @@ mod selection;
 mod shared;
 mod slots;
 mod subscription;
+mod unread;
 mod waiter;
 mod websocket;
 

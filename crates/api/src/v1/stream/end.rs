@@ -52,6 +52,12 @@ impl End {
         Self::now(EndCode::Slow, "no ping was answered; connect again and go on from the last cut")
     }
 
+    /// Its events were given up, because they were not read for too long and others needed the memory.
+    pub(super) fn given_up() -> Self {
+        let text = "these events were read too slowly and are gone; connect again and go on from the last cut";
+        Self::now(EndCode::Slow, text)
+    }
+
     /// The node cannot count its streams any more: others may open as many.
     pub(super) fn uncounted() -> Self {
         let text = "this node cannot count streams at the moment; connect again and go on from the last cut";

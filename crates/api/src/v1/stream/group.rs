@@ -235,7 +235,7 @@ impl Group {
         let sockets = waiters.iter().filter_map(|waiter| waiter.socket());
         black_box(sockets.map(DirectSocket::number).fold(0, i32::wrapping_add));
         let written = waiters.iter().filter(|waiter| waiter.deliver(&delivery)).count();
-        if let [chunk] = &*rendered.chunks {
+        if let Some(chunk) = rendered.chunks.only() {
             let metrics = api.streams.metrics(self.selection.mode, self.selection.transport);
             metrics.note_written(written, chunk, rendered.conflated, now.since(rendered.cut_at));
         }

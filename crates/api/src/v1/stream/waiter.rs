@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::render::Rendered;
 use super::slots::StreamSlot;
+use super::unread::Chunks;
 use crate::context::Api;
 use crate::position::LogPlace;
 
@@ -144,10 +145,10 @@ impl State {
             return None;
         }
         let waiting = self.waiting.as_mut().filter(|waiting| waiting.place == *from)?;
-        let chunk = match &*rendered.chunks {
-            [] => None,
-            [chunk] if socket.is_some() && delivery.may_go_to(waiting) => Some(chunk),
-            _ => {
+        let chunk = match &rendered.chunks {
+            Chunks::None => None,
+            Chunks::One(chunk, _) if socket.is_some() && delivery.may_go_to(waiting) => Some(chunk),
+            Chunks::One(..) | Chunks::Many(_) => {
                 self.given = Some(Given::Events(Arc::clone(rendered)));
                 return None;
             }
