@@ -20,6 +20,7 @@ use crate::sendfile::Socket;
 use crate::server::{self, Counters, Phase};
 use crate::shared_socket::DirectSocket;
 use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX, Timeout};
+use crate::unread::WRITE_TIME_MAX;
 use crate::vanished::{Looks, PeerWatch};
 
 /// How much is read at a time: more than nearly every head, and little for a stack.
@@ -197,12 +198,18 @@ impl<S: Socket> Wire<S> {
             stream.take_socket(DirectSocket::new(shared, watch));
         }
         while let Some(mut part) = next {
-            own.timeout.allow(counters.unread.write_time());
+            own.timeout.allow(WRITE_TIME_MAX);
+            let mut left = part.len();
             let sent = poll_fn(|context| {
                 let sent = poll_write_all(&mut own.stream, &mut part, context);
                 looks.note_write(own.stream.tcp(), context);
                 if sent.is_ready() {
                     return sent.map_err(|error| error.kind());
+                }
+                // Who is slow to read is not one who does not.
+                if part.len() < left {
+                    left = part.len();
+                    own.timeout.allow(WRITE_TIME_MAX);
                 }
                 if stream.poll_overdue(context).is_ready() {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionAborted));

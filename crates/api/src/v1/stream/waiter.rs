@@ -95,9 +95,12 @@ impl Waiter {
         Registered(self)
     }
 
-    /// Keeps others from writing, also while the stream is registered.
-    pub(super) fn pause(&self) {
-        self.lock().paused = true;
+    /// Keeps others from writing, also while the stream is registered. False where they have left the end of an event
+    /// to the task: it has to be sent before anything else.
+    pub(super) fn try_pause(&self) -> bool {
+        let mut state = self.lock();
+        state.paused = !matches!(state.given, Some(Given::Rest(..)));
+        state.paused
     }
 
     pub(super) fn resume(&self) {
