@@ -7,7 +7,7 @@ import time
 import urllib.request
 
 CUTS_AFTER = 3
-PATIENCE_S = 90
+PATIENCE_S = 240
 
 library, base_url, key = sys.argv[1:]
 target = "/v1/stream?sports=mma&freshness=records&heartbeat=5"
