@@ -17,6 +17,7 @@ mod cycles;
 mod dist;
 mod fuzz;
 mod layering;
+mod links;
 mod openapi;
 mod other_bucket;
 mod packages;

@@ -74,7 +74,7 @@ pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
 }
 
 /// The lines that are not code, with their numbers.
-fn markdown(text: &str) -> Vec<(usize, &str)> {
+pub(crate) fn markdown(text: &str) -> Vec<(usize, &str)> {
     let mut lines = Vec::new();
     let (mut is_fenced, mut is_list, mut may_be_code) = (false, false, true);
     for (line, number) in text.lines().zip(1..) {

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use shell::repository::{Repository, TextFile};
 
-use crate::{promises, prose};
+use crate::{links, promises, prose};
 
 /// Longer files have two subjects.
 const LINES_MAX: usize = 600;
@@ -27,6 +27,7 @@ pub(crate) fn check(repository: &Repository) -> Result<()> {
     let files = repository.text_files()?;
     let mut complaints = sources(&files);
     complaints.extend(prose::complaints(&files));
+    complaints.extend(links::complaints(&files, &repository.root));
     complaints.extend(machine_paths(&files, &private_paths(&repository.root)));
     match repository.read("README.md") {
         Ok(readme) => complaints.extend(readme_complaints(&readme)),
