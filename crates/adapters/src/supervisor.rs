@@ -211,7 +211,7 @@ impl Supervisor {
         let wishes = match within(self.shared.wishes()).await {
             Ok(wishes) => wishes,
             Err(error) => {
-                tracing::debug!(event = "adapter.store_failed", %error, "the wishes of operators cannot be read");
+                tracing::debug!(event = "adapter.store_failed", %error, "cannot read the adapters' desired states from the database");
                 return;
             }
         };
