@@ -18,6 +18,7 @@ mod dist;
 mod fuzz;
 mod layering;
 mod links;
+mod log_events;
 mod openapi;
 mod other_bucket;
 mod packages;

@@ -367,7 +367,11 @@ fn words(error: PageError) -> (u16, &'static str, String) {
         PageError::Refused(text) => return (400, "That cannot be done", text),
         PageError::TooOften { text, .. } => return (429, "Too often", text),
         PageError::Failed(error) => {
-            tracing::error!(error = &*error as &dyn std::error::Error, "a page could not be made");
+            tracing::error!(
+                event = "page.failed",
+                error = &*error as &dyn std::error::Error,
+                "a page could not be made"
+            );
             (
                 500,
                 "That went wrong",

@@ -140,6 +140,7 @@ impl<'a> PageRequest<'a> {
         let compared = browser.fetch_site.is_some() && self.web.settings.public_url.is_none();
         if self.web.origin_warned.is_due(self.now) {
             tracing::warn!(
+                event = "form.wrong_origin",
                 browser = %origin.escape_debug(),
                 service = %own,
                 accepted = compared,

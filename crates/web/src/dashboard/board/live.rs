@@ -272,7 +272,7 @@ impl ByteSource for Watcher {
                 Ok(None) => None,
                 Err(NoTurn::Busy) => Some(AGAIN_AFTER),
                 Err(NoTurn::Failed(error)) => {
-                    tracing::error!(%error, "a board could not be made");
+                    tracing::error!(event = "board.failed", %error, "a board could not be made");
                     return None;
                 }
             };
