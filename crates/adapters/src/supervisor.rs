@@ -21,7 +21,7 @@ use crate::threads::AdapterThreads;
 
 /// How often leadership is looked at: adapters start within 2 s of gaining it, and end within 1 s of losing it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often the store is asked what people want, and told how adapters are.
+/// How often the store is asked what people want, and gets how adapters are.
 const EXCHANGE_EVERY: Duration = Duration::from_secs(1);
 /// How long the store may take.
 const STORE_TIME_MAX: Duration = Duration::from_millis(500);
@@ -249,7 +249,7 @@ async fn within<T>(asked: Answer<'_, Result<T, String>>) -> Result<T, String> {
 }
 
 impl Seat {
-    /// Ends it at once: what it had under way is dropped, and its program is told to end.
+    /// Ends it at once: what it had under way is dropped, and its program gets a signal to end.
     fn stop(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();

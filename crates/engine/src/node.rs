@@ -2,7 +2,7 @@
 //!
 //! One thread does both, one after the other, with one book. [`Leadership`] says whose turn it is; that a node
 //! which believes so wrongly writes nothing is the log's doing. Trouble with the log's servers ends nothing here:
-//! what was last published stays in force, and it is tried again for as long as the service runs.
+//! what was last published stays current, and it is tried again for as long as the service runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,7 +83,7 @@ impl WorldHandle {
 }
 
 impl Node {
-    /// Runs until told to stop.
+    /// Runs until it has to stop.
     pub fn run(self) {
         let Self { mut worker, leadership } = self;
         let world = worker.options.world;

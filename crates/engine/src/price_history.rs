@@ -1,7 +1,7 @@
 //! Where each price came from: the last changes of every outcome at every bookmaker, as they were published.
 //!
 //! Fed with snapshots, one after the other; a record that did not change is known by its pointer and costs a
-//! look-up. What is kept is bounded twice: so many outcomes, and so many changes of each.
+//! look-up. What is kept is bounded twice: the number of outcomes, and of changes of each.
 
 mod look_back;
 

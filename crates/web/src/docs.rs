@@ -57,7 +57,7 @@ struct DocsPage<'a> {
     after: Option<&'a Page>,
 }
 
-/// What the reader is told of the key that examples use.
+/// What the reader sees of the key that examples use.
 enum KeyNote {
     /// The page has no examples that need one.
     None,

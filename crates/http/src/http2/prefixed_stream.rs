@@ -14,7 +14,7 @@ use super::waits::Waits;
 pub(crate) struct PrefixedStream<S> {
     first: Bytes,
     stream: S,
-    /// Who is told what comes and goes.
+    /// Who is notified of what comes and goes.
     waits: Arc<Waits>,
 }
 

@@ -176,7 +176,7 @@ fn upcoming(snapshot: &Snapshot, sports: SportSet) -> Vec<(SportId, usize)> {
     started.into_iter().map(|(_, place)| place).collect()
 }
 
-/// So many days.
+/// A number of days.
 pub(super) fn days(count: u8) -> Duration {
     Duration::from_secs(86_400 * u64::from(count))
 }

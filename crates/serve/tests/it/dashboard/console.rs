@@ -145,7 +145,7 @@ async fn two_that_are_two_leave_the_list_and_stay_two() {
     assert_eq!(parted.header("location"), Some("/console/unsure?done=parted"));
     assert!(op.get("/console/unsure").await.text().contains("No possible duplicates"));
     assert_eq!(deeds(&app).await[0].0, "events.parted");
-    // What cannot be done is told, and not written down as done.
+    // What cannot be done is reported, and not written down as done.
     let before = deeds(&app).await.len();
     for fields in [
         [("one", "evt_1"), ("other", "evt_2")],

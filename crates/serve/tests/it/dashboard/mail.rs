@@ -7,7 +7,7 @@ use crate::harness::TestApp;
 
 const ANN: &str = "ann@example.com";
 
-/// The way a letter points to.
+/// The path that an email links to.
 fn path(letter: &accounts::Email) -> String {
     let token = between(&letter.body, "https://odds.example.com/link/", "\n").expect("a link");
     format!("/link/{token}")

@@ -118,7 +118,7 @@ fn trace(path: &PricePath, scale: &Scale, from: Timestamp, now: Timestamp) -> St
     let mut points = path.points.iter().peekable();
     while let Some(point) = points.next() {
         let x = scale.x(point.at().max(from));
-        // What cannot be told apart is one step.
+        // What cannot be distinguished is one step.
         if points.peek().is_some_and(|next| scale.x(next.at().max(from)) == x) {
             continue;
         }

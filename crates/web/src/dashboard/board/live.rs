@@ -236,7 +236,7 @@ pub(crate) struct Watcher {
     view: View,
     /// The publication that the browser shows.
     at: Option<Timestamp>,
-    /// Whether it was told when to come back.
+    /// Whether it was sent when to come back.
     greeted: bool,
     publications: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,

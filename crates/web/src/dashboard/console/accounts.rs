@@ -192,7 +192,7 @@ async fn limit(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
         requests_per_month: field("requests_per_month")?,
     };
     page_request.web.people.limit(page_request.id, allowance, &page_request.actor()?).await?;
-    // The keys in memory follow the store before anybody is told that it is done.
+    // The keys in memory follow the store before anybody sees that it is done.
     page_request.web.api.accounts.reload().await?;
     Ok(page::redirect(&format!("/console/accounts/{}?done=limited", page_request.id)))
 }
@@ -276,7 +276,7 @@ async fn suspend(page_request: &PageRequest<'_>, suspended: bool) -> Result<Repl
         people.resume(page_request.id, &actor).await?;
         "resumed"
     };
-    // The keys in memory follow the store before anybody is told that it is done.
+    // The keys in memory follow the store before anybody sees that it is done.
     page_request.web.api.accounts.reload().await?;
     Ok(page::redirect(&match page_request.form.get("back") {
         "account" => format!("/console/accounts/{}?done={done}", page_request.id),
