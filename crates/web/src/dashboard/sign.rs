@@ -8,7 +8,8 @@ use accounts::{
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page::{self, Notice, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::{self, SignAct};
 

@@ -22,7 +22,8 @@ use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, code};
 use crate::dashboard::board::text::{align, percent, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
 use crate::dashboard::cells::Cells;
-use crate::dashboard::page::{PageError, Shell};
+use crate::dashboard::page::Shell;
+use crate::dashboard::page_error::PageError;
 
 /// Outcomes whose fair chances are shown; of a field, the favourites.
 const FAIR_MAX: usize = 12;

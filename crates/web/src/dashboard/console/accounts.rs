@@ -5,8 +5,9 @@ use askama::Template;
 
 use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::console::audit::AuditLine;
-use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::key_line::KeyLine;
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::PeopleAct;
 use crate::dashboard::time_text::{TimeText, number};

@@ -17,7 +17,8 @@ use crate::dashboard::cells::Cells;
 use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::console::feeds::SampleLine;
 use crate::dashboard::form;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::{self, PageError};
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::MarketAct;
 use crate::dashboard::time_text::{TimeText, number};
@@ -240,7 +241,7 @@ async fn operate(
             | OperateError::Overtaken
             | OperateError::NoWriter),
         ) => {
-            return Err(PageError::Refused(page::sentence(&error)));
+            return Err(PageError::Refused(page_error::sentence(&error)));
         }
         Err(error @ OperateError::LogFailed) => return Err(PageError::Failed(Box::new(error))),
     }
@@ -474,7 +475,7 @@ impl Pair {
         let feeds = Compared { differs: false, ..line("Listed by", one.feeds(), other.feeds()) };
         lines.push(feeds);
         let (doubt, evidence) =
-            (page::as_sentence(&pair.doubt.to_string()), pair.evidence.to_string());
+            (page_error::as_sentence(&pair.doubt.to_string()), pair.evidence.to_string());
         Some(Self { one, other, lines, doubt, evidence, turned })
     }
 }
