@@ -208,7 +208,7 @@ struct ErrorPage {
 /// The page that says what went wrong.
 pub(crate) fn error(page_request: &PageRequest<'_>, error: PageError) -> Reply {
     let header = header(&error);
-    let (status, heading, text) = words(error);
+    let (status, heading, text) = message(error);
     let page = ErrorPage { shell: Shell::new(page_request, heading, ""), heading, text };
     with_header(render(status, &page).unwrap_or_else(error_reply), header)
 }
@@ -216,7 +216,7 @@ pub(crate) fn error(page_request: &PageRequest<'_>, error: PageError) -> Reply {
 /// The same without a page, where not even that can be made.
 pub(crate) fn error_reply(error: PageError) -> Reply {
     let header = header(&error);
-    let (status, heading, text) = words(error);
+    let (status, heading, text) = message(error);
     let text = format!("{heading}\n{text}\n");
     with_header(guarded(Reply::new(status, "text/plain; charset=utf-8", text)), header)
 }
@@ -245,7 +245,7 @@ fn with_header(mut reply: Reply, header: Option<(&'static str, String)>) -> Repl
     reply
 }
 
-fn words(error: PageError) -> (u16, &'static str, String) {
+fn message(error: PageError) -> (u16, &'static str, String) {
     let (status, heading, text) = match error {
         PageError::NotFound => (404, "Page not found", "Page not found, or you don't have access."),
         PageError::WrongMethod { .. } => {
