@@ -112,16 +112,16 @@ impl TestApp {
     }
 
     /// The next email that was written.
-    pub(crate) async fn letter(&self) -> accounts::Email {
+    pub(crate) async fn email(&self) -> accounts::Email {
         let mut email_queue = self.email_queue.lock().await;
         tokio::time::timeout(PATIENCE, email_queue.next())
             .await
-            .expect("a letter")
+            .expect("an email")
             .expect("an outbox")
     }
 
     /// Whether no email is waiting.
-    pub(crate) fn no_letter(&self) -> bool {
+    pub(crate) fn no_email(&self) -> bool {
         self.service.web.people.mail_stats().queued == 0
     }
 

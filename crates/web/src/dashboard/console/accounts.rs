@@ -81,7 +81,7 @@ struct AccountPage {
     account: AccountLine,
     limits: Vec<LimitField>,
     keys: Vec<KeyLine>,
-    deeds: Vec<AuditLine>,
+    actions: Vec<AuditLine>,
 }
 
 #[derive(Template)]
@@ -126,13 +126,13 @@ async fn account_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError
     keys.reverse();
     keys.extend(accounts.ended_keys_of(&account.id, (0, ENDED_SHOWN_MAX)).await?);
     let keys = keys.iter().map(|view| KeyLine::new(view, page_request.now)).collect();
-    let deeds = page_request.web.people.audit(Some(&account.id), None).await?;
+    let actions = page_request.web.people.audit(Some(&account.id), None).await?;
     let page = AccountPage {
         shell: Shell::new(page_request, "Account", "accounts"),
         limits: limit_fields(&account),
         account: AccountLine::new(&account, own, page_request),
         keys,
-        deeds: deeds
+        actions: actions
             .into_iter()
             .take(DEEDS_SHOWN_MAX)
             .map(|row| AuditLine::new(row, page_request.now))

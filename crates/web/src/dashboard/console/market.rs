@@ -227,7 +227,7 @@ async fn operate(
     done: &'static str,
 ) -> Result<Reply, PageError> {
     let actor = page_request.actor()?;
-    let (deed, subject, detail) = written(&operation);
+    let (action, subject, detail) = written(&operation);
     let shown = match &operation {
         Operation::Merge { one, .. } | Operation::Part { one, .. } => Some(*one),
         Operation::Split { event, .. } => Some(*event),
@@ -245,14 +245,14 @@ async fn operate(
         }
         Err(error @ OperateError::LogFailed) => return Err(PageError::Failed(Box::new(error))),
     }
-    page_request.web.people.note(&actor, deed, &subject, &detail).await?;
+    page_request.web.people.note(&actor, action, &subject, &detail).await?;
     Ok(page::redirect(&match (page_request.form.get("back"), shown) {
         ("unsure", _) | (_, None) => format!("/console/unsure?done={done}"),
         (_, Some(event)) => format!("/console/events/{event}?done={done}"),
     }))
 }
 
-/// An operation as the audit log has it: the deed, the event, the rest.
+/// An operation as the audit log has it: the action, the event, the rest.
 pub fn written(operation: &Operation) -> (AuditAction, String, String) {
     match operation {
         Operation::Merge { one, other } => {
