@@ -67,7 +67,7 @@ const ORDERS_MAX: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) compact: Compact,
-    /// Is told whether it was done.
+    /// Gets whether it was done.
     pub(crate) done: oneshot::Sender<bool>,
 }
 

@@ -80,8 +80,8 @@ pub(crate) async fn serve<S, T>(
             if !changes {
                 return Ok::<_, Infallible>(responding.await);
             }
-            // What changes something goes on to its end when the client hangs up half-way: the store, what is in
-            // force and what is written down about it stay together.
+            // What changes something goes on to its end when the client hangs up half-way: the store, what is
+            // effective and what is written down about it stay together.
             let done = tokio::spawn(responding).await;
             Ok(done.unwrap_or_else(|_| {
                 let reply = own.refuse(Refusal::Internal, "this was not done", "");

@@ -25,7 +25,7 @@ use crate::vanished::{Looks, PeerWatch};
 
 /// How much is read at a time: more than nearly every head, and little for a stack.
 const READ_BYTES: usize = 4 << 10;
-/// How much is read of what a client sends after it was told to go.
+/// How much is read of what a client sends after it was asked to go.
 const LINGER_READS_MAX: usize = 4_096;
 /// Pieces of an answer that leave in one write.
 const PIECES_AT_ONCE: usize = 16;
@@ -39,7 +39,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// What is told to a client before the connection is closed on it.
+    /// What is sent to a client before the connection is closed on it.
     pub(super) fn last(reply: Reply, at: Timestamp) -> Self {
         Self { reply, method: Method::Get, close: true, at }
     }
@@ -314,7 +314,7 @@ impl<S: Socket> Wire<S> {
     }
 }
 
-/// Ends a connection at once. What its client has not taken is lost, and it is told so.
+/// Ends a connection at once. What its client has not taken is lost, and it gets to know that.
 fn break_off(stream: &TcpStream) {
     if let Err(error) = connect_unspec(stream) {
         tracing::debug!(event = "connection.not_broken_off", %error, "a connection is closed in the ordinary way");

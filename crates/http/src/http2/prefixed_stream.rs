@@ -17,7 +17,7 @@ use crate::vanished::{Looks, PeerWatch};
 pub(crate) struct PrefixedStream<S> {
     first: Bytes,
     stream: S,
-    /// Who is told what comes and goes.
+    /// Who is notified of what comes and goes.
     waits: Arc<Waits>,
     /// Set once the client is watched.
     looks: Option<Looks>,

@@ -112,7 +112,7 @@ impl Waits {
         Answering(Arc::clone(self))
     }
 
-    /// A body on its way, of which nobody else holds so many bytes; it is waited for until the mark is dropped.
+    /// A body on its way, of which nobody else holds this number of bytes; it is waited for until the mark is dropped.
     pub(super) fn mark(self: &Arc<Self>, bytes: usize) -> Mark {
         let unread = &self.server.counters.unread;
         unread.add(bytes);
@@ -162,7 +162,7 @@ impl Waits {
         state.first_until = state.first_until.map(|until| until.min(soon));
     }
 
-    /// The client was told that the connection ends; when nothing is under way, it is not waited for.
+    /// The client was notified that the connection ends; when nothing is under way, it is not waited for.
     pub(super) fn leave(&self) {
         let mut state = self.lock();
         state.idle_since = Instant::now();

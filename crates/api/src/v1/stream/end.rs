@@ -1,4 +1,4 @@
-//! How a stream ends, and what its client is told (S13).
+//! How a stream ends, and what its client gets to know (S13).
 
 use std::borrow::Cow;
 

@@ -317,7 +317,7 @@ impl Drop for Serving {
 }
 
 impl Member {
-    /// Notes where the stream begins to wait, and sees to it that it is told of what comes.
+    /// Notes where the stream begins to wait, and sees to it that it is notified of what comes.
     pub(super) fn wait_at(&self, place: LogPlace, api: &Arc<Api>) {
         self.group.lock().at.get_or_insert(place);
         self.all.listen(api);

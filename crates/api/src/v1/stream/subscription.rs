@@ -313,7 +313,7 @@ impl Subscription {
         if let Some(live) = &mut self.live {
             live.borrow_and_update();
         }
-        // First: every publication before it is in force then, and none is passed over.
+        // First: every publication before it is current then, and none is passed over.
         let shown = self.selection.shown(handle);
         let present = Arc::clone(&handle.published());
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());

@@ -10,8 +10,9 @@ use rustix::fs::statvfs;
 use tokio::time::timeout;
 
 use crate::dashboard::console::traffic::Hour;
-use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::key_line::KeyLine;
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::{TimeText, a_second, number, span};
 use http::Reply;
