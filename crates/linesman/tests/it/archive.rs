@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use test_servers::S3;
 
-use crate::harness::{TestProgram, bout, wait_for};
+use crate::harness::{Service, TestProgram, bout, wait_for};
 
 #[tokio::test]
 async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry_once() {
@@ -57,24 +57,7 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     let sampled = program.ok(&["history", "verify", "--sample", "5"]).await;
     assert!(sampled.contains("5 publications were made again: 5 are the same"), "{sampled}");
     export(&program).await;
-    let key = program.live_key().await;
-    service.push_all(&token, &[bout("later", "Later Home", "Later Away")]).await;
-    wait_for("its publication", async || {
-        let shown = service.pages("/v1/sports/mma/events?limit=500", &key).await;
-        shown.iter().any(|event| event["home_team"] == "Later Home").then_some(())
-    })
-    .await;
-    service.stop().await;
-    // What only the log has is not left out without a word.
-    let (early, late) = (["--from", "2020-01-01T00:00:00Z"], ["--to", "2100-01-01T00:00:00Z"]);
-    let export = ["export", "--table", "events"];
-    let told = program.run(&[&export[..], &early, &late].concat()).await;
-    assert!(
-        told.sentence(1).contains("the archive does not have all rows before --to"),
-        "{told:?}"
-    );
-    let until = ["--to", status["to"].as_str().unwrap()];
-    program.ok(&[&export[..], &early, &until].concat()).await;
+    refused_without_the_tail(&program, service, &token, status["to"].as_str().unwrap()).await;
 
     // A backup has it too, and can be checked as well.
     let copy = TestProgram::new();
@@ -88,6 +71,27 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     let told = copy.run(&["history", "verify"]).await;
     assert_eq!(told.code, Some(1));
     assert!(told.stderr.contains(path), "{}", told.stderr);
+}
+
+/// What only the log has is not left out of an export without an error. `to`: what the archive reaches to.
+async fn refused_without_the_tail(program: &TestProgram, service: Service, token: &str, to: &str) {
+    let key = program.live_key().await;
+    service.push_all(token, &[bout("later", "Later Home", "Later Away")]).await;
+    wait_for("its publication", async || {
+        let shown = service.pages("/v1/sports/mma/events?limit=500", &key).await;
+        shown.iter().any(|event| event["home_team"] == "Later Home").then_some(())
+    })
+    .await;
+    service.stop().await;
+    let (early, late) = (["--from", "2020-01-01T00:00:00Z"], ["--to", "2100-01-01T00:00:00Z"]);
+    let export = ["export", "--table", "events"];
+    let told = program.run(&[&export[..], &early, &late].concat()).await;
+    assert!(
+        told.sentence(1).contains("the archive does not have all rows before --to"),
+        "{told:?}"
+    );
+    let until = ["--to", to];
+    program.ok(&[&export[..], &early, &until].concat()).await;
 }
 
 #[tokio::test]

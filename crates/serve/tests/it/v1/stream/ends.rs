@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::client::{Client, PATIENCE, at_of, move_to, names, opened};
 use super::websocket::upgrade;
-use crate::harness::{Raw, TestApp, unlimited, wait_for};
+use crate::harness::{Raw, TestApp, line, unlimited, wait_for};
 
 /// More than the first event has, so that the snapshot is on its way.
 const STALLED_BYTES: u64 = 16 << 10;
@@ -114,6 +114,42 @@ async fn a_client_that_reads_nothing_for_a_minute_is_counted_as_slow() {
         tokio::time::resume();
     }
     assert_eq!((ended(&app, "slow").await, ended(&app, "closed").await), (1, 0));
+}
+
+/// It takes longer than a minute for what it was sent at once, but always some of it.
+#[tokio::test]
+async fn a_client_that_is_slow_to_read_is_not_one_that_does_not() {
+    let (app, feed, key) = opened().await;
+    for n in 0..28 {
+        let (reference, day) = (format!("t-{n}"), n + 1);
+        let mut tournament = line::tournament(&reference, &format!("Open of Harbour {n}"));
+        tournament["commence_time"] = json!(format!("2026-12-{day:02}T03:00:00Z"));
+        let outcomes =
+            (0..300).map(|n| json!({ "name": format!("Max Moor{n}"), "price": 900 + n }));
+        let outcomes = outcomes.collect::<Vec<_>>().into();
+        let odds = line::odds(&reference, "fanduel", "outright", "american", &outcomes);
+        app.push_all(&feed, &[tournament, odds]).await;
+    }
+    app.publish().await;
+    let mut raw = Raw::connect_narrow(app.addr).await;
+    let request =
+        format!("GET /v1/stream?sports=golf HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n");
+    raw.send(request.as_bytes()).await;
+    assert_eq!(raw.read_answer().await.unwrap().status, 200);
+    raw.read_exactly(16 << 10).await.expect("a hello");
+    for _ in 0..3 {
+        // More than the systems of both sides hold of it.
+        let read = raw.read_exactly(80 << 10).await.expect("more of the snapshot");
+        assert!(!read.windows(7).any(|text| text == b"\nevent:"), "the snapshot has ended");
+        tokio::time::pause();
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        tokio::time::resume();
+    }
+    assert_eq!((ended(&app, "slow").await, all_open(&app).await), (0, 1));
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    tokio::time::resume();
+    assert_eq!((ended(&app, "slow").await, all_open(&app).await), (1, 0));
 }
 
 /// A client that reads nothing after the head of its answer.
