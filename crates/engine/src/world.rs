@@ -249,8 +249,11 @@ impl WorldHandle {
         self.history.closings(request, published, key).await
     }
 
-    /// When the last publication at or before an instant was made, if history has it.
-    pub async fn published_before(&self, at: Timestamp) -> Option<Timestamp> {
+    /// When the last publication at or before an instant was made; `None`: history does not have it.
+    ///
+    /// # Errors
+    /// It cannot be looked up now.
+    pub async fn published_before(&self, at: Timestamp) -> Result<Option<Timestamp>, HistoryError> {
         self.history.time_of(at, self.published.load().snapshot.cut_at).await
     }
 

@@ -382,6 +382,12 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
     let first = &seen[0][2];
     let answer = app.get(&first.target(&first.published_at), &key).await;
     assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
+    // How far history reaches is not known either; the publication before the present one is in the log.
+    let reach = app.get("/v1/history", &key).await;
+    assert_eq!((reach.status, &*reach.code()), (503, "unavailable"));
+    let present = app.get(&first.target(&text(app.now())), &key).await;
+    assert_eq!(present.status, 200, "{}", present.text());
+    assert!(present.header("x-previous-publication").is_some());
     assert!(!live(&app).history.flush(Compact::Due).await.unwrap());
     // The log keeps what the archive does not have.
     assert_eq!(live(&app).history.keep_from(), 0);
