@@ -196,6 +196,12 @@ impl WorldHandle {
         self.history.as_of(self.published_by(at).await?, at, key).await
     }
 
+    /// The last instant that can be asked for: now or, where the clock of this node is behind that of the one which
+    /// published, when the newest publication was made.
+    pub fn latest(&self, now: Timestamp) -> Timestamp {
+        now.max(self.published.load().snapshot.cut_at)
+    }
+
     /// The publication in force. One that is due at an instant and not out yet is waited for: asked again, that instant
     /// has it.
     async fn published_by(&self, at: Timestamp) -> Result<Arc<Published>, HistoryError> {

@@ -74,7 +74,7 @@ impl Admitted<'_> {
         date: Timestamp,
         handle: &WorldHandle,
     ) -> Result<PastPublication, Refused> {
-        let at = date.plus(WITHIN_SECOND).min(self.now);
+        let at = date.plus(WITHIN_SECOND).min(handle.latest(self.now));
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
         handle.as_of(at, key).await.map_err(|error| match error {
             HistoryError::NotKept(reach) => {

@@ -409,6 +409,21 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
     }
 }
 
+/// H4: another node, whose clock is ahead, may have told the client of a publication that this one holds.
+#[tokio::test]
+async fn a_node_whose_clock_is_behind_answers_of_the_publications_that_it_holds() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    app.set_back(Duration::from_millis(200));
+    for one in &seen[2] {
+        one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
+    }
+    let later = at(&seen[2][2].published_at).plus(Duration::from_millis(1));
+    let refused = app.get(&seen[2][2].target(&text(later)), &key).await;
+    assert_eq!(refused.refusal(), (400, "invalid_parameter".to_owned()));
+}
+
 pub(super) fn live(app: &TestApp) -> &WorldHandle {
     app.service.api.world(World::Live)
 }
