@@ -4,6 +4,7 @@
 //! the entries from there up to the publication. Books are made again off the request threads, a few at a time, and are
 //! kept within a bound.
 
+mod backlog;
 mod changes;
 mod closings;
 mod export;
@@ -32,6 +33,7 @@ use tokio::time::timeout;
 use crate::error::{Chain, WorldError};
 use crate::options::{HistoryOptions, WorldOptions};
 use crate::publication::Published;
+use backlog::Backlog;
 pub use changes::{ChangeWalk, Reached, WalkedChange};
 pub use closings::{ClosedRecord, ClosingPage, ClosingRequest};
 use export::ExportSlots;
@@ -159,6 +161,7 @@ pub struct History {
     kept: Mutex<Kept>,
     recent: Mutex<Recent>,
     turns: Turns,
+    backlog: Backlog,
     exports: ExportSlots,
     passed: KeptPassed,
     order: mpsc::Sender<Order>,
@@ -190,6 +193,7 @@ impl History {
             kept: Mutex::default(),
             recent: Mutex::default(),
             turns: Turns::default(),
+            backlog: Backlog::default(),
             exports: ExportSlots::default(),
             passed: passed::none_kept(),
             stats: HistoryStats::default(),
@@ -209,17 +213,25 @@ impl History {
         }
     }
 
-    /// How much later the last publication was made than the last one that the archive holds, where `current` is it.
-    pub fn archive_lag(&self, current: Timestamp) -> Duration {
-        match (self.archive(), self.stats.archived_ms.load(Ordering::Relaxed)) {
-            (None, _) | (_, 0) => Duration::ZERO,
-            (Some(_), archived) => current.since(Timestamp::from_millis(archived)),
+    /// How old the oldest publication is that this process made and the archive does not have; zero without an archive,
+    /// and where another node writes it.
+    pub fn archive_lag(&self, now: Timestamp) -> Duration {
+        self.backlog.age(now)
+    }
+
+    /// Notes a publication. `leads`: this node writes the log, and so the archive.
+    pub(crate) fn note_published(&self, published: &Published, leads: bool) {
+        if !leads {
+            self.backlog.clear();
+        } else if self.archive().is_some() {
+            self.backlog.note_published(published.snapshot.seq, published.snapshot.cut_at);
         }
     }
 
     /// Notes that the archive has changed, and has all up to an entry.
     pub(crate) fn note_archived(&self, last_seq: u64) {
         self.stats.archived_seq.store(last_seq, Ordering::Release);
+        self.backlog.note_archived(last_seq);
         if let Source::Logged(past) = &self.source {
             past.note_news();
         }

@@ -185,6 +185,11 @@ impl WorldHandle {
         now.since(self.published.load().until)
     }
 
+    /// How old the oldest publication is that the archive does not have, where this node writes it.
+    pub fn archive_lag(&self, now: Timestamp) -> Duration {
+        if self.leads() { self.history.archive_lag(now) } else { Duration::ZERO }
+    }
+
     /// The last publication at or before an instant. `key`: for whom it is made again, where it has to be.
     ///
     /// # Errors
