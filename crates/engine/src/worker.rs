@@ -50,6 +50,7 @@ impl WorldWorker {
         let published = options.publication(book, seq, at);
         // Before it is replaced: whoever has it is to find it at any time.
         handle.history.note_recent(&handle.published.load());
+        handle.history.note_published(&published, handle.leads());
         handle.live.note_publication(&published);
         let retired = handle.published.swap(Arc::new(published));
         self.retired = Some(retired);

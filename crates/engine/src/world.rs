@@ -187,6 +187,11 @@ impl WorldHandle {
         now.since(self.published.load().until)
     }
 
+    /// How old the oldest publication is that the archive does not have, where this node writes it.
+    pub fn archive_lag(&self, now: Timestamp) -> Duration {
+        if self.leads() { self.history.archive_lag(now) } else { Duration::ZERO }
+    }
+
     /// The last publication at or before an instant. `key`: for whom it is made again, where it has to be.
     ///
     /// # Errors
@@ -196,6 +201,12 @@ impl WorldHandle {
             return Err(HistoryError::Off);
         }
         self.history.as_of(self.published_by(at).await?, at, key).await
+    }
+
+    /// The last instant that can be asked for: now or, where the clock of this node is behind that of the one which
+    /// published, when the newest publication was made.
+    pub fn latest(&self, now: Timestamp) -> Timestamp {
+        now.max(self.published.load().snapshot.cut_at)
     }
 
     /// The current publication. One that is due at an instant and not out yet is waited for: asked again, that instant
@@ -253,8 +264,11 @@ impl WorldHandle {
         self.history.closings(request, published, key).await
     }
 
-    /// When the last publication at or before an instant was made, if history has it.
-    pub async fn published_before(&self, at: Timestamp) -> Option<Timestamp> {
+    /// When the last publication at or before an instant was made; `None`: history does not have it.
+    ///
+    /// # Errors
+    /// It cannot be looked up now.
+    pub async fn published_before(&self, at: Timestamp) -> Result<Option<Timestamp>, HistoryError> {
         self.history.time_of(at, self.published.load().snapshot.cut_at).await
     }
 

@@ -239,9 +239,9 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_history_lag_seconds",
         "gauge",
-        "How much older the last publication in the archive is than the last one; 0 without an archive.",
-        |_, w| {
-            let lag = w.history.archive_lag(w.published().snapshot.cut_at);
+        "Age of the oldest publication that is not in the archive; 0 without one, and where another node writes it.",
+        |api, w| {
+            let lag = w.archive_lag(api.clock.now());
             seconds(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX))
         },
     ),

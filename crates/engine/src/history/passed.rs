@@ -9,6 +9,7 @@ use market::{Book, Change, Ids, Snapshot};
 
 use super::logged::LoggedPast;
 use super::simulated::SimulatedPast;
+use super::turns::Work;
 use super::walk::Steps;
 use super::{Found, History, HistoryError, Source};
 use crate::error::Chain;
@@ -137,7 +138,7 @@ impl History {
             }
             Ok(passing.passed)
         };
-        self.on_source_in_time(look).await
+        self.on_source_in_time(Work::Read, None, look).await
     }
 }
 

@@ -183,7 +183,7 @@ async fn past(page_request: &PageRequest<'_>) -> Result<Past, &'static str> {
     let figure = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
     let archived = stats.archived_ms.load(Ordering::Relaxed);
     let archive = (archived > 0).then(|| ArchiveLine {
-        lag: span(live.history.archive_lag(reach.to)),
+        lag: span(live.archive_lag(now)),
         size: size(figure(&stats.archive_bytes)),
         files: number(figure(&stats.archive_files)),
     });

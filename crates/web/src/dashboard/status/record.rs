@@ -172,10 +172,10 @@ impl Record {
             Ok(Ok(Some(written))) => self.lock().take_up(written),
             Ok(Ok(None)) => {}
             Ok(Err(error)) => {
-                tracing::warn!(event = "freshness.read_failed", %error, "the record of freshness cannot be read back")
+                tracing::warn!(event = "freshness.read_failed", %error, "the record of freshness cannot be read back");
             }
             Err(error) => {
-                tracing::warn!(event = "freshness.read_failed", %error, "the record of freshness cannot be read back")
+                tracing::warn!(event = "freshness.read_failed", %error, "the record of freshness cannot be read back");
             }
         }
     }
@@ -203,10 +203,10 @@ impl Record {
         match tokio::task::spawn_blocking(write).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(event = "freshness.write_failed", %error, "the record of freshness cannot be written")
+                tracing::warn!(event = "freshness.write_failed", %error, "the record of freshness cannot be written");
             }
             Err(error) => {
-                tracing::warn!(event = "freshness.write_failed", %error, "the record of freshness cannot be written")
+                tracing::warn!(event = "freshness.write_failed", %error, "the record of freshness cannot be written");
             }
         }
     }
