@@ -536,7 +536,7 @@ fn an_event_that_was_listed_before_retention_has_what_is_left_of_its_past() {
     let left = prices(begun);
     assert_eq!((left.0, left.2), ("160".into(), Some("170".into())));
     // Only the closing line is left.
-    let commit = trim(day(6));
+    let commit = trim(day(5));
     let only = wanted(id);
     let alone = past(&archive, &commit, None, &only);
     let closings = archive.closing_pasts(&commit, "mma", &[id], &only).unwrap().remove(&id);
