@@ -21,6 +21,8 @@ async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
     push_until_taken(&one, &feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
     for number in 1..4 {
         push_until_taken(&one, &feed, &[price(number)]).await;
+        // What is not published yet is not archived.
+        shows(&one, &key, 100 + number).await;
         program_one.ok(&["history", "flush"]).await;
     }
     let sampled = program_one.ok(&["history", "verify", "--sample", "3"]).await;
