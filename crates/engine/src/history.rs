@@ -40,7 +40,7 @@ use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent, row_bytes};
 use logged::LoggedPast;
 use passed::KeptPassed;
-pub use passed::{Passed, PassedRecord};
+pub use passed::{Passed, PassedEvent, PassedRecord};
 pub use paths::{EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;
 pub use walk::Walk;
@@ -107,6 +107,8 @@ pub enum HistoryError {
     Busy,
     #[error("it was published with another catalogue, which is not kept")]
     NoCatalogue,
+    #[error("more has happened since than is looked through, or it is not known any more")]
+    TooFar,
     #[error("the past cannot be read at the moment")]
     Unreadable(#[source] Option<Arc<WorldError>>),
 }
@@ -167,6 +169,8 @@ pub struct History {
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
     exports: ExportSlots,
     passed: KeptPassed,
+    /// Turns to look what passed.
+    looks: Arc<Semaphore>,
     order: mpsc::Sender<Order>,
     pub(crate) orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
     pub stats: HistoryStats,
@@ -199,6 +203,7 @@ impl History {
             keys: Mutex::default(),
             exports: ExportSlots::default(),
             passed: passed::none_kept(),
+            looks: Arc::new(Semaphore::new(passed::LOOKS_MAX)),
             stats: HistoryStats::default(),
         })
     }
@@ -484,7 +489,16 @@ impl History {
         self: &Arc<Self>,
         work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
-        let turn = self.turn(&self.turns).await?;
+        self.on_source_of(&self.turns, work).await
+    }
+
+    /// The same with a turn of some others.
+    async fn on_source_of<T: Send + 'static>(
+        self: &Arc<Self>,
+        turns: &Arc<Semaphore>,
+        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let turn = self.turn(turns).await?;
         let history = Arc::clone(self);
         let working = tokio::task::spawn_blocking(move || {
             // The turn ends with the work, also where nobody waits for it any more.
