@@ -3,7 +3,7 @@
 
     cargo build --release && python3 load/million.py target/release/linesman [LINES]
 
-Prints how many lines a second the door took with the log durable (one client, bodies of 20,000 lines), and how long the
+Prints how many lines a second ingest took with the log durable (one client, bodies of 20,000 lines), and how long the
 next start took to /readyz. Everything runs on this machine, on a data folder of its own that is removed afterwards.
 """
 

@@ -1,10 +1,11 @@
 """The programs of docs/history.md and the macros of `linesman history sql` read the archive of a running service and
 find what the API shows; H12 in SQL (closing.sql) finds what the table `closing` has.
 
-Arguments: the program, its data folder, its address, a key and a feed's token for live data, docs/history.md.
+Arguments: the program, its data folder, its address, a key and a feed's token for live data, docs/history.md, and
+`lost` or `restored` for what is done before and after a backup of the log is put back.
 
-Run again, after a restart with another catalogue or without the log, it compares what it saw before and the present
-with the archive.
+Run again, after a restart with another catalogue, with an older log or without it, it compares what it saw before and
+the present with the archive.
 """
 
 import json
@@ -15,7 +16,7 @@ import urllib.request
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-program, data, address, key, token, guide = sys.argv[1:]
+program, data, address, key, token, guide, *step = sys.argv[1:]
 ODDS = "/v1/sports/mma/odds?odds_format=decimal&limit=500&regions=us,uk,eu,au"
 SOON = (datetime.now(timezone.utc) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 WAIT_MAX_S = 60
@@ -240,16 +241,16 @@ def check_closing():
     database.execute("SET TimeZone = 'UTC'")
     database.execute(linesman("history", "sql"))
     found = rows(database, (Path(__file__).parent / "closing.sql").read_text())
-    files = json.loads(Path(data, "archive/live/files.json").read_text())["files"]
-    paths = [f"{data}/archive/live/{file['path']}" for file in files if file["table"] == "closing"]
     held = rows(
         database,
-        """SELECT record_id, name, decimal, start::TIMESTAMP AS start, start_by, active, reason,
-             last_update::TIMESTAMP AS last_update, published_at::TIMESTAMP AS published_at
-           FROM read_parquet($1, hive_partitioning = false)
-           QUALIFY rank() OVER (PARTITION BY record_id ORDER BY seq DESC) = 1 AND start IS NOT NULL
-           ORDER BY record_id, name""",
-        paths,
+        """SELECT rows.record_id, rows.name, rows.decimal, rows.start::TIMESTAMP AS start, rows.start_by, rows.active,
+             rows.reason, rows.last_update::TIMESTAMP AS last_update, rows.published_at::TIMESTAMP AS published_at
+           FROM read_parquet($1, hive_partitioning = false, filename = true) AS rows
+           JOIN linesman_files AS files ON files.path = rows.filename
+           QUALIFY rank() OVER (PARTITION BY rows.record_id ORDER BY files.lineage DESC, rows.seq DESC) = 1
+             AND rows.start IS NOT NULL
+           ORDER BY rows.record_id, rows.name""",
+        [row["path"] for row in rows(database, "SELECT path FROM linesman_files WHERE of_table = 'closing'")],
     )
     assert held, "no closing line"
     for row in found:
@@ -268,14 +269,38 @@ def check_closing():
 
 def again():
     """Under another catalogue, and after the log was lost, the archive still says what the API does."""
-    records, at = get(ODDS)
     held = [(at, [tuple(record) for record in records]) for at, records in json.loads(SEEN.read_text())]
+    if step:
+        held += {"lost": lost, "restored": restored}[step[0]]()
+    records, at = get(ODDS)
     seen = [*held, (at, shown(records))]
     linesman("history", "flush")
     check(seen)
     check_macros([at for at, _ in seen])
+    check_study()
+    lines = check_closing()
     SEEN.write_text(json.dumps(seen))
-    print(f"{len(seen)} publications, the last after a restart with another catalogue or log")
+    print(f"{len(seen)} publications, the last after a restart with another catalogue or log; {lines} closing prices")
+
+
+def lost():
+    """What the backup does not have: two begin, one of them after many entries of the log."""
+    price = lambda price: odds("a", "fanduel", ("Ana Uno", price), ("Bea Due", -150))
+    seen = [published(*[price(100 + n % 2) for n in range(200)], price(126))]
+    push(live("a"), live("f"))
+    return [*seen, published(price(300))]
+
+
+def restored():
+    """One begins anew, with other prices and lower numbers of entries; the other does not."""
+    price = lambda price: odds("a", "fanduel", ("Ana Uno", price), ("Bea Due", -151))
+    seen = [published(price(127))]
+    push(live("a"))
+    return [*seen, published(price(310))]
+
+
+def live(ref):
+    return {"type": "score", "ref": ref, "status": "live", "home_score": 0, "away_score": 0}
 
 
 if SEEN.exists():
@@ -314,10 +339,19 @@ timed.append(odds("e", "pinnacle", ("Ida Nove", 105), ("Jana Dieci", -125)))
 seen.append(published(*started, *timed))
 seen.append(published(odds("d", "pinnacle", ("Gia Sette", 125), ("Hana Otto", -145))))
 seen.append(published(odds("d", "pinnacle")))
-push({"type": "score", "ref": "d", "status": "live", "home_score": 0, "away_score": 0})
+push(live("d"))
 while datetime.now(timezone.utc) < instant_of(soon) + timedelta(seconds=3):
     time.sleep(0.1)
 seen.append(published(odds("a", "fanduel", ("Ana Uno", 131), ("Bea Due", -151))))
+# One is listed again after it began, and one that was live is not after all.
+again_listed = [listed("i", "Lia Nona", "Mara Decima"), odds("i", "fanduel", ("Lia Nona", 115), ("Mara Decima", -135))]
+called_off = [listed("j", "Nina Prima", "Olga Secunda"), odds("j", "fanduel", ("Nina Prima", 116), ("Olga Secunda", -136))]
+seen.append(published(*again_listed, *called_off))
+push(live("i"), live("j"))
+seen.append(published(odds("i", "fanduel", ("Lia Nona", 215), ("Mara Decima", -235))))
+seen.append(published({"type": "remove", "ref": "i"}))
+push({"type": "score", "ref": "j", "status": "scheduled"})
+seen.append(published(again_listed[0], odds("i", "fanduel", ("Lia Nona", 315), ("Mara Decima", -335))))
 # Two that turn out to be one: what is under the newer id goes over to the older one.
 twins = [("f", "Kim Undici", "Lea Dodici", "fanduel"), ("h", "Kimberly Undecimo", "Lea Duodecimo", "pinnacle")]
 for ref, home, away, bookmaker in twins:

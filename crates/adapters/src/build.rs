@@ -108,7 +108,7 @@ impl Builder<'_> {
         found
     }
 
-    /// What translators of all kinds are told.
+    /// What translators of all kinds are given.
     fn translation(&mut self, all: &[AdapterSettings]) -> Settings {
         let mut settings = Settings::new(Arc::clone(self.catalogue));
         settings.bookmaker =

@@ -32,7 +32,7 @@ const LOG_LINES_PER_S: u32 = 20;
 const LOG_LINE_CHARS_MAX: usize = 500;
 /// How long a program may take to end after SIGTERM.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
-/// So many failures within this time end the attempts.
+/// This number of failures within this time ends the attempts.
 const FAILURES_MAX: usize = 10;
 const FAILURES_WITHIN: Duration = Duration::from_secs(600);
 
@@ -401,7 +401,7 @@ fn end_of(status: std::io::Result<ExitStatus>) -> Result<(), String> {
     }
 }
 
-/// A program that does not read what it is told is no error, and is not waited for long.
+/// A program that does not read its input is no error, and is not waited for long.
 async fn write_line(stdin: &mut ChildStdin, text: &str) {
     let line = format!("{text}\n");
     let written = timeout(Duration::from_secs(1), stdin.write_all(line.as_bytes())).await;
@@ -410,7 +410,7 @@ async fn write_line(stdin: &mut ChildStdin, text: &str) {
     }
 }
 
-/// Puts what a program prints on stderr into the log, at most so many lines a second.
+/// Puts what a program prints on stderr into the log, within a number of lines a second.
 async fn log_lines(adapter: String, stderr: impl tokio::io::AsyncRead + Unpin) {
     let mut lines = BufReader::new(stderr);
     let (mut second, mut count, mut skipped) = (Instant::now(), 0, 0_u64);

@@ -16,9 +16,9 @@ use crate::sink::OpenEvent;
 pub const EVENTS_MAX: usize = 50_000;
 /// Most markets that it may have: each takes about 200 bytes here.
 pub const MARKETS_MAX: usize = 150_000;
-/// From so many open events on, a read that would empty more than half of them is held back.
+/// From this number of open events on, a read that would empty more than half of them is held back.
 const SHRUNK_EVENTS_MIN: usize = 10;
-/// So many such reads in a row are believed.
+/// This number of such reads in a row is believed.
 const SHRUNK_READS: u32 = 3;
 
 /// How an adapter wants its reads handled.
@@ -167,7 +167,7 @@ impl Ledger {
         self.events.values().filter(|known| known.markets.values().any(Sent::is_open)).count()
     }
 
-    /// What is open, for programs that are told it when they start.
+    /// What is open, for programs that are given it when they start.
     pub fn open(&self) -> impl Iterator<Item = (&str, &MarketId)> {
         self.events.iter().flat_map(|(reference, known)| {
             let open = known.markets.iter().filter(|(_, sent)| sent.is_open());

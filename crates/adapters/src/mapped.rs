@@ -33,7 +33,7 @@ impl MappedUpstream {
         let mut units: Vec<(Box<str>, String)> = Vec::new();
         for url in urls {
             let mut unit = unit_of(url);
-            // Addresses that differ in their query only are told apart by number.
+            // Addresses that differ in their query only are distinguished by number.
             let same = units.iter().filter(|(own, _)| own.split('#').next() == Some(&unit)).count();
             if same > 0 {
                 unit = format!("{unit}#{}", same + 1).into();

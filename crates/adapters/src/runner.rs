@@ -25,7 +25,7 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     pub sink: Arc<dyn Sink>,
     pub board: Board,
-    /// Told when a person asks for a read now.
+    /// Notified when a person asks for a read now.
     pub read_now: Arc<tokio::sync::Notify>,
 }
 

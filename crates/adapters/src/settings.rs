@@ -1,4 +1,4 @@
-//! What an adapter is told by the configuration, and the table of kinds.
+//! What the configuration says of an adapter, and the table of kinds.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -21,7 +21,7 @@ use crate::threads::AdapterThreads;
 
 /// How often leadership is looked at: adapters start within 2 s of gaining it, and end within 1 s of losing it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often the store is asked what people want, and told how adapters are.
+/// How often the store is asked what people want, and gets how adapters are.
 const EXCHANGE_EVERY: Duration = Duration::from_secs(1);
 /// How long the store may take.
 const STORE_TIME_MAX: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ const STALE_AFTER_FIRST: Duration = Duration::from_secs(120);
 
 /// What people want of an adapter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct DesiredState {
     pub paused: bool,
     /// When a read was last asked for, in milliseconds.
     pub read_asked_ms: Option<i64>,
@@ -42,9 +42,9 @@ pub struct Wish {
     pub resumed_ms: Option<i64>,
 }
 
-/// What all nodes share: reports, samples and wishes.
+/// What all nodes share: reports, samples and desired states.
 pub trait Shared: Send + Sync + fmt::Debug {
-    fn wishes(&self) -> Answer<'_, Result<BTreeMap<String, Wish>, String>>;
+    fn desired_states(&self) -> Answer<'_, Result<BTreeMap<String, DesiredState>, String>>;
 
     fn write<'a>(&'a self, report: &'a Report) -> Answer<'a, Result<(), String>>;
 
@@ -100,10 +100,10 @@ impl Boards {
 }
 
 /// One adapter as the supervisor sees it.
-struct Seat {
+struct SupervisedAdapter {
     adapter: Adapter,
     board: Board,
-    wish: Wish,
+    desired: DesiredState,
     read_now: Arc<Notify>,
     task: Option<JoinHandle<()>>,
     started: Timestamp,
@@ -118,13 +118,13 @@ impl Supervisor {
     /// Runs until it is dropped. `leads` says whether this node writes.
     pub async fn run(self, leads: impl Fn() -> bool + Send) {
         let now = self.clock.now();
-        let mut seats: Vec<Seat> = Vec::new();
+        let mut supervised: Vec<SupervisedAdapter> = Vec::new();
         for adapter in &self.adapters {
             let Some(board) = self.boards.get(&adapter.settings.name) else { continue };
-            seats.push(Seat {
+            supervised.push(SupervisedAdapter {
                 adapter: adapter.clone(),
                 board: board.clone(),
-                wish: Wish::default(),
+                desired: DesiredState::default(),
                 read_now: Arc::default(),
                 task: None,
                 started: now,
@@ -139,103 +139,104 @@ impl Supervisor {
             let (now, leading) = (self.clock.now(), leads());
             if now.since(exchanged) >= EXCHANGE_EVERY || now < exchanged {
                 exchanged = now;
-                self.exchange(&mut seats, leading).await;
+                self.exchange(&mut supervised, leading).await;
             }
-            for seat in &mut seats {
-                self.look(seat, leading && leads()).await;
+            for held in &mut supervised {
+                self.look(held, leading && leads()).await;
             }
             sleep(LOOK_EVERY).await;
         }
     }
 
     /// Starts, stops or restarts one adapter.
-    async fn look(&self, seat: &mut Seat, leading: bool) {
+    async fn look(&self, held: &mut SupervisedAdapter, leading: bool) {
         let now = self.clock.now();
-        let should = match (seat.adapter.settings.enabled, seat.wish.paused, leading) {
+        let should = match (held.adapter.settings.enabled, held.desired.paused, leading) {
             (false, _, _) => Some((State::Off, "")),
             (true, true, _) => Some((State::Paused, "by an operator")),
             (true, false, false) => Some((State::Waiting, "another node is the leader")),
             (true, false, true) => None,
         };
         if let Some((state, why)) = should {
-            seat.stop();
-            seat.board.set(state, why, now);
+            held.stop();
+            held.board.set(state, why, now);
             return;
         }
-        match &seat.task {
+        match &held.task {
             Some(task) if task.is_finished() => {
-                seat.task = None;
-                seat.board.note_restart();
-                seat.ends = if now.since(seat.started) >= WELL_AFTER { 1 } else { seat.ends + 1 };
-                seat.due = now.plus(backoff(seat.ends, RESTART_MAX, None, random()));
-                let name = &seat.adapter.settings.name;
+                held.task = None;
+                held.board.note_restart();
+                held.ends = if now.since(held.started) >= WELL_AFTER { 1 } else { held.ends + 1 };
+                held.due = now.plus(backoff(held.ends, RESTART_MAX, None, random()));
+                let name = &held.adapter.settings.name;
                 tracing::error!(event = "adapter.ended", adapter = %name, "an adapter ended; it is started again");
-                seat.board.set(State::Retrying, "it ended and is started again", now);
+                held.board.set(State::Retrying, "it ended and is started again", now);
             }
-            Some(_) => seat.board.look(now),
-            None if now >= seat.due => self.start(seat, now).await,
+            Some(_) => held.board.look(now),
+            None if now >= held.due => self.start(held, now).await,
             None => {}
         }
     }
 
-    async fn start(&self, seat: &mut Seat, now: Timestamp) {
-        let settings = &seat.adapter.settings;
-        if !seat.announced {
+    async fn start(&self, held: &mut SupervisedAdapter, now: Timestamp) {
+        let settings = &held.adapter.settings;
+        if !held.announced {
             let by = settings.accepted_by.as_deref().unwrap_or_default();
             if let Err(why) = within(self.shared.note_first_start(&settings.name, by)).await {
                 // The start is noted before it happens, so it waits.
-                seat.board.set(
+                held.board.set(
                     State::Retrying,
                     format!("the audit log cannot be written: {why}"),
                     now,
                 );
                 return;
             }
-            seat.announced = true;
+            held.announced = true;
         }
-        seat.board.set(State::Starting, "", now);
+        held.board.set(State::Starting, "", now);
         let context = Context {
             settings: Arc::clone(settings),
             catalogue: Arc::clone(&self.catalogue),
             clock: Arc::clone(&self.clock),
             sink: Arc::clone(&self.sink),
-            board: seat.board.clone(),
-            read_now: Arc::clone(&seat.read_now),
+            board: held.board.clone(),
+            read_now: Arc::clone(&held.read_now),
         };
-        seat.started = now;
-        seat.task = self.threads.spawn(run_adapter(seat.adapter.clone(), context));
+        held.started = now;
+        held.task = self.threads.spawn(run_adapter(held.adapter.clone(), context));
     }
 
     /// Asks what people want, and writes down how adapters are: only the leader knows.
-    async fn exchange(&self, seats: &mut [Seat], leading: bool) {
-        let wishes = match within(self.shared.wishes()).await {
-            Ok(wishes) => wishes,
+    async fn exchange(&self, supervised: &mut [SupervisedAdapter], leading: bool) {
+        let desired_states = match within(self.shared.desired_states()).await {
+            Ok(desired_states) => desired_states,
             Err(error) => {
-                tracing::debug!(event = "adapter.store_failed", %error, "the wishes of operators cannot be read");
+                tracing::debug!(event = "adapter.store_failed", %error, "cannot read the adapters' desired states from the database");
                 return;
             }
         };
-        for seat in &mut *seats {
-            let wish = wishes.get(&seat.adapter.settings.name).copied().unwrap_or_default();
-            if wish.read_asked_ms > seat.wish.read_asked_ms {
-                seat.read_now.notify_one();
+        for held in &mut *supervised {
+            let desired =
+                desired_states.get(&held.adapter.settings.name).copied().unwrap_or_default();
+            if desired.read_asked_ms > held.desired.read_asked_ms {
+                held.read_now.notify_one();
             }
             // Resuming starts anew what had given up.
-            if wish.resumed_ms > seat.wish.resumed_ms && seat.board.state() == State::Failed {
-                seat.stop();
+            if desired.resumed_ms > held.desired.resumed_ms && held.board.state() == State::Failed {
+                held.stop();
             }
-            seat.wish = wish;
+            held.desired = desired;
         }
-        for seat in seats.iter_mut().filter(|_| leading) {
-            let Some(report) = seat.board.take_changed() else { continue };
+        for held in supervised.iter_mut().filter(|_| leading) {
+            let Some(report) = held.board.take_changed() else { continue };
             let mut written = within(self.shared.write(&report)).await;
-            if written.is_ok() && report.quarantined != seat.samples {
-                let samples = seat.board.samples();
+            if written.is_ok() && report.quarantined != held.samples {
+                let samples = held.board.samples();
                 written = within(self.shared.write_samples(&report.name, &samples)).await;
-                seat.samples = report.quarantined;
+                held.samples = report.quarantined;
             }
             if let Err(error) = written {
-                seat.board.mark_changed();
+                held.board.mark_changed();
                 tracing::debug!(event = "adapter.store_failed", %error, "a report cannot be written");
             }
         }
@@ -248,8 +249,8 @@ async fn within<T>(asked: Answer<'_, Result<T, String>>) -> Result<T, String> {
     answered.unwrap_or_else(|_| Err("the store does not answer".to_owned()))
 }
 
-impl Seat {
-    /// Ends it at once: what it had under way is dropped, and its program is told to end.
+impl SupervisedAdapter {
+    /// Ends it at once: what it had under way is dropped, and its program gets a signal to end.
     fn stop(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();
@@ -259,7 +260,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SupervisedAdapter {
     fn drop(&mut self) {
         self.stop();
     }

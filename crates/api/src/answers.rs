@@ -260,4 +260,21 @@ mod tests {
         assert_eq!(distinct.len(), tags.len(), "{tags:?}");
         assert_eq!(Answer::new(body, None).encoded(None).etag, whole.encoded(None).etag);
     }
+
+    /// Tags are a persisted format: an answer as of a time has the tag that it had then. These are of another
+    /// implementation of XXH3 (python-xxhash).
+    #[test]
+    fn tags_are_what_they_always_were() {
+        let tag = |body: &[u8], next: Option<&str>, accept: Option<&str>| {
+            let answer = Answer::new(body.to_vec(), next.map(str::to_owned));
+            answer.encoded(accept.map(str::as_bytes)).etag.clone()
+        };
+        let body = vec![b'x'; 1000];
+        assert_eq!(tag(b"[]", None, None), "\"OTR_9AK2xT2DEVQRDjCsag\"");
+        assert_eq!(tag(&body, None, None), "\"UKGvWl8tzwHApId7liy6gg\"");
+        assert_eq!(tag(&body, Some("further"), None), "\"UKGvWl8tzwHApId7liy6gw\"");
+        assert_eq!(tag(&body, None, Some("gzip")), "\"UKGvWl8tzwHApId7liy6gg-gzip\"");
+        assert_eq!(tag(&body, None, Some("br")), "\"UKGvWl8tzwHApId7liy6gg-br\"");
+        assert_eq!(tag(&body, None, Some("zstd")), "\"UKGvWl8tzwHApId7liy6gg-zstd\"");
+    }
 }

@@ -33,7 +33,7 @@ use http::{Reply, Request, RequestBody};
 
 /// Where the endpoint is.
 pub const PATH: &str = "/ingest/v1/messages";
-/// When a paused feed is told to come back.
+/// When a paused feed is asked to come back.
 const PAUSED_RETRY_S: u32 = 60;
 /// Pieces of a push that may wait for the writer: enough for it to have the next when it is done with one.
 const PIECES_AHEAD_MAX: usize = 8;

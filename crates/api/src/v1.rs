@@ -409,7 +409,7 @@ impl Admitted<'_> {
             Err(_) => ApiError::internal(),
         })?;
         made.map_err(|error: serde_json::Error| {
-            tracing::error!(%error, path = self.request.path, "an answer cannot become a table");
+            tracing::error!(event = "answer.failed", %error, path = self.request.path, "an answer cannot become a table");
             ApiError::internal()
         })
     }

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{error::LogError, files::io_at, stream::RegisteredConsumer};
+use crate::{error::LogError, files::io_at};
 
 /// How much longer than retention wants it an entry is kept for a reader. A whole log is read in minutes.
 pub const READER_DELAY_MAX: Duration = Duration::from_secs(3600);
@@ -38,7 +38,7 @@ impl Position {
         Ok(Self { _held: Some(Box::new(lock_for_reading(path)?)) })
     }
 
-    pub(crate) fn at_consumer(consumer: RegisteredConsumer) -> Self {
+    pub(crate) fn at_consumer(consumer: impl fmt::Debug + Send + Sync + 'static) -> Self {
         Self { _held: Some(Box::new(consumer)) }
     }
 }

@@ -36,7 +36,6 @@ use crate::{
     },
 };
 
-pub(crate) use crate::stream::message_stream::RegisteredConsumer;
 pub use crate::stream::{
     connection::{check_addresses, with_login},
     reader::{Follower, StreamReader},

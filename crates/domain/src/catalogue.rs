@@ -12,10 +12,10 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 use crate::keyed::keyed;
 use crate::market::Market;
 use crate::suggest;
-use crate::v4;
 
 mod bookmaker_set;
 mod file;
+pub mod v4;
 mod v4_file;
 
 pub use bookmaker_set::BookmakerSet;

@@ -12,10 +12,9 @@ pub mod price;
 pub mod score;
 pub mod suggest;
 pub mod time;
-pub mod v4;
 
 pub use catalogue::{
-    Bookmaker, BookmakerId, BookmakerSet, Catalogue, Region, Shape, Sport, SportId,
+    Bookmaker, BookmakerId, BookmakerSet, Catalogue, Region, Shape, Sport, SportId, v4,
 };
 pub use id::{EventId, RecordId};
 pub use line::Line;

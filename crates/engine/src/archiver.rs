@@ -343,7 +343,7 @@ impl Archiver {
         stats.archive_bytes.store(commit.bytes(), Ordering::Relaxed);
         let files = u64::try_from(commit.paths().count()).unwrap_or(u64::MAX);
         stats.archive_files.store(files, Ordering::Relaxed);
-        stats.archived_seq.store(last.last_seq, Ordering::Release);
+        self.handle.history.note_archived(last.last_seq);
     }
 
     /// The book as it is after the last entry that the archive holds.

@@ -16,7 +16,7 @@ use crate::receipt::{Anomaly, Receipt};
 /// Lines by number, each a message or the reason why it is none.
 pub type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
 
-/// What is told of a batch once it is durable, or why it is not.
+/// What is reported of a batch once it is durable, or why it is not.
 pub type Outcome = Result<Receipt, NotTaken>;
 
 /// What a batch is taken on.

@@ -10,17 +10,18 @@ use std::time::Duration;
 
 use domain::Timestamp;
 
-/// A checkpoint is due after so many entries, whatever it costs: reading more back takes longer than a tenth of a
-/// second anywhere.
+/// A checkpoint is due after this number of entries, whatever it costs: reading more back takes longer than a tenth of
+/// a second anywhere.
 const ENTRIES_MAX: u64 = 25_000;
 /// And after so long, or old entries of a quiet world would never go.
 const EVERY: Duration = Duration::from_secs(3600);
-/// On servers: due after so many entries.
+/// On servers: due after this number of entries.
 const SHARED_ENTRIES: u64 = 10_000;
-/// On servers: due after so long, where there are at least so many entries. Fewer are read faster than a book is.
+/// On servers: due after so long, where there are at least this number of entries. Fewer are read faster than a book
+/// is.
 const SHARED_EVERY: Duration = Duration::from_secs(60);
 const SHARED_ENTRIES_MIN: u64 = 1_000;
-/// On servers: the last one has to be over for so many times as long as it took. Two parts in a hundred of the
+/// On servers: the last one has to be over for this number of times as long as it took. Two parts in a hundred of the
 /// writer's time.
 const SHARED_REST: u32 = 50;
 

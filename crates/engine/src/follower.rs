@@ -59,7 +59,7 @@ impl Held {
         if seq == 0 && log.last_seq() == 0 {
             return Ok(None);
         }
-        // A book without its beginning would give out other ids for the same events, and nobody would be told.
+        // A book without its beginning would give out other ids for the same events, and nobody would be notified.
         if missing > 0 {
             return Err(WorldError::MissingPrefix { first: log.first_seq() });
         }
@@ -171,7 +171,7 @@ impl WorldWorker {
         Ok(())
     }
 
-    /// Publishes the last snapshot that was read of, unless it is in force. It is of an earlier instant than the one
+    /// Publishes the last snapshot that was read of, unless it is current. It is of an earlier instant than the one
     /// before where the clock was set back.
     fn show(&mut self, held: &mut Held) {
         let shown = self.handle.published().snapshot.cut_at;

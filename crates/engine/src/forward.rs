@@ -36,7 +36,7 @@ const PUSH_AGAIN: Duration = Duration::from_secs(3);
 /// For how long a push that was handed over may be taken: less than until it is asked again, by more than nodes'
 /// ideas of the time differ.
 const PUSH_VALID: Duration = Duration::from_millis(2500);
-/// Questions that are worked on at once; further ones are told to come again.
+/// Questions that are worked on at once; further ones are asked to come again.
 const FORWARDS_MAX: usize = 256;
 
 /// Whose push it is, and what it may say.
@@ -114,7 +114,7 @@ impl From<Receipt> for Taken {
 
 impl From<Taken> for Receipt {
     fn from(taken: Taken) -> Self {
-        // A code of a newer program is told as the nearest that this one has.
+        // A code of a newer program is reported as the nearest that this one has.
         let code = |slug: &str| {
             let known = RejectCode::ALL.into_iter().find(|code| code.slug() == slug);
             known.unwrap_or(RejectCode::InvalidMessage)
@@ -346,7 +346,7 @@ async fn taken(
     reserved.put(lines, terms)?.await.unwrap_or(Err(NotTaken::Stopped))
 }
 
-/// Nothing of what is asked and told can fail to be written; an empty question or answer is not understood.
+/// Nothing of what is asked and answered can fail to be written; an empty question or answer is not understood.
 fn encode(said: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(said).unwrap_or_default()
 }

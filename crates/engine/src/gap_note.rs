@@ -13,7 +13,8 @@ use domain::Timestamp;
 
 use crate::options::WorldOptions;
 
-const FILE: &str = "unlogged";
+/// The name of the file.
+pub const GAP_NOTE_FILE: &str = "unlogged";
 /// The first word of the file.
 const VERSION: &str = "1";
 /// Bytes of the file: more than the longest line, and no more than a disk writes as a whole.
@@ -43,7 +44,7 @@ impl GapNote {
         if options.simulation.is_some() {
             return Self::default();
         }
-        let path = dir.join(FILE);
+        let path = dir.join(GAP_NOTE_FILE);
         match open(&path) {
             Ok((file, held)) => Self { file: Some((path, file)), held },
             Err(error) => {
@@ -128,7 +129,7 @@ mod tests {
             dir: dir.path().to_owned(),
             options: change_log::Options::default(),
         });
-        let path = dir.path().join(FILE);
+        let path = dir.path().join(GAP_NOTE_FILE);
         let gap = Some(LogGap { from: Timestamp::from_millis(i64::MAX), seq: u64::MAX });
         for (held, next) in [(None, gap), (gap, gap), (gap, None), (None, None)] {
             let mut note = GapNote::open(&options);

@@ -4,6 +4,7 @@
 //! the entries from there up to the publication. Books are made again off the request threads, a few at a time, and are
 //! kept within a bound.
 
+mod backlog;
 mod changes;
 mod closings;
 mod export;
@@ -15,9 +16,9 @@ mod paths;
 mod rolled;
 mod simulated;
 mod tail;
+mod turns;
 mod walk;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,12 +27,13 @@ use std::time::{Duration, Instant};
 use archive::{Compact, Location};
 use domain::{Catalogue, Timestamp};
 use market::Snapshot;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::error::{Chain, WorldError};
 use crate::options::{HistoryOptions, WorldOptions};
 use crate::publication::Published;
+use backlog::Backlog;
 pub use changes::{ChangeWalk, Reached, WalkedChange};
 pub use closings::{ClosedRecord, ClosingPage, ClosingRequest};
 use export::ExportSlots;
@@ -43,14 +45,10 @@ use passed::KeptPassed;
 pub use passed::{Passed, PassedEvent, PassedRecord};
 pub use paths::{EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;
+use turns::{Turns, Work};
 pub use walk::Walk;
 
-/// Books made again at a time, for everybody together and for one key.
-const REBUILDS_MAX: usize = 2;
-const REBUILDS_PER_KEY_MAX: usize = 2;
-/// How long a request waits for its turn.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long everything that a request of the past needs may take.
+/// How long a request waits for what it needs of the past.
 const REBUILD_TIME_MAX: Duration = Duration::from_secs(20);
 /// What a unit of a book's weight takes, with its snapshot (docs/operations/sizing.md).
 const WEIGHT_BYTES: usize = 2200;
@@ -67,7 +65,7 @@ const ORDERS_MAX: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) compact: Compact,
-    /// Is told whether it was done.
+    /// Gets whether it was done.
     pub(crate) done: oneshot::Sender<bool>,
 }
 
@@ -164,13 +162,10 @@ pub struct History {
     options: HistoryOptions,
     kept: Mutex<Kept>,
     recent: Mutex<Recent>,
-    turns: Arc<Semaphore>,
-    /// Turns of each key that has some.
-    keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
+    turns: Turns,
+    backlog: Backlog,
     exports: ExportSlots,
     passed: KeptPassed,
-    /// Turns to look what passed.
-    looks: Arc<Semaphore>,
     order: mpsc::Sender<Order>,
     pub(crate) orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
     pub stats: HistoryStats,
@@ -199,11 +194,10 @@ impl History {
             options: options.history.clone(),
             kept: Mutex::default(),
             recent: Mutex::default(),
-            turns: Arc::new(Semaphore::new(REBUILDS_MAX)),
-            keys: Mutex::default(),
+            turns: Turns::default(),
+            backlog: Backlog::default(),
             exports: ExportSlots::default(),
             passed: passed::none_kept(),
-            looks: Arc::new(Semaphore::new(passed::LOOKS_MAX)),
             stats: HistoryStats::default(),
         })
     }
@@ -221,11 +215,27 @@ impl History {
         }
     }
 
-    /// How much later the last publication was made than the last one that the archive holds, where `current` is it.
-    pub fn archive_lag(&self, current: Timestamp) -> Duration {
-        match (self.archive(), self.stats.archived_ms.load(Ordering::Relaxed)) {
-            (None, _) | (_, 0) => Duration::ZERO,
-            (Some(_), archived) => current.since(Timestamp::from_millis(archived)),
+    /// How old the oldest publication is that this process made and the archive does not have; zero without an archive,
+    /// and where another node writes it.
+    pub fn archive_lag(&self, now: Timestamp) -> Duration {
+        self.backlog.age(now)
+    }
+
+    /// Notes a publication. `leads`: this node writes the log, and so the archive.
+    pub(crate) fn note_published(&self, published: &Published, leads: bool) {
+        if !leads {
+            self.backlog.clear();
+        } else if self.archive().is_some() {
+            self.backlog.note_published(published.snapshot.seq, published.snapshot.cut_at);
+        }
+    }
+
+    /// Notes that the archive has changed, and has all up to an entry.
+    pub(crate) fn note_archived(&self, last_seq: u64) {
+        self.stats.archived_seq.store(last_seq, Ordering::Release);
+        self.backlog.note_archived(last_seq);
+        if let Source::Logged(past) = &self.source {
+            past.note_news();
         }
     }
 
@@ -257,7 +267,7 @@ impl History {
         if at < current {
             return self.publication(at, current, key).await;
         }
-        let previous = self.before(current).await;
+        let previous = self.before(&published.snapshot).await?;
         Ok(PastPublication { published, previous, next: None, current: true })
     }
 
@@ -272,7 +282,7 @@ impl History {
             return Ok(None);
         }
         let found = self.find(at, current).await?;
-        self.blocking(move |past| past.other_catalogue(found)).await
+        self.look_up(move |past| past.other_catalogue(found)).await
     }
 
     /// The publication at or before an instant that is past, and not the one of the present.
@@ -300,10 +310,16 @@ impl History {
             let published = Arc::clone(published);
             return Ok(found.with(published));
         }
-        let _turn = self.turn_of(key).await?;
-        let made = cell.get_or_try_init(|| self.rebuild(found));
-        let made = timeout(REBUILD_TIME_MAX, made).await.map_err(|_| HistoryError::Busy)?;
-        Ok(found.with(Arc::clone(made?)))
+        let turn = self.turn_of(key).await?;
+        // It goes on where nobody waits for it any more, and has the key's turn until it is kept for the next request.
+        let history = Arc::clone(self);
+        let making = tokio::spawn(async move {
+            let _turn = turn;
+            cell.get_or_try_init(|| history.rebuild(found)).await.map(Arc::clone)
+        });
+        let made = timeout(REBUILD_TIME_MAX, making).await.map_err(|_| HistoryError::Busy)?;
+        let made = made.unwrap_or(Err(HistoryError::Unreadable(None)));
+        Ok(found.with(made?))
     }
 
     async fn find(
@@ -315,10 +331,10 @@ impl History {
             Source::Nothing => Err(HistoryError::Off),
             Source::Simulated(past) => past.find(at, current),
             Source::Logged(past) => {
-                if let Some(found) = past.find_known(at, current) {
+                if let Some(found) = past.find_at_once(at, current) {
                     return Ok(found);
                 }
-                let found = self.blocking(move |past| past.find(at)).await?;
+                let found = self.look_up(move |past| past.find(at, current)).await?;
                 // What was published since could not be logged, and is known again when it can.
                 let is_open_gap = found.next.is_none() && found.at < current && at < current;
                 if is_open_gap { Err(HistoryError::Unreadable(None)) } else { Ok(found) }
@@ -335,7 +351,7 @@ impl History {
             _ if !self.is_on() => Err(HistoryError::Off),
             Source::Nothing => Err(HistoryError::Off),
             Source::Simulated(past) => Ok(past.reach(current)),
-            Source::Logged(_) => self.blocking(LoggedPast::reach).await,
+            Source::Logged(_) => self.look_up(LoggedPast::reach).await,
         }
     }
 
@@ -344,24 +360,32 @@ impl History {
         self.options.by_time && !matches!(self.source, Source::Nothing)
     }
 
-    /// When the last publication at or before an instant was made, if history has it.
+    /// When the last publication at or before an instant was made; `None`: history does not have it.
     pub(crate) async fn time_of(
         self: &Arc<Self>,
         at: Timestamp,
         current: Timestamp,
-    ) -> Option<Timestamp> {
-        self.find(at, current).await.ok().map(|found| found.at)
+    ) -> Result<Option<Timestamp>, HistoryError> {
+        match self.find(at, current).await {
+            Ok(found) => Ok(Some(found.at)),
+            Err(HistoryError::NotKept(_) | HistoryError::Off) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
-    /// The publication before the one of the present.
-    async fn before(self: &Arc<Self>, current: Timestamp) -> Option<Timestamp> {
+    /// When the publication before the one of the present was made; `None`: history begins with that.
+    async fn before(
+        self: &Arc<Self>,
+        current: &Snapshot,
+    ) -> Result<Option<Timestamp>, HistoryError> {
+        let (seq, at) = (current.seq, current.cut_at);
         match &self.source {
-            Source::Nothing => None,
-            Source::Simulated(past) => past.before(current),
-            Source::Logged(_) => {
-                let before = move |past: &LoggedPast| past.before(current);
-                self.blocking(before).await.ok().flatten()
-            }
+            Source::Nothing => Ok(None),
+            Source::Simulated(past) => Ok(past.before(at)),
+            Source::Logged(past) => match past.before_at_once(seq, at) {
+                Some(before) => Ok(Some(before)),
+                None => self.look_up(move |past| past.before(seq, at)).await,
+            },
         }
     }
 
@@ -398,7 +422,7 @@ impl History {
             return false;
         }
         // What cannot be read is refused where it is asked for.
-        self.blocking(move |logged| logged.is_archived(past)).await.unwrap_or(false)
+        self.look_up(move |logged| logged.is_archived(past)).await.unwrap_or(false)
     }
 
     /// Where a position is that clients hold; `None`: history does not have it.
@@ -410,7 +434,7 @@ impl History {
         let found = match (&self.source, place) {
             (Source::Simulated(past), Place::Time(at)) => past.find_place(at, current).map(Some),
             (Source::Logged(_), Place::Entry(seq)) => {
-                self.blocking(move |past| past.find_entry(seq)).await
+                self.look_up(move |past| past.find_entry(seq)).await
             }
             (Source::Simulated(_) | Source::Logged(_) | Source::Nothing, _) => Ok(None),
         };
@@ -422,18 +446,21 @@ impl History {
     }
 
     async fn rebuild(self: &Arc<Self>, found: Found) -> Result<Arc<Published>, HistoryError> {
-        let _turn = self.turn(&self.turns).await?;
-        let begun = Instant::now();
         let history = Arc::clone(self);
-        let made = tokio::task::spawn_blocking(move || match &history.source {
-            Source::Simulated(past) => Ok(past.rebuild(found.at)),
-            Source::Logged(past) => past.rebuild(found),
-            Source::Nothing => Err(HistoryError::Off),
-        });
-        let made = made.await.unwrap_or(Err(HistoryError::Unreadable(None)));
-        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.stats.rebuild_us.fetch_add(took, Ordering::Relaxed);
+        let rebuild = move |source: &Source| {
+            let begun = Instant::now();
+            let made = match source {
+                Source::Simulated(past) => Ok(past.rebuild(found.at)),
+                Source::Logged(past) => past.rebuild(found),
+                Source::Nothing => Err(HistoryError::Off),
+            };
+            let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+            history.stats.rebuild_us.fetch_add(took, Ordering::Relaxed);
+            made
+        };
+        let made = self.on_source(Work::Rebuild, None, rebuild).await;
         let (published, weight) = match made {
+            Err(HistoryError::Busy) => return Err(HistoryError::Busy),
             Ok(made) => made,
             Err(error) => {
                 self.stats.rebuild_failures.fetch_add(1, Ordering::Relaxed);
@@ -452,69 +479,6 @@ impl History {
             .kept_bytes
             .store(u64::try_from(kept_bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
         Ok(published)
-    }
-
-    /// A turn to have a book made again for a key.
-    async fn turn_of(&self, key: u64) -> Result<OwnedSemaphorePermit, HistoryError> {
-        let turns = {
-            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.retain(|_, turns| Arc::strong_count(turns) > 1);
-            let new = || Arc::new(Semaphore::new(REBUILDS_PER_KEY_MAX));
-            Arc::clone(keys.entry(key).or_insert_with(new))
-        };
-        self.turn(&turns).await
-    }
-
-    async fn turn(&self, turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, HistoryError> {
-        self.stats.waiting.fetch_add(1, Ordering::Relaxed);
-        let turn = timeout(TURN_WAIT_MAX, Arc::clone(turns).acquire_owned()).await;
-        self.stats.waiting.fetch_sub(1, Ordering::Relaxed);
-        turn.ok().and_then(Result::ok).ok_or(HistoryError::Busy)
-    }
-
-    /// Reads the log on another thread.
-    async fn blocking<T: Send + 'static>(
-        self: &Arc<Self>,
-        read: impl FnOnce(&LoggedPast) -> Result<T, HistoryError> + Send + 'static,
-    ) -> Result<T, HistoryError> {
-        let read = move |source: &Source| match source {
-            Source::Logged(past) => read(past),
-            Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),
-        };
-        self.on_source(read).await
-    }
-
-    /// Does something with what the past is made from, on another thread and when it is its turn.
-    async fn on_source<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
-    ) -> Result<T, HistoryError> {
-        self.on_source_of(&self.turns, work).await
-    }
-
-    /// The same with a turn of some others.
-    async fn on_source_of<T: Send + 'static>(
-        self: &Arc<Self>,
-        turns: &Arc<Semaphore>,
-        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
-    ) -> Result<T, HistoryError> {
-        let turn = self.turn(turns).await?;
-        let history = Arc::clone(self);
-        let working = tokio::task::spawn_blocking(move || {
-            // The turn ends with the work, also where nobody waits for it any more.
-            let _turn = turn;
-            work(&history.source)
-        });
-        working.await.unwrap_or(Err(HistoryError::Unreadable(None)))
-    }
-
-    /// The same for no longer than a request waits.
-    async fn on_source_in_time<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
-    ) -> Result<T, HistoryError> {
-        let worked = timeout(REBUILD_TIME_MAX, self.on_source(work)).await;
-        worked.map_err(|_| HistoryError::Busy)?
     }
 
     /// Keeps a publication that another has followed, for those who ask what changed since.

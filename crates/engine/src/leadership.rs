@@ -1,6 +1,6 @@
-//! Whose turn it is to write a log that several nodes share, as far as this node has been told.
+//! Whose turn it is to write a log that several nodes share, as far as this node knows.
 //!
-//! Told by whoever keeps the lead (a row in the database); believed only as far as the log agrees: it refuses whoever
+//! Set by whoever keeps the lead (a row in the database); believed only as far as the log agrees: it refuses whoever
 //! has not read on, whatever is said here.
 
 use domain::Timestamp;
@@ -132,7 +132,7 @@ impl Leadership {
     /// The servers have answered, and something is still awaited of them: a checkpoint is many answers.
     pub(crate) fn note_answer(&self) {
         let due_ms = &self.answer_due_ms;
-        // Only the thread that asks changes it, and it is told of answers while it asks.
+        // Only the thread that asks changes it, and it is notified of answers while it asks.
         if due_ms.load(Ordering::Acquire) != 0 {
             due_ms.store(self.now_ms().saturating_add(millis(ANSWER_TIME_MAX)), Ordering::Release);
         }

@@ -44,6 +44,7 @@ pub use batch::{Lines, Outcome, Terms};
 pub use begun::open_archive;
 pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};
+pub use gap_note::GAP_NOTE_FILE;
 pub use history::{
     ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError, ExportFile,
     ExportPieces, ExportRequest, History, HistoryError, HistoryStats, Passed, PassedEvent,
@@ -62,7 +63,7 @@ pub use publication::Published;
 pub use queue::Reserved;
 pub use receipt::{Anomaly, Receipt};
 pub use replay::{Base, Logged, Replay, replay_book};
-pub use sample::{Sampled, sample};
+pub use sample::{Sampled, not_archived, sample};
 pub use simulator::{SANDBOX_IDS, play_back};
 pub use world::{Past, Shared, WorldHandle, WorldStats, Worlds};
 pub use writer::Writer;

@@ -181,7 +181,7 @@ impl Live {
         self.changed.send_replace(());
     }
 
-    /// Notes a publication, before it is in force.
+    /// Notes a publication, before it is current.
     pub(crate) fn note_publication(&self, published: &Published) {
         // A log that lost entries is at such a position again, with other content.
         let lost = self.seen() > self.position_of(&published.snapshot);

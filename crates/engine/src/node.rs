@@ -2,7 +2,7 @@
 //!
 //! One thread does both, one after the other, with one book. [`Leadership`] says whose turn it is; that a node
 //! which believes so wrongly writes nothing is the log's doing. Trouble with the log's servers ends nothing here:
-//! what was last published stays in force, and it is tried again for as long as the service runs.
+//! what was last published stays current, and it is tried again for as long as the service runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,7 +83,7 @@ impl WorldHandle {
 }
 
 impl Node {
-    /// Runs until told to stop.
+    /// Runs until it has to stop.
     pub fn run(self) {
         let Self { mut worker, leadership } = self;
         let world = worker.options.world;
@@ -176,7 +176,7 @@ fn lead(
     let term = leadership.term().unwrap_or_default();
     let (world, handle) = (worker.options.world, Arc::clone(&worker.handle));
     let mut writer = Writer::taking_over(worker, log, last, leadership);
-    tracing::info!(event = "leader.acquired", %world, term, seq = writer.log.last_seq(), "this node writes the log");
+    tracing::info!(event = "leader.acquired", %world, term, seq = writer.log.last_seq(), "this node became the leader");
     handle.set_leading(term);
     let mut next = Next::GoOn;
     while next == Next::GoOn {
@@ -186,7 +186,7 @@ fn lead(
     leadership.set_healthy(false);
     leadership.withdraw();
     handle.set_leading(0);
-    tracing::info!(event = "leader.lost", %world, term, "this node writes the log no longer");
+    tracing::info!(event = "leader.lost", %world, term, "this node is no longer the leader");
     let (worker, kept) = writer.step_down();
     *held = kept;
     (worker, Ok(next))
@@ -340,7 +340,7 @@ impl Writer {
         let Log::Stream(log) = &self.log else { return next };
         match term.leadership.asking(ANSWER_TIME_MAX, || log.tip()) {
             Ok(tip) if tip.overtaken => {
-                tracing::warn!(event = "leader.overtaken", world = %self.worker.options.world, "another node writes the log now; this one only reads on");
+                tracing::warn!(event = "leader.overtaken", world = %self.worker.options.world, "another node is the leader now; this one follows");
                 return Next::StepDown;
             }
             Ok(_) => term.misses = 0,

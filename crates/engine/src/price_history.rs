@@ -1,7 +1,7 @@
 //! Where each price came from: the last changes of every outcome at every bookmaker, as they were published.
 //!
 //! Fed with snapshots, one after the other; a record that did not change is known by its pointer and costs a
-//! look-up. What is kept is bounded twice: so many outcomes, and so many changes of each.
+//! look-up. What is kept is bounded twice: the number of outcomes, and of changes of each.
 
 mod look_back;
 
@@ -20,11 +20,11 @@ const PATHS_MAX: usize = 40_000;
 /// Changes kept of each; the eldest goes. With 16 bytes a change, the whole stays under 45 MB.
 const POINTS_MAX: usize = 64;
 
-/// A price from an instant on; without a chance, there was none.
+/// A price from an instant on; without a probability, there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PricePoint {
     at_s: u32,
-    pub chance: Option<Probability>,
+    pub probability: Option<Probability>,
     pub line: Option<Line>,
 }
 
@@ -188,7 +188,7 @@ impl PricePath {
             let offer = main(&point.outcomes);
             PricePoint {
                 at_s: seconds_of(point.published_at),
-                chance: offer.as_ref().map(|offer| implied_probability(offer.quote.price)),
+                probability: offer.as_ref().map(|offer| implied_probability(offer.quote.price)),
                 line: offer.and_then(|offer| offer.point),
             }
         });
@@ -199,7 +199,8 @@ impl PricePath {
     pub fn followed_by(mut self, changes: impl Iterator<Item = PricePoint>) -> Self {
         for change in changes {
             let adds = |last: &PricePoint| {
-                last.at_s < change.at_s && (last.chance, last.line) != (change.chance, change.line)
+                last.at_s < change.at_s
+                    && (last.probability, last.line) != (change.probability, change.line)
             };
             if self.points.back().is_none_or(adds) {
                 self.points.push_back(change);
@@ -214,15 +215,15 @@ impl PricePath {
         path
     }
 
-    fn push(&mut self, at_s: u32, chance: Option<NonZeroU32>, line: Option<Line>) {
-        let same = |last: &PricePoint| last.chance == chance && last.line == line;
+    fn push(&mut self, at_s: u32, probability: Option<NonZeroU32>, line: Option<Line>) {
+        let same = |last: &PricePoint| last.probability == probability && last.line == line;
         if self.points.back().is_some_and(same) {
             return;
         }
         if self.points.len() >= POINTS_MAX {
             self.points.pop_front();
         }
-        self.points.push_back(PricePoint { at_s, chance, line });
+        self.points.push_back(PricePoint { at_s, probability, line });
     }
 
     fn lead_in(&mut self, before: Self) {
@@ -230,7 +231,8 @@ impl PricePath {
         self.opened = before.opened;
         let mut points: VecDeque<PricePoint> =
             before.points.into_iter().filter(|point| point.at_s < first.at_s).collect();
-        let same = |last: &PricePoint| last.chance == first.chance && last.line == first.line;
+        let same =
+            |last: &PricePoint| last.probability == first.probability && last.line == first.line;
         if points.back().is_some_and(same) {
             self.points.pop_front();
         }
@@ -277,7 +279,7 @@ mod tests {
         assert_eq!(path.at(Timestamp::from_secs(0)), None, "it is not known any more");
         let last = path.at(Timestamp::from_secs(1_000_000)).unwrap();
         assert_eq!(
-            last.chance.map(NonZeroU32::get),
+            last.probability.map(NonZeroU32::get),
             Some(9 + 2 * u32::try_from(POINTS_MAX).unwrap())
         );
     }

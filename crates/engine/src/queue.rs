@@ -15,11 +15,11 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::batch::{Batch, Lines, Outcome, Terms};
 use crate::error::{NotTaken, OperateError};
 
-/// What a feed may have parsed and waiting: bytes of text, and so many for each line on top. Parsed, a message takes
+/// What a feed may have parsed and waiting: bytes of text, and a number for each line on top. Parsed, a message takes
 /// two to five times that.
 const ROOM: usize = 2 << 20;
 const LINE_ROOM: usize = 64;
-/// Operations of operators that wait at the most; further ones are told to come again.
+/// Operations of operators that wait at the most; further ones are asked to come again.
 const OPERATIONS_MAX: usize = 32;
 /// Questions of other nodes on behalf of one feed that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
@@ -133,7 +133,7 @@ impl Queue {
         Arc::clone(&self.lane(feed).questions).try_acquire_owned().ok()
     }
 
-    /// Waits for the feed's turn, and for room for a batch of so many bytes and lines.
+    /// Waits for the feed's turn, and for room for a batch of these bytes and lines.
     pub(crate) async fn reserve(
         self: &Arc<Self>,
         feed: &str,

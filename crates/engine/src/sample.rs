@@ -5,14 +5,14 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use archive::{Archive, Commit, Publication};
-use domain::Catalogue;
+use domain::{Catalogue, Timestamp};
 use market::{Book, Change, Ids};
 
-use crate::archiver::book_at;
+use crate::archiver::{book_at, continues};
 use crate::catalogues::{Catalogues, version_of};
 use crate::error::WorldError;
 use crate::options::WorldOptions;
-use crate::replay::Replay;
+use crate::replay::{Logged, Replay};
 
 /// What a publication of the archive was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,31 @@ pub fn sample(
         Some(logged) if shown(&logged) == shown(&archived) => Sampled::Same,
         Some(_) => Sampled::Differs,
     })
+}
+
+/// The times of the publications that the log has and the archive does not, in the order of their entries.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn not_archived(options: &WorldOptions, commit: &Commit) -> Result<Vec<Timestamp>, WorldError> {
+    let Some(log) = options.log.view()? else { return Ok(Vec::new()) };
+    // Nothing that is to be read is deleted meanwhile.
+    let _position = log.register()?;
+    let archived = match commit.lineages.last() {
+        Some(last) if continues(&*log, last)? => last.last_seq,
+        // Another log, of which the archive has nothing yet.
+        Some(_) | None => 0,
+    };
+    let mut times = Vec::new();
+    for logged in Replay::from(&*log, archived.max(log.first_seq()))? {
+        let Logged { seq, change, .. } = logged?;
+        if let Change::Cut { at } = change
+            && seq > archived
+        {
+            times.push(at);
+        }
+    }
+    Ok(times)
 }
 
 /// Differs where anything that clients are sent does.

@@ -218,7 +218,7 @@ fn report(losses: &Losses) -> u64 {
 }
 
 /// Looks through the part of a folder's log that a start does not read, because its checkpoint covers it. What is
-/// damaged there is missed by who looks back, and shows that the disk is bad: it is told, while the service runs
+/// damaged there is missed by who looks back, and shows that the disk is bad: it is reported, while the service runs
 /// already.
 pub(crate) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
     let LogLocation::Folder { dir, .. } = &handle.past.log else { return };

@@ -25,7 +25,7 @@ pub(crate) struct WorldWorker {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) handle: Arc<WorldHandle>,
     pub(crate) queue: Intake,
-    /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
+    /// The snapshot before the current one: dropped here rather than by whichever request is the last.
     pub(crate) retired: Option<Arc<Published>>,
     /// When it may be shown next to those who follow live.
     pub(crate) live_due: Instant,
@@ -50,6 +50,7 @@ impl WorldWorker {
         let published = options.publication(book, seq, at);
         // Before it is replaced: whoever has it is to find it at any time.
         handle.history.note_recent(&handle.published.load());
+        handle.history.note_published(&published, handle.leads());
         handle.live.note_publication(&published);
         let retired = handle.published.swap(Arc::new(published));
         self.retired = Some(retired);
@@ -100,8 +101,8 @@ impl WorldWorker {
                 self.options.whole_between(book, (seq, at), touched)
             }
         };
-        // Before anybody is told: who is woken by it may take this thread's core for longer than this took. The other
-        // half of a tick is for making events of it and sending them.
+        // Before anybody is notified: who is woken by it may take this thread's core for longer than this took. The
+        // other half of a tick is for making events of it and sending them.
         let rest = (self.options.live_tick / 2).max(LIVE_REST * begun.elapsed());
         self.live_due = begun + rest;
         live.show(shown);

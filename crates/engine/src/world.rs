@@ -74,7 +74,7 @@ pub struct WorldHandle {
     pub(crate) stale_after: Duration,
     pub(crate) refresh_interval: Duration,
     pub limits: Limits,
-    /// Told of every publication.
+    /// Notified of every publication.
     pub(crate) publications: watch::Sender<()>,
     pub(crate) live: Arc<Live>,
     /// Where its past can be looked up.
@@ -87,7 +87,7 @@ pub struct WorldHandle {
     pub shared: Option<Shared>,
 }
 
-/// What the time before this process can be told from.
+/// What the time before this process can be known from.
 #[derive(Debug)]
 pub struct Past {
     pub log: LogLocation,
@@ -136,6 +136,8 @@ const UNLED_MAX: Duration = Duration::from_secs(5);
 const LATE_MIN: Duration = Duration::from_secs(2);
 /// How long a publication that is due is waited for.
 const DUE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How late the next publication is before it is not waited for: nobody publishes, or this node lags behind.
+const OVERDUE_MAX: Duration = Duration::from_secs(30);
 
 impl WorldHandle {
     pub fn published(&self) -> arc_swap::Guard<Arc<Published>> {
@@ -152,7 +154,7 @@ impl WorldHandle {
         self.live.changes()
     }
 
-    /// The world as it was last shown to those who follow live. Publications that came before that are in force.
+    /// The world as it was last shown to those who follow live. Publications that came before that are current.
     pub fn shown_live(&self) -> Option<Arc<Published>> {
         self.live.present()
     }
@@ -180,9 +182,14 @@ impl WorldHandle {
         self.shared.as_ref().is_none_or(|shared| *shared.leading.borrow())
     }
 
-    /// For how long the snapshot in force should have been followed by another.
+    /// For how long the current snapshot should have been followed by another.
     pub fn lag(&self, now: Timestamp) -> Duration {
         now.since(self.published.load().until)
+    }
+
+    /// How old the oldest publication is that the archive does not have, where this node writes it.
+    pub fn archive_lag(&self, now: Timestamp) -> Duration {
+        if self.leads() { self.history.archive_lag(now) } else { Duration::ZERO }
     }
 
     /// The last publication at or before an instant. `key`: for whom it is made again, where it has to be.
@@ -196,14 +203,22 @@ impl WorldHandle {
         self.history.as_of(self.published_by(at).await?, at, key).await
     }
 
-    /// The publication in force. One that is due at an instant and not out yet is waited for: asked again, that instant
+    /// The last instant that can be asked for: now or, where the clock of this node is behind that of the one which
+    /// published, when the newest publication was made.
+    pub fn latest(&self, now: Timestamp) -> Timestamp {
+        now.max(self.published.load().snapshot.cut_at)
+    }
+
+    /// The current publication. One that is due at an instant and not out yet is waited for: asked again, that instant
     /// has it.
     async fn published_by(&self, at: Timestamp) -> Result<Arc<Published>, HistoryError> {
+        if self.lag(at) > OVERDUE_MAX {
+            return Err(HistoryError::Unreadable(None));
+        }
         let mut publications = self.publications();
         let due = async {
             loop {
                 let published = self.published.load_full();
-                // Where nobody publishes any more, nothing is waited for.
                 if at < published.until || publications.changed().await.is_err() {
                     return published;
                 }
@@ -249,8 +264,11 @@ impl WorldHandle {
         self.history.closings(request, published, key).await
     }
 
-    /// When the last publication at or before an instant was made, if history has it.
-    pub async fn published_before(&self, at: Timestamp) -> Option<Timestamp> {
+    /// When the last publication at or before an instant was made; `None`: history does not have it.
+    ///
+    /// # Errors
+    /// It cannot be looked up now.
+    pub async fn published_before(&self, at: Timestamp) -> Result<Option<Timestamp>, HistoryError> {
         self.history.time_of(at, self.published.load().snapshot.cut_at).await
     }
 
@@ -401,7 +419,7 @@ impl WorldHandle {
         self.stale_after
     }
 
-    /// Whether the snapshot in force is as young as it should be: a writer that died or hangs shows here.
+    /// Whether the current snapshot is as young as it should be: a writer that died or hangs shows here.
     pub fn is_current(&self, now: Timestamp) -> bool {
         let published = self.published.load();
         // Three intervals and five seconds leave room for a long batch or a checkpoint.
@@ -411,12 +429,12 @@ impl WorldHandle {
         keeps_up && now.since(published.snapshot.cut_at) <= late
     }
 
-    /// Whether the clock was set back behind the snapshot in force, and nobody has cut another since.
+    /// Whether the clock was set back behind the current snapshot, and nobody has cut another since.
     pub fn is_ahead(&self, now: Timestamp) -> bool {
         self.published.load().snapshot.cut_at.since(now) > self.refresh_interval
     }
 
-    /// Whether no other node can show anything newer: the snapshot in force is current, or the last one there is
+    /// Whether no other node can show anything newer: the snapshot here is current, or the last one there is
     /// because nobody writes. Where all are equally late, to take them all away would leave nobody to serve it.
     pub fn is_abreast(&self, now: Timestamp) -> bool {
         self.is_current(now) || self.shared.as_ref().is_some_and(|shared| shared.is_last(now))
@@ -560,7 +578,7 @@ impl Shared {
         }
     }
 
-    /// The snapshot in force is the last one, and nobody writes another.
+    /// The current snapshot is the last one, and nobody writes another.
     fn is_last(&self, now: Timestamp) -> bool {
         let said = self.unled_at_ms.load(Ordering::Relaxed);
         let unled = said != 0 && now.since(Timestamp::from_millis(said)) <= UNLED_MAX;

@@ -171,7 +171,7 @@ impl WorldHandle {
 }
 
 impl Writer {
-    /// Runs until told to stop or until nobody could tell it any more.
+    /// Runs until it has to stop, or until nobody could say so any more.
     pub fn run(mut self) {
         while self.work() == Next::GoOn {}
         tracing::info!(event = "writer.stopped", world = %self.worker.options.world, seq = self.log.last_seq(), "writer stopped");
@@ -218,7 +218,7 @@ impl Writer {
     fn cut_when_due(&mut self) -> bool {
         let now = self.worker.clock.now();
         let interval = self.worker.options.refresh_interval;
-        // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. The
+        // A clock set back would otherwise leave this snapshot current, and in caches, until it has caught up. The
         // one that nodes share is estimated, and may go back by some milliseconds.
         let set_back = match self.term {
             Some(_) => self.worker.handle.is_ahead(now),
@@ -401,12 +401,12 @@ impl Writer {
         unsaid.cloned().map(Change::Configured)
     }
 
-    /// Puts the snapshot of `at` in force.
+    /// Makes the snapshot of `at` current.
     pub(crate) fn show(&mut self, at: Timestamp, durable: bool) {
         let interval = self.worker.options.refresh_interval;
         self.next_cut = epoch_start(at, interval).plus(interval);
         if self.ahead {
-            // Nobody was told that what is in the book was taken: the last snapshot stays until the log can be read
+            // Nobody got a receipt for what is in the book: the last snapshot stays until the log can be read
             // back.
             return;
         }

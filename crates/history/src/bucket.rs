@@ -106,18 +106,30 @@ impl Bucket {
     pub(crate) fn prepare(&self, folder: &str) -> Result<(), ArchiveError> {
         let probe = format!("{folder}/probe-{}.tmp", nonce());
         let not_exclusive = || ArchiveError::BucketNotExclusive(self.0.options.to_string());
-        let put = || Ask::put_new(self.key(&probe), Payload::from(Bytes::from_static(b"probe")));
-        let first = self.send(put())?;
+        let payload = || Payload::from(Bytes::from_static(b"probe"));
+        let put = || Ask::put_new(self.key(&probe), payload());
+        let mut first = self.send(put())?;
+        if matches!(first.status, 400..=499) && !is_taken(first.status) {
+            // Is it the condition that it does not take?
+            let plain = self.send(Ask::put(self.key(&probe), payload()))?;
+            if plain.status != 200 {
+                return Err(self.refused(&probe, &first));
+            }
+            self.remove(&probe)?;
+            first = self.send(put())?;
+        }
         match first.status {
             200 => {}
+            // It was created by a try whose answer was lost.
+            status if is_taken(status) => {}
             // It does not know the condition, and says so.
-            501 => return Err(not_exclusive()),
+            400..=499 | 501 => return Err(not_exclusive()),
             _ => return Err(self.refused(&probe, &first)),
         }
         let second = self.send(put());
         self.remove(&probe)?;
         match second?.status {
-            409 | 412 => Ok(()),
+            status if is_taken(status) => Ok(()),
             _ => Err(not_exclusive()),
         }
     }
@@ -269,6 +281,11 @@ impl Bucket {
     fn failed(&self, reason: &str) -> ArchiveError {
         ArchiveError::Bucket { bucket: self.0.options.to_string(), reason: reason.to_owned() }
     }
+}
+
+/// Whether an object was not created because it exists, or is being created.
+const fn is_taken(status: u16) -> bool {
+    matches!(status, 409 | 412)
 }
 
 /// What was collected for an object.

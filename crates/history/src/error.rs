@@ -24,7 +24,7 @@ pub enum ArchiveError {
     #[error("the archive was written by a newer program: its schema is {0}, this program knows {known}", known = crate::SCHEMA)]
     Newer(u32),
     #[error(
-        "the folder `{}` cannot hold an archive: its file system does not refuse to create a link that exists already",
+        "the folder `{}` cannot hold an archive: its file system has no hard links, or makes one that exists already",
         .0.display()
     )]
     NotExclusive(PathBuf),
@@ -38,8 +38,8 @@ pub enum ArchiveError {
     #[error("the bucket `{bucket}` cannot be used: {reason}")]
     Bucket { bucket: String, reason: String },
     #[error(
-        "the bucket `{0}` cannot hold an archive: it does not refuse to create an object that exists already \
-         (conditional writes with `If-None-Match: *`)"
+        "the bucket `{0}` cannot hold an archive: it does not refuse to create an object that exists already, \
+         and only that (conditional writes with `If-None-Match: *`)"
     )]
     BucketNotExclusive(String),
 }

@@ -19,6 +19,8 @@ pub(crate) struct Held {
     pub(crate) event: EventId,
     /// The last of its rows that the file has.
     pub(crate) seq: u64,
+    /// In `events`: the first of its rows that the file has says that it was not shown before.
+    pub(crate) is_new: bool,
     /// In `events`: it is not shown any more. In `closing`: it has not started after all.
     pub(crate) is_gone: bool,
     /// When it is announced for, in milliseconds, where the last row says that.

@@ -14,6 +14,15 @@ use crate::frame::Frame;
 use crate::path::Columns;
 use crate::table::Table;
 
+/// Whether an event exists, for all that is known before files are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existence {
+    /// It does. What lists it may be past retention, and then any file may have rows of it.
+    Known,
+    /// Only what the archive has says so.
+    Unknown,
+}
+
 /// The files that have rows of an event.
 #[derive(Debug, Default)]
 pub(crate) struct EventFiles<'a> {
@@ -61,7 +70,7 @@ impl Archive {
         Ok(indexed)
     }
 
-    /// The files that have rows of an event.
+    /// The files that have rows of an event, or may have.
     ///
     /// # Errors
     /// As for [`indexed`](Self::indexed).
@@ -69,7 +78,7 @@ impl Archive {
         &self,
         commit: &'a Commit,
         sport: &str,
-        event: EventId,
+        (event, existence): (EventId, Existence),
     ) -> Result<EventFiles<'a>, ArchiveError> {
         let [events, closing] = [Table::Events, Table::Closing].map(|table| {
             let files = self.indexed(commit, table, sport)?.into_iter().map(|(file, _)| file);
@@ -78,10 +87,15 @@ impl Archive {
             Ok::<Vec<(&TableFile, Held)>, ArchiveError>(found.collect())
         });
         let (events, closing) = (events?, closing?);
-        let Some((first, _)) = events.first() else { return Ok(EventFiles::default()) };
+        if events.is_empty() && closing.is_empty() && existence == Existence::Unknown {
+            return Ok(EventFiles::default());
+        }
+        // What listed it first may be past retention, and prices of later days not be.
+        let first = events.first().filter(|(_, held)| held.is_new).map(|(file, _)| file.date());
         let last = events.last().filter(|(_, held)| held.is_gone).map(|(file, _)| file.date());
         let odds = files_of(commit, Table::Odds, sport).into_iter().filter(|file| {
-            first.date() <= file.date() && last.is_none_or(|last| file.date() <= last)
+            first.is_none_or(|first| first <= file.date())
+                && last.is_none_or(|last| file.date() <= last)
         });
         Ok(EventFiles {
             odds: odds.collect(),
@@ -92,7 +106,7 @@ impl Archive {
 
     fn read_held(&self, file: &TableFile) -> Result<Arc<[Held]>, ArchiveError> {
         let reader = self.read_table(file)?;
-        let mut found: HashMap<EventId, Held> = HashMap::new();
+        let mut found: HashMap<EventId, ((u64, bool), Held)> = HashMap::new();
         for group in 0..reader.groups() {
             let mut frame = Frame::new(file.table);
             let names = ["seq", "event_id", "what", "start", "commence_time"];
@@ -102,6 +116,7 @@ impl Archive {
                 let event = frame.text(columns.event_id, row).and_then(EventId::parse);
                 let seq = frame.number(columns.seq, row).map(i64::cast_unsigned);
                 let Some((event, seq)) = event.zip(seq) else { continue };
+                let what = frame.text(columns.what, row);
                 let is_gone = match file.table {
                     Table::Closing => frame.number(columns.start, row).is_none(),
                     Table::Odds
@@ -109,19 +124,22 @@ impl Archive {
                     | Table::Events
                     | Table::Reads
                     | Table::Epochs
-                    | Table::Internal => {
-                        matches!(frame.text(columns.what, row), Some("removed" | "merged"))
-                    }
+                    | Table::Internal => matches!(what, Some("removed" | "merged")),
                 };
                 let commence_ms = frame.number(columns.commence_time, row);
-                let held = Held { event, seq, is_gone, commence_ms };
-                let last = found.entry(event).or_insert(held);
+                let is_new = what == Some("listed");
+                let held = Held { event, seq, is_new, is_gone, commence_ms };
+                let (first, last) = found.entry(event).or_insert(((seq, is_new), held));
+                if seq < first.0 {
+                    *first = (seq, is_new);
+                }
                 if last.seq <= seq {
                     *last = held;
                 }
             }
         }
-        let mut found: Vec<Held> = found.into_values().collect();
+        let whole = |((_, is_new), last): ((u64, bool), Held)| Held { is_new, ..last };
+        let mut found: Vec<Held> = found.into_values().map(whole).collect();
         found.sort_unstable_by_key(|held| held.event);
         Ok(found.into())
     }
@@ -148,7 +166,7 @@ impl Archive {
     ) -> Result<BTreeMap<EventId, StartedEvent>, ArchiveError> {
         let mut started: BTreeMap<EventId, ((usize, u64), StartedEvent)> = BTreeMap::new();
         for (file, held) in self.indexed(commit, Table::Closing, sport)? {
-            for Held { event, seq, is_gone, commence_ms } in held.iter().copied() {
+            for Held { event, seq, is_gone, commence_ms, .. } in held.iter().copied() {
                 let Some(commence_ms) = commence_ms else { continue };
                 let key = (file.lineage, seq);
                 let commence_time = Timestamp::from_millis(commence_ms);

@@ -10,13 +10,13 @@ use crate::commit::{Commit, TableFile};
 use crate::date::date_of;
 use crate::entries::unreadable;
 use crate::error::ArchiveError;
-use crate::event_index::EventFiles;
+use crate::event_index::{EventFiles, Existence};
 use crate::frame::Frame;
 use crate::parquet_read::{TableReader, number_bounds};
 use crate::path::{ClosingLine, EventPast, Wanted};
 
 impl Archive {
-    /// Adds what the archive holds of an event of a sport.
+    /// Adds what the archive holds of an event of a sport, where it has a row that says that there is one.
     ///
     /// # Errors
     /// The archive cannot be read.
@@ -27,8 +27,35 @@ impl Archive {
         wanted: &Wanted<'_>,
         past: &mut EventPast,
     ) -> Result<(), ArchiveError> {
+        self.add_past(commit, sport, (wanted, Existence::Unknown), past)
+    }
+
+    /// Adds what the archive holds of an event of a sport that a book has. It may have been listed before all that the
+    /// archive holds.
+    ///
+    /// # Errors
+    /// The archive cannot be read.
+    pub fn known_event_past(
+        &self,
+        commit: &Commit,
+        sport: &str,
+        wanted: &Wanted<'_>,
+        past: &mut EventPast,
+    ) -> Result<(), ArchiveError> {
+        past.note_existence();
+        self.add_past(commit, sport, (wanted, Existence::Known), past)
+    }
+
+    fn add_past(
+        &self,
+        commit: &Commit,
+        sport: &str,
+        (wanted, existence): (&Wanted<'_>, Existence),
+        past: &mut EventPast,
+    ) -> Result<(), ArchiveError> {
         let id = wanted.event.to_string();
-        let EventFiles { events, odds, closing } = self.files_with(commit, sport, wanted.event)?;
+        let files = self.files_with(commit, sport, (wanted.event, existence))?;
+        let EventFiles { events, odds, closing } = files;
         let read = |file: &TableFile| -> Result<Frame, ArchiveError> {
             let mut frame = Frame::new(file.table);
             let reader = self.read_table(file)?;
@@ -48,7 +75,7 @@ impl Archive {
         }
         self.read_each(&closing, read, |file, frame| {
             for (_, line) in lines_of(&frame, file.lineage, |_| true) {
-                past.note_closing(line);
+                past.note_closing(line, wanted);
             }
             Ok(true)
         })
@@ -72,7 +99,8 @@ impl Archive {
         let mut files: [BTreeMap<Order<'_>, Vec<String>>; 3] = Default::default();
         for event in events {
             let id = event.to_string();
-            let EventFiles { events, odds, closing } = self.files_with(commit, sport, *event)?;
+            let EventFiles { events, odds, closing } =
+                self.files_with(commit, sport, (*event, Existence::Known))?;
             for (files, own) in files.iter_mut().zip([events, closing, odds]) {
                 for file in own {
                     files.entry(Order::of(file)).or_default().push(id.clone());
@@ -112,7 +140,7 @@ impl Archive {
         }
         let whole = |closed: Closed| {
             let Closed { event, mut past, lines } = closed;
-            lines.into_values().for_each(|line| past.note_closing(line));
+            lines.into_values().for_each(|line| past.note_closing(line, wanted));
             (event, past)
         };
         Ok(closed.into_values().map(whole).collect())

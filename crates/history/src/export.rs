@@ -19,7 +19,7 @@ use crate::table::{Kind, Table};
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
     pub table: Table,
-    /// The first time of publication, and the first after it; of closing lines, that of the start.
+    /// The first time of publication, and the first after it. Of a closing line it is that of its prices.
     pub from: Timestamp,
     pub to: Timestamp,
     /// Only this sport; tables that are not kept by sport have all.
@@ -77,7 +77,7 @@ impl Archive {
             for group in 0..reader.groups() {
                 let mut frame = Frame::new(table);
                 reader.read(group, &mut frame).map_err(unreadable(file))?;
-                let published = frame.column(time_of(table));
+                let published = frame.column("published_at");
                 let wanted = |row: &usize| {
                     let at = frame.number(published, *row).map(Timestamp::from_millis);
                     at.is_some_and(|at| (export.from..export.to).contains(&at))
@@ -104,20 +104,6 @@ impl Archive {
     }
 }
 
-/// The column that rows are chosen by. A closing line is of the time when its event started, though its prices were
-/// published before.
-const fn time_of(table: Table) -> &'static str {
-    match table {
-        Table::Closing => "start",
-        Table::Odds
-        | Table::Scores
-        | Table::Events
-        | Table::Reads
-        | Table::Epochs
-        | Table::Internal => "published_at",
-    }
-}
-
 /// Files that can have such rows.
 fn files_of<'a>(commit: &'a Commit, export: &Export<'_>) -> Vec<&'a TableFile> {
     let (first, last) = (date_of(export.from), date_of(export.to));
@@ -130,7 +116,8 @@ fn files_of<'a>(commit: &'a Commit, export: &Export<'_>) -> Vec<&'a TableFile> {
         .files
         .iter()
         .filter(|file| file.table == export.table && of_sport(file))
-        // A start at the end of a day may be shown by a publication of the next.
+        // A closing line is in the file of the day on which its event was first shown as started, or as not started
+        // after all, which may be long after its prices were published.
         .filter(|file| {
             *first <= *file.date() && (file.table == Table::Closing || file.date() <= &*last)
         })

@@ -15,6 +15,8 @@ use crate::error::{ArchiveError, io_at};
 use crate::object::Object;
 
 pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
+/// `EPERM`, the same on every Unix.
+const NOT_PERMITTED: i32 = 1;
 
 #[derive(Clone, Debug)]
 pub(crate) struct FolderStore {
@@ -44,7 +46,12 @@ impl FolderStore {
         let first = fs::hard_link(&probe, &link);
         let second = fs::hard_link(&probe, &link);
         let removed = fs::remove_file(&link).and(fs::remove_file(&probe));
-        first.map_err(io_at(&link))?;
+        match first {
+            Err(error) if has_no_links(&error) => {
+                return Err(ArchiveError::NotExclusive(self.root.clone()));
+            }
+            first => first.map_err(io_at(&link))?,
+        }
         removed.map_err(io_at(&probe))?;
         match second {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -167,5 +174,27 @@ impl FolderStore {
             objects.push(Object { name, modified_ms });
         }
         Ok(())
+    }
+}
+
+/// Whether a link to a file that was just made was refused because the file system has none. exFAT answers that it is
+/// not permitted, which for access rights would be `EACCES`; CIFS and FUSE that it is not supported.
+fn has_no_links(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(NOT_PERMITTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_system_without_links_is_known_by_its_errors() {
+        let [eperm, enosys, eopnotsupp] = [1, 38, 95].map(io::Error::from_raw_os_error);
+        assert!(has_no_links(&eperm) && has_no_links(&enosys) && has_no_links(&eopnotsupp));
+        // Access rights, a full disk, a read-only file system, an unreachable share.
+        for other in [13, 28, 30, 5, 116] {
+            assert!(!has_no_links(&io::Error::from_raw_os_error(other)), "{other}");
+        }
     }
 }

@@ -373,7 +373,8 @@ impl Part {
         since: &SinceCut,
         (seq, cut): (u64, Timestamp),
     ) {
-        for (event, start) in self.starts.publish(&self.book, changed.into_iter(), cut) {
+        let touched = changed.into_iter().chain(since.touched.keys().copied());
+        for (event, start) in self.starts.publish(&self.book, touched, cut) {
             let Some(held) = self.book.event(event) else { continue };
             self.started.push(Started {
                 event,

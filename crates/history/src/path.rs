@@ -115,6 +115,8 @@ pub struct ClosingLine {
 pub struct EventPast {
     /// When it was first shown, and whether it was new then.
     listed: Option<(Timestamp, bool)>,
+    /// A book has it, whatever rows say.
+    exists: bool,
     records: HashMap<RecordId, RecordPath>,
     names: HashSet<Arc<str>>,
     outcomes: usize,
@@ -131,10 +133,21 @@ impl Point {
     }
 }
 
+impl RecordPath {
+    fn new(head: PathHead) -> Self {
+        Self { head, open: None, points: Vec::new(), closing: None, before: None }
+    }
+}
+
 impl EventPast {
     /// Whether nothing is known of it.
     pub fn is_unknown(&self) -> bool {
-        self.listed.is_none() && self.records.is_empty()
+        !self.exists && self.listed.is_none() && self.records.is_empty()
+    }
+
+    /// Notes that there is such an event.
+    pub(crate) fn note_existence(&mut self) {
+        self.exists = true;
     }
 
     /// When it was first shown, where it was new then: nothing of it was published before.
@@ -163,6 +176,12 @@ impl EventPast {
                 }
                 changes
             });
+            // What brought the prices of its closing line is past retention.
+            if path.open.is_none() {
+                let closing = path.closing.as_ref().filter(|line| line.start.is_some());
+                let prices = closing.map(|line| Point { reason: None, ..line.prices.clone() });
+                path.open = prices.filter(|prices| !prices.outcomes.is_empty());
+            }
         }
         // A market that was never priced has no record.
         paths.retain(|path| path.open.is_some());
@@ -189,8 +208,12 @@ impl EventPast {
         })
     }
 
-    pub(crate) fn note_closing(&mut self, line: ClosingLine) {
-        let Some(path) = self.records.get_mut(&line.head.record) else { return };
+    pub(crate) fn note_closing(&mut self, line: ClosingLine, wanted: &Wanted<'_>) {
+        if !wanted.is_of(&line.head) {
+            return;
+        }
+        let record = line.head.record;
+        let path = self.records.entry(record).or_insert_with(|| RecordPath::new(line.head.clone()));
         let later = |held: &ClosingLine| (held.lineage, held.seq) <= (line.lineage, line.seq);
         if path.closing.as_ref().is_none_or(later) {
             path.closing = Some(line);
@@ -230,13 +253,7 @@ impl EventPast {
         let Some((head, mut point, mut outcomes)) = read else { return };
         outcomes.sort_by(|one, other| one.order().cmp(&other.order()));
         point.outcomes = outcomes.into();
-        let path = self.records.entry(head.record).or_insert_with(|| RecordPath {
-            head,
-            open: None,
-            points: Vec::new(),
-            closing: None,
-            before: None,
-        });
+        let path = self.records.entry(head.record).or_insert_with(|| RecordPath::new(head));
         let earlier = |held: &Point| point.key() < held.key();
         if point.shown && !point.outcomes.is_empty() && path.open.as_ref().is_none_or(earlier) {
             path.open = Some(point.clone());

@@ -30,7 +30,7 @@ impl StartBy {
     }
 }
 
-/// How the last publication shows an event.
+/// How the last publication that shows an event shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Waiting(Timestamp),
@@ -54,11 +54,12 @@ pub(crate) struct Started {
     pub(crate) last_updates: HashMap<RecordId, Timestamp>,
 }
 
-/// The events of a book by how the last publication shows them.
+/// The events of a book by how the last publication shows them. Those that nobody lists any more are kept for as long
+/// as the book has them: listed again, they have the same id, and have started when they first did.
 #[derive(Debug)]
 pub(crate) struct Starts {
     phases: HashMap<EventId, Phase>,
-    /// When those that wait are announced for.
+    /// When those that wait and are listed are announced for.
     due: BTreeSet<(Timestamp, EventId)>,
     last_cut: Timestamp,
 }
@@ -67,31 +68,46 @@ impl Starts {
     /// Those of a book that was published at `last_cut`.
     pub(crate) fn of(book: &Book, last_cut: Timestamp) -> Self {
         let mut starts = Self { phases: HashMap::new(), due: BTreeSet::new(), last_cut };
-        for event in book.events().filter(|event| event.is_listed()) {
-            starts.put(event.id, Phase::next(None, event, last_cut));
+        for event in book.events() {
+            let shown_until = event.unlisted_at().map_or(last_cut, |at| at.min(last_cut));
+            starts.put(event, Phase::next(None, event, shown_until));
         }
         starts
     }
 
-    /// Events that `changed`, or whose time has come with a publication, where that starts them or takes it back; with
-    /// the start.
+    /// The same after a publication of another book: of events that both have, it counts what that one showed.
+    pub(crate) fn continuing(mut self, before: &Self, book: &Book) -> Self {
+        for event in book.events() {
+            if let Some(phase) = before.phases.get(&event.id) {
+                self.put(event, *phase);
+            }
+        }
+        self
+    }
+
+    /// Events that were `touched`, or whose time has come with a publication, where that starts them or takes it back;
+    /// with the start.
     pub(crate) fn publish(
         &mut self,
         book: &Book,
-        changed: impl Iterator<Item = EventId>,
+        touched: impl Iterator<Item = EventId>,
         cut: Timestamp,
     ) -> Vec<(EventId, Option<(Timestamp, StartBy)>)> {
         let due = self.due.iter().take_while(|(commence, _)| *commence <= cut);
-        let ids: BTreeSet<EventId> = due.map(|(_, id)| *id).chain(changed).collect();
+        let ids: BTreeSet<EventId> = due.map(|(_, id)| *id).chain(touched).collect();
         let mut started = Vec::new();
         for id in ids {
             let before = self.phases.get(&id).copied();
-            let Some(event) = book.event(id).filter(|event| event.is_listed()) else {
+            let Some(event) = book.event(id) else {
                 self.remove(id);
                 continue;
             };
-            let now = Phase::next(before, event, cut);
-            self.put(id, now);
+            let now = match (event.is_listed(), before) {
+                (true, _) => Phase::next(before, event, cut),
+                (false, Some(before)) => before,
+                (false, None) => continue,
+            };
+            self.put(event, now);
             match (before, now) {
                 (Some(Phase::Started(held)), Phase::Started(by)) if held == by => {}
                 (_, Phase::Started(StartBy::Live)) => {
@@ -99,7 +115,10 @@ impl Starts {
                 }
                 (_, Phase::Started(StartBy::CommenceTime)) => {
                     // A time that was over before it was announced is not when it started.
-                    let announced = Some(event.commence_time).filter(|at| *at > self.last_cut);
+                    let commence = event.commence_time;
+                    let announced = Some(commence).filter(|at| {
+                        *at > self.last_cut || before == Some(Phase::Waiting(commence))
+                    });
                     started.push((id, Some((announced.unwrap_or(cut), StartBy::CommenceTime))));
                 }
                 (Some(Phase::Started(_)), Phase::Waiting(_) | Phase::Corrected(_)) => {
@@ -112,12 +131,14 @@ impl Starts {
         started
     }
 
-    fn put(&mut self, id: EventId, phase: Phase) {
-        self.remove(id);
-        if let Phase::Waiting(commence) = phase {
-            self.due.insert((commence, id));
+    fn put(&mut self, event: &Event, phase: Phase) {
+        self.remove(event.id);
+        if let Phase::Waiting(commence) = phase
+            && event.is_listed()
+        {
+            self.due.insert((commence, event.id));
         }
-        self.phases.insert(id, phase);
+        self.phases.insert(event.id, phase);
     }
 
     fn remove(&mut self, id: EventId) {

@@ -228,6 +228,16 @@ impl Table {
         matches!(self, Self::Odds | Self::Reads | Self::Epochs | Self::Internal)
     }
 
+    /// The columns by which two of its rows differ. Of what entries are read back from, only the entry.
+    pub(crate) const fn key_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Odds | Self::Reads | Self::Epochs | Self::Internal => &["seq"],
+            Self::Scores => &["seq", "event_id", "published_at"],
+            Self::Events => &["seq", "event_id", "what"],
+            Self::Closing => &["seq", "event_id", "record_id", "n"],
+        }
+    }
+
     /// The columns that entries are read back from.
     pub(crate) const fn entry_columns(self) -> &'static [&'static str] {
         match self {

@@ -22,7 +22,6 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -33,6 +32,7 @@ use crate::date::http_date_bytes;
 use crate::peer::Peer;
 use crate::reply::{BodyStream, Reply};
 use crate::request::{self, HEAD_BYTES_MAX, HEADERS_MAX, Method};
+use crate::sendfile::Socket;
 use crate::server::{self, Phase};
 use crate::service::{ConnectionState, Refusal, Service};
 use crate::timeout::{IDLE_TIME_MAX, Timeout};
@@ -57,7 +57,7 @@ pub(crate) async fn serve<S, T>(
     peer: Peer,
     mut phase: watch::Receiver<Phase>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Socket,
     T: Service,
 {
     let server = Arc::clone(own.server());
@@ -80,8 +80,8 @@ pub(crate) async fn serve<S, T>(
             if !changes {
                 return Ok::<_, Infallible>(responding.await);
             }
-            // What changes something goes on to its end when the client hangs up half-way: the store, what is in
-            // force and what is written down about it stay together.
+            // What changes something goes on to its end when the client hangs up half-way: the store, what is
+            // effective and what is written down about it stay together.
             let done = tokio::spawn(responding).await;
             Ok(done.unwrap_or_else(|_| {
                 let reply = own.refuse(Refusal::Internal, "this was not done", "");

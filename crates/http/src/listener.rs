@@ -31,7 +31,7 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// answer, and a few megabytes a second over the widest ocean.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
 
-/// Connections beyond the cap that are being told so, on one listener.
+/// Connections beyond the cap that are being answered so, on one listener.
 const TURNED_AWAY_MAX: usize = 256;
 
 /// A socket that connections come to.

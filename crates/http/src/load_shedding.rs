@@ -69,7 +69,7 @@ impl LoadShedding {
         self.interval.load(Ordering::Relaxed)
     }
 
-    /// So many more ask in this interval.
+    /// This number more ask in this interval.
     pub fn add_clients(&self, count: u64) {
         self.clients.fetch_add(count, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Listeners of a service that is not ready yet: every client is told so at once, and can tell it from one that is
+//! Listeners of a service that is not ready yet: every client is answered so at once, and can tell it from one that is
 //! not there.
 
 use std::future::poll_fn;

@@ -243,7 +243,7 @@ pub struct Reply {
     pub long: Option<LongBody>,
 }
 
-/// A body that is made while it is sent. Where it ends before it has its length, the client is told by a connection
+/// A body that is made while it is sent. Where it ends before it has its length, the client sees it by a connection
 /// (or, with HTTP/2, a stream) that breaks.
 #[derive(Debug)]
 pub struct LongBody {

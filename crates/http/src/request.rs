@@ -58,7 +58,7 @@ pub enum SingleHeader<'a> {
     #[default]
     Absent,
     Once(&'a [u8]),
-    /// Which one is meant cannot be told.
+    /// Which one is meant is ambiguous.
     Repeated,
 }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// Between two requests (D32).
 pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(75);
-/// How long a client that was told to go is listened to.
+/// How long a client that was asked to go is listened to.
 pub(crate) const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long a client that has just come may take to ask when the service closes.
 pub(crate) const FIRST_TIME_AT_CLOSE: Duration = Duration::from_secs(1);

@@ -7,8 +7,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// For a client to take an answer (D32); 150 KB at 2.5 KB/s.
-const WRITE_TIME_MAX: Duration = Duration::from_secs(60);
+/// For a client to take an answer (D32); 150 KB at 2.5 KB/s. And for one to take anything of a stream (S10), whatever
+/// others hold: what is sent on streams is counted and bounded where it is made.
+pub(crate) const WRITE_TIME_MAX: Duration = Duration::from_secs(60);
 /// The same while clients hold more than [`UNREAD_BYTES_MAX`].
 const WRITE_TIME_WHEN_FULL: Duration = Duration::from_secs(2);
 /// What clients may hold: four hundred large answers that differ from each other.

@@ -6,12 +6,14 @@
 //! matter: its system answers, only its window is closed, and it is waited for longer ([`crate::timeout`]). The kernel
 //! would count both alike, so the time does not count while all that was sent is acknowledged and the window is closed.
 //! Where bytes are unsent, which an option makes visible, that may be so, and the system is asked ([`SockDiag`]); to
-//! one that has vanished little is sent as well, since nothing is acknowledged.
+//! one that has vanished little is sent as well, since nothing is acknowledged. A system that does not answer is warned
+//! of once; there, the time does not count while bytes are unsent, and a client that has vanished is given up when it
+//! has taken nothing for as long as one that does not read.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::task::Context;
 use std::time::Duration;
 
@@ -136,13 +138,25 @@ fn waits_for_window(diag: &io::Result<SockDiag>, stream: &TcpStream) -> bool {
     let asked =
         asked.and_then(|diag| diag.waits_for_window(stream).map_err(|error| error.to_string()));
     asked.unwrap_or_else(|error| {
-        tracing::debug!(
-            event = "connection.diag_failed",
-            error,
-            "the system does not say what a connection waits for"
-        );
+        // Of a connection that is broken there is nothing to say.
+        if stream.peer_addr().is_ok() {
+            warn_once(&error);
+        }
         true
     })
+}
+
+/// Says once for the whole process that the system does not say what connections wait for.
+fn warn_once(error: &str) {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        tracing::warn!(
+            event = "connection.diag_refused",
+            error,
+            "the system does not say what connections wait for (netlink's sock_diag), so the stream of a client that \
+             has vanished may be held for longer than 40 s"
+        );
+    });
 }
 
 fn set_options(stream: &TcpStream) -> io::Result<()> {

@@ -73,7 +73,7 @@ pub(crate) enum Verb {
         after_help = "Example:\n  linesman feeds create pinnacle --bookmaker pinnacle"
     )]
     Feeds(FeedsVerb),
-    /// List operators, and print a link for one who is locked out
+    /// List operators, and print a sign-in link for an operator without access
     #[command(
         subcommand,
         arg_required_else_help = false,

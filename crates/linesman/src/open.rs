@@ -93,27 +93,27 @@ pub(crate) async fn open_or_make_store(config: &Config, folder: &Folder) -> anyh
 pub(crate) fn on_store(
     config: &Config,
     data: &Path,
-    verb: impl AsyncFnOnce(&Registry, &Scene<'_>) -> anyhow::Result<()>,
+    verb: impl AsyncFnOnce(&Registry, &CommandContext<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let folder = open_folder(config, data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = open_store(config, &folder).await?;
-        let scene = Scene { config, folder: &folder, store: &store };
-        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &scene).await;
+        let context = CommandContext { config, folder: &folder, store: &store };
+        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &context).await;
         store.close().await;
         done
     })
 }
 
 /// What a command works on.
-pub(crate) struct Scene<'a> {
+pub(crate) struct CommandContext<'a> {
     config: &'a Config,
     folder: &'a Folder,
     store: &'a Store,
 }
 
-impl Scene<'_> {
+impl CommandContext<'_> {
     pub(crate) fn store(&self) -> &Store {
         self.store
     }
@@ -122,13 +122,13 @@ impl Scene<'_> {
     pub(crate) async fn settle(
         &self,
         registry: &Registry,
-        (deed, subject, detail): (AuditAction, &str, &str),
+        (action, subject, detail): (AuditAction, &str, &str),
         need: Need,
     ) -> anyhow::Result<()> {
         let done = self.make_effective(need).await;
         let open = accounts::not_confirmed(detail);
         if done.is_err()
-            && let Err(error) = registry.note(&Actor::command_line(), deed, subject, &open).await
+            && let Err(error) = registry.note(&Actor::command_line(), action, subject, &open).await
         {
             tracing::warn!(event = "audit.write_failed", %error, "the missing confirmation is not in the audit log");
         }
@@ -153,8 +153,8 @@ async fn note_operations(
     let store = open_store(config, folder).await?;
     let registry = Registry::new(store.clone(), Arc::new(SystemClock));
     for operation in operations {
-        let (deed, subject, detail) = web::operation_words(operation);
-        registry.note(&Actor::command_line(), deed, &subject, &detail).await?;
+        let (action, subject, detail) = web::operation_words(operation);
+        registry.note(&Actor::command_line(), action, &subject, &detail).await?;
     }
     store.close().await;
     Ok(())

@@ -9,7 +9,7 @@ use accounts::Registry;
 use adapters::build::Adapter;
 use adapters::report::{self, Board, Report, Sample, State};
 use adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
-use adapters::supervisor::{Boards, Shared, Supervisor, Wish, degraded};
+use adapters::supervisor::{Boards, DesiredState, Shared, Supervisor, degraded};
 use adapters::threads::AdapterThreads;
 use anyhow::{Context as _, bail};
 use api::{AdapterReports, Api};
@@ -161,7 +161,7 @@ fn not_taken(why: engine::NotTaken) -> NotTaken {
     }
 }
 
-/// Reports and wishes, in the store that all nodes share.
+/// Reports and desired states, in the store that all nodes share.
 #[derive(Debug)]
 struct SharedStore {
     store: Store,
@@ -170,14 +170,14 @@ struct SharedStore {
 }
 
 impl Shared for SharedStore {
-    fn wishes(&self) -> Answer<'_, Result<BTreeMap<String, Wish>, String>> {
+    fn desired_states(&self) -> Answer<'_, Result<BTreeMap<String, DesiredState>, String>> {
         Box::pin(async {
             let rows = self.store.adapters().await.map_err(|error| error.to_string())?;
-            let wish = |row: AdapterRow| {
+            let desired = |row: AdapterRow| {
                 let AdapterRow { name, paused_ms, resumed_ms, read_asked_ms, .. } = row;
-                (name, Wish { paused: paused_ms.is_some(), read_asked_ms, resumed_ms })
+                (name, DesiredState { paused: paused_ms.is_some(), read_asked_ms, resumed_ms })
             };
-            Ok(rows.into_iter().map(wish).collect())
+            Ok(rows.into_iter().map(desired).collect())
         })
     }
 

@@ -199,12 +199,16 @@ pub(crate) fn spawn_world(
     std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")
 }
 
-/// What the live world of a folder is opened with.
+/// What a command opens the live world with: in the folder or, in a cluster, on the servers. Then it is to be called
+/// where a runtime is current, from a thread that may wait.
 pub(crate) fn live_options(config: &Config, folder: &Folder) -> anyhow::Result<WorldOptions> {
     let catalogue = &catalogue::load(config)?;
     let clock: &Arc<dyn Clock> = &(Arc::new(SystemClock) as Arc<dyn Clock>);
     let setup = WorldSetup { config, role: Role::All, folder, catalogue, clock };
-    Ok(setup.options_in_folder(World::Live))
+    Ok(match &config.cluster {
+        Some(cluster) => setup.options(World::Live, cluster::log_on_servers(cluster)),
+        None => setup.options_in_folder(World::Live),
+    })
 }
 
 /// Executes operations on the live world while no server runs; the caller holds the folder's lock.

@@ -1,4 +1,4 @@
-//! How many listings a second are told apart or put together: `cargo bench -p linesman-market --bench matching`.
+//! How many listings a second are separated or put together: `cargo bench -p linesman-market --bench matching`.
 //! 100,000 live events of invented people that two feeds list in their own words; times as CPU of one core.
 #![expect(clippy::print_stdout, reason = "a bench is read from the terminal")]
 #![expect(clippy::indexing_slicing, reason = "a bench may stop where its invented data is wrong")]

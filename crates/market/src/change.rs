@@ -139,7 +139,7 @@ pub struct Quoted {
     pub ts: Timestamp,
 }
 
-/// One outcome, told apart by who it is rather than by a feed's spelling.
+/// One outcome, identified by who it is rather than by a feed's spelling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuotedOutcome {
     pub who: Who,

@@ -3,8 +3,8 @@
 //! Names are taken apart into words ([`name`], [`word`]) and laid side by side ([`likeness`]); both participants
 //! together, in whichever order, with the time and the competition make [`judge`] say same, different, or not sure.
 //! Whom to compare with comes from an index by pairs of words ([`index`]), never from a scan, and most of those are
-//! told apart quickly ([`name_signature`]). What was learnt about names is in [`aliases`]. The book uses these for each
-//! listing as it comes and keeps to what it decided; [`solve`] does the same for whole recordings at once.
+//! distinguished quickly ([`name_signature`]). What was learnt about names is in [`aliases`]. The book uses these for
+//! each listing as it comes and keeps to what it decided; [`solve`] does the same for whole recordings at once.
 
 mod aliases;
 mod batch_matcher;

@@ -1,4 +1,4 @@
-//! A recording: what a log says, told again as the messages of one feed.
+//! A recording: what a log says, written again as the messages of one feed.
 //!
 //! The recorder follows the log with a book of its own and keeps beside it a mirror, the book that a replay of all
 //! it has said so far would make. After each change it says what makes the two show the same. So several feeds'
@@ -96,7 +96,7 @@ impl Recorder {
         self.mirror.take_said()
     }
 
-    /// How many events could not be told exactly, as where the catalogue no longer has their markets.
+    /// How many events could not be written exactly, as where the catalogue no longer has their markets.
     pub fn inexact_events(&self) -> usize {
         self.mirror.inexact_events()
     }

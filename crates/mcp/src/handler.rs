@@ -87,7 +87,7 @@ impl ServerHandler for Handler {
             .enable_prompts()
             .build();
         let about = Implementation::new("linesman", env!("CARGO_PKG_VERSION"));
-        // A client that asks for a version that the server does not have is told this.
+        // A client that asks for a version that the server does not have gets this.
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(about.with_title("Linesman"))

@@ -94,10 +94,10 @@ type Reading = fn(&Api, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
 const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
-    ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
+    ("linesman_snapshot_events", "gauge", "Events in the current snapshot.", |_, w| {
         w.records().0.to_string()
     }),
-    ("linesman_snapshot_records", "gauge", "Odds records in the snapshot in force.", |_, w| {
+    ("linesman_snapshot_records", "gauge", "Odds records in the current snapshot.", |_, w| {
         w.records().1.to_string()
     }),
     (
@@ -115,7 +115,7 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_snapshot_age_seconds",
         "gauge",
-        "Time since the snapshot in force was cut.",
+        "Time since the current snapshot was cut.",
         |api, w| {
             let age = api.clock.now().since(w.published().snapshot.cut_at);
             seconds(u64::try_from(age.as_micros()).unwrap_or(u64::MAX))
@@ -239,9 +239,9 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_history_lag_seconds",
         "gauge",
-        "How much older the last publication in the archive is than the last one; 0 without an archive.",
-        |_, w| {
-            let lag = w.history.archive_lag(w.published().snapshot.cut_at);
+        "Age of the oldest publication that is not in the archive; 0 without one, and where another node writes it.",
+        |api, w| {
+            let lag = w.archive_lag(api.clock.now());
             seconds(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX))
         },
     ),
@@ -352,7 +352,7 @@ fn trust(page: &mut MetricsText, api: &Api) {
     page.family(name, "gauge", help);
     page.line(format_args!("{name} {}", seconds(figures.left_ms.saturating_mul(1000))));
     let name = "linesman_key_change_number";
-    page.family(name, "gauge", "The last change of keys that is in force on this node.");
+    page.family(name, "gauge", "The last change of keys that is effective on this node.");
     page.line(format_args!("{name} {}", figures.number));
     let name = "linesman_key_confirmations_total";
     page.family(name, "counter", "How often the database or NATS confirmed the keys of this node.");
@@ -360,7 +360,7 @@ fn trust(page: &mut MetricsText, api: &Api) {
         page.line(format_args!("{name}{{witness=\"{witness}\"}} {count}"));
     }
     let name = "linesman_key_changes_unconfirmed_total";
-    let help = "Changes of keys made here that not every node confirmed; each was told to whoever made it.";
+    let help = "Changes of keys made here that not every node confirmed; each was reported to whoever made it.";
     page.family(name, "counter", help);
     page.line(format_args!("{name} {}", figures.unconfirmed));
 }
@@ -389,19 +389,19 @@ fn stream_slots(page: &mut MetricsText, api: &Api) {
 fn accounts(page: &mut MetricsText, service: &Service) {
     let api = &*service.api;
     let keys = api.accounts.keys.len();
-    page.family("linesman_keys", "gauge", "API keys that are let in.");
+    page.family("linesman_keys", "gauge", "API keys that are accepted.");
     page.line(format_args!("linesman_keys {keys}"));
     let leases = api.accounts.leases();
-    page.family("linesman_quota_leases_total", "counter", "Slices of limits taken from the store.");
+    page.family("linesman_quota_leases_total", "counter", "Parts of limits taken from the store.");
     page.line(format_args!("linesman_quota_leases_total {}", leases.granted));
     page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
     trust(page, api);
     stream_slots(page, api);
     let mail = service.web.people.mail_stats();
-    page.family("linesman_mail_queued", "gauge", "Letters that wait for the mail server.");
+    page.family("linesman_mail_queued", "gauge", "Emails that wait for the mail server.");
     page.line(format_args!("linesman_mail_queued {}", mail.queued));
-    page.family("linesman_mail_letters_total", "counter", "Letters by what became of them.");
+    page.family("linesman_mail_letters_total", "counter", "Emails by what became of them.");
     for (outcome, count) in
         [("sent", mail.sent), ("failed", mail.failed), ("dropped", mail.dropped)]
     {

@@ -30,7 +30,7 @@ pub struct StreamsWanted {
 }
 
 impl StreamsWanted {
-    /// What the node holds from now on, where the others hold so many.
+    /// What the node holds from now on, where the others hold this number.
     fn granted(&self, others: u32) -> u32 {
         self.wanted.min(self.limit.saturating_sub(others)).max(self.open)
     }

@@ -113,8 +113,8 @@ impl Web {
     pub fn render_metrics(&self, page: &mut MetricsText) {
         let name = "linesman_board_watchers";
         page.family(name, "gauge", "Browsers that watch a board now.");
-        page.line(format_args!("{name} {}", self.board.gallery.watchers()));
-        let [dropped, refused] = self.board.gallery.losses();
+        page.line(format_args!("{name} {}", self.board.hub.watchers()));
+        let [dropped, refused] = self.board.hub.losses();
         let name = "linesman_board_watchers_dropped_total";
         page.family(
             name,

@@ -28,8 +28,9 @@ use http::{Answering, Reply, Request};
 use crate::context::Web;
 use crate::dashboard::asset;
 use crate::dashboard::form::Form;
-use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, GUARD, PageError, Shell};
+use crate::dashboard::key_line::KeyLine;
+use crate::dashboard::page::{self, GUARD, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::docs::reference::BASE_URL;
 use crate::docs::site::{Page, Site};
@@ -57,7 +58,7 @@ struct DocsPage<'a> {
     after: Option<&'a Page>,
 }
 
-/// What the reader is told of the key that examples use.
+/// What the reader sees of the key that examples use.
 enum KeyNote {
     /// The page has no examples that need one.
     None,

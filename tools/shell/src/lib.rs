@@ -50,8 +50,8 @@ pub fn print(text: &str) -> Result<()> {
 
 /// The cargo that runs this program, at the root of the repository.
 ///
-/// It is not told what it told this program: build scripts that look at such a variable would run again, and what they
-/// belong to would be compiled again, in turns with a cargo that somebody started by hand.
+/// It does not get the variables that this program got: build scripts that look at such a variable would run again, and
+/// what they belong to would be compiled again, in turns with a cargo that somebody started by hand.
 pub fn cargo(repository: &Repository) -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = command(cargo, &repository.root);

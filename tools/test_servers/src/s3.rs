@@ -42,6 +42,8 @@ struct Shared {
     /// Held while an object is created that must not exist: the server looks first and writes then.
     creating: Mutex<()>,
     unconditional: AtomicBool,
+    /// What writes with a condition are answered; 0: they are carried out.
+    condition_refused_with: AtomicU32,
     /// Requests that are still to be refused, and how.
     refused: AtomicU32,
     refused_with: AtomicU32,
@@ -96,6 +98,12 @@ impl S3 {
     /// From now on, an object that must not exist is replaced as well, as by servers without conditional writes.
     pub fn ignore_conditions(&self) {
         self.shared.unconditional.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on, writes with a condition are answered with this status, and not carried out, as by servers that do
+    /// not know the header.
+    pub fn refuse_conditions(&self, status: u16) {
+        self.shared.condition_refused_with.store(u32::from(status), Ordering::Relaxed);
     }
 
     /// The next requests are answered with this status, and not carried out.
@@ -154,6 +162,10 @@ async fn serve(
         return failed(u16::try_from(status).unwrap_or(500));
     }
     let conditional = request.headers().contains_key(header::IF_NONE_MATCH);
+    let refused_with = shared.condition_refused_with.load(Ordering::Relaxed);
+    if conditional && refused_with > 0 {
+        return failed(u16::try_from(refused_with).unwrap_or(500));
+    }
     let creating = match conditional {
         true => Some(shared.creating.lock().await),
         false => None,

@@ -17,6 +17,8 @@ mod cycles;
 mod dist;
 mod fuzz;
 mod layering;
+mod links;
+mod log_events;
 mod openapi;
 mod other_bucket;
 mod packages;

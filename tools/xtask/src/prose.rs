@@ -1,7 +1,7 @@
-//! How prose is written: lines of Markdown and of comments end before 120 columns, and Markdown uses plain words.
+//! How prose is written: lines of Markdown and of comments end before 120 columns. Both use plain words, and so do
+//! settings, templates and everything in `deploy/`.
 //!
-//! Tables, code, headings with links and lines without a place to break are not measured. Words in code are not read:
-//! they are what a program prints.
+//! Tables, code, headings with links and lines without a place to break are not measured. Words in code are not read.
 
 use shell::repository::TextFile;
 
@@ -11,17 +11,27 @@ const COLUMNS_MAX: usize = 120;
 /// Part of openapi.json, where a line is a paragraph.
 const NOT_MEASURED: [&str; 1] = ["crates/api/src/openapi/guide.md"];
 
-/// Where words are looked at. Comments join with `Kind::Rust`.
-const WORDS_LOOKED_AT: [Kind; 1] = [Kind::Markdown];
+/// Catalogues: a comment is part of the text that tells one version from another, and names are what they are.
+const NOT_READ: &str = "crates/domain/";
 
-/// Words that we do not use, and what to write instead. A reader would not search for them.
-const WORDS: [(&str, &str); 14] = [
-    ("a letter", "an email"),
+/// Words that we do not use, and what to write instead. A reader would not search for them. Letters of the alphabet are
+/// fine.
+const WORDS: [(&str, &str); 23] = [
+    ("by letter", "by email"),
     ("door", "the ingest endpoint, or a push"),
+    ("doors", "endpoints"),
     ("herald", "the revocation register"),
     ("in force", "active, current or effective"),
+    ("letter is sent", "email is sent"),
+    ("letter to", "email to"),
+    ("letter was", "email was"),
+    ("letter with", "email with"),
+    ("letters are sent", "emails are sent"),
+    ("letters to", "emails to"),
+    ("letters wait", "emails wait"),
     ("mend", "fix"),
     ("mended", "fixed"),
+    ("next letter", "next email"),
     ("operator's word", "an operator's decision"),
     ("rooms", "crates, or space"),
     ("so many", "the number"),
@@ -36,15 +46,19 @@ const WORDS: [(&str, &str); 14] = [
 enum Kind {
     Markdown,
     Rust,
+    /// Settings, templates and scripts, of which every line is read.
+    Plain,
 }
 
 impl Kind {
     fn of(path: &str) -> Option<Self> {
-        let (_, ending) = path.rsplit_once('.')?;
+        let ending = path.rsplit_once('.').map(|(_, ending)| ending);
         match ending {
-            "md" => Some(Self::Markdown),
-            "rs" => Some(Self::Rust),
-            _ => None,
+            Some("md") => Some(Self::Markdown),
+            Some("rs") => Some(Self::Rust),
+            Some("json") => None,
+            Some("yaml" | "toml" | "html") => Some(Self::Plain),
+            _ => path.starts_with("deploy/").then_some(Self::Plain),
         }
     }
 }
@@ -59,14 +73,15 @@ pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
         let lines = match kind {
             Kind::Markdown => markdown(text),
             Kind::Rust => comments(text),
+            Kind::Plain => text.lines().zip(1..).map(|(line, number)| (number, line)).collect(),
         };
         for (number, line) in &lines {
             let columns = line.chars().count();
-            if columns > COLUMNS_MAX && can_break(line) {
+            if columns > COLUMNS_MAX && can_break(line) && kind != Kind::Plain {
                 complaints.push(format!("{path}:{number} has {columns} columns; break it"));
             }
         }
-        if WORDS_LOOKED_AT.contains(&kind) {
+        if !path.starts_with(NOT_READ) || kind != Kind::Plain {
             complaints.extend(words(path, &lines));
         }
     }
@@ -74,7 +89,7 @@ pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
 }
 
 /// The lines that are not code, with their numbers.
-fn markdown(text: &str) -> Vec<(usize, &str)> {
+pub(crate) fn markdown(text: &str) -> Vec<(usize, &str)> {
     let mut lines = Vec::new();
     let (mut is_fenced, mut is_list, mut may_be_code) = (false, false, true);
     for (line, number) in text.lines().zip(1..) {
@@ -114,7 +129,13 @@ fn can_break(line: &str) -> bool {
 fn words(path: &str, lines: &[(usize, &str)]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut before = String::new();
+    let mut expected = 0;
     for (number, line) in lines {
+        // What code stands between is not one sentence.
+        if *number != expected {
+            before.clear();
+        }
+        expected = number + 1;
         let plain = plain(line);
         let both = format!("{before} {plain} ");
         for (word, instead) in WORDS {
@@ -194,6 +215,25 @@ mod tests {
                 "a.md:6 has \"in force\"; write active, current or effective",
             ]
         );
-        assert!(found("a.rs", "// It was told so many times.").is_empty());
+    }
+
+    #[test]
+    fn words_are_looked_for_in_comments_settings_templates_and_deployment() {
+        let expected = |path: &str, line: usize| {
+            vec![format!("{path}:{line} has \"told\"; write reported, shown or configured")]
+        };
+        let text = "fn told() {\n    // It was told,\n    a(\"told\");\n    // in\n    b();\n    // force\n}";
+        assert_eq!(found("a.rs", text), expected("a.rs", 2));
+        for path in ["a.yaml", "a.toml", "crates/web/templates/a.html", "deploy/nginx/a"] {
+            assert_eq!(found(path, "<b>as you were told</b>"), expected(path, 1));
+        }
+        assert!(found("crates/domain/a.toml", "# told").is_empty());
+        assert!(found("other/a", "told").is_empty());
+    }
+
+    #[test]
+    fn letters_of_the_alphabet_are_fine() {
+        assert!(found("a.rs", "// A letter or digit; two letters may differ.").is_empty());
+        assert_eq!(found("a.rs", "// The letters wait, each a letter\n// to a person.").len(), 2);
     }
 }

@@ -31,7 +31,8 @@ const SETTINGS: [(&str, &str); 2] =
     [("LINESMAN_MARKET__REFRESH_INTERVAL", "2s"), ("LINESMAN_MARKET__STALE_AFTER", "1m")];
 /// What clients have seen when the program is restarted.
 const CUTS_BEFORE: usize = 2;
-const RUN_MAX: Duration = Duration::from_secs(120);
+/// They take half a minute where nothing else runs.
+const RUN_MAX: Duration = Duration::from_secs(300);
 
 /// `typescript`: where the packages of npm and the program for them are.
 pub(crate) fn stream_clients(

@@ -1,24 +1,35 @@
 //! Who goes by a key for longer than a request: streams. A change that ends keys waits until they have noticed (S14).
 
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::KeyEntry;
 
-/// How long a change waits. Who does not read is given up after a second; the rest is for a node that is very busy.
-/// Less than a key lease: a node waits before it renews its own.
+/// How long changes wait for a key that was noted. Who does not read is given up after a second; the rest is for a node
+/// that is very busy. Less than a key lease: a node waits before it renews its own.
 const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// Keys that have ended, or were replaced, while somebody held them.
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
-    ending: Mutex<Vec<Arc<KeyEntry>>>,
+    /// By the address of the entry. They stay until they are released or their time is over: every change waits for
+    /// all of them, whoever noted them.
+    ending: Mutex<HashMap<usize, Ending>>,
     released: Arc<Notify>,
+}
+
+/// A key that somebody is to let go of.
+#[derive(Clone, Debug)]
+struct Ending {
+    entry: Arc<KeyEntry>,
+    /// Until when that is waited for.
+    until: Instant,
 }
 
 /// A key in use, for as long as this is kept.
@@ -36,36 +47,48 @@ impl Holders {
 
     /// Notes entries that do not count any more.
     pub(crate) fn note<'a>(&self, entries: impl IntoIterator<Item = &'a Arc<KeyEntry>>) {
-        let held = entries.into_iter().filter(|entry| entry.held.load(Ordering::SeqCst) > 0);
+        let until = Instant::now() + WAIT_MAX;
+        let held = entries.into_iter().filter(|entry| entry.is_held());
         let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        ending.extend(held.map(Arc::clone));
+        for entry in held {
+            let noted = || Ending { entry: Arc::clone(entry), until };
+            ending.entry(Arc::as_ptr(entry).addr()).or_insert_with(noted);
+        }
     }
 
-    /// Waits until nobody holds what was noted.
+    /// Waits until nobody holds what was noted by anybody.
     pub(crate) async fn wait(&self) {
-        let ending = {
-            let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *ending)
-        };
-        if ending.is_empty() {
-            return;
+        let mut ending = self.ending();
+        loop {
+            let mut released = pin!(self.released.notified());
+            released.as_mut().enable();
+            ending.retain(|ending| ending.entry.is_held());
+            let times = ending.iter().map(|ending| ending.until);
+            let now = Instant::now();
+            let Some(until) = times.filter(|until| *until > now).min() else { break };
+            // Whichever it is, the list is looked at again.
+            timeout_at(until, released).await.unwrap_or_default();
         }
-        let waiting = async {
-            loop {
-                let mut released = pin!(self.released.notified());
-                released.as_mut().enable();
-                if ending.iter().all(|entry| entry.held.load(Ordering::SeqCst) == 0) {
-                    return;
-                }
-                released.await;
-            }
-        };
-        if timeout(WAIT_MAX, waiting).await.is_err() {
+        if !ending.is_empty() {
             tracing::warn!(
                 event = "keys.held",
                 "streams of a key that has ended are not closed yet; they are sent nothing more"
             );
         }
+    }
+
+    /// What is still held and waited for.
+    fn ending(&self) -> Vec<Ending> {
+        let now = Instant::now();
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.retain(|_, ending| ending.entry.is_held() && ending.until > now);
+        ending.values().cloned().collect()
+    }
+}
+
+impl KeyEntry {
+    fn is_held(&self) -> bool {
+        self.held.load(Ordering::SeqCst) > 0
     }
 }
 

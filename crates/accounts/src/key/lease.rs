@@ -108,7 +108,7 @@ impl WindowLease {
         }
     }
 
-    /// Whether so many units can be granted, requesting a lease where that may help.
+    /// Whether this number of units can be granted, requesting a lease where that may help.
     fn readiness(&mut self, units: u32, now: Timestamp) -> Readiness {
         let Some(short) = units.checked_sub(self.left).filter(|short| *short > 0) else {
             return Readiness::Ready;
@@ -124,7 +124,7 @@ impl WindowLease {
         Readiness::Exhausted
     }
 
-    /// Whether so many units can be granted. `Err(None)`: too little is leased, but the store may have more.
+    /// Whether this number of units can be granted. `Err(None)`: too little is leased, but the store may have more.
     pub(crate) fn check(&mut self, units: u32, now: Timestamp) -> Result<(), Option<Refusal>> {
         match self.readiness(units, now) {
             Readiness::Ready => Ok(()),
@@ -137,7 +137,7 @@ impl WindowLease {
         self.owner
     }
 
-    /// Grants so many units; only after [`Readiness::Ready`].
+    /// Grants this number of units; only after [`Readiness::Ready`].
     pub(crate) fn take(&mut self, units: u32, now: Timestamp) {
         self.left = self.left.saturating_sub(units);
         if self.next == Next::Unasked && self.end_ms - now.as_millis() <= LEAD_MS {

@@ -293,7 +293,7 @@ impl StreamSlots {
                 Some(count) => {
                     let limits = count.waiting.iter().map(|waiting| waiting.limit);
                     let waiting = u32::try_from(count.waiting.len()).unwrap_or(u32::MAX);
-                    // Those who ask at the same time have been told the same limit but for a change of it.
+                    // Those who ask at the same time have got the same limit but for a change of it.
                     (count.open, waiting, limits.min().unwrap_or(0))
                 }
                 None => (0, 0, 0),

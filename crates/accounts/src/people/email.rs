@@ -261,15 +261,15 @@ impl People {
         };
         let name = if key.name.is_empty() { &key.hint } else { &key.name };
         let who = match standing.owner {
-            Owner::Key => format!("Key {name} ({}) has spent {} of its", key.hint, standing.used),
-            Owner::Account => format!("Your keys have together spent {} of your", standing.used),
+            Owner::Key => format!("Key {name} ({}) has used {} of its", key.hint, standing.used),
+            Owner::Account => format!("Your keys have together used {} of your", standing.used),
         };
         mail.post(Email {
             to,
-            subject: format!("{percent} % of the {window}'s requests are spent: {name}"),
+            subject: format!("{percent} % of the {window}'s requests used: {name}"),
             body: format!(
                 "{who} {} requests for the {window}; {} are left until {}.\n\
-                 When they are spent, requests are answered 429.\n\n{}/dashboard/usage?key={}\n",
+                 When none are left, requests are answered 429.\n\n{}/dashboard/usage?key={}\n",
                 standing.limit, standing.remaining, standing.resets_at, mail.base, key.id
             ),
         });

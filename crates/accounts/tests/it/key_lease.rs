@@ -105,7 +105,7 @@ pub(crate) struct Town {
     crier: Arc<Crier>,
 }
 
-/// One of them; it asks its witnesses only when told to, unless it follows.
+/// One of them; it asks its witnesses only when the test says so, unless it follows.
 pub(crate) struct Member {
     pub(crate) node: TestNode,
     ear: Arc<Ear>,
@@ -505,7 +505,7 @@ async fn a_database_that_was_set_back_does_not_stop_the_nodes() {
     let town = Town::new();
     let one = town.member().await;
     let key = town.key(&one).await;
-    // As after a restore: the register was told of more than the database knows.
+    // As after a restore: the register knows of more than the database knows.
     *town.crier.greatest.lock().unwrap() = Some(50);
     town.steady.advance(5000);
     one.node.renew_from_register().await.unwrap();

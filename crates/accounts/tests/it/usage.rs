@@ -1,4 +1,4 @@
-//! Usage over time: nothing is counted twice or lost on its way to the store, and quotas are told of once.
+//! Usage over time: nothing is counted twice or lost on its way to the store, and quotas are reported once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn sums_are_what_was_asked_however_counting_and_writing_meet() {
     for counted in counting {
         counted.await.unwrap();
     }
-    // Told before it is written, and the same after.
+    // Reported before it is written, and the same after.
     for _ in 0..2 {
         for step in [Step::Hour, Step::Day] {
             assert_eq!(sum(&told(&node, &id, step).await), 4 * EACH);

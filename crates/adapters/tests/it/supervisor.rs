@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use linesman_adapters::report::{Board, Report, Sample, State};
 use linesman_adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
-use linesman_adapters::supervisor::{Boards, Shared, Supervisor, Wish};
+use linesman_adapters::supervisor::{Boards, DesiredState, Shared, Supervisor};
 use linesman_adapters::threads::AdapterThreads;
 
 use crate::harness::{
@@ -16,15 +16,15 @@ use crate::harness::{
 
 #[derive(Debug, Default)]
 struct Desk {
-    wishes: Mutex<BTreeMap<String, Wish>>,
+    desired_states: Mutex<BTreeMap<String, DesiredState>>,
     reports: Mutex<BTreeMap<String, Report>>,
     started: Mutex<Vec<String>>,
 }
 
 impl Shared for Desk {
-    fn wishes(&self) -> Answer<'_, Result<BTreeMap<String, Wish>, String>> {
-        let wishes = self.wishes.lock().unwrap().clone();
-        Box::pin(std::future::ready(Ok(wishes)))
+    fn desired_states(&self) -> Answer<'_, Result<BTreeMap<String, DesiredState>, String>> {
+        let desired_states = self.desired_states.lock().unwrap().clone();
+        Box::pin(std::future::ready(Ok(desired_states)))
     }
 
     fn write<'a>(&'a self, report: &'a Report) -> Answer<'a, Result<(), String>> {
@@ -79,14 +79,17 @@ async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
     sink.leads.store(false, Ordering::SeqCst);
     is.clone()(State::Waiting).await;
     let asked = upstream.requests().len();
-    desk.wishes.lock().unwrap().insert("card".to_owned(), Wish { paused: true, ..Wish::default() });
+    desk.desired_states
+        .lock()
+        .unwrap()
+        .insert("card".to_owned(), DesiredState { paused: true, ..DesiredState::default() });
     is.clone()(State::Paused).await;
     assert_eq!(upstream.requests().len(), asked, "it has stopped");
     sink.leads.store(true, Ordering::SeqCst);
-    desk.wishes
+    desk.desired_states
         .lock()
         .unwrap()
-        .insert("card".to_owned(), Wish { resumed_ms: Some(1), ..Wish::default() });
+        .insert("card".to_owned(), DesiredState { resumed_ms: Some(1), ..DesiredState::default() });
     is(State::Ok).await;
     assert_eq!(desk.started.lock().unwrap().len(), 1, "the first start is noted once");
     assert_eq!(sink.open_markets("card"), 2);

@@ -66,11 +66,9 @@ fn too_large() -> ApiError {
 pub(super) fn no_room(no_room: NoRoom) -> ApiError {
     ApiError::unavailable(match no_room {
         NoRoom::Feed => {
-            "this feed has too many pushes under way; nothing of this one was taken, send it again shortly"
+            "this feed's ingest queue is full; nothing of this push was taken, retry shortly"
         }
-        NoRoom::All => {
-            "feeds have too many pushes under way; nothing of this one was taken, send it again shortly"
-        }
+        NoRoom::All => "the ingest queue is full; nothing of this push was taken, retry shortly",
     })
     .retry_after(NO_ROOM_RETRY_S)
 }

@@ -1,4 +1,4 @@
-//! Memory for pushes under way: so many bytes over all feeds, and so many for each.
+//! Memory for pushes under way: a number of bytes over all feeds, and one for each.
 //!
 //! A push holds what it has sent, unpacked, until its receipt is on its way; a body that is still arriving holds what
 //! came of it. The last quarter is kept for feeds that hold little, so that a few that take all they can do not shut

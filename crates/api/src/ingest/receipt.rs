@@ -1,4 +1,4 @@
-//! What a feed is told of its push: how many lines had which fate, and which were refused.
+//! What the receipt of a push says: how many lines had which fate, and which were refused.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ pub(super) struct Total {
     listed: Vec<(usize, Reject)>,
 }
 
-/// A refused line, as it is told.
+/// A refused line, as the receipt shows it.
 #[derive(Serialize)]
 struct Line<'a> {
     line: usize,

@@ -34,7 +34,7 @@ pub(super) const EVENT_ID: &str = "evt_CMcfuPHZ7vj";
 /// Stands for the id that differs from one request to the next.
 pub(super) const REQUEST_ID: &str = "req_7hK2mQ9xL4t";
 
-/// A push of the scenario, and what the door answers.
+/// A push of the scenario, and its receipt.
 pub(super) const PUSH: &str = include_str!("examples/push.ndjson");
 const RECEIPT: &str = include_str!("examples/push_receipt.json");
 /// How a stream begins.

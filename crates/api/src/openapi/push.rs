@@ -24,7 +24,7 @@ service finds out which of its events is meant, under whichever spelling. The do
 
 const NDJSON: &str = "application/x-ndjson";
 
-/// The door's path item.
+/// The path item of ingest.
 pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
     let mut answers = vec![("200".to_owned(), success())];
     let codes = ErrorCode::ALL.into_iter().filter(|code| can_answer(*code));
@@ -114,7 +114,7 @@ fn can_answer(code: ErrorCode) -> bool {
     }
 }
 
-/// The door's own schemas.
+/// The schemas of ingest.
 pub(super) fn schemas() -> [(&'static str, Value); 8] {
     [
         ("FeedMessage", feed_message()),

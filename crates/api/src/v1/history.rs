@@ -40,11 +40,12 @@ impl Admitted<'_> {
     }
 
     async fn past_at(&self, at: Timestamp) -> Result<PastPublication, ApiError> {
-        if at > self.now {
+        let world = self.api.world(self.world());
+        if at > world.latest(self.now) {
             let text = "`as_of` is later than now; leave it out for the present";
             return Err(ApiError::param(Param::AsOf.name(), text));
         }
-        let past = self.api.world(self.world()).as_of(at, self.key()).await;
+        let past = world.as_of(at, self.key()).await;
         past.map_err(|error| refused(&error))
     }
 
@@ -67,8 +68,9 @@ impl Admitted<'_> {
             return Err(error);
         }
         let at = values.ok().and_then(|values| values.as_of().ok().flatten());
-        let Some(at) = at.filter(|at| *at <= self.now) else { return Err(error) };
         let world = self.api.world(self.world());
+        let latest = world.latest(self.now);
+        let Some(at) = at.filter(|at| *at <= latest) else { return Err(error) };
         let Ok(Some(then)) = world.other_catalogue(at).await else { return Err(error) };
         // Before anything is made again for it.
         self.read_with(&then)?;

@@ -24,6 +24,7 @@ mod selection;
 mod shared;
 mod slots;
 mod subscription;
+mod unread;
 mod waiter;
 mod websocket;
 
@@ -270,7 +271,7 @@ impl Admitted<'_> {
                 let text = "`since` is the cursor of another selection; leave it out to begin with a snapshot";
                 Err(ApiError::param(name, text))
             }
-            Some(Since::Time(at)) if at > self.now => {
+            Some(Since::Time(at)) if at > self.api.world(self.world()).latest(self.now) => {
                 let text = "`since` is later than now; leave it out for the present";
                 Err(ApiError::param(name, text))
             }

@@ -61,7 +61,7 @@ impl Admitted<'_> {
             });
         let (sport, lasting) = self.open_sport(target, &source).or(known)?;
         let (mut selection, price) = read?.selection(target, sport, catalogue)?;
-        selection.neighbours = Some(self.neighbours(&past, handle).await);
+        selection.neighbours = Some(self.neighbours(&past, handle).await?);
         let selector = Selector::V4(selection);
         let asked = Asked::new(selector);
         let parsed = Parsed { operation: target.operation, lasting, asked, price };
@@ -74,7 +74,7 @@ impl Admitted<'_> {
         date: Timestamp,
         handle: &WorldHandle,
     ) -> Result<PastPublication, Refused> {
-        let at = date.plus(WITHIN_SECOND).min(self.now);
+        let at = date.plus(WITHIN_SECOND).min(handle.latest(self.now));
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
         handle.as_of(at, key).await.map_err(|error| match error {
             HistoryError::NotKept(reach) => {
@@ -93,13 +93,18 @@ impl Admitted<'_> {
     }
 
     /// The publications next to one. It is the last of its second; others of it may come before.
-    async fn neighbours(&self, past: &PastPublication, handle: &WorldHandle) -> Neighbours {
+    async fn neighbours(
+        &self,
+        past: &PastPublication,
+        handle: &WorldHandle,
+    ) -> Result<Neighbours, Refused> {
         let second = past.published.snapshot.cut_at.as_secs();
         let mut previous = past.previous;
         if previous.is_some_and(|previous| previous.as_secs() == second) {
             let before = Timestamp::from_secs(second).minus(Duration::from_millis(1));
-            previous = handle.published_before(before).await;
+            let before = handle.published_before(before).await;
+            previous = before.map_err(|error| refused_by_history(&error))?;
         }
-        Neighbours { previous, next: past.next }
+        Ok(Neighbours { previous, next: past.next })
     }
 }

@@ -168,14 +168,14 @@ impl Style {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Price {
     Free,
-    /// So many credits, if it has data.
+    /// This number of credits, if it has data.
     Credits(u32),
-    /// So many credits for each market in it.
+    /// This number of credits for each market in it.
     EachMarket(u32),
 }
 
 impl Price {
-    /// The credits for an answer with so many units of data.
+    /// The credits for an answer with this number of units of data.
     pub(crate) fn credits(self, units: u32, flat: bool) -> u32 {
         let credits = match self {
             Self::Free => 0,

@@ -5,6 +5,7 @@ mod fragment;
 mod index;
 mod list;
 mod odds;
+mod window;
 
 use bytes::Bytes;
 use domain::{Catalogue, EventId, Status, World};

@@ -167,7 +167,7 @@ fn reading_begins_anywhere(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     for length in [1_u64, 4, 1, 7, 2, 1, 10] {
         let first = log.last_seq() + 1;
-        // One time for the batch, so that every entry's is told by its first.
+        // One time for the batch, so that every entry's is known by its first.
         let payloads: Vec<Vec<u8>> = (first..first + length).map(payload).collect();
         log.append(5, payloads.iter().map(|payload| (3, payload.as_slice()))).unwrap();
     }

@@ -359,7 +359,7 @@ fn what_is_no_entry_ends_a_reader_with_its_place() {
     });
     assert_eq!(follower.next(PATIENCE).unwrap().unwrap().seq, 1);
     let refused = follower.next(PATIENCE);
-    // A first byte that is no format of ours is a newer program's, as far as can be told.
+    // A first byte that is no format of ours is a newer program's, as far as can be known.
     assert!(
         matches!(refused, Err(LogError::Corrupt { .. } | LogError::UnknownFormat { .. })),
         "{refused:?}"

@@ -9,9 +9,9 @@ use super::{
     BOOKMAKERS_MAX, Bookmaker, CLUBS_MAX, Catalogue, CatalogueError, Club, Region, SPORTS_MAX,
     Shape, Sport,
 };
+use crate::catalogue::v4;
 use crate::catalogue::v4_file::{V4BookmakerEntry, V4Names, V4SportEntry};
 use crate::market::{Market, OutcomeRule};
-use crate::v4;
 
 /// Lays files over each other: what a later one has under the same key replaces what an earlier one has. Sports are in
 /// the order of the files and bookmakers in the order of their keys.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::file::check_key;
 use super::{Catalogue, SportId};
-use crate::v4::{self, EntryNames, KeyRule, SportEntry, Tour};
+use crate::catalogue::v4::{self, EntryNames, KeyRule, SportEntry, Tour};
 
 /// A bookmaker as `/v4` shows it.
 #[derive(Clone, Debug, Deserialize)]

@@ -103,16 +103,16 @@ fn what_was_published_is_archived_and_kept_in_the_log_until_then() {
         assert!(!archiver.copy().unwrap());
         assert_eq!(world.archived(0), world.logged());
         assert_eq!(world.handle.history.keep_from(), world.handle.published().snapshot.seq);
-        assert_eq!(
-            world.handle.history.archive_lag(world.handle.published().snapshot.cut_at),
-            Duration::ZERO
-        );
+        assert_eq!(world.handle.archive_lag(world.clock.now()), Duration::ZERO);
     }
     let commits = world.handle.history.stats.commits.load(Ordering::Relaxed);
     assert!(!archiver.copy().unwrap(), "nothing is new");
     assert_eq!(world.handle.history.stats.commits.load(Ordering::Relaxed), commits);
     world.publish();
-    assert_eq!(world.handle.history.archive_lag(world.handle.published().snapshot.cut_at), EPOCH);
+    let oldest = world.handle.published().snapshot.cut_at;
+    world.publish();
+    let now = world.clock.now();
+    assert_eq!(world.handle.archive_lag(now), now.since(oldest), "the older of two");
 
     // A process that starts anew goes on where the last one ended.
     drop(archiver);
@@ -189,10 +189,14 @@ fn where_the_archive_cannot_be_written_the_world_goes_on_and_the_log_keeps_every
     assert_eq!(work(&mut archiver, &Compact::Due), Ended::Failed);
     assert_eq!(world.handle.history.stats.commit_failures.load(Ordering::Relaxed), 1);
     assert_eq!(world.handle.history.keep_from(), 0);
+    let lag = |world: &World| world.handle.archive_lag(world.clock.now());
+    let behind = lag(&world);
     world.publish();
+    assert_eq!(lag(&world), behind + EPOCH, "also where nothing was archived yet");
     fs::remove_file(dir.path().join("archive")).unwrap();
     assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
     assert_eq!(world.archived(0), world.logged());
+    assert_eq!(lag(&world), Duration::ZERO);
 }
 
 #[tokio::test]

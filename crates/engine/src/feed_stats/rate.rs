@@ -9,9 +9,9 @@ use domain::Timestamp;
 const SLOT_MS: i64 = 10_000;
 /// How many slots are kept: five minutes.
 const SLOTS_MAX: usize = 30;
-/// Messages a second are those of so many seconds.
+/// Messages a second are those of this number of seconds.
 const RATE_S: i64 = 60;
-/// Below this, every millisecond has a bucket of its own; above, every octave has so many.
+/// Below this, every millisecond has a bucket of its own; above, every octave has this number.
 const FINE: u64 = 8;
 /// Up to 2^32 ms, which is 49 days.
 const BUCKETS: usize = 240;

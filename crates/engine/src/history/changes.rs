@@ -9,6 +9,7 @@ use market::{Change, Touched};
 
 use super::logged::LoggedPast;
 use super::simulated::SimulatedPast;
+use super::turns::Work;
 use super::walk::Steps;
 use super::{HistoryError, Place, Source, Walk};
 use crate::live::{LiveStep, ShownSteps};
@@ -86,7 +87,7 @@ impl ChangeWalk {
             };
             Ok((steps, shown, walked))
         };
-        let (steps, shown, walked) = history.on_source(work).await?;
+        let (steps, shown, walked) = history.on_source(Work::Read, None, work).await?;
         Ok((Self { walk: Walk { history, steps }, shown, whole }, walked))
     }
 }

@@ -11,6 +11,7 @@ use market::select::{Cursor, EventIds, RecordPlace};
 use super::logged::{LoggedPast, unreadable};
 use super::paths::{EVER, EventPaths, PathError, PathRequest};
 use super::simulated::SimulatedPast;
+use super::turns::Work;
 use super::{History, HistoryError, Source};
 use crate::publication::Published;
 
@@ -138,7 +139,6 @@ impl History {
         if !self.is_on() {
             return Err(HistoryError::Off.into());
         }
-        let _turn = self.turn_of(key).await?;
         let look = move |source: &Source| {
             Ok(match source {
                 Source::Simulated(past) => past.closings(&request, at),
@@ -146,7 +146,7 @@ impl History {
                 Source::Nothing => Err(HistoryError::Off.into()),
             })
         };
-        self.on_source_in_time(look).await?
+        self.on_source_in_time(Work::Read, Some(key), look).await?
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::logged::{LoggedPast, unreadable};
+use super::turns::Work;
 use super::{History, HistoryError, Source};
 use crate::error::Chain;
 
@@ -101,7 +102,7 @@ impl History {
             Source::Logged(past) => Ok(past.export_file(&request)),
             Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),
         };
-        let (archive, file, next) = self.on_source_in_time(look).await??;
+        let (archive, file, next) = self.on_source_in_time(Work::Read, None, look).await??;
         Ok(ExportFile { history: Arc::clone(self), archive, file, next, _slots: slots })
     }
 }

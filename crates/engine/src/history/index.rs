@@ -36,8 +36,12 @@ pub(super) struct Archived {
     pub(super) files: HashSet<String>,
     /// The last day whose files are final.
     pub(super) final_day: Option<String>,
+    /// It was read since this process started.
+    pub(super) was_read: bool,
     /// It could not be read when that was last tried.
     pub(super) failed: bool,
+    /// And it may have publications before those of the log.
+    pub(super) is_missed: bool,
 }
 
 /// The lineage of what is in the log, after all those of the archive.
@@ -124,7 +128,7 @@ impl Index {
         let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let files = files.map(|file| file.path.clone()).collect();
         let final_day = commit.final_day().map(str::to_owned);
-        self.archived = Archived { commit: commit.commit, files, final_day, failed: false };
+        self.archived = Archived { commit: commit.commit, files, final_day, ..Archived::default() };
     }
 
     /// Where a publication is to be had; from the log, where that has it.
@@ -206,8 +210,52 @@ impl Index {
         // Of publications of one time the last one counts.
         let earlier = self.cuts.partition_point(|cut| cut.at < found.at).checked_sub(1);
         let previous = earlier.and_then(|place| self.cuts.get(place)).map(|cut| cut.at);
+        if previous.is_none() && self.archived.is_missed {
+            return Err(HistoryError::Unreadable(None));
+        }
         let next = self.cuts.get(end).map(|cut| cut.at);
         Ok(Found { seq: found.seq, at: found.at, previous, next })
+    }
+
+    /// The same where another publication is known to have followed, so that the log need not be looked at; `current`
+    /// is that of the present.
+    pub(super) fn find_known(
+        &self,
+        at: Timestamp,
+        current: Timestamp,
+        options: &WorldOptions,
+    ) -> Option<Found> {
+        let known = self.cuts.last().is_some_and(|last| at < last.at);
+        // An archive that could not be read may be there again.
+        let known = known && self.archived.was_read && !self.archived.failed;
+        let found = known.then(|| self.find(at, options).ok()).flatten()?;
+        (found.at >= current.minus(options.history.retention)).then_some(found)
+    }
+
+    /// The last publication before an instant, where the log reaches back to entry `base`.
+    pub(super) fn before(
+        &self,
+        at: Timestamp,
+        base: u64,
+        options: &WorldOptions,
+    ) -> Option<Timestamp> {
+        let end = self.cuts.partition_point(|cut| cut.at < at);
+        let before = end.checked_sub(1).and_then(|place| self.cuts.get(place))?;
+        let is_kept = before.lineage != IN_LOG || before.seq > base;
+        (is_kept && before.at >= at.minus(options.history.retention)).then_some(before.at)
+    }
+
+    /// The one before that of entry `seq`, where all up to that were read.
+    pub(super) fn before_known(
+        &self,
+        seq: u64,
+        at: Timestamp,
+        options: &WorldOptions,
+    ) -> Option<Timestamp> {
+        let from = self.cuts.partition_point(|cut| cut.at < at);
+        let mut same = self.cuts.iter().skip(from).take_while(|cut| cut.at == at);
+        let known = same.any(|cut| cut.seq == seq);
+        known.then(|| self.before(at, self.base_seq, options)).flatten()
     }
 
     pub(super) fn reach(&self, options: &WorldOptions) -> Option<Reach> {

@@ -99,8 +99,8 @@ impl Kept {
         cell
     }
 
-    /// Notes what a publication takes; those unused for longest go until all is within the bound. What remains takes so
-    /// many bytes; letting go of the others takes its time, which nobody needs to wait for.
+    /// Notes what a publication takes; those unused for longest go until all is within the bound. What remains takes
+    /// these bytes; letting go of the others takes its time, which nobody needs to wait for.
     pub(super) fn note(
         &mut self,
         (seq, at): (u64, Timestamp),

@@ -1,7 +1,9 @@
 //! The past of a live world, from its log and, where that does not reach back any more, from its archive: the newest
 //! book before a publication, and the entries from there to it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use archive::{Archive, Commit, Entry, Lineage, Publication, Table};
 use change_log::ReadLog;
@@ -28,12 +30,19 @@ pub(super) struct LoggedPast {
     pub(super) catalogues: Catalogues,
     pub(super) begun: Begun,
     index: Mutex<Index>,
+    /// When it was last looked what the archive has, and the last entry before the log then.
+    looked: Mutex<Option<(Instant, u64)>>,
+    /// The archive has changed since.
+    has_news: AtomicBool,
     pub(super) tail: Tail,
     pub(super) rolled: Rolled,
 }
 
 /// Entries that are held decoded for who is shown every publication.
 const READ_MAX: usize = 20_000;
+/// How often it is looked what the archive has, however many ask: that is a request to a bucket, and what is added to
+/// the archive is in the log for longer.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
@@ -46,22 +55,23 @@ impl LoggedPast {
             catalogues,
             begun,
             index: Mutex::default(),
+            looked: Mutex::default(),
+            has_news: AtomicBool::new(false),
             tail: Tail::default(),
             rolled: Rolled::default(),
         }
     }
 
-    /// The publication at or before an instant, where that is known without a look at the log: another followed it.
-    pub(super) fn find_known(&self, at: Timestamp, current: Timestamp) -> Option<Found> {
-        let index = self.index();
-        let known = index.cuts.last().is_some_and(|last| at < last.at);
-        // An archive that could not be read may be there again.
-        let known = known && !index.archived.failed;
-        let found = known.then(|| index.find(at, &self.options).ok()).flatten()?;
-        (found.at >= current.minus(self.options.history.retention)).then_some(found)
+    /// The publication at or before an instant, where that is known without a look at the log and without waiting.
+    pub(super) fn find_at_once(&self, at: Timestamp, current: Timestamp) -> Option<Found> {
+        self.index_at_once()?.find_known(at, current, &self.options)
     }
 
-    pub(super) fn find(&self, at: Timestamp) -> Result<Found, HistoryError> {
+    pub(super) fn find(&self, at: Timestamp, current: Timestamp) -> Result<Found, HistoryError> {
+        // Somebody else may have looked meanwhile.
+        if let Some(found) = self.index().find_known(at, current, &self.options) {
+            return Ok(found);
+        }
         self.read_on()?.find(at, &self.options)
     }
 
@@ -115,14 +125,40 @@ impl LoggedPast {
 
     pub(super) fn reach(&self) -> Result<Reach, HistoryError> {
         let index = self.read_on()?;
+        if index.archived.is_missed && !index.archived.was_read {
+            return Err(HistoryError::Unreadable(None));
+        }
         index.reach(&self.options).ok_or(HistoryError::Off)
     }
 
-    /// The publication before another.
-    pub(super) fn before(&self, current: Timestamp) -> Result<Option<Timestamp>, HistoryError> {
+    /// The publication before that of the present, where it is known without a look at the log and without waiting.
+    pub(super) fn before_at_once(&self, seq: u64, current: Timestamp) -> Option<Timestamp> {
+        self.index_at_once()?.before_known(seq, current, &self.options)
+    }
+
+    /// The publication before that of the present.
+    pub(super) fn before(
+        &self,
+        seq: u64,
+        current: Timestamp,
+    ) -> Result<Option<Timestamp>, HistoryError> {
+        if let Some(before) = self.index().before_known(seq, current, &self.options) {
+            return Ok(Some(before));
+        }
+        // The log nearly always has it, and is there where the archive is not.
+        let log = self.open()?;
+        let base = base_of(&*log);
+        let mut index = self.index();
+        Self::note_log(&mut index, &*log)?;
+        if let Some(before) = index.before(current, base, &self.options) {
+            return Ok(Some(before));
+        }
+        drop(index);
         let index = self.read_on()?;
-        let at = index.cuts.partition_point(|cut| cut.at < current);
-        Ok(at.checked_sub(1).and_then(|at| index.cuts.get(at)).map(|cut| cut.at))
+        match index.before(current, base, &self.options) {
+            None if index.archived.is_missed => Err(HistoryError::Unreadable(None)),
+            before => Ok(before),
+        }
     }
 
     /// Which log or part of the archive a publication is read from.
@@ -389,29 +425,14 @@ impl LoggedPast {
         self.options.log.view().map_err(unreadable)?.ok_or(HistoryError::Off)
     }
 
-    /// Reads what the log has had added, and forgets what can be made again no longer.
+    /// Reads what the log and the archive have had added, and forgets what can be made again no longer.
     fn read_on(&self) -> Result<MutexGuard<'_, Index>, HistoryError> {
         let log = self.open()?;
-        let archived = self.read_archive();
+        let base = base_of(&*log);
+        self.read_archive_again(base);
         let mut index = self.index();
-        match archived {
-            Ok(None) => index.archived.failed = false,
-            Ok(Some((commit, publications))) => index.note_archive(&commit, &publications),
-            Err(error) => {
-                index.archived.failed = true;
-                tracing::warn!(event = "archive.unreadable", error = %Chain(&error), "the archive cannot be read; requests that need it are refused");
-            }
-        }
-        index.base_seq = match log.oldest_checkpoint() {
-            _ if log.first_seq() == 1 => 0,
-            Some(seq) => seq,
-            None => u64::MAX,
-        };
-        let from = index.next_seq.max(log.first_seq());
-        for logged in Replay::from(&*log, from).map_err(unreadable)? {
-            index.note(&logged.map_err(unreadable)?);
-        }
-        let base = index.base_seq;
+        index.base_seq = base;
+        Self::note_log(&mut index, &*log)?;
         index.cuts.retain(|cut| cut.lineage != IN_LOG || cut.seq > base);
         if let Some(last) = index.cuts.last().map(|cut| cut.at) {
             let oldest = last.minus(self.options.history.retention);
@@ -419,6 +440,63 @@ impl LoggedPast {
             index.gaps.retain(|(_, to)| *to >= oldest);
         }
         Ok(index)
+    }
+
+    /// Adds what the log has had added.
+    fn note_log(index: &mut Index, log: &dyn ReadLog) -> Result<(), HistoryError> {
+        let from = index.next_seq.max(log.first_seq());
+        for logged in Replay::from(log, from).map_err(unreadable)? {
+            index.note(&logged.map_err(unreadable)?);
+        }
+        Ok(())
+    }
+
+    /// Reads what the archive has had added, unless that was just done and the log, which begins after entry `base`,
+    /// has not forgotten anything since.
+    fn read_archive_again(&self, base: u64) {
+        let is_known = |index: &Index| index.archived.was_read && index.base_seq == base;
+        let mut looked = match self.looked.try_lock() {
+            Ok(looked) => looked,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Somebody else is at it, and may have to wait for the store.
+            Err(TryLockError::WouldBlock) if is_known(&self.index()) => return,
+            Err(TryLockError::WouldBlock) => {
+                self.looked.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        let is_recent =
+            looked.is_some_and(|(at, base_then)| at.elapsed() < LOOK_INTERVAL && base_then == base);
+        if is_recent && !self.has_news.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let archived = self.read_archive();
+        let mut index = self.index();
+        match archived {
+            Ok(read) => {
+                if let Some((commit, publications)) = read {
+                    index.note_archive(&commit, &publications);
+                }
+                let held = &mut index.archived;
+                (held.was_read, held.failed, held.is_missed) = (true, false, false);
+            }
+            Err(error) => {
+                index.archived.failed = true;
+                // A new service begins its archive a moment later; until then its log has all there is.
+                index.archived.is_missed = base != 0 || self.may_be_begun();
+                tracing::warn!(event = "archive.unreadable", error = %Chain(&error), "the archive cannot be read; requests that need it are refused");
+            }
+        }
+        *looked = Some((Instant::now(), base));
+    }
+
+    /// Has the archive looked at again by the next who asks: it has changed.
+    pub(super) fn note_news(&self) {
+        self.has_news.store(true, Ordering::Release);
+    }
+
+    /// Whether there is an archive, or it cannot be said that there is none.
+    fn may_be_begun(&self) -> bool {
+        self.begun.is_missing() || self.archive.as_ref().is_some_and(Archive::is_begun)
     }
 
     /// What the archive has had added.
@@ -436,12 +514,33 @@ impl LoggedPast {
         Ok(Some((commit, publications)))
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
+    pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         // An index that was left in the middle of a change is read again from where it is.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The index, unless somebody is reading the log into it.
+    fn index_at_once(&self) -> Option<MutexGuard<'_, Index>> {
+        match self.index.try_lock() {
+            Ok(index) => Some(index),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// The last entry before all publications that a log can make again.
+fn base_of(log: &dyn ReadLog) -> u64 {
+    match log.oldest_checkpoint() {
+        _ if log.first_seq() == 1 => 0,
+        Some(seq) => seq,
+        None => u64::MAX,
     }
 }
 
 pub(super) fn unreadable(error: impl Into<WorldError>) -> HistoryError {
     HistoryError::Unreadable(Some(Arc::new(error.into())))
 }
+
+#[cfg(test)]
+mod tests;

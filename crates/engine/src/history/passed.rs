@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use self::passing::{Groups, Passing};
 use super::logged::LoggedPast;
 use super::simulated::SimulatedPast;
+use super::turns::Work;
 use super::walk::Steps;
 use super::{Found, History, HistoryError, Source};
 use crate::made_once::MadeOnce;
@@ -29,8 +30,6 @@ use crate::simulator::{SANDBOX_FEED, arrival};
 const ENTRIES_MAX: usize = 5_000_000;
 const SIMULATED_MAX: Duration = Duration::from_secs(24 * 3600);
 const LOOK_MAX: Duration = Duration::from_secs(8);
-/// Looks at a time. They do not wait for books that are made again.
-pub(super) const LOOKS_MAX: usize = 2;
 /// What is kept for others who were as far, and about what one takes.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 const KEPT_MAX: usize = 64;
@@ -123,7 +122,7 @@ impl History {
                 Source::Nothing => Ok(Passed::default()),
             }
         };
-        let looked = timeout(2 * LOOK_MAX, self.on_source_of(&self.looks, look)).await;
+        let looked = timeout(2 * LOOK_MAX, self.on_source(Work::Look, None, look)).await;
         looked.map_err(|_| HistoryError::Busy)?
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use archive::{EventPast, RecordPath, Wanted};
 use domain::{BookmakerSet, Catalogue, EventId, Market, SportId, Timestamp};
 
+use super::turns::Work;
 use super::{History, HistoryError, Source};
 use crate::publication::Published;
 
@@ -91,7 +92,6 @@ impl History {
         if !self.is_on() {
             return Err(HistoryError::Off.into());
         }
-        let _turn = self.turn_of(key).await?;
         let look = move |source: &Source| {
             Ok(match source {
                 Source::Simulated(past) => past.event_paths(&request, at),
@@ -99,6 +99,6 @@ impl History {
                 Source::Nothing => Err(HistoryError::Off.into()),
             })
         };
-        self.on_source_in_time(look).await?
+        self.on_source_in_time(Work::Read, Some(key), look).await?
     }
 }

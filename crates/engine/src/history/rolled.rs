@@ -156,13 +156,14 @@ mod tests {
             writer.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
             clock.advance(Duration::from_secs(5));
             writer.work();
-            founds.push(past.find(handle.published().snapshot.cut_at).unwrap());
+            let at = handle.published().snapshot.cut_at;
+            founds.push(past.find(at, at).unwrap());
         }
         let lineage = past.lineage_of(founds[1]).unwrap();
         past.rebuild(founds[1]).unwrap();
         let rolled = past.roll(lineage, founds[3]).expect("the book of the second is held");
         let fresh = LoggedPast::new(options);
-        fresh.find(founds[3].at).unwrap();
+        fresh.find(founds[3].at, founds[3].at).unwrap();
         assert_eq!(rolled.to_image(), fresh.book(founds[3]).unwrap().to_image());
         // Not backwards, not from another log, and not for ever.
         past.rebuild(founds[3]).unwrap();
@@ -193,12 +194,12 @@ mod tests {
         writer.work();
         let at = handle.published().snapshot.cut_at;
         let past = LoggedPast::new(options.clone());
-        let (_, weight) = past.rebuild(past.find(at).unwrap()).unwrap();
+        let (_, weight) = past.rebuild(past.find(at, at).unwrap()).unwrap();
         let bytes = usize::try_from(weight).unwrap() * WEIGHT_BYTES;
         for (memory_max, is_held) in [(bytes, true), (bytes - 1, false)] {
             options.history.memory_max = memory_max;
             let past = LoggedPast::new(options.clone());
-            past.rebuild(past.find(at).unwrap()).unwrap();
+            past.rebuild(past.find(at, at).unwrap()).unwrap();
             assert_eq!(past.rolled.take().is_some(), is_held);
         }
     }

@@ -144,8 +144,20 @@ impl LoggedPast {
             self.on_tail(archive, seq, events, |part| {
                 let held = part.book().event(request.event);
                 // The event may be another sport's.
-                if held.is_none_or(|event| event.sport == request.sport) || !past.is_unknown() {
-                    part.event_past(archive, wanted, &mut past).map_err(unreadable)?;
+                if held.is_some_and(|event| event.sport != request.sport) && past.is_unknown() {
+                    return Ok(());
+                }
+                let is_unknown = past.is_unknown();
+                part.event_past(archive, wanted, &mut past).map_err(unreadable)?;
+                if let Some((archive, commit)) = archive
+                    && held.is_some()
+                    && is_unknown
+                    && past.new_at().is_none()
+                {
+                    // It was listed before all that the archive holds.
+                    archive
+                        .known_event_past(commit, sport, wanted, &mut past)
+                        .map_err(unreadable)?;
                 }
                 Ok(())
             })?;

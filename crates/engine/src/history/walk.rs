@@ -8,6 +8,7 @@ use domain::Timestamp;
 use market::{Book, Change};
 
 use super::logged::LoggedPast;
+use super::turns::Work;
 use super::{Found, History, HistoryError, Place, Source};
 use crate::catalogues::version_of;
 use crate::publication::Published;
@@ -87,13 +88,12 @@ impl History {
         key: u64,
     ) -> Result<Option<Walk>, HistoryError> {
         let Some(found) = self.find_place(place, current).await? else { return Ok(None) };
-        let _turn = self.turn_of(key).await?;
         let begin = move |source: &Source| match source {
             Source::Simulated(past) => Ok(past.book(found.at)),
             Source::Logged(past) => past.book(found),
             Source::Nothing => Err(HistoryError::Off),
         };
-        let book = self.on_source(begin).await?;
+        let book = self.on_source(Work::Rebuild, Some(key), begin).await?;
         let steps = Box::new(Steps::new(book, found));
         Ok(Some(Walk { history: Arc::clone(self), steps }))
     }
@@ -117,7 +117,7 @@ impl Walk {
             };
             next.map(|next| (steps, next))
         };
-        let (steps, next) = history.on_source(step).await?;
+        let (steps, next) = history.on_source(Work::Read, None, step).await?;
         let next = next.map(|next| Arc::new(next.of_the_past(0)));
         Ok((Self { history, steps }, next))
     }

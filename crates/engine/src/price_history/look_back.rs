@@ -45,7 +45,7 @@ impl PriceHistory {
     ) -> Result<(), WorldError> {
         if handle.stats.load.load().records > RECORDS_MAX {
             let world = handle.world;
-            tracing::info!(%world, "price paths begin now: the book is too large to be made a second time");
+            tracing::info!(event = "board.past_skipped", %world, "price paths begin now: the book is too large to be made a second time");
             return Ok(());
         }
         let Some(mut log) = handle.past.log.view()? else { return Ok(()) };

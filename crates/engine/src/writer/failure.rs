@@ -132,7 +132,7 @@ impl Writer {
         self.refusal = if overtaken { NotTaken::Overtaken } else { NotTaken::LogFailed };
         let world = self.worker.options.world;
         if self.term.is_some() && overtaken {
-            tracing::warn!(event = "leader.overtaken", %world, "another node writes the log now; this one only reads on");
+            tracing::warn!(event = "leader.overtaken", %world, "another node is the leader now; this one follows");
         } else {
             WorldHandle::count(&self.worker.handle.stats.log_failures, 1);
             tracing::error!(event = "log.write_failed", %world, error = %Chain(error), "the change log cannot be written; pushes are refused until it can");

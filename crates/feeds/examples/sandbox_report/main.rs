@@ -1,7 +1,7 @@
 //! Draws what the sandbox does, so that a person can see whether it is plausible:
 //! `cargo run --release -p linesman-feeds --example sandbox_report -- FILE [SEED]`.
 //!
-//! The page is made of the messages alone, as any client of the feed door would see them. It asks nothing of the
+//! The page is made of the messages alone, as any reader of the ingest endpoint would see them. It asks nothing of the
 //! outside and has no scripts; its instants are fixed, so the same program writes the same page.
 
 #![expect(

@@ -27,7 +27,7 @@ pub(crate) struct Point {
     pub(crate) held: Option<(Price, Option<Line>)>,
 }
 
-/// Whether a bookmaker is told apart in charts by its grid or by its nature.
+/// Whether a bookmaker is distinguished in charts by its grid or by its nature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {
     Sharp,

@@ -43,7 +43,7 @@ pub(crate) struct Player {
     person: u64,
     /// Strokes a round against the field; negative is better.
     pub(crate) skill: f64,
-    /// Strokes against par after so many holes.
+    /// Strokes against par after a number of holes.
     after: Vec<i32>,
     tees: Vec<i64>,
     /// Decides ties: the play-off.
@@ -278,7 +278,7 @@ impl Tournament {
 }
 
 impl Player {
-    /// Strokes against par after so many holes.
+    /// Strokes against par after a number of holes.
     fn score(&self, holes: usize) -> i32 {
         self.after.get(holes).copied().unwrap_or(0)
     }

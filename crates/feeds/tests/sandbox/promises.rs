@@ -1,5 +1,5 @@
 //! Every promise of the sandbox, checked at one instant. Shared by the test, which samples some instants, and by the
-//! example `sandbox_check`, which samples as many as it is told.
+//! example `sandbox_check`, which samples as many as are asked for.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use crate::commit::Commit;
 use crate::priced::{DroppedRecord, Priced};
 use crate::rows::{self, EventChange, OddsHead};
 use crate::scored::Scored;
+use crate::starts::Starts;
 
 /// What the last publication shows and the next one may not have.
 #[derive(Debug, Default)]
@@ -53,7 +54,9 @@ impl Part {
         events.sort_unstable();
         let records = Priced::default().carry(&Priced::of(before), before);
         let last_ms = commit.lineages.last().map(|last| last.last_ms);
-        Self { dropped: Dropped { events, records, last_ms }, ..self }
+        let shown_at = Timestamp::from_millis(last_ms.unwrap_or_default());
+        let starts = self.starts.continuing(&Starts::of(before, shown_at), &self.book);
+        Self { dropped: Dropped { events, records, last_ms }, starts, ..self }
     }
 
     /// Rows for what the first publication does not have.

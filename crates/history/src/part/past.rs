@@ -113,10 +113,14 @@ impl Part {
     ) -> Result<Vec<ClosingLine>, ArchiveError> {
         let wanted = Wanted::all_published(started.event);
         let mut past = EventPast::default();
-        if let Some((archive, commit)) = archive {
-            archive.event_past(commit, &started.sport, &wanted, &mut past)?;
-        }
         self.take_rows(&wanted, &mut past);
+        if let Some((archive, commit)) = archive {
+            let sport = &*started.sport;
+            match past.new_at() {
+                Some(_) => archive.event_past(commit, sport, &wanted, &mut past)?,
+                None => archive.known_event_past(commit, sport, &wanted, &mut past)?,
+            }
+        }
         Ok(closing_lines(past, started, self.lineage))
     }
 
@@ -134,7 +138,7 @@ impl Part {
         // The last one counts.
         if let Some(last) = self.started.iter().rfind(|started| started.event == wanted.event) {
             for line in self.closings_of(archive, last)? {
-                past.note_closing(line);
+                past.note_closing(line, wanted);
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use archive::{Archive, ArchiveError, Fault, Outcome};
+use archive::{Archive, ArchiveError, Fault, Outcome, Table};
 use market::Change;
 
 use crate::log::{LOG, archive_log, assert_holds, checksum, new_book, next_part};
@@ -120,7 +120,7 @@ fn damage_is_found_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let archive = archive_log(dir.path(), until_cut(3), 1);
     let commit = archive.newest().unwrap();
-    let odds = commit.files.iter().find(|file| file.table == archive::Table::Odds).unwrap();
+    let odds = commit.files.iter().find(|file| file.table == Table::Odds).unwrap();
     let path = dir.path().join(&odds.path);
     let whole = fs::read(&path).unwrap();
     let mut bytes = whole.clone();
@@ -133,15 +133,43 @@ fn damage_is_found_and_named() {
 
     // A file that nothing names any more: its entries are missing.
     let mut less = commit.clone();
-    less.files.retain(|file| file.table != archive::Table::Reads);
+    less.files.retain(|file| file.table != Table::Reads);
     let faults = archive.verify(&less).faults;
     assert!(matches!(faults[0], Fault::Missing { .. }), "{faults:?}");
-    // And one that is named twice.
-    let mut more = commit.clone();
-    more.files
-        .extend(commit.files.iter().filter(|file| file.table == archive::Table::Epochs).cloned());
-    let faults = archive.verify(&more).faults;
-    assert!(matches!(faults[0], Fault::File(ArchiveError::Entry { .. })), "{faults:?}");
+    // One of scores, which entries are not read back from.
+    let mut less = commit.clone();
+    less.files.retain(|file| file.table != Table::Scores);
+    let faults = archive.verify(&less).faults;
+    assert!(matches!(faults[..], [Fault::MissingScore { .. }]), "{faults:?}");
+    // And one that is named twice, or is in the archive once more under another name.
+    for table in Table::ALL {
+        let Some(file) = commit.files.iter().find(|file| file.table == table) else {
+            assert_eq!(table, Table::Closing, "the log has all the others");
+            continue;
+        };
+        let mut more = commit.clone();
+        more.files.push(file.clone());
+        let faults = archive.verify(&more).faults;
+        assert!(matches!(faults[0], Fault::NamedTwice { .. }), "{table:?}: {faults:?}");
+        let copy = archive::TableFile { path: format!("{}.copy", file.path), ..file.clone() };
+        fs::copy(dir.path().join(&file.path), dir.path().join(&copy.path)).unwrap();
+        more.files.pop();
+        more.files.push(copy.clone());
+        let faults = archive.verify(&more).faults;
+        let twice = if let Fault::RowTwice { path, .. } = &faults[0] {
+            [&file.path, &copy.path].contains(&path)
+        } else {
+            let entry = matches!(&faults[0], Fault::File(ArchiveError::Entry { .. }));
+            entry && table.key() != "events"
+        };
+        assert!(twice, "{table:?}: {faults:?}");
+        // Rows that are not those that the commit says.
+        let mut other = commit.clone();
+        let at = other.files.iter().position(|other| other.path == file.path).unwrap();
+        other.files[at].rows += 1;
+        let faults = archive.verify(&other).faults;
+        assert!(matches!(faults[..], [Fault::Rows { .. }]), "{table:?}: {faults:?}");
+    }
 }
 
 #[test]

@@ -172,17 +172,27 @@ impl Log {
     }
 
     pub(crate) fn list(&mut self, event: u64, feed: &str, home: &str) {
+        self.list_for(event, feed, home, FROM.plus(Duration::from_secs(7200)));
+    }
+
+    /// Lists an event that is announced for a time.
+    pub(crate) fn list_for(&mut self, event: u64, feed: &str, home: &str, at: Timestamp) {
         self.push(Change::Listed(Listed {
             event: EventId::from_number(event),
             feed: feed.into(),
             reference: format!("{event}").into(),
             sport: "mma".into(),
             competition: "Cup".into(),
-            commence_time: FROM.plus(Duration::from_secs(7200)),
+            commence_time: at,
             fixture: Fixture::HeadToHead { home: home.into(), away: "Zoë".into() },
             swapped: false,
             ts: FROM,
         }));
+    }
+
+    pub(crate) fn withdraw(&mut self, event: u64, feed: &str) {
+        let reference = format!("{event}").into();
+        self.push(Change::Withdrawn { feed: feed.into(), reference, ts: FROM });
     }
 
     /// Prices at a bookmaker; 0: none.
@@ -241,11 +251,7 @@ fn prices_that_leave_without_a_word_of_the_bookmaker_say_why() {
     let (elder, younger) = (EventId::from_number(1), EventId::from_number(2));
     log.push(Change::Merged { elder, younger, swapped: false, by: By::Operator });
     log.publish();
-    log.push(Change::Withdrawn {
-        feed: "draftkings".into(),
-        reference: "2".into(),
-        ts: FROM.plus(Duration::from_secs(100)),
-    });
+    log.withdraw(2, "draftkings");
     log.publish();
     log.quote(3, "fanduel", 170);
     log.score(3, Status::Final);

@@ -230,6 +230,24 @@ fn a_bucket_that_says_it_knows_no_conditions_is_refused() {
 }
 
 #[test]
+fn a_bucket_that_refuses_conditions_as_bad_requests_is_refused() {
+    let bucket = Bucket::start();
+    for status in [400, 405, 422] {
+        bucket.server.refuse_conditions(status);
+        assert!(Archive::create_in(&bucket.location()).unwrap_err().is_not_exclusive(), "{status}");
+    }
+    bucket.server.refuse_conditions(0);
+    // What refuses everything, or only for a moment, may take conditions all the same.
+    bucket.server.refuse(2, 400);
+    assert!(!Archive::create_in(&bucket.location()).unwrap_err().is_not_exclusive());
+    bucket.server.refuse(1, 400);
+    Archive::create_in(&bucket.location()).unwrap();
+    // Its own object, where the answer to the first try was lost.
+    bucket.server.lose_answers(1);
+    Archive::create_in(&bucket.location()).unwrap();
+}
+
+#[test]
 fn errors_of_a_moment_are_tried_again_and_lasting_ones_are_told() {
     let bucket = Bucket::start();
     let archive = bucket.archive();

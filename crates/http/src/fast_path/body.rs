@@ -1,4 +1,4 @@
-//! A request's body as HTTP/1.1 frames it: so many bytes, or chunks until an empty one (RFC 9112, 7.1).
+//! A request's body as HTTP/1.1 frames it: a number of bytes, or chunks until an empty one (RFC 9112, 7.1).
 //!
 //! It is read when somebody asks for it and no further than that; what was read is handed on at once, in as few pieces
 //! as it came in, so that a body in tiny chunks takes no more memory than its bytes.
@@ -22,7 +22,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// How a body ends, and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// So many bytes are left.
+    /// This number of bytes is left.
     Length(u64),
     Chunked(Chunk),
 }
@@ -34,7 +34,7 @@ pub(crate) enum Chunk {
     Data(u64),
     /// The line break after the data.
     Break,
-    /// Lines after the last chunk, of which so many bytes have come.
+    /// Lines after the last chunk, of which this number of bytes has come.
     Trailers(usize),
     Done,
 }
@@ -156,7 +156,7 @@ pub(super) struct Incoming<'a, S> {
     /// What was read and not looked at: of the body, or of what follows it.
     read: Vec<u8>,
     framing: Framing,
-    /// What the client waits to be told before it sends the body.
+    /// What the client waits for before it sends the body.
     invitation: &'static [u8],
 }
 
@@ -239,7 +239,7 @@ impl<S: Socket> Body for Incoming<'_, S> {
 mod tests {
     use super::*;
 
-    /// What is decoded when the bytes come so many at a time, and what is left over.
+    /// What is decoded when the bytes come a number at a time, and what is left over.
     fn decoded(text: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>, bool), Malformed> {
         let (mut framing, mut read, mut data) = (Framing::chunked(), Vec::new(), Vec::new());
         for part in text.chunks(step) {

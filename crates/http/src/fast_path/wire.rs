@@ -20,11 +20,12 @@ use crate::sendfile::Socket;
 use crate::server::{self, Counters, Phase};
 use crate::shared_socket::DirectSocket;
 use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX, Timeout};
+use crate::unread::WRITE_TIME_MAX;
 use crate::vanished::{Looks, PeerWatch};
 
 /// How much is read at a time: more than nearly every head, and little for a stack.
 const READ_BYTES: usize = 4 << 10;
-/// How much is read of what a client sends after it was told to go.
+/// How much is read of what a client sends after it was asked to go.
 const LINGER_READS_MAX: usize = 4_096;
 /// Pieces of an answer that leave in one write.
 const PIECES_AT_ONCE: usize = 16;
@@ -38,7 +39,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// What is told to a client before the connection is closed on it.
+    /// What is sent to a client before the connection is closed on it.
     pub(super) fn last(reply: Reply, at: Timestamp) -> Self {
         Self { reply, method: Method::Get, close: true, at }
     }
@@ -197,12 +198,18 @@ impl<S: Socket> Wire<S> {
             stream.take_socket(DirectSocket::new(shared, watch));
         }
         while let Some(mut part) = next {
-            own.timeout.allow(counters.unread.write_time());
+            own.timeout.allow(WRITE_TIME_MAX);
+            let mut left = part.len();
             let sent = poll_fn(|context| {
                 let sent = poll_write_all(&mut own.stream, &mut part, context);
                 looks.note_write(own.stream.tcp(), context);
                 if sent.is_ready() {
                     return sent.map_err(|error| error.kind());
+                }
+                // Who is slow to read is not one who does not.
+                if part.len() < left {
+                    left = part.len();
+                    own.timeout.allow(WRITE_TIME_MAX);
                 }
                 if stream.poll_overdue(context).is_ready() {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionAborted));
@@ -307,7 +314,7 @@ impl<S: Socket> Wire<S> {
     }
 }
 
-/// Ends a connection at once. What its client has not taken is lost, and it is told so.
+/// Ends a connection at once. What its client has not taken is lost, and it gets to know that.
 fn break_off(stream: &TcpStream) {
     if let Err(error) = connect_unspec(stream) {
         tracing::debug!(event = "connection.not_broken_off", %error, "a connection is closed in the ordinary way");

@@ -35,6 +35,7 @@ impl Body {
     }
 
     pub(super) fn stream(stream: BodyStream, waits: &Arc<Waits>) -> Self {
+        waits.begin_stream();
         Self::Stream(WatchedStream::new(stream), Arc::clone(waits))
     }
 
@@ -46,9 +47,14 @@ impl Body {
 impl Drop for Body {
     fn drop(&mut self) {
         match self {
-            Self::Stream(stream, waits) if waits.is_slow() => stream.note_slow(),
+            Self::Stream(stream, waits) => {
+                waits.end_stream();
+                if waits.is_slow() {
+                    stream.note_slow();
+                }
+            }
             Self::Long(long, waits) if waits.is_slow() => long.pieces.note_slow(),
-            Self::Stream(..) | Self::Long(..) | Self::Whole(_) => {}
+            Self::Long(..) | Self::Whole(_) => {}
         }
     }
 }
@@ -70,7 +76,8 @@ impl hyper::body::Body for Body {
                     Ok(bytes) => bytes,
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 };
-                Poll::Ready(bytes.map(|bytes| Piece::new(reply::Body::Whole(bytes), waits.mark(0))))
+                let piece = |bytes| Piece::new(reply::Body::Whole(bytes), waits.mark_part());
+                Poll::Ready(bytes.map(piece))
             }
             Self::Long(long, _) if long.length == 0 => Poll::Ready(None),
             Self::Long(long, waits) => {

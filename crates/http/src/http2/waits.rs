@@ -18,6 +18,7 @@ use super::frames::Frames;
 use crate::reply::{Body, Unsent};
 use crate::server::Server;
 use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX};
+use crate::unread::WRITE_TIME_MAX;
 
 /// Shared by a connection's stream, its requests and its answers.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Waits {
     state: Mutex<State>,
     /// Whether the client was given up because it did not read.
     slow: AtomicBool,
+    /// Whether an answer without an end was begun.
+    streamed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -45,6 +48,8 @@ struct State {
     /// Until when each body has to be taken.
     bodies: BTreeMap<u64, Instant>,
     bodies_ever: u64,
+    /// Answers without an end.
+    streams: u64,
 }
 
 /// What was waited for in vain.
@@ -70,9 +75,11 @@ impl Waits {
             write_since: None,
             bodies: BTreeMap::new(),
             bodies_ever: 0,
+            streams: 0,
         };
         let (server, state) = (Arc::clone(server), Mutex::new(state));
-        Arc::new(Self { server, state, slow: AtomicBool::new(false) })
+        let (slow, streamed) = Default::default();
+        Arc::new(Self { server, state, slow, streamed })
     }
 
     pub(super) fn note_read(&self, bytes: &[u8]) {
@@ -105,15 +112,42 @@ impl Waits {
         Answering(Arc::clone(self))
     }
 
-    /// A body on its way, of which nobody else holds so many bytes; it is waited for until the mark is dropped.
+    /// A body on its way, of which nobody else holds this number of bytes; it is waited for until the mark is dropped.
     pub(super) fn mark(self: &Arc<Self>, bytes: usize) -> Mark {
         let unread = &self.server.counters.unread;
         unread.add(bytes);
+        let number = self.begin_wait(unread.write_time());
+        Mark { waits: Arc::clone(self), number, bytes, renews: false }
+    }
+
+    /// A part of a stream on its way, which all who watch get. The wait begins anew whenever some of it is taken.
+    pub(super) fn mark_part(self: &Arc<Self>) -> Mark {
+        let number = self.begin_wait(WRITE_TIME_MAX);
+        Mark { waits: Arc::clone(self), number, bytes: 0, renews: true }
+    }
+
+    fn begin_wait(&self, time: Duration) -> u64 {
         let mut state = self.lock();
         state.bodies_ever += 1;
         let number = state.bodies_ever;
-        state.bodies.insert(number, Instant::now() + unread.write_time());
-        Mark { waits: Arc::clone(self), number, bytes }
+        state.bodies.insert(number, Instant::now() + time);
+        number
+    }
+
+    /// An answer without an end begins.
+    pub(super) fn begin_stream(&self) {
+        self.lock().streams += 1;
+        self.streamed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn end_stream(&self) {
+        let mut state = self.lock();
+        state.streams = state.streams.saturating_sub(1);
+    }
+
+    /// Whether an answer without an end was begun, also where it has ended.
+    pub(super) fn has_streamed(&self) -> bool {
+        self.streamed.load(Ordering::Relaxed)
     }
 
     /// Whether a request has come.
@@ -128,7 +162,7 @@ impl Waits {
         state.first_until = state.first_until.map(|until| until.min(soon));
     }
 
-    /// The client was told that the connection ends; when nothing is under way, it is not waited for.
+    /// The client was notified that the connection ends; when nothing is under way, it is not waited for.
     pub(super) fn leave(&self) {
         let mut state = self.lock();
         state.idle_since = Instant::now();
@@ -140,7 +174,12 @@ impl Waits {
         let state = self.lock();
         let rest = state.frames.incomplete_since().map(|since| since + HEAD_TIME_MAX);
         let head = [state.first_until, rest].into_iter().flatten().min();
-        let write = state.write_since.map(|since| since + self.server.counters.unread.write_time());
+        let write_time = match state.streams {
+            0 => self.server.counters.unread.write_time(),
+            // Each of the other bodies has its own time.
+            _ => WRITE_TIME_MAX,
+        };
+        let write = state.write_since.map(|since| since + write_time);
         let reader = state.bodies.values().copied().chain(write).min();
         let under_way = state.answering > 0 || !state.bodies.is_empty();
         let idle = (!under_way).then(|| state.idle_since + state.idle_max);
@@ -186,6 +225,18 @@ pub(super) struct Mark {
     number: u64,
     /// What nobody else holds of it.
     bytes: usize,
+    renews: bool,
+}
+
+impl Mark {
+    /// Some of the body was taken.
+    fn note_taken(&self) {
+        if self.renews
+            && let Some(until) = self.waits.lock().bodies.get_mut(&self.number)
+        {
+            *until = Instant::now() + WRITE_TIME_MAX;
+        }
+    }
 }
 
 impl Drop for Mark {
@@ -204,12 +255,12 @@ pub(super) struct Piece {
     /// The piece it is at, and how much of that is gone.
     at: usize,
     sent: usize,
-    _mark: Mark,
+    mark: Mark,
 }
 
 impl Piece {
     pub(super) fn new(body: Body, mark: Mark) -> Self {
-        let mut piece = Self { body, at: 0, sent: 0, _mark: mark };
+        let mut piece = Self { body, at: 0, sent: 0, mark };
         // Beyond what is empty.
         piece.advance(0);
         piece
@@ -245,5 +296,77 @@ impl Buf for Piece {
         let (left, sent) = (unsent.pieces.len(), unsent.sent);
         self.at = self.body.pieces().len().saturating_sub(left);
         self.sent = sent;
+        if count > 0 {
+            self.mark.note_taken();
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use bytes::Bytes;
+    use domain::{ManualClock, Timestamp};
+
+    use super::*;
+    use crate::proxy::Proxies;
+    use crate::server::ServerSettings;
+
+    pub(in crate::http2) fn waits() -> Arc<Waits> {
+        let settings = ServerSettings {
+            connections_max: 1,
+            connections_per_source_max: 1,
+            drain: Duration::ZERO,
+            proxies: Proxies::default(),
+            shed_after: Duration::from_secs(1),
+        };
+        let clock = Arc::new(ManualClock::at(Timestamp::from_millis(0)));
+        Waits::new(&Server::new(clock, settings), Instant::now())
+    }
+
+    fn reader_until(waits: &Waits) -> Option<Instant> {
+        waits.deadline().filter(|(_, late)| *late == Late::Reader).map(|(until, _)| until)
+    }
+
+    #[test]
+    fn a_part_of_a_stream_is_waited_for_as_long_as_some_of_it_is_taken() {
+        let waits = waits();
+        drop(waits.begin_answer());
+        let part = Body::Whole(Bytes::from_static(b"some events"));
+        let mut piece = Piece::new(part, waits.mark_part());
+        let first = reader_until(&waits).unwrap();
+        while Instant::now() + WRITE_TIME_MAX <= first {
+            std::hint::spin_loop();
+        }
+        piece.advance(4);
+        assert!(reader_until(&waits).unwrap() > first);
+        drop(piece);
+        assert_eq!(reader_until(&waits), None);
+        // An answer has one time for all of it.
+        let whole = Body::Whole(Bytes::from_static(b"an answer"));
+        let mut piece = Piece::new(whole, waits.mark(9));
+        let first = reader_until(&waits).unwrap();
+        while Instant::now() + WRITE_TIME_MAX <= first {
+            std::hint::spin_loop();
+        }
+        piece.advance(4);
+        assert_eq!(reader_until(&waits), Some(first));
+    }
+
+    #[test]
+    fn streams_are_waited_for_also_while_others_hold_too_much() {
+        let waits = waits();
+        drop(waits.begin_answer());
+        waits.server.counters.unread.add(1 << 40);
+        waits.begin_stream();
+        waits.note_write(false);
+        let part = waits.mark_part();
+        let long = Instant::now() + WRITE_TIME_MAX / 2;
+        assert!(reader_until(&waits).is_some_and(|until| until > long));
+        // Not so another answer on the same connection.
+        let answer = waits.mark(100);
+        assert!(reader_until(&waits).is_some_and(|until| until < long));
+        drop((part, answer));
+        waits.end_stream();
+        assert!(reader_until(&waits).is_some_and(|until| until < long));
     }
 }

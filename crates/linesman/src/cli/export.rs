@@ -11,7 +11,7 @@ pub(crate) struct ExportArgs {
     /// The table
     #[arg(long)]
     pub(crate) table: TableName,
-    /// Rows published at this time or later, for example `2026-11-14T18:00:00Z`; of `closing`, starts
+    /// Rows published at this time or later, for example `2026-11-14T18:00:00Z`
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     pub(crate) from: Timestamp,
     /// Rows published before this time

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use archive::Archive;
+use archive::{Archive, Location};
 use domain::World;
 
 use crate::cli::{BackupArgs, output};
@@ -41,7 +41,7 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     }
     let to = Folder::open(&part)?;
     // Before the log, which has what follows.
-    let archived = copy_archive(&from, &to)?;
+    let archived = copy_archive(config, &from, &to)?;
     let files = copy(&from, &to)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -59,15 +59,16 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     ))
 }
 
-/// Copies the archive that is in the folder; returns the number of files.
-fn copy_archive(from: &Folder, to: &Folder) -> anyhow::Result<usize> {
-    let live = World::Live.key();
-    let source = from.archive().join(live);
-    if !source.is_dir() {
+/// Copies an archive that is in a folder, the data folder or another, to where it is in a data folder; returns the
+/// number of files.
+fn copy_archive(config: &Config, from: &Folder, to: &Folder) -> anyhow::Result<usize> {
+    let place = from.archive_of(config).map(|place| place.join(World::Live.key()));
+    let Some(source) = place.as_ref().and_then(Location::folder).filter(|path| path.is_dir())
+    else {
         return Ok(0);
-    }
-    let target = to.archive().join(live);
-    Archive::at(&source).copy_to(&target).with_context(|| failed(&target))
+    };
+    let target = to.archive().join(World::Live.key());
+    Archive::at(source).copy_to(&target).with_context(|| failed(&target))
 }
 
 /// Copies the logs; returns the number of files.
@@ -79,6 +80,9 @@ fn copy(from: &Folder, to: &Folder) -> anyhow::Result<usize> {
             continue;
         }
         fs::create_dir(&target).with_context(|| failed(&target))?;
+        // Before the log, which has the gap as well once it is written again.
+        let note = engine::GAP_NOTE_FILE;
+        copy_file(&source.join(note), &target.join(note))?;
         for kind in ["checkpoint-", "segment-"] {
             for name in names(&source, kind)? {
                 files += usize::from(copy_file(&source.join(&name), &target.join(&name))?);
@@ -104,7 +108,7 @@ fn names(folder: &Path, kind: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// `false`: it was deleted meanwhile, because a newer one replaced it.
+/// `false`: it is not there, or was deleted meanwhile because a newer one replaced it.
 fn copy_file(from: &Path, to: &Path) -> anyhow::Result<bool> {
     let mut source = match File::open(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

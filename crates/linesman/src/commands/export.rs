@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _};
 use std::path::Path;
 
-use anyhow::{Context, ensure};
-use archive::{ArchiveError, Export, ExportFormat};
-use domain::Catalogue;
+use anyhow::{Context, bail, ensure};
+use archive::{ArchiveError, Commit, Export, ExportFormat};
+use domain::{Catalogue, Timestamp, World};
 
 use super::history;
 use crate::cli::{ExportArgs, output};
@@ -31,13 +31,23 @@ pub(crate) fn run(
         check_folder(data)?;
     }
     let format = args.format();
-    // What was published since the last part. Without a server there is what it had archived.
+    // What was published since the last part.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let flushed = runtime.block_on(ask_server(&Folder::at(data), &ControlCommand::FlushHistory));
-    if let Err(error) = flushed {
-        output::print_error(&format!("rows since the last part are missing: {error:#}"));
-    }
     let (archive, commit) = history::open(config, data)?;
+    let not_flushed = match flushed {
+        Ok(Some(_)) => None,
+        Ok(None) => Some("no server runs here that could add them".to_owned()),
+        Err(error) => Some(format!("{error:#}")),
+    };
+    if let Some(why) = not_flushed {
+        check_end(config, data, &commit, args).with_context(|| {
+            format!(
+                "the archive does not have all rows before --to ({why}); run this where the server runs that \
+                 writes the archive, or name an earlier time"
+            )
+        })?;
+    }
     let (table, sport) = (args.table.into(), args.sport.as_deref());
     let export = Export { table, from: args.from, to: args.to, sport, format };
     let Some(place) = &args.out else {
@@ -63,4 +73,37 @@ pub(crate) fn run(
     let rows = rows.inspect_err(|_| fs::remove_file(&part).unwrap_or_default())?;
     fs::rename(&part, place).with_context(failed)?;
     output::print_line(&format!("wrote {rows} rows of {} to {}", table.key(), place.display()))
+}
+
+/// Makes sure that the archive has all that was published in the time, where no server could be asked to add it.
+fn check_end(
+    config: &Config,
+    data: &Path,
+    commit: &Commit,
+    args: &ExportArgs,
+) -> anyhow::Result<()> {
+    let end = commit.lineages.last().map(|last| Timestamp::from_millis(last.last_ms));
+    let ends_before = || match end {
+        Some(end) => format!("its last publication is of {end}"),
+        None => "it has no publication yet".to_owned(),
+    };
+    match history::not_archived(config, data, commit) {
+        Ok(times) => {
+            let missing = times.into_iter().find(|at| (args.from..args.to).contains(at));
+            missing.map_or(Ok(()), |at| bail!("{}, the log has one of {at}", ends_before()))
+        }
+        // What is asked for is of a time that is over.
+        Err(_) if end.is_some_and(|end| args.to <= end) => Ok(()),
+        // There is nothing but the archive.
+        Err(_) if config.cluster.is_none() && !has_log(config, data) => Ok(()),
+        Err(error) => {
+            Err(error).with_context(|| format!("{}, and the log cannot be read", ends_before()))
+        }
+    }
+}
+
+/// Whether there may be a log that the archive is a copy of. One elsewhere may be that of another machine.
+fn has_log(config: &Config, data: &Path) -> bool {
+    let log = Folder::at(data).log(World::Live);
+    config.history.store.is_some() || log.try_exists().unwrap_or(true)
 }

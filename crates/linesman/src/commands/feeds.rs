@@ -42,13 +42,13 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         return open::operate(config, data, &[Operation::Drop { feed }]);
     }
     let by = Actor::command_line();
-    open::on_store(config, data, async |registry, scene| match verb {
+    open::on_store(config, data, async |registry, context| match verb {
         FeedsVerb::Create(args) => {
             let scores = if args.scores { Scores::Allowed } else { Scores::OfUnbound };
             let bookmaker = args.bookmaker.as_deref();
             let (token, _) = registry.create_feed(&args.name, bookmaker, scores, &by).await?;
             output::print_line(token.expose())?;
-            scene.make_effective(Need::Soon).await?;
+            context.make_effective(Need::Soon).await?;
             let url = public_url(config, config.server.listen);
             output::print_hint(&first_push(&url, token.expose(), bookmaker, SystemClock.now()));
             Ok(())
@@ -57,7 +57,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name, &by).await?;
             let said = (AuditAction::FeedRevoked, args.name.as_str(), "");
-            scene.settle(registry, said, Need::Everywhere).await
+            context.settle(registry, said, Need::Everywhere).await
         }
         FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
             let paused = matches!(verb, FeedsVerb::Pause(_));
@@ -66,15 +66,15 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
                 return Ok(registry.pause_adapter(&args.name, paused, &by).await?);
             }
             registry.pause_feed(&args.name, paused, &by).await?;
-            let deed = if paused { AuditAction::FeedPaused } else { AuditAction::FeedResumed };
-            scene.settle(registry, (deed, &args.name, ""), Need::Everywhere).await
+            let action = if paused { AuditAction::FeedPaused } else { AuditAction::FeedResumed };
+            context.settle(registry, (action, &args.name, ""), Need::Everywhere).await
         }
         FeedsVerb::Status(args) => {
-            adapters::status(config, scene.store(), args.name.as_deref(), args.json).await
+            adapters::status(config, context.store(), args.name.as_deref(), args.json).await
         }
         FeedsVerb::Read(args) => adapters::read(config, registry, &args.name).await,
         FeedsVerb::Quarantine(args) => {
-            adapters::quarantine(config, scene.store(), &args.name, args.json).await
+            adapters::quarantine(config, context.store(), &args.name, args.json).await
         }
         FeedsVerb::Drop(_)
         | FeedsVerb::Kinds(_)

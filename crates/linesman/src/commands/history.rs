@@ -8,10 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use archive::{Archive, Commit, Lineage, Location};
-use change_log::LogView;
 use domain::{Catalogue, Timestamp, World};
-use engine::{Logged, Replay, Sampled};
-use market::Change;
+use engine::Sampled;
 use serde::Serialize;
 
 use crate::catalogue;
@@ -134,6 +132,9 @@ fn sample(
     (archive, commit): (&Archive, &Commit),
     samples: usize,
 ) -> anyhow::Result<()> {
+    // In a cluster, tasks talk to the servers of the log while this thread waits for it.
+    let runtime = tokio::runtime::Runtime::new()?;
+    let _entered = runtime.enter();
     let options = live_options(config, &Folder::at(data))?;
     let publications = archive.publications(commit).context("the archive cannot be read")?;
     let (mut same, mut not_in_log, mut faults) = (0, 0, 0);
@@ -204,7 +205,7 @@ struct Status {
     from: Option<String>,
     to: Option<String>,
     publications: u64,
-    /// `None`: the log is not in the folder.
+    /// `None`: nothing is archived yet, or the log cannot be read.
     lag_s: Option<u64>,
     gaps: Vec<Span>,
     lineages: Vec<Lineage>,
@@ -247,10 +248,10 @@ impl Status {
         let entries: u64 = entries.sum();
         let changes = entries.saturating_sub(u64::try_from(publications.len())?);
         let tables: u64 = commit.files.iter().map(|file| file.bytes).sum();
-        let lag_s = match (&config.cluster, commit.lineages.last()) {
-            (None, Some(last)) => Some(lag_s(data, last)?),
-            (Some(_), _) | (_, None) => None,
-        };
+        let lag_s = lag_s(config, data, &commit).unwrap_or_else(|error| {
+            output::print_error(&format!("how far it is behind the log is not known: {error:#}"));
+            None
+        });
         let gaps = commit.lineages.iter().flat_map(|lineage| &lineage.gaps);
         let text = |ms: i64| {
             let text = Timestamp::from_millis(ms).millis_text();
@@ -312,15 +313,23 @@ impl Status {
 }
 
 /// How much later the last publication in the log was made than the last in the archive.
-fn lag_s(data: &Path, last: &Lineage) -> anyhow::Result<u64> {
-    let view = LogView::open(&Folder::at(data).log(World::Live))?;
-    let mut newest = last.last_ms;
-    for logged in Replay::from(&view, last.last_seq.max(view.first_seq()))? {
-        if let Logged { change: Change::Cut { at }, .. } = logged? {
-            newest = at.as_millis();
-        }
-    }
-    Ok(u64::try_from(newest.saturating_sub(last.last_ms) / 1000).unwrap_or(0))
+fn lag_s(config: &Config, data: &Path, commit: &Commit) -> anyhow::Result<Option<u64>> {
+    let Some(last) = commit.lineages.last() else { return Ok(None) };
+    let newest =
+        not_archived(config, data, commit)?.last().map_or(last.last_ms, |at| at.as_millis());
+    Ok(Some(u64::try_from(newest.saturating_sub(last.last_ms) / 1000).unwrap_or(0)))
+}
+
+/// The times of the publications that are in the log and not in the archive.
+pub(super) fn not_archived(
+    config: &Config,
+    data: &Path,
+    commit: &Commit,
+) -> anyhow::Result<Vec<Timestamp>> {
+    // In a cluster, tasks talk to the servers of the log while this thread waits for it.
+    let runtime = tokio::runtime::Runtime::new()?;
+    let _entered = runtime.enter();
+    Ok(engine::not_archived(&live_options(config, &Folder::at(data))?, commit)?)
 }
 
 /// What is there of each table and day.

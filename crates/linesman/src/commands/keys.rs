@@ -15,7 +15,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
         KeysVerb::List(_) | KeysVerb::Revoke(_) | KeysVerb::Rotate(_) => None,
     };
     let by = Actor::command_line();
-    open::on_store(config, data, async |registry, scene| match (verb, new_key) {
+    open::on_store(config, data, async |registry, context| match (verb, new_key) {
         (KeysVerb::Create(args), Some(new)) => {
             let made = registry.create_keys(&new, usize::try_from(args.count)?, &by).await?;
             let lines = made.iter().map(|(secret, record)| {
@@ -30,7 +30,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
             });
             // Printed before anything that may fail: it is shown only once.
             output::print_line(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
-            scene.make_effective(Need::Soon).await
+            context.make_effective(Need::Soon).await
         }
         (KeysVerb::List(args), _) => {
             let keys = registry.list_keys().await?;
@@ -43,7 +43,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
         (KeysVerb::Revoke(args), _) => {
             let record = registry.revoke_key(args.key.reveal(), &by).await?;
             let said = (AuditAction::KeyRevoked, record.id.as_str(), record.hint.as_str());
-            scene.settle(registry, said, Need::Everywhere).await
+            context.settle(registry, said, Need::Everywhere).await
         }
         (KeysVerb::Rotate(args), _) => {
             let rotated = registry.rotate_key(args.key.reveal(), args.overlap, &by).await?;
@@ -56,7 +56,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
                 Some(_) | None => Need::Everywhere,
             };
             let detail = format!("new key {}", record.id);
-            scene.settle(registry, (AuditAction::KeyRotated, old, &detail), need).await
+            context.settle(registry, (AuditAction::KeyRotated, old, &detail), need).await
         }
         (KeysVerb::Create(_), None) => Ok(()),
     })

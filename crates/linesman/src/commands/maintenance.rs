@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::open;
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &MaintenanceVerb) -> anyhow::Result<()> {
-    open::on_store(config, data, async |registry, scene| {
+    open::on_store(config, data, async |registry, context| {
         let wanted = match verb {
             MaintenanceVerb::On(args) => {
                 let seconds = u32::try_from(args.retry_after.as_secs()).unwrap_or(u32::MAX);
@@ -18,10 +18,10 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &MaintenanceVerb) -> anyho
             MaintenanceVerb::Off => Maintenance::Off,
         };
         registry.set_maintenance(wanted, &Actor::command_line()).await?;
-        let deed = match wanted {
+        let action = match wanted {
             Maintenance::On { .. } => AuditAction::MaintenanceOn,
             Maintenance::Off => AuditAction::MaintenanceOff,
         };
-        scene.settle(registry, (deed, "service", ""), Need::Everywhere).await
+        context.settle(registry, (action, "service", ""), Need::Everywhere).await
     })
 }

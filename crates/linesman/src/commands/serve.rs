@@ -142,7 +142,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     outcome
 }
 
-/// Answers requests until it is told to stop.
+/// Answers requests until it has to stop.
 fn listen(listeners: Listeners, service: &Arc<Service>, stop: &CancellationToken) -> JoinSet<()> {
     let mut serving = JoinSet::new();
     for (listener, role) in listeners.sockets.into_iter().zip(listeners.roles) {

@@ -1,4 +1,4 @@
-//! Letters against a mail server of a few lines: it takes, puts off, refuses, or is not there.
+//! Emails against a mail server of a few lines: it takes, puts off, refuses, or is not there.
 
 use std::sync::{Arc, Mutex};
 
@@ -67,7 +67,7 @@ async fn server(verdicts: Verdicts) -> (String, Mails) {
     (url, mails)
 }
 
-/// People who write one letter, to a server at that address, tried again after these waits.
+/// People who write one email, to a server at that address, tried again after these waits.
 async fn write_to(url: &str, waits: &[u64]) -> (People, tempfile::TempDir) {
     let sender = sender(url, waits, WAITING_MAX);
     let (people, dir) = people(sender).await;

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{TestProgram, bout};
+use test_servers::S3;
+
+use crate::harness::{Service, TestProgram, bout, wait_for};
 
 #[tokio::test]
 async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry_once() {
@@ -55,7 +57,7 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     let sampled = program.ok(&["history", "verify", "--sample", "5"]).await;
     assert!(sampled.contains("5 publications were made again: 5 are the same"), "{sampled}");
     export(&program).await;
-    service.stop().await;
+    refused_without_the_tail(&program, service, &token, status["to"].as_str().unwrap()).await;
 
     // A backup has it too, and can be checked as well.
     let copy = TestProgram::new();
@@ -69,6 +71,27 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     let told = copy.run(&["history", "verify"]).await;
     assert_eq!(told.code, Some(1));
     assert!(told.stderr.contains(path), "{}", told.stderr);
+}
+
+/// What only the log has is not left out of an export without an error. `to`: what the archive reaches to.
+async fn refused_without_the_tail(program: &TestProgram, service: Service, token: &str, to: &str) {
+    let key = program.live_key().await;
+    service.push_all(token, &[bout("later", "Later Home", "Later Away")]).await;
+    wait_for("its publication", async || {
+        let shown = service.pages("/v1/sports/mma/events?limit=500", &key).await;
+        shown.iter().any(|event| event["home_team"] == "Later Home").then_some(())
+    })
+    .await;
+    service.stop().await;
+    let (early, late) = (["--from", "2020-01-01T00:00:00Z"], ["--to", "2100-01-01T00:00:00Z"]);
+    let export = ["export", "--table", "events"];
+    let told = program.run(&[&export[..], &early, &late].concat()).await;
+    assert!(
+        told.sentence(1).contains("the archive does not have all rows before --to"),
+        "{told:?}"
+    );
+    let until = ["--to", to];
+    program.ok(&[&export[..], &early, &until].concat()).await;
 }
 
 #[tokio::test]
@@ -88,6 +111,34 @@ async fn macros_for_duckdb_name_the_archive_that_they_are_for() {
     // A name with a quote is still one text.
     let other = program.ok(&["history", "sql", "--root", "s3://odds/o'neill/live/"]).await;
     assert!(other.contains("'s3://odds/o''neill/live' || '/files.json'"), "{other}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_does_not_start_on_a_bucket_that_does_not_decide_between_two_writers() {
+    let server = S3::start().await.unwrap();
+    let program = TestProgram::new()
+        .set("LINESMAN_HISTORY__STORE", format!("s3://{}/shared", S3::BUCKET))
+        .set("LINESMAN_HISTORY__S3_ENDPOINT", format!("http://127.0.0.1:{}", server.port()))
+        .set("LINESMAN_HISTORY__S3_ALLOW_HTTP", "true")
+        .set("LINESMAN_HISTORY__S3_REGION", "us-east-1")
+        .set("LINESMAN_HISTORY__S3_ACCESS_KEY_ID", S3::ACCESS_KEY_ID)
+        .set("LINESMAN_HISTORY__S3_SECRET_ACCESS_KEY", S3::SECRET_ACCESS_KEY);
+    // One says that it does not know the header, one ignores it.
+    server.refuse_conditions(400);
+    let refused = async || {
+        let told = program.run(&["serve", "--listen", "127.0.0.1:0"]).await;
+        assert_eq!(told.code, Some(1), "{}", told.stderr);
+        let last = told.stderr.lines().last().unwrap_or_default();
+        assert!(last.contains("`history.store` cannot be used; name another place"), "{last}");
+        assert!(
+            last.contains("the bucket `s3://odds/shared/live` cannot hold an archive"),
+            "{last}"
+        );
+    };
+    refused().await;
+    server.refuse_conditions(0);
+    server.ignore_conditions();
+    refused().await;
 }
 
 /// Rows of the running service, in a file and in a pipe.

@@ -97,6 +97,40 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
 }
 
 #[tokio::test]
+async fn a_backup_has_an_archive_that_is_in_a_folder_of_its_own_and_what_is_noted_of_gaps() {
+    let program = TestProgram::new();
+    let store = program.path().join("the store");
+    let program = program.set("LINESMAN_HISTORY__STORE", store.display().to_string());
+    let service = program.start().await;
+    let token = program.feed("one").await;
+    service.push_all(&token, &[bout("r-0", "Ann Archer", "Bea Bowen")]).await;
+    program.ok(&["history", "flush"]).await;
+    let place = program.path().join("backup");
+    program.ok(&["backup", place.to_str().unwrap()]).await;
+    service.kill().await;
+    assert!(!program.data().join("archive").exists());
+    let noted = fs::read(program.data().join("live/unlogged")).unwrap();
+    assert_eq!(fs::read(place.join("live/unlogged")).unwrap(), noted);
+
+    // Both are lost, and put back as the document says.
+    let restored = TestProgram::new();
+    let store = restored.path().join("the store");
+    let restored = restored.set("LINESMAN_HISTORY__STORE", store.display().to_string());
+    fs::rename(&place, restored.data()).unwrap();
+    fs::rename(restored.data().join("archive"), &store).unwrap();
+    let before = restored.ok(&["history", "verify"]).await;
+    assert!(before.contains("is there once") && !before.contains(" 0 entries"), "{before}");
+    let service = restored.start().await;
+    service.push_all(&token, &[bout("r-1", "Cat Cole", "Dee Dunn")]).await;
+    restored.ok(&["history", "flush"]).await;
+    service.stop().await;
+    let status = restored.ok(&["history", "status", "--json"]).await;
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["lineages"].as_array().unwrap().len(), 1, "{status}");
+    restored.ok(&["history", "verify", "--sample", "3"]).await;
+}
+
+#[tokio::test]
 async fn a_folder_that_is_none_is_not_backed_up() {
     let program = TestProgram::new();
     let told = program.run(&["backup", program.path().join("to").to_str().unwrap()]).await;

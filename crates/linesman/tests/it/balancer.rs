@@ -1,5 +1,5 @@
 //! What keeps the list of nodes behind nginx: the script of `deploy/nginx` itself, among nodes that say what they are
-//! told to. nginx is a line that writes down what it would have read.
+//! asked to. nginx is a line that writes down what it would have read.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -70,7 +70,7 @@ async fn nginx_is_told_until_it_was() {
     balancer.took(&[&both]).await;
     // What nginx reads when it starts is there already.
     assert_eq!(balancer.lines("nodes.conf"), [format!("server {one} max_fails=0;")]);
-    assert_eq!(balancer.said().matches("nginx could not be told").count(), 1);
+    assert_eq!(balancer.said().matches("nginx could not be reloaded").count(), 1);
 
     fs::remove_file(&broken).unwrap();
     balancer.took(&[&both, &one]).await;
@@ -199,8 +199,8 @@ impl Node {
         self.script.lock().unwrap().answers = answers.iter().copied().collect();
     }
 
-    /// Waits until it was asked so many times more, whereby all but the last look were followed by what they bring
-    /// about.
+    /// Waits until it was asked this number of times more, whereby all but the last look were followed by what they
+    /// bring about.
     async fn is_asked_again(&self, times: usize) {
         let count = || self.script.lock().unwrap().count;
         let enough = count() + times;

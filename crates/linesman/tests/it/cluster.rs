@@ -1,6 +1,7 @@
 //! Several processes that share PostgreSQL and NATS: the same program in its roles.
 
 mod adapters;
+mod archive;
 mod backup;
 
 use std::time::Instant;
@@ -120,7 +121,7 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
     shows(&api, &key, 103).await;
     assert_eq!(api.records("/v1/sports/mma/events", &key, 1).await, ids, "ids stay");
 
-    // Stopped, and woken up after somebody else went on. What waits at its door it takes as the one that writes, for
+    // Stopped, and woken up after somebody else went on. What waits in its queue it takes as the one that writes, for
     // all it knows, and does not: the log has what the other one wrote, and then this.
     let one = program_one.start_as("ingest").await;
     wait_for("a standby", async || (one.get("/readyz", &key).await.status == 200).then_some(()))

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::TestProgram;
 
 fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
+    fs::create_dir_all(to).unwrap();
     for item in fs::read_dir(from).unwrap().map(|item| item.unwrap()) {
         if item.path().is_dir() {
             copy(&item.path(), &to.join(item.file_name()));
@@ -58,6 +58,42 @@ async fn a_folder_of_version_0_1_0_opens_with_its_checkpoint_log_and_accounts() 
             assert_eq!(lasting(&shown), lasting(held), "{what}");
         }
         service.push_all(text("token"), &[crate::harness::bout("new", "Someone", "Else")]).await;
+        service.stop().await;
+    }
+}
+
+/// H4, H25: an upgrade does not change what was answered, nor its tag.
+#[tokio::test]
+async fn publications_in_an_archive_of_an_earlier_program_have_the_bytes_and_tags_of_then() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/archive-2026-11-17");
+    let expected = fs::read_to_string(fixture.join("expected.json")).unwrap();
+    let expected: Value = serde_json::from_str(&expected).unwrap();
+    let seen = expected["seen"].as_array().unwrap();
+    assert!(!seen.is_empty());
+    for without_log in [false, true] {
+        let program = TestProgram::new().set("LINESMAN_HISTORY__RETENTION", "3650d");
+        let key = program.live_key().await;
+        copy(&fixture, &program.data());
+        fs::remove_file(program.data().join("expected.json")).unwrap();
+        if without_log {
+            fs::remove_dir_all(program.data().join("live")).unwrap();
+        }
+        let service = program.start().await;
+        for one in seen {
+            let text = |name: &str| one[name].as_str().unwrap();
+            // The last one was not archived yet.
+            if without_log && text("published_at") > expected["archived_to"].as_str().unwrap() {
+                continue;
+            }
+            let mark = if text("path").contains('?') { '&' } else { '?' };
+            let target = format!("{}{mark}as_of={}", text("path"), text("published_at"));
+            let answer = service.get(&target, &key).await;
+            assert_eq!(answer.text(), text("body"), "{target}");
+            assert_eq!(answer.header("etag"), Some(text("etag")), "{target}");
+            assert_eq!(answer.header("x-published-at"), Some(text("published_at")), "{target}");
+        }
+        let verified = program.ok(&["history", "verify", "--sample", "5"]).await;
+        assert!(!verified.is_empty());
         service.stop().await;
     }
 }

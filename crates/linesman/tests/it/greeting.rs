@@ -101,7 +101,7 @@ async fn a_push_door_of_its_own_is_where_the_greeting_says() {
     let elsewhere = push(&service.url("/ingest/v1/messages")).await.unwrap();
     assert_eq!((elsewhere.status, elsewhere.code().as_str()), (404, "not_found"));
     service.records("/v1/sports/mma/events", &key, 1).await;
-    // The door's own listener answers no reader.
+    // The listener of ingest answers no reader.
     let books = door.replace("/ingest/v1/messages", "/v1/books");
     let refused = Answer::of(service.client.get(books).header("X-API-Key", &key)).await.unwrap();
     assert_eq!((refused.status, refused.code().as_str()), (404, "not_found"));

@@ -7,7 +7,7 @@ use store::Store;
 
 use crate::harness::{Service, TestProgram, bout, ndjson};
 
-/// What the audit log holds of some deeds, oldest first, each with who did it.
+/// What the audit log holds of some actions, oldest first, each with who did it.
 async fn written(program: &TestProgram, prefix: &str) -> Vec<(String, String, String)> {
     let store = Store::open(program.data().join("accounts.db")).await.unwrap();
     let mut rows = store.audit(None, None, 100).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_feed_is_paused_and_resumed_at_once_and_stays_so_through_a_kill() {
     let log: Vec<String> =
         written(&program, "feed.").await.into_iter().map(|(action, ..)| action).collect();
     let expected = ["created", "paused", "resumed", "paused", "revoked", "created"];
-    assert_eq!(log, expected.map(|deed| format!("feed.{deed}")));
+    assert_eq!(log, expected.map(|action| format!("feed.{action}")));
 }
 
 #[tokio::test]

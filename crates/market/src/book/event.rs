@@ -220,6 +220,11 @@ impl Event {
         !self.listed_by.is_empty()
     }
 
+    /// Since when nobody lists it, or since it was last mentioned after that; `None`: somebody does.
+    pub fn unlisted_at(&self) -> Option<Timestamp> {
+        (!self.is_listed()).then_some(self.mentioned_at)
+    }
+
     pub(crate) fn is_listed_by(&self, feed: FeedIx) -> bool {
         self.listed_by.iter().any(|(lister, _)| *lister == feed)
     }

@@ -10,13 +10,13 @@ use crate::matching::{
     are_by_day, competition_key, effort, habit,
 };
 
-/// Looking at so many events around a listing is as much work as one look for a slip of the pen.
+/// Looking at this number of events around a listing is as much work as one look for a slip of the pen.
 const NEIGHBOURS_OF_A_UNIT: usize = 4;
 /// Listings before one, and as many after it, that are looked at.
 const NEIGHBOURS_MAX: usize = 48;
-/// Looking for so many players in another field is, too.
+/// Looking for this number of players in another field is, too.
 const PLAYERS_OF_A_UNIT: usize = 4;
-/// When a listing comes, events in doubt are looked for among so many before it and after it, and compared again.
+/// When a listing comes, events in doubt are looked for among this number before it and after it, and compared again.
 const WAITING_MAX: usize = 12;
 /// Feeds of an event among whose listings they are looked for.
 const WAITING_FEEDS_MAX: usize = 3;

@@ -330,7 +330,7 @@ impl Book {
         }
     }
 
-    /// Before version 5 only what is held told who has quoted whom.
+    /// Before version 5 only what is held showed who has quoted whom.
     fn note_quoted_by(&mut self) {
         for event in self.events.values() {
             for (key, slot) in &event.slots {

@@ -138,7 +138,7 @@ impl Book {
         Ok(changes)
     }
 
-    /// As it is shown, which nobody who lists it may say in so many words.
+    /// As it is shown, which nobody who lists it may say literally.
     pub(super) fn contest_of(&self, event: &Event) -> Contest {
         Contest::parse(&self.lexicon, event.sport, &event.fixture)
     }

@@ -33,7 +33,7 @@ pub(super) struct Fit {
 pub(super) enum Choice {
     Nothing,
     One(EventId, Fit),
-    /// Events that are told apart, and the listing could be either.
+    /// Events that are distinct, and the listing could be either.
     Rivals(Vec<(EventId, Fit)>),
 }
 
@@ -267,7 +267,7 @@ impl Book {
     ///
     /// A feed that lists two of them contradicts itself or repeats itself, so its word counts only where nobody else
     /// has one: who floods us with duplicates cannot draw others' listings of one event to different ones. Where the
-    /// events are those of different people the names decide, and if they do not it cannot be told.
+    /// events are those of different people the names decide, and if they do not it stays unsure.
     pub(super) fn choose(&self, view: &ListingView<'_>, mut fits: Vec<(EventId, Fit)>) -> Choice {
         if fits.len() < 2 {
             return fits.pop().map_or(Choice::Nothing, |(id, fit)| Choice::One(id, fit));

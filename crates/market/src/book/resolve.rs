@@ -17,7 +17,7 @@ use crate::matching::{Lexicon, Likeness, Name, Party, check_name, effort, fold};
 
 /// Spellings of the two sides that one market is worth: alternative lines repeat the same two or three names.
 const SPELLINGS_MAX: usize = 16;
-/// So many letters are as much work as one look for a slip of the pen.
+/// This number of letters is as much work as one look for a slip of the pen.
 const LETTERS_OF_A_UNIT: usize = 16;
 /// Up to this many outcomes every pair is compared, which is cheaper than hashing.
 const PAIRWISE_MAX: usize = 16;
@@ -132,7 +132,7 @@ impl Speaker<'_> {
             }
             meant.push((name, found));
         }
-        // The event does not know them yet, so two spellings of one have to be told here.
+        // The event does not know them yet, so two spellings of one have to be recognised here.
         let mut newcomers: HashMap<String, Box<str>> = HashMap::new();
         let mut players = Vec::with_capacity(meant.len());
         for (name, found) in meant {

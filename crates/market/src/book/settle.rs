@@ -1,7 +1,7 @@
 //! What follows from a listing for other events: two turn out to be one, or it is not sure whether they are.
 //!
 //! Joining a listing can bring two events together that were apart before, whichever came first, so that the order
-//! of arrival does not matter. What cannot be told is kept apart and noted for the operator; each further word on
+//! of arrival does not matter. What is unsure is kept apart and noted for the operator; each further word on
 //! either of the two is looked at again, and settles it where it can.
 
 use std::time::Duration;
@@ -152,7 +152,7 @@ impl Book {
         }
         let choice = self.choose(&view, fits);
         if effort::is_exhausted() {
-            // Not all was compared: what is doubtful cannot be told.
+            // Not all was compared: what is doubtful is not known.
             return None;
         }
         match choice {

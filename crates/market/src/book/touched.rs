@@ -6,7 +6,7 @@ use domain::EventId;
 
 use super::Book;
 
-/// More events than these are told as all of them.
+/// More events than these are reported as all of them.
 const EVENTS_MAX: usize = 4096;
 
 /// Events in which something may differ that clients see; freshness alone does not count.

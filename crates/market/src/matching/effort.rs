@@ -2,7 +2,7 @@
 //!
 //! What a listing is compared with depends on what others have listed, so nothing in the message itself bounds the
 //! work. Each message has a budget instead. Where it is spent, a listing is compared with nothing further, the
-//! likeliest having come first; prices and scores whose players cannot be told within it are refused.
+//! likeliest having come first; prices and scores whose players cannot be recognised within it are refused.
 //!
 //! The count is the thread's own: one thread decides on one message at a time, and comparing is a pure function that
 //! has nowhere else to write to.

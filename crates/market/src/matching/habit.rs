@@ -35,7 +35,7 @@ pub(crate) enum Habit {
     Other,
 }
 
-/// So many events in common make a habit.
+/// This number of events in common makes a habit.
 const VOTES_MIN: usize = 3;
 
 /// A source's competition, as a number.

@@ -20,7 +20,7 @@ pub(crate) const SESSION: Duration = Duration::from_secs(36 * 3600);
 /// Starts so close leave nothing open.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(6 * 3600);
 
-/// Folding so many bytes is as much work as one look for a slip of the pen.
+/// Folding this number of bytes is as much work as one look for a slip of the pen.
 const BYTES_OF_A_UNIT: usize = 32;
 
 /// The answer.
@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
     Different,
 }
 
-/// Why it cannot be told.
+/// Why it is unsure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Doubt {
     /// The names agree, the starts are far apart.

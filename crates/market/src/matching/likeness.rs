@@ -1,5 +1,5 @@
 //! How alike two names are: they are laid word against word, in whichever order. The answer is not a number but
-//! what was seen, so that it can be told to a person and reasoned with.
+//! what was seen, so that it can be shown to a person and reasoned with.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! A signature of a name, to compare two names quickly: whether their words begin alike. Most of those who share two
-//! words by chance are told apart by that, at a fiftieth of the cost of laying the names side by side.
+//! words by chance are distinguished by that, at a fiftieth of the cost of laying the names side by side.
 
 use super::contest::{Contest, Party};
 use super::word::{Kind, Word};
@@ -133,7 +133,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
-        /// Whatever the closer look would not tell apart is not told apart by the signature.
+        /// Whatever the closer look would not distinguish is not distinguished by the signature.
         #[test]
         fn a_sketch_never_hides_what_may_be_one(
             one in (a_name(), a_name()),

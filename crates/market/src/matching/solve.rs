@@ -1,7 +1,7 @@
 //! Which events of several recordings are the same, with all of them at hand.
 //!
 //! The service decides on each listing as it comes and keeps to it. Here everything is known at once, so more can
-//! be told: which competitions of two sources are one (most of their events are), by how much the clocks of two
+//! be decided: which competitions of two sources are one (most of their events are), by how much the clocks of two
 //! sources differ, whose name is written in another way throughout. The outcome does not depend on the order in
 //! which files and lines are given.
 
@@ -37,7 +37,7 @@ pub(crate) struct Solved {
     pub(crate) unsure: Option<(usize, Evidence, Doubt)>,
 }
 
-/// A pair of feeds needs so many events in common before the habit of its clocks is known.
+/// A pair of feeds needs this number of events in common before the habit of its clocks is known.
 const CLOCKS_MIN: usize = 20;
 /// What the clocks may be off beyond what was seen, in minutes.
 const CLOCK_SLACK: i64 = 36 * 60;

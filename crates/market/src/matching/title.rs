@@ -19,7 +19,7 @@ pub(crate) struct Title {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Division(u8);
 
-/// Looking so many words of titles up in each other is as much work as one look for a slip of the pen.
+/// Looking this number of words of titles up in each other is as much work as one look for a slip of the pen.
 const WORDS_OF_A_UNIT: usize = 4;
 /// Words of a title that say nothing.
 const TITLE_SILENT: [&str; 23] = [

@@ -52,7 +52,7 @@ pub(super) enum Alike {
 const CLOSE_LEN_MIN: usize = 4;
 /// From this on, two letters may differ.
 const CLOSE_TWO_LEN_MIN: usize = 8;
-/// A short form has at least so many letters of the long one.
+/// A short form has at least this number of letters of the long one.
 const SHORT_LEN_MIN: usize = 3;
 
 /// "Saint" is the longest.
@@ -236,8 +236,9 @@ fn is_close(one: &str, other: &str) -> bool {
     is_within(one.as_bytes(), other.as_bytes(), allowed)
 }
 
-/// Whether no more than so many letters have to be changed, added, left out or exchanged with the next one to make the
-/// one of the other. As few are allowed, to try each is cheaper than a table: no memory, and mostly no second look.
+/// Whether no more than this number of letters have to be changed, added, left out or exchanged with the next one to
+/// make the one of the other. As few are allowed, to try each is cheaper than a table: no memory, and mostly no second
+/// look.
 fn is_within(one: &[u8], other: &[u8], allowed: u32) -> bool {
     let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     let (one, other) = (one.get(same..).unwrap_or_default(), other.get(same..).unwrap_or_default());

@@ -36,7 +36,7 @@ pub(super) struct Mirror {
     said: Vec<Recorded>,
     /// How long reads keep sources fresh, in seconds.
     paces: HashMap<(SportId, BookmakerId), u32>,
-    /// When the change being told was accepted, and when its source says it happened.
+    /// When the change being written was accepted, and when its source says it happened.
     at: Timestamp,
     ts: Timestamp,
 }
@@ -100,7 +100,7 @@ impl Mirror {
         for id in gone {
             self.tell_removal(id);
         }
-        // First, since they confirm at once what would have to be told price by price.
+        // First, since they confirm at once what would have to be written price by price.
         self.tell_beats(theirs);
         for event in listed(theirs) {
             self.follow_event(theirs, event.id);
@@ -145,7 +145,7 @@ impl Mirror {
         if ahead.is_empty() {
             return;
         }
-        // A heartbeat cannot be taken back; what it must not confirm is told one by one.
+        // A heartbeat cannot be taken back; what it must not confirm is written one by one.
         for event in listed(theirs) {
             if ahead.contains(&event.sport) {
                 self.follow_event(theirs, event.id);

@@ -73,7 +73,7 @@ impl Desk {
         self.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body })
     }
 
-    /// Says it with a `ts` so many seconds after the test's beginning.
+    /// Says it with a `ts` this number of seconds after the test's beginning.
     pub(crate) fn say_at(&mut self, feed: &str, secs: i64, body: Body) -> Said {
         self.hear(feed, &FeedMessage { ts: Some(at(secs)), fresh_for_s: None, body })
     }
@@ -187,7 +187,7 @@ impl Desk {
         Body::Heartbeat { bookmaker: self.bookmaker(bookmaker), sport }
     }
 
-    /// An event of two, so many hours after the test's beginning.
+    /// An event of two, this number of hours after the test's beginning.
     pub(crate) fn bout(&self, reference: &str, home: &str, away: &str, hours: i64) -> Body {
         self.event("mma", reference, head_to_head(home, away), hours)
     }
@@ -221,7 +221,7 @@ pub(crate) fn partition(book: &Book, passes: impl Fn(&str) -> bool) -> Partition
     book.events().map(|event| refs(event.id)).filter(|refs| !refs.is_empty()).collect()
 }
 
-/// So many seconds after the test's beginning.
+/// This number of seconds after the test's beginning.
 pub(crate) fn at(secs: i64) -> Timestamp {
     Timestamp::from_secs(START_S + secs)
 }

@@ -1,11 +1,11 @@
-//! Which event is this? What joins, what stays apart, what cannot be told and how that is settled later.
+//! Which event is this? What joins, what stays apart, what is unsure and how that is settled later.
 
 use domain::message::{Body, Fixture, Listing};
 use linesman_market::{Alias, Change, Doubt, Meaning, Oddity, Operation};
 
 use crate::desk::{ACCEPTED, Desk, at, everything, head_to_head, remove, replayed, restored};
 
-/// "Home v Away", so many hours after the test's beginning.
+/// "Home v Away", this number of hours after the test's beginning.
 pub(crate) fn bout(desk: &Desk, reference: &str, names: &str, hours: i64) -> Body {
     let (home, away) = names.split_once(" v ").unwrap();
     desk.bout(reference, home, away, hours)

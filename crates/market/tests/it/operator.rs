@@ -170,7 +170,7 @@ fn a_split_of_what_a_match_had_joined_unteaches_it_and_tells_the_two_people_apar
         let learnt = desk.book.aliases();
         assert_eq!(learnt.len(), 1);
         assert_eq!(learnt[0].meaning, Meaning::IsNot("Michael Wendt".into()));
-        // Told once, it holds for every feed and every later bout.
+        // Said once, it holds for every feed and every later bout.
         list(&mut desk, "north", "n-2", "Oren Castellane v Michael Wendt", 2400);
         list(&mut desk, "west", "w-2", "Oren Castellane v Mikey Wendt", 2400);
         assert!(!desk.are_one(("north", "n-2"), ("west", "w-2")));

@@ -1,4 +1,4 @@
-//! An invented world with every trap there is, told by several feeds in their own words. What is one event is known
+//! An invented world with every trap there is, listed by several feeds in their own words. What is one event is known
 //! from how it was made, not computed.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -16,7 +16,7 @@ const SERIES: [(&str, &str, &str, Reading); 9] = [
     (
         "linesman_follower_lag_seconds",
         "gauge",
-        "For how long the snapshot in force should have been followed by another.",
+        "For how long the current snapshot should have been followed by another.",
         |api, w, _| {
             let lag = w.lag(api.clock.now());
             seconds(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX))

@@ -1,5 +1,5 @@
 //! Clients that hang up after they have asked for a change: it is carried through to its end all the same, so that the
-//! store, what is in force and what is written down about it stay together.
+//! store, what is current and what is written down about it stay together.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::harness::{Answer, INGEST_PATH, Raw, TestApp, line, ndjson};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until the operator's listener tells of so many lines that were taken from a feed.
+/// Waits until the operator's listener shows this number of lines that were taken from a feed.
 async fn wait_for_lines(app: &TestApp, feed: &str, lines: usize) {
     let begun = Instant::now();
     loop {

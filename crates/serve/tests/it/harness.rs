@@ -1,7 +1,7 @@
 //! A whole service in the test's own process: real store, real logs, real sockets, and a clock that the test
 //! moves. Nothing of ours is replaced.
 //!
-//! The clock stands still unless told otherwise, so a snapshot stays in force until [`TestApp::publish`].
+//! The clock stands still unless a test moves it, so a snapshot stays current until [`TestApp::publish`].
 //! Feeds push into the live world; keys made by [`TestApp::live_key`] see it. The sandbox world is empty.
 
 mod answer;
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a connection may be silent before the test gives up: longer than any time-out of the service.
 const SILENCE: Duration = Duration::from_secs(120);
 const DAY: Duration = Duration::from_secs(86_400);
-/// The door a push goes to.
+/// The listener that a push goes to.
 pub(crate) const INGEST_PATH: &str = "/ingest/v1/messages";
 
 /// How many feeds that wake writers were made: on a folder used again, each needs a name of its own.
@@ -111,17 +111,17 @@ impl TestApp {
         self.manual.set(self.now().minus(by));
     }
 
-    /// The next letter that was written.
-    pub(crate) async fn letter(&self) -> accounts::Email {
+    /// The next email that was written.
+    pub(crate) async fn email(&self) -> accounts::Email {
         let mut email_queue = self.email_queue.lock().await;
         tokio::time::timeout(PATIENCE, email_queue.next())
             .await
-            .expect("a letter")
+            .expect("an email")
             .expect("an outbox")
     }
 
-    /// Whether no letter is waiting.
-    pub(crate) fn no_letter(&self) -> bool {
+    /// Whether no email is waiting.
+    pub(crate) fn no_email(&self) -> bool {
         self.service.web.people.mail_stats().queued == 0
     }
 
@@ -241,7 +241,7 @@ impl TestApp {
     }
 
     /// Brings what was pushed before clients: moves the clock to the next epoch, or waits for it, and comes
-    /// back when its snapshot of the live world is in force.
+    /// back when its snapshot of the live world is current.
     pub(crate) async fn publish(&self) {
         let due = match self.time {
             Time::Manual => {
@@ -377,7 +377,7 @@ pub(crate) fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
-/// Lines as the door takes them.
+/// Lines as ingest takes them.
 pub(crate) fn ndjson(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
@@ -417,8 +417,9 @@ fn copy_folder(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             copy_folder(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
+        } else if let Err(error) = std::fs::copy(entry.path(), target) {
+            // The service goes on, and its files under temporary names come and go.
+            assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
         }
     }
 }

@@ -219,7 +219,7 @@ async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on()
     let feed = cluster.writer.any_feed().await;
     let heirs_feed = heir.feed("feed-0", None).await;
     cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
-    // The old one believes that it still leads, as after a long pause; nobody has told it otherwise.
+    // The old one believes that it still leads, as after a long pause; nobody has said otherwise.
     lead(&heir, &new_seat, 2).await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     heir.push_all(&heirs_feed, std::slice::from_ref(&price)).await;

@@ -3,7 +3,8 @@ use accounts::{AccessRecord, AccessState, PeopleError};
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page::{self, Notice, Shell};
+use crate::dashboard::page_error::{self, PageError};
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::AccessAct;
 use crate::dashboard::time_text::TimeText;
@@ -61,7 +62,7 @@ pub(crate) async fn answer(
     {
         Ok(()) => Ok(page::redirect("/dashboard/access?done=requested")),
         Err(error @ (PeopleError::BadPurpose | PeopleError::AlreadyRequested)) => {
-            show(page_request, Some(Notice::bad(page::sentence(&error)))).await
+            show(page_request, Some(Notice::bad(page_error::sentence(&error)))).await
         }
         Err(error) => Err(error.into()),
     }

@@ -13,10 +13,10 @@ mod keeper;
 mod live;
 mod past;
 mod screen;
-mod spark;
+mod sparkline;
 mod text;
-mod turns;
 mod value;
+mod worker_slots;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -29,12 +29,13 @@ use crate::context::Web;
 use crate::dashboard::asset;
 use crate::dashboard::board::choice::{Choice, Link};
 use crate::dashboard::board::filter::Filter;
-use crate::dashboard::board::live::{Gallery, NoSlot, PageKey, View, Watch};
+use crate::dashboard::board::live::{BoardHub, NoSlot, PageKey, View, Watch};
 use crate::dashboard::board::past::{EventPast, EventPasts};
 use crate::dashboard::board::screen::{Fixture, Screen};
-use crate::dashboard::board::turns::{NoTurn, Turns};
+use crate::dashboard::board::worker_slots::{NoWorkerSlot, WorkerSlots};
 use crate::dashboard::form::Form;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::{self, BoardAct, Page};
 use api::Asset;
@@ -46,9 +47,9 @@ pub use self::keeper::keep_pages;
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     pub(crate) history: RwLock<PriceHistory>,
-    pub(crate) gallery: Gallery,
+    pub(crate) hub: BoardHub,
     pasts: EventPasts,
-    turns: Turns,
+    workers: WorkerSlots,
 }
 
 impl Board {
@@ -236,7 +237,7 @@ pub(crate) async fn answer(
             // What has nobody's name and nobody's choice of bookmakers on it, is everybody's.
             let common = shell.email.is_none() && choice.bookmakers.is_none();
             let work = move || value::render(&making, shell, choice);
-            let html = web.board.turns.take(work).await??;
+            let html = web.board.workers.take(work).await??;
             let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
             let page = if common { page.checked() } else { page.private() };
             Ok(page.reply(page_request.request))
@@ -288,10 +289,10 @@ async fn shown(page_request: &PageRequest<'_>, view: View) -> Result<Reply, Page
     };
     let world = web.api.world(web.settings.board.ok_or(PageError::NotFound)?);
     let published = Arc::clone(&world.published());
-    if common && let Some(page) = web.board.gallery.page(published.snapshot.cut_at, &key) {
+    if common && let Some(page) = web.board.hub.page(published.snapshot.cut_at, &key) {
         return Ok(page.reply(page_request.request));
     }
-    let screen = web.board.gallery.screen(web, view, &published).await?;
+    let screen = web.board.hub.screen(web, view, &published).await?;
     let past = EventPasts::find(web, view, &published).await;
     let making = Arc::clone(web);
     let accepts = page_request.request.accept_encoding.as_deref().map(<[u8]>::to_vec);
@@ -300,15 +301,15 @@ async fn shown(page_request: &PageRequest<'_>, view: View) -> Result<Reply, Page
         let shown = Shown { screen, published, past };
         make(&making, shell, key, filter, shown, common, accepts.as_deref())
     };
-    let page = web.board.turns.take(work).await??;
+    let page = web.board.workers.take(work).await??;
     Ok(page.reply(page_request.request))
 }
 
-impl From<NoTurn> for PageError {
-    fn from(why: NoTurn) -> Self {
+impl From<NoWorkerSlot> for PageError {
+    fn from(why: NoWorkerSlot) -> Self {
         match why {
-            NoTurn::Busy => Self::Busy,
-            NoTurn::Failed(error) => Self::Failed(Box::new(error)),
+            NoWorkerSlot::Busy => Self::Busy,
+            NoWorkerSlot::Failed(error) => Self::Failed(Box::new(error)),
         }
     }
 }
@@ -339,7 +340,7 @@ fn make(
     let page = Arc::new(if common { page.checked() } else { page.private() });
     page.pack(accepts);
     if common {
-        web.board.gallery.keep_page(cut, key, &page);
+        web.board.hub.keep_page(cut, key, &page);
     }
     Ok(page)
 }
@@ -402,5 +403,5 @@ pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotW
     let seen = request.page.last_event_id.and_then(|id| std::str::from_utf8(id).ok());
     let seen = seen.unwrap_or_else(|| query.get("since")).parse().ok().map(Timestamp::from_millis);
     let source = web.api.server.settings.proxies.client(Peer::current().address, &request.page);
-    Ok(Gallery::watch(web, view, seen, source)?)
+    Ok(BoardHub::watch(web, view, seen, source)?)
 }

@@ -3,7 +3,8 @@
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 
 /// What is asked.

@@ -15,7 +15,8 @@ use askama::Template;
 
 use crate::dashboard::access::RequestLine;
 use crate::dashboard::confirm::{self, Question};
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::ConsoleAct;
 use http::Reply;

@@ -12,8 +12,9 @@ use askama::Template;
 
 use crate::dashboard::explore::field::Field;
 use crate::dashboard::form::Form;
-use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, Notice, PageError, Part, Shell, parts};
+use crate::dashboard::key_line::KeyLine;
+use crate::dashboard::page::{self, Notice, Part, Shell, parts};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::ExploreAct;
 use crate::dashboard::sign;

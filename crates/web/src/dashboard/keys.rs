@@ -3,11 +3,12 @@ use std::time::Duration;
 
 use accounts::{KeyKind, KeyView, Limits, NewKey, Rotated};
 use askama::Template;
-use domain::Timestamp;
 use http::Reply;
 
 use crate::context::Web;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::key_line::KeyLine;
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::{self, PageError};
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::KeysAct;
 use crate::dashboard::time_text::{TimeText, number};
@@ -20,79 +21,6 @@ const NO_KEY: &str = "none";
 
 /// Ended keys on one page.
 const ENDED_SHOWN_MAX: u32 = 50;
-
-/// A key as the tables show it.
-#[derive(Clone, Debug)]
-pub(crate) struct KeyLine {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) hint: String,
-    pub(crate) kind: &'static str,
-    pub(crate) groups: String,
-    /// What it may read, or that this is nothing in particular.
-    pub(crate) permissions: String,
-    pub(crate) created: TimeText,
-    pub(crate) last_used: Option<TimeText>,
-    /// What its client last called itself: hostile text.
-    pub(crate) agent: Option<String>,
-    pub(crate) used: String,
-    pub(crate) limit: String,
-    pub(crate) used_n: u32,
-    pub(crate) limit_n: u32,
-    /// `active`, `ending`, `suspended` or `revoked`.
-    pub(crate) state: &'static str,
-    pub(crate) ends: Option<TimeText>,
-    /// How many streams it may have open, where the page shows that.
-    pub(crate) streams: String,
-    /// Whose it is, where that is not clear from the page.
-    pub(crate) owner: String,
-    /// Their account; empty where it is nobody's.
-    pub(crate) owner_id: String,
-}
-
-impl KeyLine {
-    pub(crate) fn new(view: &KeyView, now: Timestamp) -> Self {
-        let record = &view.record;
-        let used = view.today.map_or(0, |today| today.used);
-        Self {
-            id: record.id.as_str().to_owned(),
-            name: if record.name.is_empty() { "unnamed".to_owned() } else { record.name.clone() },
-            hint: record.hint.clone(),
-            kind: record.kind.as_str(),
-            groups: record.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(", ")),
-            permissions: match &*record.permissions {
-                [] => "none".to_owned(),
-                held => held.join(", "),
-            },
-            created: TimeText::new(record.created_at, now),
-            last_used: view.last_used.map(|at| TimeText::new(at, now)),
-            agent: view.last_agent.clone(),
-            used: number(used),
-            limit: number(record.limits.requests_per_day),
-            used_n: used,
-            limit_n: record.limits.requests_per_day,
-            state: state(view, now),
-            ends: record.revoked_at.map(|at| TimeText::new(at, now)),
-            streams: String::new(),
-            owner: String::new(),
-            owner_id: record.account_id.clone().unwrap_or_default(),
-        }
-    }
-
-    /// Whether it lets anybody in.
-    pub(crate) fn is_live(&self) -> bool {
-        matches!(self.state, "active" | "ending")
-    }
-}
-
-fn state(view: &KeyView, now: Timestamp) -> &'static str {
-    match view.record.revoked_at {
-        Some(at) if at <= now => "revoked",
-        _ if view.suspended => "suspended",
-        Some(_) => "ending",
-        None => "active",
-    }
-}
 
 #[derive(Template)]
 #[template(path = "keys.html")]
@@ -278,7 +206,7 @@ async fn rotate(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
         (None, Some(unconfirmed)) => format!(
             "The old key {} may keep working for a while. {} Revoke it to try again.",
             key.hint,
-            page::sentence(&unconfirmed)
+            page_error::sentence(&unconfirmed)
         ),
         (Some(lasts), _) => {
             let end = TimeText::new(page_request.now.plus(lasts), page_request.now).text;

@@ -1,13 +1,14 @@
 //! Rendering: the frame around every page, what goes wrong, and the headers that guard them.
 use std::borrow::Cow;
 
-use accounts::{AccountError, Maintenance, PeopleError};
+use accounts::Maintenance;
 use askama::Template;
 use http::Reply;
 
 use crate::dashboard::asset;
+use crate::dashboard::page_error::{Addresses, PageError};
 use crate::dashboard::page_request::PageRequest;
-use crate::dashboard::usage::QuotaNote;
+use crate::dashboard::quota_note::QuotaNote;
 
 /// What a page may do: be styled and moved by its own assets, talk to its own service, and nothing else.
 /// The referrer policy is not `no-referrer`: browsers would then hide the origin of our own forms.
@@ -24,100 +25,6 @@ pub(crate) const GUARD: [(&str, &str); 7] = [
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
-
-/// Why there is no page.
-#[derive(Debug)]
-pub(crate) enum PageError {
-    NotFound,
-    /// The path takes others.
-    WrongMethod {
-        allow: &'static str,
-    },
-    /// Signed in, but not as somebody who may.
-    Forbidden,
-    /// The form was sent by another site, or the service has a wrong idea of its own address.
-    Foreign(Option<Addresses>),
-    /// The form was made for another session.
-    Expired,
-    /// What was asked cannot be done; the sentence says why.
-    Refused(String),
-    /// It was done too often; the sentence says when it can be done again.
-    TooOften {
-        text: String,
-        retry_after_s: u64,
-    },
-    /// Too much is asked at the moment.
-    Busy,
-    Failed(Box<dyn std::error::Error + Send + Sync>),
-}
-
-/// Two addresses that should be one.
-#[derive(Debug)]
-pub(crate) struct Addresses {
-    /// Where the browser has the form from.
-    pub(crate) browser: String,
-    /// Where the service believes to be.
-    pub(crate) service: String,
-}
-
-impl From<PeopleError> for PageError {
-    fn from(error: PeopleError) -> Self {
-        match error {
-            PeopleError::Account(error) => error.into(),
-            PeopleError::UnknownAccount => Self::NotFound,
-            PeopleError::UnknownRequest
-            | PeopleError::AlreadyRequested
-            | PeopleError::BadPurpose
-            | PeopleError::BadAllowance
-            | PeopleError::LastOperator => Self::Refused(sentence(&error)),
-        }
-    }
-}
-
-impl From<AccountError> for PageError {
-    fn from(error: AccountError) -> Self {
-        match error {
-            AccountError::Store(_)
-            | AccountError::NoRandomness
-            | AccountError::PasswordUnhashed => Self::Failed(Box::new(error)),
-            AccountError::KeysTooMany { retry_after_s, .. } => {
-                Self::TooOften { text: sentence(&error), retry_after_s }
-            }
-            AccountError::UnknownKey | AccountError::NotAKey | AccountError::UnknownFeed(_) => {
-                Self::NotFound
-            }
-            AccountError::ZeroLimit { .. }
-            | AccountError::BadName { .. }
-            | AccountError::BadGroup(_)
-            | AccountError::NoGroups
-            | AccountError::BadFeedName
-            | AccountError::FeedExists(_)
-            | AccountError::RotateRevoked(_)
-            | AccountError::RotateTwice(_)
-            | AccountError::OverlapTooLong
-            | AccountError::KeysFull { .. }
-            | AccountError::Unconfirmed { .. } => Self::Refused(sentence(&error)),
-        }
-    }
-}
-
-impl From<askama::Error> for PageError {
-    fn from(error: askama::Error) -> Self {
-        Self::Failed(Box::new(error))
-    }
-}
-
-/// An error's words as a sentence for a page.
-pub(crate) fn sentence(error: &dyn std::error::Error) -> String {
-    as_sentence(&error.to_string())
-}
-
-/// A text that begins in lower case as a sentence.
-pub(crate) fn as_sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
-    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
-}
 
 /// A piece of a text, set as code or as words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,7 +208,7 @@ struct ErrorPage {
 /// The page that says what went wrong.
 pub(crate) fn error(page_request: &PageRequest<'_>, error: PageError) -> Reply {
     let header = header(&error);
-    let (status, heading, text) = words(error);
+    let (status, heading, text) = message(error);
     let page = ErrorPage { shell: Shell::new(page_request, heading, ""), heading, text };
     with_header(render(status, &page).unwrap_or_else(error_reply), header)
 }
@@ -309,7 +216,7 @@ pub(crate) fn error(page_request: &PageRequest<'_>, error: PageError) -> Reply {
 /// The same without a page, where not even that can be made.
 pub(crate) fn error_reply(error: PageError) -> Reply {
     let header = header(&error);
-    let (status, heading, text) = words(error);
+    let (status, heading, text) = message(error);
     let text = format!("{heading}\n{text}\n");
     with_header(guarded(Reply::new(status, "text/plain; charset=utf-8", text)), header)
 }
@@ -338,7 +245,7 @@ fn with_header(mut reply: Reply, header: Option<(&'static str, String)>) -> Repl
     reply
 }
 
-fn words(error: PageError) -> (u16, &'static str, String) {
+fn message(error: PageError) -> (u16, &'static str, String) {
     let (status, heading, text) = match error {
         PageError::NotFound => (404, "Page not found", "Page not found, or you don't have access."),
         PageError::WrongMethod { .. } => {
@@ -367,7 +274,11 @@ fn words(error: PageError) -> (u16, &'static str, String) {
         PageError::Refused(text) => return (400, "That cannot be done", text),
         PageError::TooOften { text, .. } => return (429, "Too often", text),
         PageError::Failed(error) => {
-            tracing::error!(error = &*error as &dyn std::error::Error, "a page could not be made");
+            tracing::error!(
+                event = "page.failed",
+                error = &*error as &dyn std::error::Error,
+                "a page could not be made"
+            );
             (
                 500,
                 "That went wrong",

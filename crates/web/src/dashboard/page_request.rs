@@ -8,8 +8,8 @@ use domain::Timestamp;
 
 use crate::context::Web;
 use crate::dashboard::form::Form;
-use crate::dashboard::page::{Addresses, PageError};
-use crate::dashboard::usage::{self, QuotaNote};
+use crate::dashboard::page_error::{Addresses, PageError};
+use crate::dashboard::quota_note::{self, QuotaNote};
 use http::{Peer, Reply, Request};
 
 /// The cookie's name; over TLS with the prefix that binds it to this host and to TLS.
@@ -104,7 +104,7 @@ impl<'a> PageRequest<'a> {
         if is_own_page
             && let Ok(keys) = self.web.api.accounts.live_keys_of(&session.account.id).await
         {
-            self.alerts = usage::notes(&keys, self.now);
+            self.alerts = quota_note::notes(&keys, self.now);
         }
     }
 
@@ -140,6 +140,7 @@ impl<'a> PageRequest<'a> {
         let compared = browser.fetch_site.is_some() && self.web.settings.public_url.is_none();
         if self.web.origin_warned.is_due(self.now) {
             tracing::warn!(
+                event = "form.wrong_origin",
                 browser = %origin.escape_debug(),
                 service = %own,
                 accepted = compared,

@@ -1,7 +1,7 @@
 //! Every page as data: its path, its method and who may. The security tests walk this table, so that a new
 //! page cannot be forgotten.
 
-use crate::dashboard::page::PageError;
+use crate::dashboard::page_error::PageError;
 use http::Method;
 
 /// Who may have a page.

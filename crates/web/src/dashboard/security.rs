@@ -3,7 +3,8 @@ use accounts::{Attempt, EmailAddress, Password, PasswordFault};
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page::{self, Notice, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::qr::Qr;
 use crate::dashboard::route::SecurityAct;

@@ -8,7 +8,8 @@ use accounts::{
 use askama::Template;
 use http::Reply;
 
-use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page::{self, Notice, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::{self, SignAct};
 
@@ -281,7 +282,11 @@ fn forgot(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     let (web, origin) = (Arc::clone(page_request.web), page_request.origin.clone());
     tokio::spawn(async move {
         if let Err(error) = web.people.mail_reset(&email, &origin).await {
-            tracing::error!(error = &error as &dyn std::error::Error, "no reset by mail");
+            tracing::error!(
+                event = "email.not_written",
+                error = &error as &dyn std::error::Error,
+                "the email to reset a password could not be written"
+            );
         }
     });
     Ok(page::redirect("/signin?done=reset-mail"))

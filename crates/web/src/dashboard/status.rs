@@ -10,7 +10,8 @@ use askama::Template;
 use domain::{Timestamp, World};
 use serde_json::json;
 
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::StatusAct;
 use crate::dashboard::status::incident::Incident;

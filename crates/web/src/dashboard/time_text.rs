@@ -69,7 +69,7 @@ pub(crate) fn latency(ms: u64) -> String {
     }
 }
 
-/// So many in a minute, as so many in a second.
+/// A number in a minute, as one in a second.
 pub(crate) fn a_second(a_minute: u64) -> String {
     match a_minute {
         0..60 => format!("0.{:02}", a_minute * 100 / 60),

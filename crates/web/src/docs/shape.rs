@@ -78,7 +78,7 @@ fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
     schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)
 }
 
-/// What a schema lists; deprecated values are told apart.
+/// What a schema lists; deprecated values are marked.
 fn listed(schema: &Value) -> impl Iterator<Item = &Value> {
     let own = ["/enum", "/x-values"].into_iter().filter_map(|list| at(schema, list).as_array());
     let own = own.flatten().chain(schema.get("const"));

@@ -27,7 +27,7 @@ impl Bucket {
         Ok(Self { server, _runtime: runtime })
     }
 
-    /// What a service has to be told to use it.
+    /// What a service needs to use it.
     pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         vec![
             ("LINESMAN_HISTORY__STORE", format!("s3://{}/{PREFIX}", S3::BUCKET)),

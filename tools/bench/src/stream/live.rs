@@ -119,7 +119,7 @@ fn writes(service: &Service) -> Result<(f64, f64)> {
 /// When each change was pushed, by its number.
 type Pushed = Mutex<Vec<Instant>>;
 
-/// Pushes changes of these bookmakers until it is told to stop, and says how long each push took.
+/// Pushes changes of these bookmakers until it has to stop, and says how long each push took.
 fn push(
     (market, bookmakers): (&Market, &[String]),
     pushed: &Pushed,

@@ -9,7 +9,7 @@ use crate::service::{Service, Setup};
 
 const SUBSCRIBERS: usize = 10_000;
 
-/// Seconds until 10,000 clients have been told that they go on where they were, after the service was stopped and
+/// Seconds until 10,000 clients have read that they go on where they were, after the service was stopped and
 /// started.
 pub(super) fn resume(service: Service, setup: &Setup, (path, key): (&str, &str)) -> Result<f64> {
     let headers = format!("x-api-key: {key}\r\n");

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, thread,
     time::{Duration, Instant},
 };
 
@@ -22,12 +22,15 @@ use crate::cluster::{
     unit::{APIS, Unit},
 };
 
-/// Answers that are asked for again, of every node.
-const SAMPLE_MAX: usize = 150;
+/// Answers that are asked for again of every node; all others of one node each.
+const OF_EVERY_NODE: usize = 150;
+/// Requests without an answer after which a node is not asked any more.
+const UNANSWERED_MAX: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(250);
 
 /// An answer that a reader got, and of which publication.
+#[derive(Clone, Copy)]
 struct Seen<'a> {
     path: &'a str,
     published_at: &'a str,
@@ -45,8 +48,8 @@ pub(super) fn judge(
     vec![as_seen(layout, key, records), once(layout, entries), known_everywhere(layout, key)]
 }
 
-/// A sample of what was seen, spread over the whole campaign.
-fn sample(records: &Records) -> Vec<Seen<'_>> {
+/// Everything that was seen, once, in the order of publications.
+fn different(records: &Records) -> Vec<Seen<'_>> {
     // A clock that was stepped ahead may have made publications of times to come.
     let now = jiff::Timestamp::from_millisecond(now_ms()).map(|now| now.to_string());
     let now = now.unwrap_or_default();
@@ -61,35 +64,80 @@ fn sample(records: &Records) -> Vec<Seen<'_>> {
             different.insert((published_at, path), Seen { path, published_at, etag, body });
         }
     }
-    let step = different.len().div_ceil(SAMPLE_MAX).max(1);
-    different.into_values().step_by(step).collect()
+    different.into_values().collect()
+}
+
+/// What each of some nodes is asked for: one publication after the other goes to the next node, which makes it again
+/// once, and a sample, spread over the whole campaign, to all of them.
+fn divide<'a>(different: &[Seen<'a>], nodes: usize) -> Vec<Vec<Seen<'a>>> {
+    let step = different.len().div_ceil(OF_EVERY_NODE).max(1);
+    let mut asked = vec![Vec::new(); nodes];
+    let publications = different.chunk_by(|one, other| one.published_at == other.published_at);
+    let mut at = 0;
+    for (publication, answers) in publications.enumerate() {
+        for seen in answers {
+            for (node, asked) in asked.iter_mut().enumerate() {
+                if publication % nodes == node || at % step == 0 {
+                    asked.push(*seen);
+                }
+            }
+            at += 1;
+        }
+    }
+    asked
 }
 
 fn as_seen(layout: &ClusterLayout, key: &str, records: &Records) -> Finding {
     let mut finding = Finding::new("as_of gives every node's readers what was seen then");
-    let sample = sample(records);
-    let mut compared = 0;
-    for seen in &sample {
-        for api in APIS {
-            let mark = if seen.path.contains('?') { '&' } else { '?' };
-            let path = format!("{}{mark}as_of={}", seen.path, seen.published_at);
-            let Some(answer) = ask(layout, api, key, &path) else {
-                finding.violate(|| format!("{api} does not answer {path}"));
-                continue;
-            };
-            compared += 1;
-            let tag = answer.header("etag");
-            if answer.status != 200 || answer.body != seen.body || tag != Some(seen.etag) {
-                let status = answer.status;
-                finding.violate(|| format!("{api}: {path} is another: {status}, tag {tag:?}"));
-            }
-        }
+    let different = different(records);
+    let asked = divide(&different, APIS.len());
+    // Each node by itself: the past is made again in turns.
+    let compared: Vec<(usize, Vec<String>)> = thread::scope(|scope| {
+        let node = |(api, asked)| scope.spawn(move || compare(layout, api, key, asked));
+        let nodes: Vec<_> =
+            APIS.into_iter().zip(asked.iter().map(Vec::as_slice)).map(node).collect();
+        let failed = |_| (0, vec!["the comparison has failed".to_owned()]);
+        nodes.into_iter().map(|node| node.join().unwrap_or_else(failed)).collect()
+    });
+    let count: usize = compared.iter().map(|(compared, _)| compared).sum();
+    for violation in compared.into_iter().flat_map(|(_, violations)| violations) {
+        finding.violate(|| violation);
     }
-    finding.figures = format!("{} answers, {compared} compared", sample.len());
-    if sample.is_empty() {
+    finding.figures = format!("{} answers, {count} compared", different.len());
+    if different.is_empty() {
         finding.violate(|| "nothing was seen".to_owned());
     }
     finding
+}
+
+/// Asks a node for answers again. Returns how many it gave, and which were others.
+fn compare(
+    layout: &ClusterLayout,
+    api: Unit,
+    key: &str,
+    asked: &[Seen<'_>],
+) -> (usize, Vec<String>) {
+    let mut client = Client::new(layout.port(api), TIMEOUT);
+    let (mut compared, mut unanswered, mut violations) = (0, 0, Vec::new());
+    for seen in asked {
+        let mark = if seen.path.contains('?') { '&' } else { '?' };
+        let path = format!("{}{mark}as_of={}", seen.path, seen.published_at);
+        let Some(answer) = ask(&mut client, key, &path) else {
+            violations.push(format!("{api} does not answer {path}"));
+            unanswered += 1;
+            if unanswered == UNANSWERED_MAX {
+                break;
+            }
+            continue;
+        };
+        compared += 1;
+        let tag = answer.header("etag");
+        if answer.status != 200 || answer.body != seen.body || tag != Some(seen.etag) {
+            let status = answer.status;
+            violations.push(format!("{api}: {path} is another: {status}, tag {tag:?}"));
+        }
+    }
+    (compared, violations)
 }
 
 /// Every entry is in the archive once, whatever was killed while it was written.
@@ -127,7 +175,8 @@ fn known_everywhere(layout: &ClusterLayout, key: &str) -> Finding {
     let mut begins: BTreeMap<Unit, String> = BTreeMap::new();
     let mut publications = 0;
     for api in APIS {
-        let answer = ask(layout, api, key, "/v1/history").filter(|answer| answer.status == 200);
+        let mut client = Client::new(layout.port(api), TIMEOUT);
+        let answer = ask(&mut client, key, "/v1/history").filter(|answer| answer.status == 200);
         let reach: Option<Value> =
             answer.and_then(|answer| serde_json::from_slice(&answer.body).ok());
         let from = reach.as_ref().and_then(|reach| reach.get("from")?.as_str());
@@ -148,11 +197,10 @@ fn known_everywhere(layout: &ClusterLayout, key: &str) -> Finding {
 }
 
 /// Asks a node until it can answer: the past is made again in turns.
-fn ask(layout: &ClusterLayout, api: Unit, key: &str, path: &str) -> Option<Answer> {
+fn ask(client: &mut Client, key: &str, path: &str) -> Option<Answer> {
     let begun = Instant::now();
     loop {
-        let mut client = Client::new(layout.port(api), TIMEOUT);
-        let headers = format!("x-api-key: {key}\r\nconnection: close\r\n");
+        let headers = format!("x-api-key: {key}\r\n");
         let answer = client.get(path, &headers).ok();
         let again = answer.as_ref().is_none_or(|answer| answer.status == 503);
         if !again || begun.elapsed() > CATCH_UP_MAX {
@@ -167,21 +215,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_again_is_spread_over_all_that_was_seen() {
+    fn everything_that_was_seen_is_asked_for_again_and_a_sample_of_every_node() {
         let mut records = Records::default();
         records.bodies.insert(7, b"[]".to_vec());
-        for n in 0..1000 {
+        for n in 0..500 {
             let at = 1_700_000_000_000 + n * 1000;
             let at = jiff::Timestamp::from_millisecond(at).unwrap().to_string();
             let (etag, body) = (Some("\"a\"".to_owned()), Some(7));
             let read = Read { status: 200, published_at: Some(at), etag, body, ..Read::default() };
             // The same answer twice is one.
-            records.reads.extend([read.clone(), read]);
+            let other = Read { path: "/v1/books".to_owned(), ..read.clone() };
+            records.reads.extend([read.clone(), read, other]);
         }
         let unknown = Read { status: 200, body: Some(7), ..Read::default() };
         records.reads.push(unknown);
-        let sample = sample(&records);
-        assert!((SAMPLE_MAX / 2..=SAMPLE_MAX).contains(&sample.len()), "{}", sample.len());
-        assert!(sample.first().unwrap().published_at < sample.last().unwrap().published_at);
+        let different = different(&records);
+        assert_eq!(different.len(), 1000);
+        let asked = divide(&different, 3);
+        let mut nodes: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for seen in asked.iter().flatten() {
+            *nodes.entry((seen.published_at, seen.path)).or_default() += 1;
+        }
+        assert_eq!(nodes.len(), different.len());
+        let of_all = nodes.values().filter(|nodes| **nodes == 3).count();
+        assert!((OF_EVERY_NODE / 2..=OF_EVERY_NODE).contains(&of_all), "{of_all}");
+        assert!(nodes.values().all(|nodes| [1, 3].contains(nodes)));
+        let [least, most] = [asked.iter().map(Vec::len).min(), asked.iter().map(Vec::len).max()];
+        assert!(most.unwrap() - least.unwrap() < 10, "{least:?} {most:?}");
     }
 }

@@ -95,7 +95,7 @@ pub(super) struct StreamRun {
     pub(super) last_cut_ms: Option<i64>,
     /// Cuts with changes, but for the first.
     pub(super) changes: u64,
-    /// The code it ended with, where it was told.
+    /// The code it ended with, where it is known.
     pub(super) end: Option<String>,
 }
 

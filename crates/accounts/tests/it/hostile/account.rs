@@ -129,7 +129,7 @@ async fn revoking_and_creating_keys_brings_nothing() {
         }
     }
     assert_eq!((burst, answers), (3, 5));
-    // The same with another key in force all the time.
+    // The same with another key active all the time.
     let kept = make(&node, own).await;
     assert_eq!(drain_burst(&node, &kept, test.now()).await, 0);
     let second = make(&node, own).await;

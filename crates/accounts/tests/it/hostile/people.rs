@@ -1,4 +1,4 @@
-//! Strangers at the door: what they do is written down, bounded, and not taken for somebody else's.
+//! Strangers: what they do is written down, bounded, and not taken for somebody else's.
 
 use accounts::{Actor, Attempt, AuditAction, LinkPurpose, Origin, Role, SignIn};
 

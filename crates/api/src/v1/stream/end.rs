@@ -1,4 +1,4 @@
-//! How a stream ends, and what its client is told (S13).
+//! How a stream ends, and what its client gets to know (S13).
 
 use std::borrow::Cow;
 
@@ -50,6 +50,12 @@ impl End {
 
     pub(super) fn slow() -> Self {
         Self::now(EndCode::Slow, "no ping was answered; connect again and go on from the last cut")
+    }
+
+    /// Its events were given up, because they were not read for too long and others needed the memory.
+    pub(super) fn given_up() -> Self {
+        let text = "these events were read too slowly and are gone; connect again and go on from the last cut";
+        Self::now(EndCode::Slow, text)
     }
 
     /// The node cannot count its streams any more: others may open as many.

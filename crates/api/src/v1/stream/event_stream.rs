@@ -23,9 +23,10 @@ impl EventStream {
         Self { body: SourceBody::new(subscription.noting(slow), sender), waiter }
     }
 
-    /// Keeps others from writing to the client while something is sent beside the events.
-    pub(super) fn pause(&self) {
-        self.waiter.pause();
+    /// Keeps others from writing to the client while something is sent beside the events. False where an event is sent
+    /// in part: its end comes next.
+    pub(super) fn try_pause(&self) -> bool {
+        self.waiter.try_pause()
     }
 
     pub(super) fn resume(&self) {

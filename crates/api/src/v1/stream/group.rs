@@ -236,7 +236,7 @@ impl Group {
         let sockets = waiters.iter().filter_map(|waiter| waiter.socket());
         black_box(sockets.map(DirectSocket::number).fold(0, i32::wrapping_add));
         let written = waiters.iter().filter(|waiter| waiter.deliver(&delivery)).count();
-        if let [chunk] = &*rendered.chunks {
+        if let Some(chunk) = rendered.chunks.only() {
             let metrics = api.streams.metrics(self.selection.mode, self.selection.transport);
             metrics.note_written(written, chunk, rendered.conflated, now.since(rendered.cut_at));
         }
@@ -318,7 +318,7 @@ impl Drop for Serving {
 }
 
 impl Member {
-    /// Notes where the stream begins to wait, and sees to it that it is told of what comes.
+    /// Notes where the stream begins to wait, and sees to it that it is notified of what comes.
     pub(super) fn wait_at(&self, place: LogPlace, api: &Arc<Api>) {
         self.group.lock().at.get_or_insert(place);
         self.all.listen(api);

@@ -2,7 +2,6 @@
 //! the same.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use domain::{Catalogue, Timestamp};
@@ -10,6 +9,7 @@ use engine::{LiveStep, Passed, Published};
 use market::Snapshot;
 
 use super::selection::Selection;
+use super::unread::{Chunks, Unread};
 use crate::answers::List;
 use crate::position::LogPlace;
 use crate::v1::wire::stream::{
@@ -23,7 +23,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// The events up to a cut.
 #[derive(Debug)]
 pub(super) struct Rendered {
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) chunks: Chunks,
     /// Where they lead to.
     pub(super) to: LogPlace,
     pub(super) cut_at: Timestamp,
@@ -33,9 +33,6 @@ pub(super) struct Rendered {
     pub(super) has_changes: bool,
     /// Whether they are the sum of several publications.
     pub(super) conflated: bool,
-    bytes: usize,
-    /// The bytes of all that are held by anybody.
-    held: Arc<AtomicUsize>,
 }
 
 /// What all events have in common.
@@ -44,7 +41,7 @@ pub(super) struct Common {
     /// That of selections; a publication of the past may have another.
     pub(super) catalogue: Arc<Catalogue>,
     /// What is kept, and what clients have not read yet.
-    pub(super) held: Arc<AtomicUsize>,
+    pub(super) unread: Arc<Unread>,
 }
 
 /// Some whole events.
@@ -81,16 +78,14 @@ impl Rendered {
     }
 
     /// Nothing but another place, at which everything is the same.
-    pub(super) fn moved(selection: &Selection, shown: &Published, common: &Common) -> Self {
+    pub(super) fn moved(selection: &Selection, shown: &Published) -> Self {
         Self {
-            chunks: Vec::new(),
+            chunks: Chunks::None,
             to: selection.place_of(&shown.snapshot),
             cut_at: shown.snapshot.cut_at,
             paid_until: shown.until,
             has_changes: false,
             conflated: false,
-            bytes: 0,
-            held: Arc::clone(&common.held),
         }
     }
 
@@ -100,7 +95,7 @@ impl Rendered {
         (from, to): (Option<&Snapshot>, &Snapshot),
         shown: &Published,
         (mut conflated, between): (bool, Between<'_>),
-        Common { catalogue, held }: &Common,
+        Common { catalogue, unread }: &Common,
     ) -> Self {
         let (is_between, paid_until) = (shown.is_between, shown.until);
         let (mut events, mut freshness): (Vec<Event>, Vec<Event>) = Default::default();
@@ -132,30 +127,15 @@ impl Rendered {
         if !is_between || !events.is_empty() {
             events.push(cut(selection.cursor(to), to, !is_between));
         }
-        let chunks = together(events, selection.transport);
-        let bytes = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
-        held.fetch_add(bytes, Ordering::Relaxed);
         Self {
-            chunks,
+            chunks: Chunks::new(together(events, selection.transport), unread),
             to: selection.place_of(to),
             cut_at: to.cut_at,
             // An interval costs once, however many changes are sent in it.
             paid_until: if is_between { paid_until } else { to.cut_at },
             has_changes,
             conflated: conflated && has_changes,
-            bytes,
-            held: Arc::clone(held),
         }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for Rendered {
-    fn drop(&mut self) {
-        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -59,7 +59,7 @@ impl Selection {
         place: LogPlace,
         handle: &WorldHandle,
     ) -> Option<Arc<Published>> {
-        // First: every publication before it is in force then, and none is passed over.
+        // First: every publication before it is current then, and none is passed over.
         let shown = self.shown(handle);
         let present = handle.published();
         if !self.has_reached(place, &present.snapshot, handle) {

@@ -1,7 +1,7 @@
 //! Rendered events, made once for all who need them and kept within a bound of memory.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use domain::{Catalogue, Timestamp};
 use engine::{HistoryError, LiveStep, MadeOnce, Passed, Published, WalkedChange, WorldHandle};
@@ -65,7 +65,7 @@ impl Renders {
         let turns = Arc::new(Semaphore::new(RENDERS_MAX));
         // Half is for what is kept, the other half for what clients have not read.
         let kept = MadeOnce::new(held_max / 2, ENTRIES_MAX);
-        Self { kept, turns, common: Common { catalogue, held: Arc::default() }, held_max }
+        Self { kept, turns, common: Common { catalogue, unread: Arc::default() }, held_max }
     }
 
     /// The events from a place, or from nothing, to a publication. `key`: for whom a past publication is made again.
@@ -102,7 +102,7 @@ impl Renders {
                     self.make(selection, base, &to, passed).await?
                 }
             };
-            let bytes = rendered.bytes();
+            let bytes = rendered.chunks.bytes();
             Ok((rendered, bytes))
         });
         made.await
@@ -131,15 +131,17 @@ impl Renders {
 
     /// No events, but another place.
     pub(super) fn moved(&self, selection: &Selection, shown: &Published) -> Rendered {
-        Rendered::moved(selection, shown, &self.common)
+        Rendered::moved(selection, shown)
     }
 
-    /// Makes sure that there is memory for some events more.
+    /// Makes sure that there is memory for some events more: nobody waits for those who do not read.
     fn make_room(&self) -> Result<(), NotRendered> {
-        let held = || self.common.held.load(Ordering::Relaxed);
-        if held() >= self.held_max {
+        let unread = &self.common.unread;
+        let is_full = || unread.bytes() >= self.held_max;
+        if is_full() {
             self.kept.clear();
-            if held() >= self.held_max {
+            unread.give_up_slow(self.held_max, Instant::now());
+            if is_full() {
                 return Err(NotRendered::Later);
             }
         }
@@ -187,6 +189,8 @@ impl Renders {
     ) -> Result<Rendered, NotRendered> {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| NotRendered::Failed)?;
+        // Those before it may have taken what there was.
+        self.make_room()?;
         let (selection, common) = (Arc::clone(selection), self.common.clone());
         let rendering = tokio::task::spawn_blocking(move || {
             // The turn ends with the work, also where nobody waits for it any more.

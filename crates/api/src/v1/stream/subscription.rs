@@ -204,14 +204,14 @@ impl Subscription {
                 self.note(&bytes, 1);
                 return Ok(bytes);
             }
-            if let Some(chunk) = self.next_chunk() {
+            if let Some(chunk) = self.next_chunk()? {
                 self.note(&chunk.bytes, chunk.events);
                 return Ok(chunk.bytes);
             }
             // Boxed, or every stream would hold while it waits what it takes to make events.
             let wait = match Box::pin(self.paid_events()).await? {
                 Some(rendered) => {
-                    if rendered.chunks.is_empty() {
+                    if rendered.chunks.count() == 0 {
                         self.move_to(&rendered);
                     } else {
                         self.outgoing = Some(Outgoing { rendered, sent: 0 });
@@ -242,11 +242,16 @@ impl Subscription {
     }
 
     /// The next chunk of what is on its way. With the last, the position moves.
-    fn next_chunk(&mut self) -> Option<Chunk> {
-        let outgoing = self.outgoing.as_mut()?;
-        let chunk = outgoing.rendered.chunks.get(outgoing.sent).cloned();
+    fn next_chunk(&mut self) -> Result<Option<Chunk>, End> {
+        let Some(outgoing) = self.outgoing.as_mut() else { return Ok(None) };
+        let now = std::time::Instant::now();
+        let Some(chunk) = outgoing.rendered.chunks.take(outgoing.sent, now) else {
+            let made_again = outgoing.sent == 0 && self.replay.is_none();
+            self.outgoing = None;
+            return if made_again { Ok(None) } else { Err(End::given_up()) };
+        };
         outgoing.sent += 1;
-        if outgoing.sent >= outgoing.rendered.chunks.len() {
+        if outgoing.sent >= outgoing.rendered.chunks.count() {
             let rendered = Arc::clone(&outgoing.rendered);
             self.outgoing = None;
             self.move_to(&rendered);
@@ -254,7 +259,7 @@ impl Subscription {
             metrics.note_lag(self.api.clock.now().since(rendered.cut_at));
             metrics.conflated.fetch_add(u64::from(rendered.conflated), Ordering::Relaxed);
         }
-        chunk
+        Ok(Some(chunk))
     }
 
     fn move_to(&mut self, rendered: &Rendered) {
@@ -272,7 +277,7 @@ impl Subscription {
                 return None;
             }
         };
-        if let [chunk] = &*rendered.chunks {
+        if let Some(chunk) = rendered.chunks.only() {
             let lag = self.api.clock.now().since(rendered.cut_at);
             self.metrics().note_written(1, chunk, rendered.conflated, lag);
         }
@@ -308,7 +313,7 @@ impl Subscription {
         if let Some(live) = &mut self.live {
             live.borrow_and_update();
         }
-        // First: every publication before it is in force then, and none is passed over.
+        // First: every publication before it is current then, and none is passed over.
         let shown = self.selection.shown(handle);
         let present = Arc::clone(&handle.published());
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());

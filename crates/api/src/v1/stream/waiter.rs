@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::render::Rendered;
 use super::slots::StreamSlot;
+use super::unread::Chunks;
 use crate::context::Api;
 use crate::position::LogPlace;
 
@@ -94,9 +95,12 @@ impl Waiter {
         Registered(self)
     }
 
-    /// Keeps others from writing, also while the stream is registered.
-    pub(super) fn pause(&self) {
-        self.lock().paused = true;
+    /// Keeps others from writing, also while the stream is registered. False where they have left the end of an event
+    /// to the task: it has to be sent before anything else.
+    pub(super) fn try_pause(&self) -> bool {
+        let mut state = self.lock();
+        state.paused = !matches!(state.given, Some(Given::Rest(..)));
+        state.paused
     }
 
     pub(super) fn resume(&self) {
@@ -144,10 +148,10 @@ impl State {
             return None;
         }
         let waiting = self.waiting.as_mut().filter(|waiting| waiting.place == *from)?;
-        let chunk = match &*rendered.chunks {
-            [] => None,
-            [chunk] if socket.is_some() && delivery.may_go_to(waiting) => Some(chunk),
-            _ => {
+        let chunk = match &rendered.chunks {
+            Chunks::None => None,
+            Chunks::One(chunk, _) if socket.is_some() && delivery.may_go_to(waiting) => Some(chunk),
+            Chunks::One(..) | Chunks::Many(_) => {
                 self.given = Some(Given::Events(Arc::clone(rendered)));
                 return None;
             }

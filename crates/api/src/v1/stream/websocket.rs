@@ -76,8 +76,8 @@ impl WebSocket {
 
 impl StreamBody for WebSocket {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if self.closes || self.answer.is_some() {
-            self.events.pause();
+        // Not in the middle of a frame.
+        if (self.closes || self.answer.is_some()) && self.events.try_pause() {
             return Poll::Ready(self.answer.take());
         }
         self.events.resume();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::answers::Answer;
 use crate::v1::wire::object::{flag, list, object, push_plain, push_text, schema, text};
 use crate::v4::selection::{Selection, Style};
-use crate::v4::wire::index::{choose, days};
+use crate::v4::wire::window::{choose, days};
 use crate::v4::wire::{Source, V4, array};
 
 object!(Event: "An event." {

@@ -13,10 +13,10 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use crate::answers::{Answer, Fragment};
 use crate::v4::selection::{Markets, Selection, SportFilter, Style};
 use crate::v4::wire::event::{EventText, put_time};
-use crate::v4::wire::index::choose;
 use crate::v4::wire::odds::{
     Bookmaker, MarketText, OddsEvent, latest, write_bookmaker, write_bookmaker_end, write_market,
 };
+use crate::v4::wire::window::choose;
 use crate::v4::wire::{Source, of_pieces};
 
 /// Which prices of an event an answer shows, and how.

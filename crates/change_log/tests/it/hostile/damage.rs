@@ -17,7 +17,7 @@ fn losses(log: &ChangeLog, from: u64) -> Losses {
     reader.losses().clone()
 }
 
-/// The numbers that are neither read nor told to be lost.
+/// The numbers that are neither read nor reported as lost.
 fn unexplained(log: &ChangeLog, seqs: &[u64]) -> Vec<u64> {
     let gaps = losses(log, 1).gaps;
     (1..=log.last_seq())
@@ -95,7 +95,7 @@ fn check_flipped(dir: &Path, in_last_segment: bool) {
     assert!(!told.gaps.is_empty() || !recovery.cuts.is_empty(), "damage is always noticed");
     assert_eq!(unexplained(&log, &seqs), [0; 0]);
     let next = append_one(&mut log);
-    // A longer claim in the last frame of all cannot be told from a torn write.
+    // A longer claim in the last frame of all cannot be distinguished from a torn write.
     assert!(next > 11 || (in_last_segment && next == 11 && seqs.len() == 10));
     assert!(told.entries <= 1 || in_last_segment, "{told:?}");
     seqs.push(next);

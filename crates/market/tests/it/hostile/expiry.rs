@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::desk::{ACCEPTED, Desk, LIFETIMES, remove};
 
-/// A desk with so many events of two feeds, each named like nobody else's.
+/// A desk with this number of events of two feeds, each named like nobody else's.
 fn with_events(count: usize) -> Desk {
     let mut desk = Desk::open();
     desk.book.set_limits(Limits::NONE);

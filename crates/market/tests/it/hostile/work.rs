@@ -64,7 +64,7 @@ fn a_market_of_look_alikes_is_refused_before_they_are_compared() {
         let body = desk.odds_body("g-1", "bet365", market, None, players(1000, OUTCOMES_MAX / 2));
         assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
     }
-    // There is no room for so many, so none of them is looked at.
+    // There is no room for that number, so none of them is looked at.
     let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(1000, OUTCOMES_MAX));
     assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
     assert_eq!(effort::spent(), 0);

@@ -1,4 +1,4 @@
-//! The order of checks (D3): of two faults, the one that is told.
+//! The order of checks (D3): of two faults, the one that is reported.
 
 use accounts::{Actor, Maintenance};
 use reqwest::Method;
@@ -177,7 +177,7 @@ async fn what_the_client_holds_is_told_even_when_the_quota_is_spent() {
     assert_eq!(app.get("/v1/books", &key).await.refusal(), (429, "quota_exceeded".to_owned()));
     let held = app.get_with("/v1/books", &key, &[("If-None-Match", tag)]).await;
     assert_eq!(held.status, 304);
-    // And everything before the quota is still told.
+    // And everything before the quota is still reported.
     let bad = app.get("/v1/sports/mma/odds?limit=0", &key).await;
     assert_eq!(bad.refusal(), (400, "invalid_parameter".to_owned()));
     let gone = app.get("/v1/sports/mma/events/evt_1", &key).await;

@@ -102,7 +102,7 @@ async fn bad_parameters_of_odds_are_refused_by_name_with_help() {
         ],
     )
     .await;
-    // A name that is no text cannot be told.
+    // A name that is no text cannot be shown.
     let answer = board.app.get(&format!("{path}?%ff=1"), &board.key).await;
     assert_eq!(answer.refusal(), (400, "invalid_parameter".to_owned()));
     assert_eq!(answer.param(), None);
@@ -266,7 +266,7 @@ async fn no_refusal_echoes_a_key() {
             assert!(!shown.contains(&secret[..8]), "{query}: {shown}");
         }
     }
-    // Nor in a path, which is not told back at all.
+    // Nor in a path, which is not shown at all.
     let answer = board.app.get(&format!("/v1/sports/{key}/odds"), key).await;
     assert!(!answer.text().contains(key.as_str()));
 }

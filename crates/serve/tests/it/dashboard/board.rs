@@ -214,7 +214,7 @@ async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
     let app =
         TestApp::builder().pages(PeopleRules::default(), live()).keeping_pages().start().await;
     let board = TestMarket::on(app).await;
-    // What is in force is noted in its own time, and a price that nobody has noted was never shown.
+    // What is current is noted in its own time, and a price that nobody has noted was never shown.
     let begun = Instant::now();
     while board.app.get_operator("/metrics").await.text().contains("linesman_board_paths 0\n") {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing is noted");

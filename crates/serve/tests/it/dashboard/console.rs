@@ -34,7 +34,7 @@ async fn two_names(app: &TestApp) -> (String, String) {
     (pair.one.to_string(), pair.other.to_string())
 }
 
-async fn deeds(app: &TestApp) -> Vec<(String, String, String)> {
+async fn actions(app: &TestApp) -> Vec<(String, String, String)> {
     let log = app.service.web.people.audit(None, None).await.unwrap();
     log.into_iter()
         .map(|row| (row.action, row.who, format!("{} {}", row.subject, row.detail)))
@@ -82,7 +82,7 @@ async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged() {
     assert_eq!(back.status, 303, "{}", back.text());
     app.publish().await;
     assert_eq!(app.get("/v1/sports/mma/events", &key).await.json().as_array().unwrap().len(), 2);
-    let log = deeds(&app).await;
+    let log = actions(&app).await;
     for (action, detail) in [
         ("events.merged", format!("{one} and {other} are one")),
         ("events.split", format!("{one} south:s-1 is another")),
@@ -144,9 +144,9 @@ async fn two_that_are_two_leave_the_list_and_stay_two() {
     let parted = op.post("/console/events/apart", &apart).await;
     assert_eq!(parted.header("location"), Some("/console/unsure?done=parted"));
     assert!(op.get("/console/unsure").await.text().contains("No possible duplicates"));
-    assert_eq!(deeds(&app).await[0].0, "events.parted");
-    // What cannot be done is told, and not written down as done.
-    let before = deeds(&app).await.len();
+    assert_eq!(actions(&app).await[0].0, "events.parted");
+    // What cannot be done is reported, and not written down as done.
+    let before = actions(&app).await.len();
     for fields in [
         [("one", "evt_1"), ("other", "evt_2")],
         [("one", &*one), ("other", &*one)],
@@ -156,7 +156,7 @@ async fn two_that_are_two_leave_the_list_and_stay_two() {
     }
     let alone = [("feed", "north"), ("reference", "n-1")];
     assert_eq!(op.post(&format!("/console/events/{one}/split"), &alone).await.status, 400);
-    assert_eq!(deeds(&app).await.len(), before);
+    assert_eq!(actions(&app).await.len(), before);
     assert_eq!(op.get("/console/events/evt_1").await.status, 404);
     assert_eq!(op.get("/console/events/nonsense").await.status, 404);
 }
@@ -241,7 +241,7 @@ async fn a_paused_feed_is_refused_and_counted_and_its_sources_go_stale() {
     assert_eq!(op.post("/console/feeds/north/resume", &[]).await.status, 303);
     push(&app, &token, &[line::heartbeat("fanduel", "mma")]).await;
     assert_eq!(app.get("/v1/status", &key).await.json()["status"], "ok");
-    let log: Vec<String> = deeds(&app).await.into_iter().map(|deed| deed.0).collect();
+    let log: Vec<String> = actions(&app).await.into_iter().map(|action| action.0).collect();
     assert_eq!(log[..2], ["feed.resumed".to_owned(), "feed.paused".to_owned()]);
     assert_eq!(op.post("/console/feeds/nobody/pause", &[]).await.status, 404);
 }
@@ -266,7 +266,7 @@ async fn what_other_nodes_have_not_confirmed_is_in_the_audit_log_as_such() {
         .await;
     assert!(told.text().contains("1 node did not confirm it"), "{}", told.text());
     let log: Vec<(String, String)> =
-        deeds(&app).await.into_iter().take(6).map(|deed| (deed.0, deed.2)).collect();
+        actions(&app).await.into_iter().take(6).map(|action| (action.0, action.2)).collect();
     let open = "stored, not confirmed by every node";
     let expected = [
         ("maintenance.on", format!("service try again in 300 s; {open}")),
@@ -276,7 +276,7 @@ async fn what_other_nodes_have_not_confirmed_is_in_the_audit_log_as_such() {
         ("feed.paused", format!("north {open}")),
         ("feed.paused", "north ".to_owned()),
     ];
-    assert_eq!(log, expected.map(|(deed, detail)| (deed.to_owned(), detail)));
+    assert_eq!(log, expected.map(|(action, detail)| (action.to_owned(), detail)));
 }
 
 #[tokio::test]
@@ -361,7 +361,7 @@ async fn an_operator_sees_and_changes_how_many_streams_a_key_may_have() {
         assert_eq!(op.post(&path, &[("streams", bad)]).await.status, 400, "{bad}");
     }
     assert_eq!(op.get("/console/keys/key_none/streams").await.status, 404);
-    assert!(deeds(&app).await.iter().any(|deed| deed.0 == "key.limited"));
+    assert!(actions(&app).await.iter().any(|action| action.0 == "key.limited"));
 }
 
 #[tokio::test]
@@ -396,9 +396,9 @@ async fn an_operator_makes_a_key_for_somebody_with_limits_of_its_own() {
     let free = op.post("/console/keys", &[("kind", "sandbox"), ("name", "demo")]).await;
     assert!(free.text().contains("sk_test_"));
     assert!(op.get("/console/keys").await.text().contains("nobody in particular"));
-    let log = deeds(&app).await;
+    let log = actions(&app).await;
     assert!(
-        log.iter().any(|deed| deed.0 == "key.created" && deed.1 == "op@example.com"),
+        log.iter().any(|action| action.0 == "key.created" && action.1 == "op@example.com"),
         "{log:?}"
     );
 }
@@ -455,8 +455,8 @@ async fn an_accounts_limits_hold_at_once_for_the_keys_it_has_and_will_have() {
         assert_eq!(op.post(&path, &[("requests_per_day", bad)]).await.status, 400, "{bad}");
     }
     assert_eq!(op.post(&path, &[("keys_max", "1001")]).await.status, 400);
-    let log = deeds(&app).await;
-    let limited = log.iter().filter(|deed| deed.0 == "account.limited").count();
+    let log = actions(&app).await;
+    let limited = log.iter().filter(|action| action.0 == "account.limited").count();
     assert_eq!(limited, 2, "{log:?}");
     let page = op.get(&format!("/console/accounts/{id}")).await;
     assert!(

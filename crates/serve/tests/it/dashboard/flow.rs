@@ -150,8 +150,8 @@ async fn production_keys_come_after_an_operators_approval() {
     assert_eq!(app.get("/v1/sports/mma/events", &key).await.status, 200);
     assert_eq!(app.get("/v1/sports/golf/events", &key).await.status, 403, "restricted to combat");
     let log = op.get("/console/audit").await;
-    for deed in ["access.requested", "access.approved", "key.created", "session.started"] {
-        assert!(log.text().contains(deed), "{deed}");
+    for action in ["access.requested", "access.approved", "key.created", "session.started"] {
+        assert!(log.text().contains(action), "{action}");
     }
     assert!(log.text().contains("127.0.0.1") && !log.text().contains(&key));
 }

@@ -7,9 +7,9 @@ use crate::harness::TestApp;
 
 const ANN: &str = "ann@example.com";
 
-/// The way a letter points to.
-fn path(letter: &accounts::Email) -> String {
-    let token = between(&letter.body, "https://odds.example.com/link/", "\n").expect("a link");
+/// The path that an email links to.
+fn path(email: &accounts::Email) -> String {
+    let token = between(&email.body, "https://odds.example.com/link/", "\n").expect("a link");
     format!("/link/{token}")
 }
 
@@ -32,7 +32,7 @@ async fn a_new_address_is_confirmed_before_anybody_gets_in() {
     let app = TestApp::builder().mail().start().await;
     let mut ann = Browser::new(&app);
     sign_up(&mut ann, ANN).await;
-    let first = path(&app.letter().await);
+    let first = path(&app.email().await);
     ann.get("/signin").await;
     let fields = [("email", ANN), ("password", PASSWORD)];
     let refused = ann.post("/signin", &fields).await;
@@ -40,9 +40,9 @@ async fn a_new_address_is_confirmed_before_anybody_gets_in() {
     let wrong = ann.post("/signin", &[("email", ANN), ("password", "wrong words here")]).await;
     assert_eq!(said(&wrong), said(&refused), "nobody learns whose address it is");
     assert_eq!(ann.get("/dashboard").await.status, 303, "the password alone opens nothing");
-    let letter = app.letter().await;
-    assert!(letter.subject.contains("Confirm"), "it is sent again");
-    let link = path(&letter);
+    let email = app.email().await;
+    assert!(email.subject.contains("Confirm"), "it is sent again");
+    let link = path(&email);
     assert_eq!(ann.get(&first).await.status, 400, "only the newest works");
     let page = ann.get(&link).await;
     assert!(page.text().contains("Confirm ann@example.com"));
@@ -63,7 +63,7 @@ async fn a_wrong_password_is_told_nothing_of_confirmation() {
     let app = TestApp::builder().mail().start().await;
     let mut ann = Browser::new(&app);
     sign_up(&mut ann, ANN).await;
-    app.letter().await;
+    app.email().await;
     ann.get("/signin").await;
     let refused = ann.post("/signin", &[("email", ANN), ("password", "wrong words here")]).await;
     assert_eq!(refused.status, 403);
@@ -75,17 +75,17 @@ async fn an_address_with_an_account_is_written_to_and_the_page_says_the_same() {
     let app = TestApp::builder().mail().start().await;
     let mut browser = Browser::new(&app);
     sign_up(&mut browser, ANN).await;
-    assert!(app.letter().await.subject.starts_with("Confirm"));
+    assert!(app.email().await.subject.starts_with("Confirm"));
     sign_up(&mut browser, ANN).await;
-    let letter = app.letter().await;
-    assert!(letter.subject.starts_with("You have an account") && !letter.body.contains("/link/"));
+    let email = app.email().await;
+    assert!(email.subject.starts_with("You have an account") && !email.body.contains("/link/"));
 }
 
 #[tokio::test]
 async fn a_forgotten_password_is_set_by_mail_and_strangers_learn_nothing() {
     let app = TestApp::builder().mail().start().await;
     app.service.web.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
-    app.letter().await;
+    app.email().await;
     let mut browser = Browser::new(&app);
     assert!(browser.get("/signin").await.text().contains("href=\"/forgot\""));
     let mut pages = Vec::new();
@@ -99,9 +99,9 @@ async fn a_forgotten_password_is_set_by_mail_and_strangers_learn_nothing() {
         ));
     }
     assert_eq!(pages[0], pages[1]);
-    let letter = app.letter().await;
-    assert_eq!(letter.to.as_str(), ANN, "nobody else was written to");
-    let link = path(&letter);
+    let email = app.email().await;
+    assert_eq!(email.to.as_str(), ANN, "nobody else was written to");
+    let link = path(&email);
     browser.get(&link).await;
     let new = "another battery staple";
     assert_eq!(
@@ -161,7 +161,7 @@ async fn without_mail_the_operator_hands_out_the_link() {
     op.get("/console/accounts").await;
     let issued = op.post(&format!("/console/accounts/{id}/reset"), &[]).await;
     assert!(issued.text().contains("/link/"));
-    assert!(app.no_letter());
+    assert!(app.no_email());
 }
 
 #[tokio::test]
@@ -176,5 +176,5 @@ async fn a_decision_about_access_is_written() {
         op.post(&format!("/console/requests/{id}/approve"), &[("note", "")]).await.status,
         303
     );
-    assert_eq!(app.letter().await.subject, "Production access: approved");
+    assert_eq!(app.email().await.subject, "Production access: approved");
 }

@@ -18,6 +18,7 @@ async fn the_overview_shows_how_far_history_reaches_and_what_is_archived() {
     assert!(page.text().contains("Nothing archived by this node yet"), "{}", page.text());
     assert!(app.service.api.world(World::Live).history.flush(Compact::Due).await.unwrap());
     app.publish().await;
+    app.publish().await;
     let page = op.get("/console").await;
     let text =
         between(page.text(), "<section class=\"card\" id=\"history\">", "</section>").unwrap();

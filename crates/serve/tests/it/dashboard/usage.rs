@@ -137,10 +137,10 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
     assert!(!ann.get("/dashboard/usage").await.text().contains("has used"));
     assert_eq!(people.mail_stats().queued, 0);
     spend(1).await;
-    let letter = app.letter().await;
-    assert_eq!(letter.to.as_str(), "op@example.com");
-    assert!(letter.subject.starts_with("50 % of the day") && letter.subject.contains("site"));
-    assert!(letter.body.contains("https://odds.example.com/dashboard/usage?key="));
+    let email = app.email().await;
+    assert_eq!(email.to.as_str(), "op@example.com");
+    assert!(email.subject.starts_with("50 % of the day") && email.subject.contains("site"));
+    assert!(email.body.contains("https://odds.example.com/dashboard/usage?key="));
     for path in ["/dashboard", "/dashboard/usage", "/dashboard/security"] {
         assert!(
             ann.get(path).await.text().contains("has used 50 % of its requests for the day"),
@@ -148,11 +148,11 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
         );
     }
     spend(5).await;
-    assert_eq!(people.mail_stats().queued, 1, "nothing new: the first letter is all there was");
+    assert_eq!(people.mail_stats().queued, 1, "nothing new: the first email is all there was");
     spend(1).await;
-    assert!(app.letter().await.subject.starts_with("80 %"));
+    assert!(app.email().await.subject.starts_with("80 %"));
     spend(4).await;
-    assert!(app.letter().await.subject.starts_with("95 %"));
+    assert!(app.email().await.subject.starts_with("95 %"));
     assert!(
         ann.get("/dashboard/usage").await.text().contains("Used up: requests are answered 429")
     );

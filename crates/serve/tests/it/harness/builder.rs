@@ -216,7 +216,7 @@ impl Builder {
         self
     }
 
-    /// Letters are written; [`TestApp::letter`] reads them.
+    /// Emails are written; [`TestApp::email`] reads them.
     pub(crate) fn mail(mut self) -> Self {
         self.mail = true;
         self

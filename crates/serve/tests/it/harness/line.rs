@@ -1,4 +1,4 @@
-//! Lines of the door, with the fields a test does not care about filled in.
+//! Lines of a push, with the fields a test does not care about filled in.
 
 use serde_json::{Value, json};
 

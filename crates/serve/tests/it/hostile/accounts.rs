@@ -1,4 +1,4 @@
-//! People who want more keys and answers than they have, and strangers at their doors.
+//! People who want more keys and answers than they have, and strangers at their accounts.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn keys_made_anew_bring_neither_a_day_nor_a_month_nor_a_minute() {
         app.advance(Duration::from_secs(86_400));
         ann.sign_in("ann@example.com").await;
     }
-    // A minute of sandbox keys, sixty requests for each key that is in force.
+    // A minute of sandbox keys, sixty requests for each key that is active.
     let mut passed = 0;
     for _ in 0..3 {
         let key = secret(&ann.post("/dashboard/keys", &[("kind", "sandbox")]).await);

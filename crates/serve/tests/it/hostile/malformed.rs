@@ -116,7 +116,7 @@ async fn who_waits_to_be_asked_for_a_body_is_asked_once_it_is_wanted() {
         raw.send(b"\n").await;
         assert_eq!(raw.read_answer().await.unwrap().status, 200);
     }
-    // Who has no token is told so at once, and may not have sent what he announced.
+    // Who has no token is answered so at once, and may not have sent what he announced.
     raw.send(head.replace(&feed, "nobody").as_bytes()).await;
     let answer = raw.read_answer().await.unwrap();
     assert_eq!((answer.status, answer.header("connection")), (401, Some("close")));

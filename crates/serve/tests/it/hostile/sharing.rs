@@ -111,7 +111,7 @@ async fn a_stop_does_not_wait_for_what_is_queued() {
     assert!(kept < (PUSHES * LINES) as u64, "all of it was taken");
     let late = app.post(&token, line::heartbeat("betmgm", "mma").to_string().into(), None).await;
     assert_eq!(late.refusal(), (503, "unavailable".to_owned()));
-    // Snapshots go on until the writer is told to end.
+    // Snapshots go on until the writer has to end.
     let due = app.now().plus(Duration::from_secs(30));
     app.advance(Duration::from_secs(60));
     let cut_at = || app.service.api.world(World::Live).published().snapshot.cut_at;

@@ -7,7 +7,7 @@ use super::{metric, wait_for_metric};
 use crate::harness::TestApp;
 use crate::test_market::TestMarket;
 
-/// `SETTINGS_INITIAL_WINDOW_SIZE`: so many bytes of each body may be sent.
+/// `SETTINGS_INITIAL_WINDOW_SIZE`: this number of bytes of each body may be sent.
 fn window(bytes: u32) -> Vec<u8> {
     [&[0, 4][..], &bytes.to_be_bytes()].concat()
 }

@@ -55,7 +55,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
         let events = node.get("/v1/sports/mma/events", key).await.json();
         assert_eq!(events.as_array().unwrap().len(), 1, "what was last published is still served");
     }
-    // As far as these know, others may have a newer snapshot: after a while that is told, and they are not ready.
+    // As far as these know, others may have a newer snapshot: after a while that is reported, and they are not ready.
     cluster.joining.clock.advance(4 * EPOCH);
     for (node, key) in cluster.readers.iter().zip(&keys) {
         assert_eq!(node.get_operator("/readyz").await.status, 503);

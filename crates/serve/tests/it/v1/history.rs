@@ -382,6 +382,12 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
     let first = &seen[0][2];
     let answer = app.get(&first.target(&first.published_at), &key).await;
     assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
+    // How far history reaches is not known either; the publication before the present one is in the log.
+    let reach = app.get("/v1/history", &key).await;
+    assert_eq!((reach.status, &*reach.code()), (503, "unavailable"));
+    let present = app.get(&first.target(&text(app.now())), &key).await;
+    assert_eq!(present.status, 200, "{}", present.text());
+    assert!(present.header("x-previous-publication").is_some());
     assert!(!live(&app).history.flush(Compact::Due).await.unwrap());
     // The log keeps what the archive does not have.
     assert_eq!(live(&app).history.keep_from(), 0);
@@ -401,6 +407,21 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
     for one in seen.iter().flatten() {
         one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
     }
+}
+
+/// H4: another node, whose clock is ahead, may have told the client of a publication that this one holds.
+#[tokio::test]
+async fn a_node_whose_clock_is_behind_answers_of_the_publications_that_it_holds() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let seen = published(&app, &feed, &key).await;
+    app.set_back(Duration::from_millis(200));
+    for one in &seen[2] {
+        one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
+    }
+    let later = at(&seen[2][2].published_at).plus(Duration::from_millis(1));
+    let refused = app.get(&seen[2][2].target(&text(later)), &key).await;
+    assert_eq!(refused.refusal(), (400, "invalid_parameter".to_owned()));
 }
 
 pub(super) fn live(app: &TestApp) -> &WorldHandle {

@@ -467,6 +467,42 @@ async fn points_of(app: &TestApp, key: &str, event: &str) -> Vec<(String, Value)
         .collect()
 }
 
+/// H10: what lists it is past retention, while it is shown as it always was.
+#[tokio::test]
+async fn an_event_that_was_listed_before_retention_has_a_path() {
+    let day = Duration::from_secs(24 * 3600);
+    let app = TestApp::builder().archived().history_retention(day * 2).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    app.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    for price in [135, 140, 145, 150, 155] {
+        app.push_all(&feed, &[line::moneyline("a", "fanduel", (ANN, price), (BEA, -190))]).await;
+        app.publish_after(day).await;
+        assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    }
+    let events = app.get("/v1/sports/mma/events", &key).await.json();
+    let event = events[0]["id"].as_str().unwrap();
+    let target = format!("/v1/sports/mma/events/{event}/odds/history");
+    let first = |path: &Value| path["open"]["outcomes"][0]["price"].as_i64().unwrap();
+    let answer = app.get(&target, &key).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let paths = answer.json();
+    assert!(first(&paths[0]) > 135, "the first prices are past retention: {paths}");
+    assert_eq!(paths[0]["open"]["exact"], false);
+    let opened = first(&paths[0]);
+    // Its first row that is left is one of today, and what was left of its prices still is.
+    app.push_all(&feed, &[line::score("a", "live", 1, 0)]).await;
+    app.publish().await;
+    for flushed in [false, true] {
+        let paths = app.get(&target, &key).await.json();
+        assert_eq!(first(&paths[0]), opened, "flushed: {flushed}");
+        assert_eq!(paths[0]["close"]["outcomes"][0]["price"], 155);
+        let closing = app.get("/v1/sports/mma/odds/closing", &key).await.json();
+        assert_eq!(first(&closing[0]), opened);
+        assert_eq!(closing[0]["open"]["exact"], false);
+        assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    }
+}
+
 async fn published_at(app: &TestApp, key: &str) -> String {
     app.get("/v1/sports", key).await.header("x-published-at").unwrap().to_owned()
 }

@@ -35,7 +35,7 @@ pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_change
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_1", "key_2", "key_3"])));
     store.revoke_key("key_2", 5, &audit_entry(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_2"])));
-    // Done again, it is told again: who was not heard the first time has another try.
+    // Done again, it is reported again: who was not heard the first time has another try.
     store.revoke_key("key_2", 6, &audit_entry(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_2"])));
     let successor = KeyRow { rotated_from: Some(String::from("key_3")), ..own(4) };

@@ -134,7 +134,7 @@ pub(crate) async fn only_the_newest_link_works_and_only_once(database: TestDatab
     assert_eq!(
         store.audit(None, None, 99).await.unwrap().len(),
         lines + 1,
-        "written with the deed"
+        "written with the action"
     );
     assert_eq!(store.prune_sessions(0, 0, 100).await.unwrap(), 5);
 }

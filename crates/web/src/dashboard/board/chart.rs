@@ -63,8 +63,8 @@ impl Scale {
         LEFT + (RIGHT - LEFT) * passed / self.span_ms.max(1)
     }
 
-    fn y(&self, chance: i64) -> i64 {
-        TOP + (BOTTOM - TOP) * (chance - self.low) / self.rise.max(1)
+    fn y(&self, probability: i64) -> i64 {
+        TOP + (BOTTOM - TOP) * (probability - self.low) / self.rise.max(1)
     }
 }
 
@@ -77,8 +77,9 @@ pub(crate) fn draw(
     let points = || paths.iter().flat_map(|(_, _, path)| path.points.iter());
     let eldest = points().map(|point| point.at()).min()?;
     let from = eldest.max(now.minus(SPAN));
-    let chances = || points().filter_map(|point| point.chance).map(|own| i64::from(own.get()));
-    let (low, high) = (chances().min()?, chances().max()?);
+    let probabilities =
+        || points().filter_map(|point| point.probability).map(|own| i64::from(own.get()));
+    let (low, high) = (probabilities().min()?, probabilities().max()?);
     let rise = (high - low).max(RISE_MIN);
     let pad = rise / 10;
     let middle = i64::midpoint(low, high);
@@ -95,8 +96,8 @@ pub(crate) fn draw(
         .filter(|line| !line.d.is_empty())
         .collect();
     let rows = (0..=ROWS).map(|row| {
-        let chance = scale.low + scale.rise * row / ROWS;
-        Tick { at: scale.y(chance), text: price_at(chance, format), iso: String::new() }
+        let probability = scale.low + scale.rise * row / ROWS;
+        Tick { at: scale.y(probability), text: price_at(probability, format), iso: String::new() }
     });
     let columns = (0..=COLUMNS).map(|column| {
         let at = Timestamp::from_millis(scale.from_ms + span_ms * column / COLUMNS);
@@ -118,13 +119,13 @@ fn trace(path: &PricePath, scale: &Scale, from: Timestamp, now: Timestamp) -> St
     let mut points = path.points.iter().peekable();
     while let Some(point) = points.next() {
         let x = scale.x(point.at().max(from));
-        // What cannot be told apart is one step.
+        // What cannot be distinguished is one step.
         if points.peek().is_some_and(|next| scale.x(next.at().max(from)) == x) {
             continue;
         }
-        match point.chance {
-            Some(chance) => {
-                let y = scale.y(i64::from(chance.get()));
+        match point.probability {
+            Some(probability) => {
+                let y = scale.y(i64::from(probability.get()));
                 if drawing {
                     d.push_str(&format!("H{x}V{y}"));
                 } else {
@@ -145,10 +146,10 @@ fn trace(path: &PricePath, scale: &Scale, from: Timestamp, now: Timestamp) -> St
     d
 }
 
-/// The price that a chance would be without a margin, rounded for an edge.
-pub(crate) fn price_at(chance: i64, format: Format) -> String {
-    let chance = u64::try_from(chance).unwrap_or(1).clamp(1, u64::from(WHOLE) - 1);
-    let Some(price) = Price::from_ratio(u64::from(WHOLE) - chance, chance) else {
+/// The price that a probability would be without a margin, rounded for an edge.
+pub(crate) fn price_at(probability: i64, format: Format) -> String {
+    let probability = u64::try_from(probability).unwrap_or(1).clamp(1, u64::from(WHOLE) - 1);
+    let Some(price) = Price::from_ratio(u64::from(WHOLE) - probability, probability) else {
         return String::new();
     };
     match format {

@@ -3,7 +3,7 @@ use domain::{BookmakerSet, Catalogue, EventId, Format, Market, Region, SportId};
 use market::analysis::Filter;
 
 use crate::dashboard::form::{self, Form};
-use crate::dashboard::page::PageError;
+use crate::dashboard::page_error::PageError;
 
 /// Markets in the order of the switch.
 const MARKETS: [Market; 11] = [

@@ -1,4 +1,5 @@
-//! One event's page: its score, its prices at every bookmaker, their paths, margins, and the chances without them.
+//! One event's page: its score, its prices at every bookmaker, their paths, margins, and the probabilities without
+//! them.
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError};
@@ -22,9 +23,10 @@ use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, code};
 use crate::dashboard::board::text::{align, percent, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
 use crate::dashboard::cells::Cells;
-use crate::dashboard::page::{PageError, Shell};
+use crate::dashboard::page::Shell;
+use crate::dashboard::page_error::PageError;
 
-/// Outcomes whose fair chances are shown; of a field, the favourites.
+/// Outcomes whose fair probabilities are shown; of a field, the favourites.
 const FAIR_MAX: usize = 12;
 /// Lines of one market that are looked through for the chosen one.
 const FAIR_LINES_MAX: usize = 500;
@@ -73,7 +75,7 @@ struct BookRow {
     fair: String,
 }
 
-/// An outcome's chance without margins, in the middle of all bookmakers.
+/// An outcome's probability without margins, in the middle of all bookmakers.
 struct FairRow {
     name: String,
     percent: String,
@@ -227,7 +229,7 @@ impl About<'_> {
                     point: None,
                 });
                 let prices = self.prices(at);
-                let chance = prices.as_deref().zip(place).and_then(|(prices, place)| {
+                let probability = prices.as_deref().zip(place).and_then(|(prices, place)| {
                     without_margin(prices, self.winners).get(place).copied()
                 });
                 BookRow {
@@ -239,7 +241,7 @@ impl About<'_> {
                     margin: prices
                         .map(|prices| percent(margin(&prices, self.winners)))
                         .unwrap_or_default(),
-                    fair: chance.map(|own| percent(i64::from(own))).unwrap_or_default(),
+                    fair: probability.map(|own| percent(i64::from(own))).unwrap_or_default(),
                 }
             })
             .collect();

@@ -59,7 +59,7 @@ pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
 async fn blocking(web: &Arc<Web>, work: impl FnOnce(&Web) + Send + 'static) {
     let web = Arc::clone(web);
     if let Err(error) = tokio::task::spawn_blocking(move || work(&web)).await {
-        tracing::error!(%error, "price paths could not be brought up to date");
+        tracing::error!(event = "board.update_failed", %error, "price paths could not be brought up to date");
     }
 }
 
@@ -91,7 +91,11 @@ async fn look_back(web: Arc<Web>, world: World) {
             let read = past.read_log(web.api.world(world), &web.api.catalogue, until);
             if let Err(error) = read {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "price paths begin now: the log's past cannot be read");
+                tracing::warn!(
+                    event = "board.past_unreadable",
+                    error,
+                    "price paths begin now: the log's past cannot be read"
+                );
             }
         })
         .await;

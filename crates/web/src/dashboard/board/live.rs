@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use crate::context::Web;
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::delta;
-use crate::dashboard::board::screen::{Scene, Screen};
-use crate::dashboard::board::turns::NoTurn;
+use crate::dashboard::board::screen::{Screen, ScreenInput};
+use crate::dashboard::board::worker_slots::NoWorkerSlot;
 use api::Asset;
 use http::{ByteSource, Slot, SlotLimits, Slots, SourceBody};
 
@@ -63,7 +63,7 @@ struct Pages {
 
 /// All boards that are looked at.
 #[derive(Debug)]
-pub(crate) struct Gallery {
+pub(crate) struct BoardHub {
     screens: MadeOnce<(View, Timestamp), Screen>,
     /// What leads from one publication to another.
     frames: MadeOnce<(View, Timestamp, Timestamp), Bytes>,
@@ -75,7 +75,7 @@ pub(crate) struct Gallery {
     refused: AtomicU64,
 }
 
-impl Default for Gallery {
+impl Default for BoardHub {
     fn default() -> Self {
         Self {
             screens: MadeOnce::new(SCREEN_BYTES_MAX, SCREENS_MAX),
@@ -89,19 +89,19 @@ impl Default for Gallery {
     }
 }
 
-impl Gallery {
+impl BoardHub {
     /// The screen of a publication.
     pub(crate) async fn screen(
         &self,
         web: &Arc<Web>,
         view: View,
         published: &Arc<Published>,
-    ) -> Result<Arc<Screen>, NoTurn> {
+    ) -> Result<Arc<Screen>, NoWorkerSlot> {
         let key = (view, published.snapshot.cut_at);
         let made = self.screens.get(&key, async || {
             let (making, published) = (Arc::clone(web), Arc::clone(published));
             let screen =
-                web.board.turns.take(move || make_screen(&making, view, &published)).await?;
+                web.board.workers.take(move || make_screen(&making, view, &published)).await?;
             let bytes = screen.bytes();
             Ok((screen, bytes))
         });
@@ -115,7 +115,7 @@ impl Gallery {
         view: View,
         from: Option<Timestamp>,
         published: &Arc<Published>,
-    ) -> Result<Arc<Bytes>, NoTurn> {
+    ) -> Result<Arc<Bytes>, NoWorkerSlot> {
         let new = self.screen(web, view, published).await?;
         let old = from.and_then(|from| self.screens.find(&(view, from)));
         let Some(old) = old else { return Ok(Arc::new(whole(new.cut))) };
@@ -126,7 +126,7 @@ impl Gallery {
                 Some(delta) => frame(new.cut, "delta", &delta),
                 None => whole(new.cut),
             };
-            let frame = web.board.turns.take(work).await?;
+            let frame = web.board.workers.take(work).await?;
             let bytes = frame.len();
             Ok((frame, bytes))
         });
@@ -143,15 +143,15 @@ impl Gallery {
         since: Option<Timestamp>,
         source: Option<IpAddr>,
     ) -> Result<Watch, NoSlot> {
-        let (gallery, settings) = (&web.board.gallery, &web.settings);
+        let (hub, settings) = (&web.board.hub, &web.settings);
         let max = SlotLimits {
             all: settings.board_watchers_max,
             source: settings.board_watchers_per_source_max,
         };
         let world = settings.board.ok_or(NoSlot)?;
-        let slot = gallery.slots.take(source, max);
-        let Some(slot) = slot.filter(|_| gallery.enter(view)) else {
-            gallery.refused.fetch_add(1, Ordering::Relaxed);
+        let slot = hub.slots.take(source, max);
+        let Some(slot) = slot.filter(|_| hub.enter(view)) else {
+            hub.refused.fetch_add(1, Ordering::Relaxed);
             return Err(NoSlot);
         };
         let (sender, slow) = watch::channel(false);
@@ -219,12 +219,12 @@ fn make_screen(web: &Web, view: View, published: &Published) -> Screen {
     web.board.note(&published.snapshot);
     let history = web.board.history.read().unwrap_or_else(PoisonError::into_inner);
     let stale_after = web.settings.board.map(|world| web.api.world(world).stale_after());
-    let scene = Scene {
+    let input = ScreenInput {
         snapshot: &published.snapshot,
         history: &history,
         stale_after: stale_after.unwrap_or_default(),
     };
-    Screen::new(&scene, &view.choice, view.event)
+    Screen::new(&input, &view.choice, view.event)
 }
 
 /// A board as a connection sends it.
@@ -236,7 +236,7 @@ pub(crate) struct Watcher {
     view: View,
     /// The publication that the browser shows.
     at: Option<Timestamp>,
-    /// Whether it was told when to come back.
+    /// Whether it was sent when to come back.
     greeted: bool,
     publications: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
@@ -257,12 +257,12 @@ impl ByteSource for Watcher {
             self.publications.borrow_and_update();
             let published = Arc::clone(&world.published());
             let cut = published.snapshot.cut_at;
-            let gallery = &web.board.gallery;
+            let hub = &web.board.hub;
             let made = if self.at == Some(cut) {
                 // What comes next is compared with it.
-                gallery.screen(&web, self.view, &published).await.map(|_| None)
+                hub.screen(&web, self.view, &published).await.map(|_| None)
             } else {
-                gallery.frame(&web, self.view, self.at, &published).await.map(Some)
+                hub.frame(&web, self.view, self.at, &published).await.map(Some)
             };
             let again_after = match made {
                 Ok(Some(frame)) => {
@@ -270,9 +270,9 @@ impl ByteSource for Watcher {
                     return Some(Bytes::clone(&frame));
                 }
                 Ok(None) => None,
-                Err(NoTurn::Busy) => Some(AGAIN_AFTER),
-                Err(NoTurn::Failed(error)) => {
-                    tracing::error!(%error, "a board could not be made");
+                Err(NoWorkerSlot::Busy) => Some(AGAIN_AFTER),
+                Err(NoWorkerSlot::Failed(error)) => {
+                    tracing::error!(event = "board.failed", %error, "a board could not be made");
                     return None;
                 }
             };
@@ -301,10 +301,10 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let gallery = &self.web.board.gallery;
-        gallery.leave(self.view);
+        let hub = &self.web.board.hub;
+        hub.leave(self.view);
         if *self.slow.borrow() {
-            gallery.dropped.fetch_add(1, Ordering::Relaxed);
+            hub.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -48,7 +48,7 @@ impl EventPasts {
         let reading = tokio::spawn(async move { read(&web, view, event, &published).await });
         let read = tokio::time::timeout(WAIT_MAX, reading).await.ok()?;
         read.unwrap_or_else(|error| {
-            tracing::error!(%error, "the price path of an event could not be read");
+            tracing::error!(event = "board.path_failed", %error, "the price path of an event could not be read");
             None
         })
     }
@@ -84,7 +84,7 @@ async fn read(
         // The board has the last changes by itself.
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            tracing::debug!(error, %event, "no price path from history");
+            tracing::debug!(event = "board.path_missing", error, event_id = %event, "no price path from history");
             None
         }
     }

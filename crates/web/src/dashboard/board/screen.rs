@@ -33,7 +33,7 @@ const CELL_BYTES: usize = 120;
 
 /// What a screen is made from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scene<'a> {
+pub(crate) struct ScreenInput<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) history: &'a PriceHistory,
     pub(crate) stale_after: Duration,
@@ -129,13 +129,13 @@ pub(crate) struct Priced {
 
 impl Screen {
     /// The board of a sport's market, or of one event's.
-    pub(crate) fn new(scene: &Scene<'_>, choice: &Choice, only: Option<EventId>) -> Self {
-        let view = scene.snapshot.sport(choice.sport);
+    pub(crate) fn new(input: &ScreenInput<'_>, choice: &Choice, only: Option<EventId>) -> Self {
+        let view = input.snapshot.sport(choice.sport);
         let builder = ScreenBuilder {
-            scene,
+            input,
             choice,
             view,
-            columns: columns(scene, choice, view, only),
+            columns: columns(input, choice, view, only),
             rows_max: match (only, choice.market.point_rule()) {
                 (Some(_), _) => ROWS_WHOLE_MAX,
                 (None, PointRule::None) => ROWS_MAX,
@@ -151,7 +151,7 @@ impl Screen {
         let hidden = fixtures.len().saturating_sub(EVENTS_MAX);
         fixtures.truncate(EVENTS_MAX);
         align_columns(&mut fixtures, builder.columns.len());
-        Self { cut: scene.snapshot.cut_at, columns: builder.columns, fixtures, hidden }
+        Self { cut: input.snapshot.cut_at, columns: builder.columns, fixtures, hidden }
     }
 }
 
@@ -183,12 +183,12 @@ fn align_columns(fixtures: &mut [Fixture], columns: usize) {
 
 /// Chosen bookmakers of the region that have, or had, prices for what is shown.
 fn columns(
-    scene: &Scene<'_>,
+    input: &ScreenInput<'_>,
     choice: &Choice,
     view: &SportView,
     only: Option<EventId>,
 ) -> Vec<Column> {
-    let catalogue = scene.snapshot.catalogue();
+    let catalogue = input.snapshot.catalogue();
     let mut pricing = vec![false; catalogue.bookmakers().count()];
     let mut mark = |id: BookmakerId| {
         if let Some(mark) = pricing.get_mut(id.index()) {
@@ -212,7 +212,7 @@ fn columns(
             id: source.bookmaker,
             title: own.title.to_string(),
             late: if source.stale {
-                age(scene.snapshot.cut_at.since(source.source.read_at))
+                age(input.snapshot.cut_at.since(source.source.read_at))
             } else {
                 String::new()
             },

@@ -16,7 +16,8 @@ use crate::dashboard::board::choice::{Choice, Link, analysis_filter, market_titl
 use crate::dashboard::board::clock_text;
 use crate::dashboard::board::screen;
 use crate::dashboard::board::text::{line_text, percent, price_text};
-use crate::dashboard::page::{PageError, Shell};
+use crate::dashboard::page::Shell;
+use crate::dashboard::page_error::PageError;
 
 /// Results of each kind on the page.
 const RESULTS_MAX: usize = 25;

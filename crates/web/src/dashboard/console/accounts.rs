@@ -5,8 +5,9 @@ use askama::Template;
 
 use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::console::audit::AuditLine;
-use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::key_line::KeyLine;
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::PeopleAct;
 use crate::dashboard::time_text::{TimeText, number};
@@ -80,7 +81,7 @@ struct AccountPage {
     account: AccountLine,
     limits: Vec<LimitField>,
     keys: Vec<KeyLine>,
-    deeds: Vec<AuditLine>,
+    actions: Vec<AuditLine>,
 }
 
 #[derive(Template)]
@@ -125,13 +126,13 @@ async fn account_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError
     keys.reverse();
     keys.extend(accounts.ended_keys_of(&account.id, (0, ENDED_SHOWN_MAX)).await?);
     let keys = keys.iter().map(|view| KeyLine::new(view, page_request.now)).collect();
-    let deeds = page_request.web.people.audit(Some(&account.id), None).await?;
+    let actions = page_request.web.people.audit(Some(&account.id), None).await?;
     let page = AccountPage {
         shell: Shell::new(page_request, "Account", "accounts"),
         limits: limit_fields(&account),
         account: AccountLine::new(&account, own, page_request),
         keys,
-        deeds: deeds
+        actions: actions
             .into_iter()
             .take(DEEDS_SHOWN_MAX)
             .map(|row| AuditLine::new(row, page_request.now))
@@ -192,7 +193,7 @@ async fn limit(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
         requests_per_month: field("requests_per_month")?,
     };
     page_request.web.people.limit(page_request.id, allowance, &page_request.actor()?).await?;
-    // The keys in memory follow the store before anybody is told that it is done.
+    // The keys in memory follow the store before anybody sees that it is done.
     page_request.web.api.accounts.reload().await?;
     Ok(page::redirect(&format!("/console/accounts/{}?done=limited", page_request.id)))
 }
@@ -276,7 +277,7 @@ async fn suspend(page_request: &PageRequest<'_>, suspended: bool) -> Result<Repl
         people.resume(page_request.id, &actor).await?;
         "resumed"
     };
-    // The keys in memory follow the store before anybody is told that it is done.
+    // The keys in memory follow the store before anybody sees that it is done.
     page_request.web.api.accounts.reload().await?;
     Ok(page::redirect(&match page_request.form.get("back") {
         "account" => format!("/console/accounts/{}?done={done}", page_request.id),

@@ -5,7 +5,8 @@ use askama::Template;
 use domain::Timestamp;
 
 use crate::dashboard::form;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::TimeText;
 use http::Reply;

@@ -9,7 +9,8 @@ use market::Load;
 use serde_json::{Value, json};
 
 use crate::dashboard::confirm::{self, Question};
-use crate::dashboard::page::{self, Notice, PageError, Shell};
+use crate::dashboard::page::{self, Notice, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::{TimeText, a_second, latency, number, span};
 use engine::feed_stats::{FeedFigures, Sample};

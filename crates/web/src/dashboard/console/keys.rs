@@ -6,8 +6,10 @@ use ::accounts::{KeyKind, KeyView, Limits, NewKey};
 use askama::Template;
 use domain::Timestamp;
 
-use crate::dashboard::keys::{self, KeyLine, RevokePage};
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::key_line::KeyLine;
+use crate::dashboard::keys::{self, RevokePage};
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::number;
 use http::Reply;

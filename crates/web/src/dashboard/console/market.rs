@@ -17,7 +17,8 @@ use crate::dashboard::cells::Cells;
 use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::console::feeds::SampleLine;
 use crate::dashboard::form;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::{self, PageError};
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::MarketAct;
 use crate::dashboard::time_text::{TimeText, number};
@@ -226,7 +227,7 @@ async fn operate(
     done: &'static str,
 ) -> Result<Reply, PageError> {
     let actor = page_request.actor()?;
-    let (deed, subject, detail) = written(&operation);
+    let (action, subject, detail) = written(&operation);
     let shown = match &operation {
         Operation::Merge { one, .. } | Operation::Part { one, .. } => Some(*one),
         Operation::Split { event, .. } => Some(*event),
@@ -240,18 +241,18 @@ async fn operate(
             | OperateError::Overtaken
             | OperateError::NoWriter),
         ) => {
-            return Err(PageError::Refused(page::sentence(&error)));
+            return Err(PageError::Refused(page_error::sentence(&error)));
         }
         Err(error @ OperateError::LogFailed) => return Err(PageError::Failed(Box::new(error))),
     }
-    page_request.web.people.note(&actor, deed, &subject, &detail).await?;
+    page_request.web.people.note(&actor, action, &subject, &detail).await?;
     Ok(page::redirect(&match (page_request.form.get("back"), shown) {
         ("unsure", _) | (_, None) => format!("/console/unsure?done={done}"),
         (_, Some(event)) => format!("/console/events/{event}?done={done}"),
     }))
 }
 
-/// An operation as the audit log has it: the deed, the event, the rest.
+/// An operation as the audit log has it: the action, the event, the rest.
 pub fn written(operation: &Operation) -> (AuditAction, String, String) {
     match operation {
         Operation::Merge { one, other } => {
@@ -474,7 +475,7 @@ impl Pair {
         let feeds = Compared { differs: false, ..line("Listed by", one.feeds(), other.feeds()) };
         lines.push(feeds);
         let (doubt, evidence) =
-            (page::as_sentence(&pair.doubt.to_string()), pair.evidence.to_string());
+            (page_error::as_sentence(&pair.doubt.to_string()), pair.evidence.to_string());
         Some(Self { one, other, lines, doubt, evidence, turned })
     }
 }

@@ -1,15 +1,18 @@
 //! The console's first page: how the service is doing, who uses it, what was pushed last. It renews itself.
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use accounts::Maintenance;
 use askama::Template;
 use domain::{Timestamp, World};
 use engine::HistoryError;
 use rustix::fs::statvfs;
+use tokio::time::timeout;
 
 use crate::dashboard::console::traffic::Hour;
-use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, PageError, Shell};
+use crate::dashboard::key_line::KeyLine;
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::{TimeText, a_second, number, span};
 use http::Reply;
@@ -18,6 +21,8 @@ use http::Reply;
 const KEYS_SHOWN: usize = 5;
 /// Feeds that are shown of those that pushed last.
 const PUSHES_SHOWN: usize = 5;
+/// How long the page waits for what history says of itself: the archive may be slow, or busy with requests.
+const PAST_WAIT_MAX: Duration = Duration::from_secs(1);
 
 struct PushLine {
     feed: String,
@@ -163,7 +168,8 @@ fn pushes(page_request: &PageRequest<'_>, feeds: &[&str]) -> Vec<PushLine> {
 /// How far history reaches, or why that is not known.
 async fn past(page_request: &PageRequest<'_>) -> Result<Past, &'static str> {
     let (live, now) = (page_request.web.api.world(World::Live), page_request.now);
-    let reach = live.history.reach(live.published().snapshot.cut_at).await;
+    let reach = timeout(PAST_WAIT_MAX, live.history.reach(live.published().snapshot.cut_at)).await;
+    let reach = reach.map_err(|_| "The past is being read; look again in a moment.")?;
     let reach = reach.map_err(|error| match error {
         HistoryError::Off => "History is off.",
         HistoryError::NotKept(_)
@@ -178,7 +184,7 @@ async fn past(page_request: &PageRequest<'_>) -> Result<Past, &'static str> {
     let figure = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
     let archived = stats.archived_ms.load(Ordering::Relaxed);
     let archive = (archived > 0).then(|| ArchiveLine {
-        lag: span(live.history.archive_lag(reach.to)),
+        lag: span(live.archive_lag(now)),
         size: size(figure(&stats.archive_bytes)),
         files: number(figure(&stats.archive_files)),
     });

@@ -171,8 +171,12 @@ impl Record {
         match read {
             Ok(Ok(Some(written))) => self.lock().take_up(written),
             Ok(Ok(None)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the record of freshness cannot be read back"),
-            Err(error) => tracing::warn!(%error, "the record of freshness cannot be read back"),
+            Ok(Err(error)) => {
+                tracing::warn!(event = "freshness.read_failed", %error, "the record of freshness cannot be read back");
+            }
+            Err(error) => {
+                tracing::warn!(event = "freshness.read_failed", %error, "the record of freshness cannot be read back");
+            }
         }
     }
 
@@ -198,8 +202,12 @@ impl Record {
         };
         match tokio::task::spawn_blocking(write).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the record of freshness cannot be written"),
-            Err(error) => tracing::warn!(%error, "the record of freshness cannot be written"),
+            Ok(Err(error)) => {
+                tracing::warn!(event = "freshness.write_failed", %error, "the record of freshness cannot be written");
+            }
+            Err(error) => {
+                tracing::warn!(event = "freshness.write_failed", %error, "the record of freshness cannot be written");
+            }
         }
     }
 

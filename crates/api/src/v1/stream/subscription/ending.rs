@@ -71,6 +71,8 @@ impl Subscription {
             self._hold = self.api.accounts.keys.hold(&entry);
             self.entry = entry;
         }
+        // It had to end, and may go on: maintenance was turned off again, or the key is confirmed again.
+        self.overdue.take_if(|overdue| matches!(overdue, Overdue::End(..)));
         Ok(())
     }
 

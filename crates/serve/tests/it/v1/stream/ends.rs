@@ -4,12 +4,13 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use accounts::{Actor, KeyKind, Maintenance};
+use api::v1::stream::StreamSettings;
 use domain::Timestamp;
 use serde_json::json;
 
 use super::client::{Client, PATIENCE, at_of, move_to, names, opened};
 use super::websocket::upgrade;
-use crate::harness::{Raw, TestApp, unlimited};
+use crate::harness::{Raw, TestApp, line, unlimited, wait_for};
 
 /// More than the first event has, so that the snapshot is on its way.
 const STALLED_BYTES: u64 = 16 << 10;
@@ -115,6 +116,42 @@ async fn a_client_that_reads_nothing_for_a_minute_is_counted_as_slow() {
     assert_eq!((ended(&app, "slow").await, ended(&app, "closed").await), (1, 0));
 }
 
+/// It takes longer than a minute for what it was sent at once, but always some of it.
+#[tokio::test]
+async fn a_client_that_is_slow_to_read_is_not_one_that_does_not() {
+    let (app, feed, key) = opened().await;
+    for n in 0..28 {
+        let (reference, day) = (format!("t-{n}"), n + 1);
+        let mut tournament = line::tournament(&reference, &format!("Open of Harbour {n}"));
+        tournament["commence_time"] = json!(format!("2026-12-{day:02}T03:00:00Z"));
+        let outcomes =
+            (0..300).map(|n| json!({ "name": format!("Max Moor{n}"), "price": 900 + n }));
+        let outcomes = outcomes.collect::<Vec<_>>().into();
+        let odds = line::odds(&reference, "fanduel", "outright", "american", &outcomes);
+        app.push_all(&feed, &[tournament, odds]).await;
+    }
+    app.publish().await;
+    let mut raw = Raw::connect_narrow(app.addr).await;
+    let request =
+        format!("GET /v1/stream?sports=golf HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n");
+    raw.send(request.as_bytes()).await;
+    assert_eq!(raw.read_answer().await.unwrap().status, 200);
+    raw.read_exactly(16 << 10).await.expect("a hello");
+    for _ in 0..3 {
+        // More than the systems of both sides hold of it.
+        let read = raw.read_exactly(80 << 10).await.expect("more of the snapshot");
+        assert!(!read.windows(7).any(|text| text == b"\nevent:"), "the snapshot has ended");
+        tokio::time::pause();
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        tokio::time::resume();
+    }
+    assert_eq!((ended(&app, "slow").await, all_open(&app).await), (0, 1));
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    tokio::time::resume();
+    assert_eq!((ended(&app, "slow").await, all_open(&app).await), (1, 0));
+}
+
 /// A client that reads nothing after the head of its answer.
 async fn stalled(app: &TestApp, key: &str, lines: &str) -> Raw {
     let before = sum(app, "linesman_stream_bytes_total{", "").await;
@@ -148,6 +185,56 @@ async fn a_client_that_does_not_read_is_disconnected_before_the_call_that_ends_i
     accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
     assert_eq!((all_open(&app).await, ended(&app, "maintenance").await), (0, 1));
     assert!(raw.read_to_end().await.is_err());
+}
+
+/// Not the first alone, which noted what ends.
+#[tokio::test]
+async fn every_call_that_ends_a_key_returns_when_its_streams_have_ended() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    app.publish_both().await;
+    let accounts = &app.service.api.accounts;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let _raw = stalled(&app, &key, "").await;
+    assert_eq!(all_open(&app).await, 1);
+    let revoke = async || {
+        accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
+        assert_eq!(all_open(&app).await, 0, "the call has returned");
+    };
+    let reload = async {
+        let ended = || accounts.keys.authenticate(key.as_bytes(), app.now()).is_err();
+        wait_for("the end of the key", ended).await;
+        accounts.reload().await.unwrap();
+        assert_eq!(all_open(&app).await, 0, "what is in the store holds");
+    };
+    tokio::join!(revoke(), revoke(), reload);
+}
+
+/// S10: what they do not read is given up where others need the memory.
+#[tokio::test]
+async fn clients_that_do_not_read_take_no_memory_from_those_that_do() {
+    let settings = StreamSettings { memory_max: 64 << 10, ..StreamSettings::default() };
+    let app = TestApp::builder().sandbox(7).streams(settings).start().await;
+    app.publish_both().await;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let (mut reads, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    reads.cut().await;
+    let mut unread = [stalled(&app, &key, "").await, stalled(&app, &key, &upgrade()).await];
+    for _ in 0..3 {
+        app.publish_both().await;
+        reads.cut().await;
+    }
+    let (mut new, _) = Client::open(&app, &key, "?sports=tennis", None).await;
+    new.cut().await;
+    for raw in &mut unread {
+        let rest = raw.read_to_end().await.unwrap();
+        let end = String::from_utf8_lossy(&rest[rest.len().saturating_sub(1000)..]).into_owned();
+        assert!(end.contains("\"code\":\"slow\""), "{end}");
+    }
+    let begun = Instant::now();
+    while ended(&app, "slow").await < 2 {
+        assert!(begun.elapsed() < PATIENCE, "not counted");
+    }
+    assert_eq!(ended(&app, "unavailable").await, 0);
 }
 
 async fn all_open(app: &TestApp) -> u64 {

@@ -200,7 +200,7 @@ async fn whatever_happens_the_folded_state_is_what_the_lists_have_after_each_pub
     let (feed, key) = (app.any_feed().await, app.key(unlimited(KeyKind::Production)).await);
     let lists = [("odds", "mma"), ("scores", "mma"), ("events", "mma")];
     for (seed, freshness) in [(1, "records"), (2, "none"), (3, "records")] {
-        // What happens is the same in every run. How often a client is told of it is not, and need not be.
+        // What happens is the same in every run. How often a client gets it is not, and need not be.
         let (mut random, mut luck) = (Random(seed), Random(seed));
         let query = format!("?sports=mma&channels=odds,scores,events&freshness={freshness}&mode=");
         let mut modes = ["live", "publication"].into_iter().cycle();

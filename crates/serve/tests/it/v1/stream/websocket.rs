@@ -1,12 +1,18 @@
 //! Streams over a WebSocket (S1, S3, S13, S15, S16), spoken to byte by byte.
 
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use accounts::{Actor, Maintenance};
+use api::v1::stream::StreamSettings;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use super::client::{Client, Event, move_to, names, opened};
-use crate::harness::{Answer, Raw, TestApp};
+use crate::harness::{Answer, Raw, TestApp, line};
 
 /// The key that RFC 6455 has as its example, and the answer to it.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -18,7 +24,10 @@ const PING: u8 = 0x89;
 const PONG: u8 = 0x8A;
 
 async fn ask(app: &TestApp, key: &str, query: &str, lines: &str) -> (Raw, Answer) {
-    let mut raw = Raw::connect(app.addr).await;
+    ask_over(Raw::connect(app.addr).await, key, query, lines).await
+}
+
+async fn ask_over(mut raw: Raw, key: &str, query: &str, lines: &str) -> (Raw, Answer) {
     let head =
         format!("GET /v1/stream{query} HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n{lines}\r\n");
     raw.send(head.as_bytes()).await;
@@ -328,5 +337,90 @@ async fn pings_between_publications_break_no_frame() {
                 }
             }
         }
+    }
+}
+
+/// A client that reads nothing for a while and goes on to send pings: each socket takes a part of an event once, and a
+/// ping may come before its end is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_break_no_frame_of_which_the_socket_took_a_part() {
+    const SOCKETS: usize = 24;
+    const PUBLICATIONS: i32 = 12;
+    let settings = StreamSettings { per_key_max: SOCKETS, ..StreamSettings::default() };
+    let app = TestApp::builder().streams(settings).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let bout = |n: i32| (format!("b-{n}"), format!("Adam Ab{n}"), format!("Zed Yx{n}"));
+    let bouts: Vec<_> = (0..60).map(bout).collect();
+    let events = bouts.iter().map(|(bout, home, away)| line::event(bout, "mma", home, away));
+    app.push_all(&feed, &events.collect::<Vec<_>>()).await;
+    app.publish().await;
+    let mut sockets = Vec::new();
+    for _ in 0..SOCKETS {
+        let narrow = Raw::connect_narrow(app.addr).await;
+        let (mut socket, answer) = ask_over(narrow, &key, "?sports=mma", &upgrade()).await;
+        assert_eq!(answer.status, 101, "{}", answer.text());
+        up_to_cut(&mut socket).await;
+        sockets.push(socket.into_std());
+    }
+    let pings = Pings::begin(&sockets);
+    for price in 0..PUBLICATIONS {
+        let quotes = bouts.iter().map(|(bout, home, away)| {
+            line::moneyline(bout, "fanduel", (home, 120 + price), (away, -140))
+        });
+        app.push_all(&feed, &quotes.collect::<Vec<_>>()).await;
+        app.publish().await;
+    }
+    pings.end();
+    let last = app.now().millis_text().to_vec();
+    for socket in sockets {
+        socket.set_nonblocking(true).unwrap();
+        let mut socket = Raw::over(TcpStream::from_std(socket).unwrap());
+        loop {
+            let (kind, payload) = frame(&mut socket).await.expect("a frame");
+            if kind != TEXT {
+                assert!(matches!(kind, PING | PONG), "{kind}");
+                assert_eq!(payload, b"");
+                continue;
+            }
+            let message: Value = serde_json::from_slice(&payload).unwrap();
+            if message["event"] == "cut"
+                && message["data"]["at"].as_str().unwrap().as_bytes() == last
+            {
+                break;
+            }
+        }
+    }
+}
+
+/// Pings that are sent over many connections all the time, by somebody who waits for nothing.
+struct Pings {
+    ends: Arc<AtomicBool>,
+    sending: JoinHandle<()>,
+}
+
+impl Pings {
+    /// Fewer than a connection holds that nobody reads.
+    const EACH_MAX: usize = 2_000;
+
+    fn begin(sockets: &[std::net::TcpStream]) -> Self {
+        let mut sockets: Vec<_> = sockets.iter().map(|one| one.try_clone().unwrap()).collect();
+        let ends = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&ends);
+        let sending = std::thread::spawn(move || {
+            for _ in 0..Self::EACH_MAX {
+                for socket in &mut sockets {
+                    socket.write_all(&masked(PING, b"")).unwrap();
+                }
+                if asked.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        Self { ends, sending }
+    }
+
+    fn end(self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.sending.join().unwrap();
     }
 }

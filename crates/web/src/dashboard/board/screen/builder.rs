@@ -11,9 +11,9 @@ use market::snapshot::{EventRow, RecordRow};
 
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::screen::{
-    Best, Cell, Column, Fixture, Missing, Priced, Row, Scene, Start, records, score, title,
+    Best, Cell, Column, Fixture, Missing, Priced, Row, ScreenInput, Start, records, score, title,
 };
-use crate::dashboard::board::spark;
+use crate::dashboard::board::sparkline;
 use crate::dashboard::board::text::{age, line_text, price_text};
 use crate::dashboard::cells;
 
@@ -32,7 +32,7 @@ struct OfEvent<'a> {
 }
 
 pub(crate) struct ScreenBuilder<'a> {
-    pub(crate) scene: &'a Scene<'a>,
+    pub(crate) input: &'a ScreenInput<'a>,
     pub(crate) choice: &'a Choice,
     pub(crate) view: &'a SportView,
     pub(crate) columns: Vec<Column>,
@@ -219,7 +219,7 @@ impl<'a> ScreenBuilder<'a> {
 
     /// Why each column has no price where it has none.
     fn missing(&self, event: &EventRow) -> Vec<Missing> {
-        let snapshot = self.scene.snapshot;
+        let snapshot = self.input.snapshot;
         let mut states = BTreeMap::new();
         snapshot.visit_cells(self.choice.sport, event, |bookmaker, market, cell| {
             if market == self.choice.market {
@@ -245,16 +245,16 @@ impl<'a> ScreenBuilder<'a> {
 
     /// How old a price is, where it is too old.
     fn age(&self, column: &Column, row: &RecordRow) -> String {
-        let old = self.scene.snapshot.cut_at.since(row.last_update);
-        if column.late.is_empty() && old <= self.scene.stale_after {
+        let old = self.input.snapshot.cut_at.since(row.last_update);
+        if column.late.is_empty() && old <= self.input.stale_after {
             return String::new();
         }
         age(old)
     }
 
     fn spark(&self, records: impl Iterator<Item = RecordId>, outcome: OutcomeName) -> String {
-        let paths = records.filter_map(|record| self.scene.history.path(record, outcome));
-        spark::draw(&paths.collect::<Vec<_>>(), self.scene.snapshot.cut_at)
+        let paths = records.filter_map(|record| self.input.history.path(record, outcome));
+        sparkline::draw(&paths.collect::<Vec<_>>(), self.input.snapshot.cut_at)
     }
 }
 

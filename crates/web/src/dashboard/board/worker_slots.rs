@@ -7,51 +7,51 @@ use tokio::task::JoinError;
 
 /// Pages and screens made at the same time: a search makes one for everybody who asks, and the threads are others' too.
 const AT_ONCE_MAX: usize = 4;
-/// How long somebody waits for a turn.
+/// How long somebody waits for a slot.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct WorkerSlots {
     free: Arc<Semaphore>,
     wait_max: Duration,
 }
 
 /// Why something was not made.
 #[derive(Debug)]
-pub(crate) enum NoTurn {
+pub(crate) enum NoWorkerSlot {
     /// None came free in time.
     Busy,
     Failed(JoinError),
 }
 
-impl Default for Turns {
+impl Default for WorkerSlots {
     fn default() -> Self {
         Self::new(AT_ONCE_MAX, WAIT_MAX)
     }
 }
 
-impl Turns {
+impl WorkerSlots {
     fn new(at_once_max: usize, wait_max: Duration) -> Self {
         Self { free: Arc::new(Semaphore::new(at_once_max)), wait_max }
     }
 
-    /// Does the work when its turn comes.
+    /// Does the work when its slot comes.
     ///
     /// # Errors
-    /// No turn came free in time, or the work failed.
+    /// No slot came free in time, or the work failed.
     pub(crate) async fn take<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, NoTurn> {
-        let turn =
+    ) -> Result<T, NoWorkerSlot> {
+        let slot =
             tokio::time::timeout(self.wait_max, Arc::clone(&self.free).acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else { return Err(NoTurn::Busy) };
+        let Ok(Ok(slot)) = slot else { return Err(NoWorkerSlot::Busy) };
         let working = tokio::task::spawn_blocking(move || {
-            // The turn ends with the work, also where nobody waits for it any more.
-            let _turn = turn;
+            // The slot ends with the work, also where nobody waits for it any more.
+            let _slot = slot;
             work()
         });
-        working.await.map_err(NoTurn::Failed)
+        working.await.map_err(NoWorkerSlot::Failed)
     }
 }
 
@@ -64,31 +64,32 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_work_at_once_and_the_next_is_told_to_come_back() {
-        let turns = Arc::new(Turns::new(2, Duration::from_millis(20)));
-        let (told, begun) = mpsc::channel();
+        let slots = Arc::new(WorkerSlots::new(2, Duration::from_millis(20)));
+        let (begins, begun) = mpsc::channel();
         let mut held = Vec::new();
         for _ in 0..2 {
             let (go, may_go) = mpsc::channel::<()>();
-            let (turns, told) = (Arc::clone(&turns), told.clone());
+            let (slots, begins) = (Arc::clone(&slots), begins.clone());
             let working = tokio::spawn(async move {
                 let work = move || {
-                    told.send(()).unwrap();
+                    begins.send(()).unwrap();
                     assert!(may_go.recv().is_err(), "only let go");
                 };
-                turns.take(work).await
+                slots.take(work).await
             });
             held.push((working, go));
         }
         let begun = tokio::task::spawn_blocking(move || begun.iter().take(2).count());
         assert_eq!(begun.await.unwrap(), 2);
-        assert!(matches!(turns.take(|| 1).await, Err(NoTurn::Busy)));
-        // Whoever asked may go: the work keeps its turn for as long as it takes.
+        assert!(matches!(slots.take(|| 1).await, Err(NoWorkerSlot::Busy)));
+        // Whoever asked may go: the work keeps its slot for as long as it takes.
         let (gone, go) = held.pop().unwrap();
         gone.abort();
         assert!(gone.await.unwrap_err().is_cancelled());
-        assert!(matches!(turns.take(|| 1).await, Err(NoTurn::Busy)));
+        assert!(matches!(slots.take(|| 1).await, Err(NoWorkerSlot::Busy)));
         drop(go);
-        let patient = Turns { free: Arc::clone(&turns.free), wait_max: Duration::from_secs(60) };
+        let patient =
+            WorkerSlots { free: Arc::clone(&slots.free), wait_max: Duration::from_secs(60) };
         assert_eq!(patient.take(|| 1).await.unwrap(), 1);
         let (working, go) = held.pop().unwrap();
         drop(go);
@@ -97,11 +98,11 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_in_time_gets_a_turn_and_a_panic_gives_its_back() {
-        let turns = Arc::new(Turns::new(2, Duration::from_secs(60)));
+        let slots = Arc::new(WorkerSlots::new(2, Duration::from_secs(60)));
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut all = tokio::task::JoinSet::new();
         for n in 0..20 {
-            let (turns, now, most) = (Arc::clone(&turns), Arc::clone(&now), Arc::clone(&most));
+            let (slots, now, most) = (Arc::clone(&slots), Arc::clone(&now), Arc::clone(&most));
             all.spawn(async move {
                 let work = move || {
                     let at_once = now.fetch_add(1, Ordering::SeqCst) + 1;
@@ -110,7 +111,7 @@ mod tests {
                     now.fetch_sub(1, Ordering::SeqCst);
                     assert!(n % 5 != 0, "a page that cannot be made");
                 };
-                turns.take(work).await.is_ok()
+                slots.take(work).await.is_ok()
             });
         }
         let done = all.join_all().await;

@@ -38,7 +38,7 @@ pub(crate) fn draw(paths: &[&PricePath], now: Timestamp) -> String {
     trace(&series)
 }
 
-/// Whether it is the line that moved; where it stood, the chance is what tells.
+/// Whether it is the line that moved; where it stood, the probability is what tells.
 fn moves_line(paths: &[&PricePath]) -> bool {
     let lines = |path: &PricePath| {
         path.points.iter().filter_map(|point| point.line).map(Line::quarters).collect::<Vec<_>>()
@@ -48,7 +48,7 @@ fn moves_line(paths: &[&PricePath]) -> bool {
 
 /// The other way round, so that up is a longer price, as it is everywhere on the board.
 fn chance_of(point: PricePoint) -> Option<u32> {
-    point.chance.map(|chance| WHOLE.saturating_sub(chance.get()))
+    point.probability.map(|probability| WHOLE.saturating_sub(probability.get()))
 }
 
 /// Lines may be below zero; the middle is taken of numbers that are not.

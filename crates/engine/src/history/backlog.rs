@@ -1,0 +1,66 @@
+//! Which publications the archive does not have yet, on the node that writes it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::Timestamp;
+
+/// Publications that are remembered: more than a day of them. Of more, the oldest and the last are.
+const PUBLICATIONS_MAX: usize = 4096;
+
+/// Publications of this process that are not archived, with their entries, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Backlog(Mutex<VecDeque<(u64, Timestamp)>>);
+
+impl Backlog {
+    pub(super) fn note_published(&self, seq: u64, at: Timestamp) {
+        let mut held = self.lock();
+        if held.len() >= PUBLICATIONS_MAX {
+            held.pop_back();
+        }
+        held.push_back((seq, at));
+    }
+
+    /// All up to an entry are in the archive.
+    pub(super) fn note_archived(&self, seq: u64) {
+        self.lock().retain(|(own, _)| *own > seq);
+    }
+
+    /// Another node writes it.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// How old the oldest one is.
+    pub(super) fn age(&self, now: Timestamp) -> Duration {
+        self.lock().front().map_or(Duration::ZERO, |(_, at)| now.since(*at))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, Timestamp)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_publication_counts_however_many_there_are() {
+        let backlog = Backlog::default();
+        let (at, now) = (Timestamp::from_secs, Timestamp::from_secs(10_000));
+        assert_eq!(backlog.age(now), Duration::ZERO);
+        for n in 1..=5000_u32 {
+            backlog.note_published(n.into(), at(n.into()));
+        }
+        assert_eq!(backlog.age(now), Duration::from_secs(9999));
+        assert_eq!(backlog.lock().len(), PUBLICATIONS_MAX);
+        backlog.note_archived(10);
+        assert_eq!(backlog.age(now), Duration::from_secs(10_000 - 11));
+        backlog.note_archived(4999);
+        assert_eq!(backlog.age(now), Duration::from_secs(5000));
+        backlog.note_archived(5000);
+        assert_eq!(backlog.age(now), Duration::ZERO);
+    }
+}

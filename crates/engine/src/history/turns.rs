@@ -1,0 +1,339 @@
+//! Who may have the past made again or looked up, and the threads on which that is done (H22).
+//!
+//! A request that ends does not end its work: work has its turns until it is over, and what it made is kept.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::logged::LoggedPast;
+use super::{History, HistoryError, REBUILD_TIME_MAX, Source};
+
+/// Books made again and questions answered at a time for one key.
+const PER_KEY_MAX: usize = 2;
+/// The same for everybody together. One key does not have all.
+const REBUILDS_MAX: usize = PER_KEY_MAX + 1;
+const READS_MAX: usize = PER_KEY_MAX + 1;
+/// Each takes a moment, unless it waits for the store of the archive.
+const LOOKUPS_MAX: usize = 4;
+/// They do not wait for books that are made again.
+const LOOKS_MAX: usize = 2;
+/// How long a request waits for its turn.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A book is made again.
+    Rebuild,
+    /// Changes are read.
+    Read,
+    /// It is looked up which publications there are. No rebuild keeps that waiting.
+    Lookup,
+    /// What came and went is read for those who follow.
+    Look,
+}
+
+#[derive(Debug)]
+pub(super) struct Turns {
+    rebuilds: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
+    lookups: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
+    /// Turns of each key that has some.
+    keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
+    threads: Threads,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let of = |count| Arc::new(Semaphore::new(count));
+        Self {
+            rebuilds: of(REBUILDS_MAX),
+            reads: of(READS_MAX),
+            lookups: of(LOOKUPS_MAX),
+            looks: of(LOOKS_MAX),
+            keys: Mutex::default(),
+            threads: Threads::new(),
+        }
+    }
+}
+
+impl Turns {
+    const fn of(&self, work: Work) -> &Arc<Semaphore> {
+        match work {
+            Work::Rebuild => &self.rebuilds,
+            Work::Read => &self.reads,
+            Work::Lookup => &self.lookups,
+            Work::Look => &self.looks,
+        }
+    }
+}
+
+/// Threads of their own, one for each turn: the past does not take those that requests of the present need. They are
+/// started when there is something to do, and what runs on them when the service stops is not waited for.
+#[derive(Debug)]
+struct Threads(Option<Runtime>);
+
+impl Threads {
+    fn new() -> Self {
+        let runtime = Builder::new_current_thread()
+            .thread_name("history")
+            .max_blocking_threads(REBUILDS_MAX + READS_MAX + LOOKUPS_MAX + LOOKS_MAX)
+            .build();
+        if let Err(error) = &runtime {
+            tracing::error!(event = "history.no_threads", %error, "history cannot be read: the system gives no threads");
+        }
+        Self(runtime.ok())
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<JoinHandle<T>> {
+        self.0.as_ref().map(|runtime| runtime.spawn_blocking(work))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // It is dropped on a thread that must not wait.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Counts a request that waits, until it does no longer or has ended.
+#[derive(Debug)]
+struct Waiting<'a>(&'a AtomicU64);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicU64) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl History {
+    /// A turn of a key.
+    pub(super) async fn turn_of(&self, key: u64) -> Result<OwnedSemaphorePermit, HistoryError> {
+        let turns = {
+            let mut keys = self.turns.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.retain(|_, turns| Arc::strong_count(turns) > 1);
+            let new = || Arc::new(Semaphore::new(PER_KEY_MAX));
+            Arc::clone(keys.entry(key).or_insert_with(new))
+        };
+        self.turn(&turns).await
+    }
+
+    pub(super) async fn turn(
+        &self,
+        turns: &Arc<Semaphore>,
+    ) -> Result<OwnedSemaphorePermit, HistoryError> {
+        let _waiting = Waiting::new(&self.stats.waiting);
+        let turn = timeout(TURN_WAIT_MAX, Arc::clone(turns).acquire_owned()).await;
+        turn.ok().and_then(Result::ok).ok_or(HistoryError::Busy)
+    }
+
+    /// Looks something up in what is known of the log and the archive.
+    pub(super) async fn look_up<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&LoggedPast) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let look = move |source: &Source| match source {
+            Source::Logged(past) => look(past),
+            Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),
+        };
+        self.on_source(Work::Lookup, None, look).await
+    }
+
+    /// Does something with what the past is made from, on another thread and when it is its turn: also that of a key,
+    /// where it is done for one.
+    pub(super) async fn on_source<T: Send + 'static>(
+        self: &Arc<Self>,
+        kind: Work,
+        key: Option<u64>,
+        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let own = match key {
+            Some(key) => Some(self.turn_of(key).await?),
+            None => None,
+        };
+        let all = self.turn(self.turns.of(kind)).await?;
+        let history = Arc::clone(self);
+        let working = self.turns.threads.run(move || {
+            // Turns end with the work, also where nobody waits for it any more.
+            let _turns = (own, all);
+            work(&history.source)
+        });
+        let unfinished = || Err(HistoryError::Unreadable(None));
+        match working {
+            Some(working) => working.await.unwrap_or_else(|_| unfinished()),
+            None => unfinished(),
+        }
+    }
+
+    /// The same for no longer than a request waits.
+    pub(super) async fn on_source_in_time<T: Send + 'static>(
+        self: &Arc<Self>,
+        kind: Work,
+        key: Option<u64>,
+        work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        let worked = timeout(REBUILD_TIME_MAX, self.on_source(kind, key, work)).await;
+        worked.map_err(|_| HistoryError::Busy)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    use change_log::LogLocation;
+    use domain::{ManualClock, Timestamp};
+    use market::{Alias, Meaning, Operation};
+
+    use super::*;
+    use crate::WorldHandle;
+    use crate::history::Found;
+    use crate::writer::test_options;
+
+    /// A live world with some publications, and a history of it that has made none of them again.
+    fn world(dir: &Path) -> (Arc<WorldHandle>, Arc<History>, Vec<Found>) {
+        let log = LogLocation::Folder { dir: dir.into(), options: change_log::Options::default() };
+        let options = test_options(log);
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
+        let (handle, mut writer) =
+            WorldHandle::open(options.clone(), Arc::<ManualClock>::clone(&clock)).unwrap();
+        let history = History::new(&options);
+        let mut founds = Vec::new();
+        for n in 0..6 {
+            let meaning = Meaning::Is("Anderson Silva".into());
+            let name = format!("Fighter {n}").into();
+            let alias = Alias { sport: "mma".into(), feed: None, name, meaning };
+            writer.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
+            clock.advance(Duration::from_secs(5));
+            writer.work();
+            let at = handle.published().snapshot.cut_at;
+            founds.push(logged(&history).find(at, at).unwrap());
+        }
+        (handle, history, founds)
+    }
+
+    fn logged(history: &History) -> &LoggedPast {
+        match &history.source {
+            Source::Logged(past) => past,
+            Source::Simulated(_) | Source::Nothing => panic!("it has no log"),
+        }
+    }
+
+    async fn until(what: &str, is: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "not in a minute: {what}");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn all(turns: &Arc<Semaphore>, max: usize) -> OwnedSemaphorePermit {
+        Arc::clone(turns).try_acquire_many_owned(u32::try_from(max).unwrap()).unwrap()
+    }
+
+    /// Begins something and does not wait for it.
+    async fn leave<T>(asked: impl Future<Output = T>) -> bool {
+        timeout(Duration::ZERO, asked).await.is_err()
+    }
+
+    #[tokio::test]
+    async fn a_rebuild_whose_request_ended_counts_until_it_is_over_and_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_handle, history, founds) = world(dir.path());
+        // Rebuilds need the index.
+        let ((held, is_held), (release, released)) = (mpsc::channel::<()>(), mpsc::channel::<()>());
+        let holder = std::thread::spawn({
+            let history = Arc::clone(&history);
+            move || {
+                let _index = logged(&history).index();
+                held.send(()).unwrap();
+                released.recv().unwrap_err();
+            }
+        });
+        is_held.recv().unwrap();
+        for found in &founds {
+            assert!(leave(history.remake(*found, 1)).await);
+        }
+        let rebuilds = &history.turns.rebuilds;
+        until("two are made again", || rebuilds.available_permits() == REBUILDS_MAX - PER_KEY_MAX)
+            .await;
+        assert!(leave(history.turn_of(1)).await, "the key has its two");
+        assert_eq!(history.stats.waiting.load(Ordering::Relaxed), 0, "nobody waits any more");
+        let other = history.turn_of(2).await;
+        drop(other.expect("another key has its own"));
+        drop(release);
+        holder.join().unwrap();
+        let done = &history.stats.rebuilds;
+        until("they are made", || {
+            let is_free = rebuilds.available_permits() == REBUILDS_MAX;
+            is_free && done.load(Ordering::Relaxed) == 2
+        })
+        .await;
+        for found in &founds[..2] {
+            history.remake(*found, 1).await.unwrap();
+        }
+        assert_eq!(done.load(Ordering::Relaxed), 2, "both were kept");
+        history.remake(founds[2], 1).await.unwrap();
+        assert_eq!(done.load(Ordering::Relaxed), 3, "whose request had no turn was not begun");
+    }
+
+    #[tokio::test]
+    async fn a_question_whose_request_ended_has_its_turns_until_it_is_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_handle, history, _) = world(dir.path());
+        let (release, released) = mpsc::channel::<()>();
+        let work = move |_: &Source| {
+            released.recv().unwrap_err();
+            Ok(())
+        };
+        assert!(leave(history.on_source_in_time(Work::Read, Some(1), work)).await);
+        assert_eq!(history.turns.reads.available_permits(), READS_MAX - 1);
+        let _own = history.turn_of(1).await.unwrap();
+        assert!(leave(history.turn_of(1)).await);
+        drop(release);
+        until("it is over", || history.turns.reads.available_permits() == READS_MAX).await;
+        drop(history.turn_of(1).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn lookups_wait_for_no_rebuild_and_what_is_known_for_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (handle, history, founds) = world(dir.path());
+        let _busy =
+            [all(&history.turns.rebuilds, REBUILDS_MAX), all(&history.turns.reads, READS_MAX)];
+        let current = Arc::clone(&handle.published().snapshot);
+        let reach = history.reach(current.cut_at).await.unwrap();
+        assert_eq!(reach.to, current.cut_at);
+        // Nothing can be looked up from here on.
+        history.turns.lookups.close();
+        assert_eq!(history.before(&current).await.unwrap(), Some(founds[4].at));
+        assert_eq!(history.find(founds[2].at, current.cut_at).await.unwrap().seq, founds[2].seq);
+        let other = History::new(&logged(&history).options);
+        other.turns.lookups.close();
+        let unknown = other.before(&current).await;
+        assert!(matches!(unknown, Err(HistoryError::Busy)), "{unknown:?}");
+    }
+}

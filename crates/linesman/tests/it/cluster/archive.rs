@@ -1,0 +1,44 @@
+//! The archive that the nodes of a cluster share, looked at by the command line.
+
+use serde_json::Value;
+
+use super::{TestServers, leads, price, push_until_taken, shows};
+use crate::harness::{TestProgram, bout};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
+    let servers = TestServers::start();
+    let shared = tempfile::tempdir().unwrap();
+    let program = || {
+        let store = shared.path().display().to_string();
+        servers.program().set("LINESMAN_HISTORY__STORE", store)
+    };
+    let (program_one, program_two): (TestProgram, TestProgram) = (program(), program());
+    let (key, feed) = (program_one.live_key().await, program_one.feed("one").await);
+    let one = program_one.start_as("all").await;
+    leads(&one).await;
+    let two = program_two.start_as("api").await;
+    push_until_taken(&one, &feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
+    for number in 1..4 {
+        push_until_taken(&one, &feed, &[price(number)]).await;
+        program_one.ok(&["history", "flush"]).await;
+    }
+    let sampled = program_one.ok(&["history", "verify", "--sample", "3"]).await;
+    assert!(sampled.contains(" are the same as in the log, 0 are older than the log"), "{sampled}");
+
+    // All that the log has is exported where the node leads; others say that it is not all there.
+    let times = ["--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"];
+    let export = [&["export", "--table", "odds"][..], &times].concat();
+    assert!(program_one.ok(&export).await.contains("Ann Archer"));
+    push_until_taken(&one, &feed, &[price(4)]).await;
+    shows(&one, &key, 104).await;
+    one.stop().await;
+    let told = program_two.run(&export).await;
+    assert!(told.sentence(1).contains("another node writes the archive"), "{told:?}");
+    let status = program_two.ok(&["history", "status", "--json"]).await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert!(status["lag_s"].is_u64(), "{status}");
+    let until = ["--from", "2020-01-01T00:00:00Z", "--to", status["to"].as_str().unwrap()];
+    program_two.ok(&[&["export", "--table", "odds"][..], &until].concat()).await;
+    two.stop().await;
+}

@@ -1,0 +1,88 @@
+//! Relative links in Markdown: each leads to a file of the repository, and a label that is a file's name is the name
+//! of the file that it leads to.
+
+use std::path::Path;
+
+use shell::repository::TextFile;
+
+use crate::prose;
+
+/// The links of Markdown files that lead to no file below `root`, or to another one than they say.
+pub(crate) fn complaints(files: &[TextFile], root: &Path) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for TextFile { path, text } in files.iter().filter(|file| file.path.ends_with(".md")) {
+        for (number, line) in prose::markdown(text) {
+            for (label, target) in links(line) {
+                let Some(file) = relative(target) else { continue };
+                let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+                if !root.join(folder).join(file).exists() {
+                    complaints.push(format!("{path}:{number} links to {target}, which is no file"));
+                } else if names_file(label) && !file.ends_with(label) {
+                    complaints.push(format!("{path}:{number} calls {target} {label}"));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+/// The links of a line, as label and target. A label may be on the line before; then only its end is here.
+fn links(line: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = line.split("](").collect();
+    let pairs = parts.iter().zip(parts.iter().skip(1));
+    pairs
+        .filter_map(|(before, after)| {
+            let (target, _) = after.split_once(')')?;
+            let label = before.rsplit_once('[').map_or(*before, |(_, label)| label);
+            Some((label.trim_matches('`'), target))
+        })
+        .collect()
+}
+
+/// The file that a link leads to: not an address, not a path of a server, not a heading of the same page.
+fn relative(target: &str) -> Option<&str> {
+    let file = target.split(['#', '?', ' ']).next().unwrap_or_default();
+    let is_elsewhere = file.is_empty() || file.starts_with('/') || file.contains(':');
+    (!is_elsewhere).then_some(file)
+}
+
+/// Whether a label is the name of a source file, such as `query/analysis.rs`.
+fn names_file(label: &str) -> bool {
+    label.ends_with(".rs") && !label.contains(char::is_whitespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let file = TextFile { path: "docs/a.md".to_owned(), text: text.to_owned() };
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("docs/b")).unwrap();
+        std::fs::write(root.path().join("docs/b/c.rs"), "").unwrap();
+        complaints(&[file], root.path())
+    }
+
+    #[test]
+    fn links_to_files_that_do_not_exist_are_reported() {
+        assert_eq!(
+            found("[c](b/c.rs), [`b/c.rs`](b/c.rs#part)\nand [d](b/d.rs) or ![e](../e.png)"),
+            [
+                "docs/a.md:2 links to b/d.rs, which is no file",
+                "docs/a.md:2 links to ../e.png, which is no file",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_label_that_names_another_file_is_reported() {
+        assert_eq!(found("see [`old.rs`](b/c.rs)"), ["docs/a.md:1 calls b/c.rs old.rs"]);
+    }
+
+    #[test]
+    fn addresses_headings_and_code_are_no_links_to_files() {
+        let text =
+            "[a](https://example.com/x.md) [b](#there) [c](/docs/x)\n\n```\n[d](none.md)\n```";
+        assert_eq!(found(text), [""; 0]);
+    }
+}
