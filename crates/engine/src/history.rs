@@ -42,7 +42,7 @@ use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent, row_bytes};
 use logged::LoggedPast;
 use passed::KeptPassed;
-pub use passed::{Passed, PassedRecord};
+pub use passed::{Passed, PassedEvent, PassedRecord};
 pub use paths::{EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;
 use turns::{Turns, Work};
@@ -105,6 +105,8 @@ pub enum HistoryError {
     Busy,
     #[error("it was published with another catalogue, which is not kept")]
     NoCatalogue,
+    #[error("more has happened since than is looked through, or it is not known any more")]
+    TooFar,
     #[error("the past cannot be read at the moment")]
     Unreadable(#[source] Option<Arc<WorldError>>),
 }

@@ -289,14 +289,16 @@ impl WorldHandle {
         }
     }
 
-    /// What was shown between two and is in neither, as far as that can be looked up. `is_live`: not only what was
-    /// published.
+    /// What may have been shown between two. `is_live`: not only what was published.
+    ///
+    /// # Errors
+    /// It cannot be looked up now, or not any more.
     pub async fn passed(
         &self,
         from: &Arc<Snapshot>,
         to: &Arc<Snapshot>,
         is_live: bool,
-    ) -> Arc<Passed> {
+    ) -> Result<Arc<Passed>, HistoryError> {
         self.history.passed(from, to, is_live).await
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::{Timestamp, World};
-use engine::{HistoryError, Published, WorldHandle};
+use engine::{HistoryError, Passed, Published, WorldHandle};
 use http::Reply;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -13,8 +13,8 @@ use crate::answers::{Answer, Asked, List, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::position::{LogPlace, LogPosition, place_of, sought};
 use crate::v1::param::Param;
-use crate::v1::wire::Delta;
 use crate::v1::wire::stream::Mode;
+use crate::v1::wire::{Between, Delta};
 
 /// How far ahead the clock of the node may be that gave out a cursor of the sandbox.
 const AHEAD_MAX_MS: u64 = 60_000;
@@ -64,11 +64,13 @@ impl Admitted<'_> {
             Ok(ready) => return Ok(ready.answer),
             Err(missing) => missing,
         };
-        let from = self.base(since).await?;
+        let (from, next) = self.base(since).await?;
+        let passed = self.passed((&*from, next), published).await?;
         let (from, to) = (Arc::clone(&from.snapshot), Arc::clone(&published.snapshot));
         let list = list.clone();
         let made = tokio::task::spawn_blocking(move || {
-            let delta = Delta::between((&list, to.catalogue()), Some(&from), &to);
+            let between = Between { passed: passed.as_deref(), skipped: &[] };
+            let delta = Delta::between((&list, to.catalogue()), Some(&from), &to, &between);
             if delta.is_too_large() {
                 return Err(expired());
             }
@@ -81,8 +83,34 @@ impl Admitted<'_> {
         Ok(answers.make(&key, missing, || answer))
     }
 
-    /// The publication that a client holds.
-    async fn base(&self, since: LogPosition) -> Result<Arc<Published>, ApiError> {
+    /// What may have come and gone between what a client holds and a publication. The page that a client read last may
+    /// be of a later publication than the one its cursor is of. Of the next publication nothing can be lacking, and
+    /// nothing is looked up.
+    async fn passed(
+        &self,
+        (from, next): (&Published, Option<Timestamp>),
+        to: &Published,
+    ) -> Result<Option<Arc<Passed>>, ApiError> {
+        let is_last = (from.seq(), from.snapshot.cut_at) == (to.seq(), to.snapshot.cut_at);
+        if !from.is_between && (is_last || next == Some(to.snapshot.cut_at)) {
+            return Ok(None);
+        }
+        let handle = self.api.world(self.world());
+        let passed = handle.passed(&from.snapshot, &to.snapshot, from.is_between).await;
+        passed.map(Some).map_err(|error| match error {
+            HistoryError::Busy | HistoryError::Unreadable(_) => refused(&error),
+            HistoryError::Off
+            | HistoryError::NotKept(_)
+            | HistoryError::NoCatalogue
+            | HistoryError::TooFar => expired(),
+        })
+    }
+
+    /// The publication that a client holds, and when the next was made.
+    async fn base(
+        &self,
+        since: LogPosition,
+    ) -> Result<(Arc<Published>, Option<Timestamp>), ApiError> {
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
         let world = self.world();
         let place = (since.at, since.check);
@@ -90,7 +118,7 @@ impl Admitted<'_> {
             .await
             .map_err(|error| refused(&error))?
         {
-            Base::Held(held, _) => Ok(held),
+            Base::Held(held, next) => Ok((held, next)),
             Base::Ahead => Err(ApiError::unavailable(
                 "this node is behind the one that gave the cursor; try again",
             )),

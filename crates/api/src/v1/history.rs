@@ -200,7 +200,7 @@ pub(crate) fn refused(error: &HistoryError) -> ApiError {
         HistoryError::NoCatalogue => ApiError::unavailable(
             "that time was published with another catalogue, which this service does not have",
         ),
-        HistoryError::Unreadable(_) => {
+        HistoryError::TooFar | HistoryError::Unreadable(_) => {
             ApiError::unavailable("that time cannot be read at the moment; try again shortly")
         }
     }

@@ -48,7 +48,7 @@ pub(crate) use bout::{Bout, BoutBook, BoutOutcome, BoutSource, GroupedBouts};
 pub(crate) use coverage::{
     CellState, Coverage, CoveredBook, CoveredMarket, ExplainedBook, Explanation,
 };
-pub(crate) use delta::{Delta, EventsDelta, OddsDelta, Removed, ScoresDelta};
+pub(crate) use delta::{Between, Delta, EventsDelta, OddsDelta, Removed, ScoresDelta};
 pub(crate) use event::Event;
 pub(crate) use path::{ClosingLine, ClosingRecord, OpeningLine, PricePath, PricePoint};
 pub(crate) use record::{OddsRecord, Outcome};

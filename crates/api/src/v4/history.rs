@@ -87,6 +87,7 @@ impl Admitted<'_> {
             HistoryError::Off
             | HistoryError::Busy
             | HistoryError::NoCatalogue
+            | HistoryError::TooFar
             | HistoryError::Unreadable(_) => refused_by_history(&error).into(),
         })
     }

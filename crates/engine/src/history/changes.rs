@@ -103,7 +103,7 @@ impl ShownSteps {
             let from = Arc::clone(&self.newest()?.snapshot);
             *self = Self::default();
             self.push(next, PARTS_BYTES_MAX);
-            LiveStep { from, to: Arc::clone(&shown.snapshot), skips: false }
+            LiveStep { from, to: Arc::clone(&shown.snapshot), skipped: Vec::new() }
         };
         Some(WalkedChange { step, shown })
     }

@@ -22,6 +22,8 @@ const REBUILDS_MAX: usize = PER_KEY_MAX + 1;
 const READS_MAX: usize = PER_KEY_MAX + 1;
 /// Each takes a moment, unless it waits for the store of the archive.
 const LOOKUPS_MAX: usize = 4;
+/// They do not wait for books that are made again.
+const LOOKS_MAX: usize = 2;
 /// How long a request waits for its turn.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -34,6 +36,8 @@ pub(super) enum Work {
     Read,
     /// It is looked up which publications there are. No rebuild keeps that waiting.
     Lookup,
+    /// What came and went is read for those who follow.
+    Look,
 }
 
 #[derive(Debug)]
@@ -41,6 +45,7 @@ pub(super) struct Turns {
     rebuilds: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     lookups: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
     /// Turns of each key that has some.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
     threads: Threads,
@@ -53,6 +58,7 @@ impl Default for Turns {
             rebuilds: of(REBUILDS_MAX),
             reads: of(READS_MAX),
             lookups: of(LOOKUPS_MAX),
+            looks: of(LOOKS_MAX),
             keys: Mutex::default(),
             threads: Threads::new(),
         }
@@ -65,6 +71,7 @@ impl Turns {
             Work::Rebuild => &self.rebuilds,
             Work::Read => &self.reads,
             Work::Lookup => &self.lookups,
+            Work::Look => &self.looks,
         }
     }
 }
@@ -78,7 +85,7 @@ impl Threads {
     fn new() -> Self {
         let runtime = Builder::new_current_thread()
             .thread_name("history")
-            .max_blocking_threads(REBUILDS_MAX + READS_MAX + LOOKUPS_MAX)
+            .max_blocking_threads(REBUILDS_MAX + READS_MAX + LOOKUPS_MAX + LOOKS_MAX)
             .build();
         if let Err(error) = &runtime {
             tracing::error!(event = "history.no_threads", %error, "history cannot be read: the system gives no threads");

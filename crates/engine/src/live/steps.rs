@@ -34,8 +34,8 @@ pub(crate) struct Steps {
 pub struct LiveStep {
     pub from: Arc<Snapshot>,
     pub to: Arc<Snapshot>,
-    /// Whether something was shown in between.
-    pub skips: bool,
+    /// What was shown in between, the oldest first: the events that it was about.
+    pub skipped: Vec<Arc<Snapshot>>,
 }
 
 impl Steps {
@@ -180,7 +180,6 @@ impl Steps {
         for held in self.held.range(at + 1..=to) {
             ids.extend(held.touched()?);
         }
-        let skips = to > at + 1;
         let of = |end: usize| {
             let layers: Vec<Layer<'_>> =
                 self.held.range(self.whole_before(end)?..=end).map(|held| held.layer()).collect();
@@ -188,9 +187,17 @@ impl Steps {
         };
         let from = of(at)?;
         let shown = self.held.get(to)?;
-        let is_step = !skips && !shown.is_whole();
+        let skipped: Vec<Arc<Snapshot>> = self
+            .held
+            .range(at + 1..to)
+            .map(|held| match held.is_whole() {
+                true => Snapshot::gather(&[held.layer()], held.touched()).map(Arc::new),
+                false => Some(Arc::clone(&held.snapshot)),
+            })
+            .collect::<Option<_>>()?;
+        let is_step = skipped.is_empty() && !shown.is_whole();
         let to = if is_step { Arc::clone(&shown.snapshot) } else { of(to)? };
-        Some(LiveStep { from, to, skips })
+        Some(LiveStep { from, to, skipped })
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::render::Rendered;
 use super::selection::Selection;
+use super::shared::StartFrom;
 use super::waiter::{Delivery, Waiter};
 use crate::context::Api;
 use crate::position::LogPlace;
@@ -192,7 +193,7 @@ impl Group {
         let to = self.selection.next_after(from, handle)?;
         let renders = &api.streams.renders;
         // Nothing of the past is made again for a group: where it is, is kept.
-        let events = renders.events(handle, &self.selection, Some(from), &to, 0).await;
+        let events = renders.events(handle, &self.selection, StartFrom::Here(from), &to, 0).await;
         let Ok(rendered) = events else {
             self.lock().at = None;
             self.call_all();

@@ -12,10 +12,10 @@ use super::selection::Selection;
 use super::unread::{Chunks, Unread};
 use crate::answers::List;
 use crate::position::LogPlace;
-use crate::v1::wire::Delta;
 use crate::v1::wire::stream::{
     Channel, Event, Freshness, ListName, Transport, cut, deltas, fresh, snapshots,
 };
+use crate::v1::wire::{Between, Delta};
 
 /// Small events go out together: a write for each would cost more than its bytes.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -52,7 +52,7 @@ pub(super) struct Chunk {
 }
 
 impl Rendered {
-    /// From `from` or from nothing. Where something was shown in between: what passed.
+    /// From `from` or from nothing, with what is known of what was shown in between.
     pub(super) fn new(
         selection: &Selection,
         from: Option<&Snapshot>,
@@ -60,7 +60,9 @@ impl Rendered {
         passing: (bool, Option<&Passed>),
         common: &Common,
     ) -> Self {
-        Self::between(selection, (from, &to.snapshot), to, passing, common)
+        let (conflated, passed) = passing;
+        let between = Between { passed, skipped: &[] };
+        Self::between(selection, (from, &to.snapshot), to, (conflated, between), common)
     }
 
     /// What changed live.
@@ -70,8 +72,9 @@ impl Rendered {
         shown: &Published,
         common: &Common,
     ) -> Self {
-        let between = (Some(&*step.from), &*step.to);
-        Self::between(selection, between, shown, (step.skips, None), common)
+        let ends = (Some(&*step.from), &*step.to);
+        let between = Between { passed: None, skipped: &step.skipped };
+        Self::between(selection, ends, shown, (!step.skipped.is_empty(), between), common)
     }
 
     /// Nothing but another place, at which everything is the same.
@@ -91,20 +94,19 @@ impl Rendered {
         selection: &Selection,
         (from, to): (Option<&Snapshot>, &Snapshot),
         shown: &Published,
-        (conflated, passed): (bool, Option<&Passed>),
+        (mut conflated, between): (bool, Between<'_>),
         Common { catalogue, unread }: &Common,
     ) -> Self {
         let (is_between, paid_until) = (shown.is_between, shown.until);
         let (mut events, mut freshness): (Vec<Event>, Vec<Event>) = Default::default();
         for list in &selection.lists {
-            let mut delta = Delta::between((list, catalogue), from, to);
-            if let Some(passed) = passed {
-                delta.add_passed((list, catalogue), passed, to);
-            }
+            let delta = Delta::between((list, catalogue), from, to, &between);
+            let is_sum = conflated || delta.has_passed();
+            conflated = is_sum;
             let name =
                 ListName { channel: Channel::of(list), sport: catalogue.sport(list.sport()) };
             events.extend(match from {
-                Some(_) => deltas(name, &delta, conflated),
+                Some(_) => deltas(name, &delta, is_sum),
                 None => snapshots(name, &delta),
             });
             let then = list.in_catalogue(catalogue, to.catalogue());

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::render::Rendered;
 use super::selection::Selection;
-use super::shared::{NotRendered, Renders, base};
+use super::shared::{NotRendered, Renders, StartFrom, base};
 use crate::position::{LogPlace, place_of, sought};
 use crate::v1::wire::stream::Mode;
 
@@ -101,7 +101,8 @@ impl Replay {
             None => {
                 let (held, next) = base(handle, place, Mode::Publication, key).await?;
                 if next == Some(current) {
-                    let rendered = renders.events(handle, selection, Some(place), present, key);
+                    let rendered =
+                        renders.events(handle, selection, StartFrom::Here(place), present, key);
                     let rendered = rendered.await?;
                     self.turn = None;
                     return Ok(Step { rendered, costs: false });
@@ -148,7 +149,8 @@ impl Replay {
         if let Some((_, next)) = shown {
             (self.changes, self.turn) = (None, None);
             let Some(next) = next else { return Ok(None) };
-            let rendered = renders.events(handle, selection, Some(place), &next, key).await?;
+            let rendered =
+                renders.events(handle, selection, StartFrom::Here(place), &next, key).await?;
             return Ok(Some(Step { rendered, costs: false }));
         }
         let walk = match self.changes.take() {

@@ -24,8 +24,18 @@ const ENTRIES_MAX: usize = 16_384;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     selection: Arc<Selection>,
-    from: Option<LogPlace>,
+    from: StartFrom,
     to: LogPlace,
+}
+
+/// What events begin from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum StartFrom {
+    Nothing,
+    /// What this node has sent, up to there.
+    Here(LogPlace),
+    /// What another connection has sent, of this node or of another, perhaps with a part of what follows.
+    Elsewhere(LogPlace),
 }
 
 /// The events of all streams.
@@ -63,7 +73,7 @@ impl Renders {
         &self,
         handle: &WorldHandle,
         selection: &Arc<Selection>,
-        from: Option<LogPlace>,
+        from: StartFrom,
         to: &Arc<Published>,
         key: u64,
     ) -> Result<Arc<Rendered>, NotRendered> {
@@ -71,22 +81,23 @@ impl Renders {
         let name = Key { selection: Arc::clone(selection), from, to: to_place };
         let made = self.kept.get(&name, async || {
             self.make_room()?;
-            let by_step = from.filter(|_| !selection.wants_whole());
-            let step = by_step.and_then(|place| live_step(handle, place, to));
+            let step = match from {
+                StartFrom::Here(place) if !selection.wants_whole() => live_step(handle, place, to),
+                StartFrom::Here(_) | StartFrom::Elsewhere(_) | StartFrom::Nothing => None,
+            };
             let rendered = match step {
                 Some(step) => self.make_step(selection, step, to).await?,
                 None => {
                     let base = match from {
-                        Some(place) => Some(base(handle, place, selection.mode, key).await?),
-                        None => None,
+                        StartFrom::Here(place) | StartFrom::Elsewhere(place) => {
+                            Some(base(handle, place, selection.mode, key).await?)
+                        }
+                        StartFrom::Nothing => None,
                     };
                     let to = handle.whole(to).await.ok_or(NotRendered::Later)?;
                     let passed = match &base {
-                        Some(base) if is_conflated(selection, base, &to) => {
-                            let (from, is_live) = (&base.0.snapshot, selection.mode == Mode::Live);
-                            Some(handle.passed(from, &to.snapshot, is_live).await)
-                        }
-                        Some(_) | None => None,
+                        Some(base) => passed(handle, selection, (from, base), &to).await?,
+                        None => None,
                     };
                     self.make(selection, base, &to, passed).await?
                 }
@@ -197,6 +208,35 @@ fn is_conflated(selection: &Selection, (_, next): &Held, to: &Published) -> bool
     !(is_next || selection.mode == Mode::Live && next.is_none())
 }
 
+/// What may have come and gone between the two; `None`: nothing was shown in between to anybody who follows this. What
+/// is shown live differs from node to node, and a part of it may have got to the client from another one.
+async fn passed(
+    handle: &WorldHandle,
+    selection: &Selection,
+    (from, base): (StartFrom, &Held),
+    to: &Arc<Published>,
+) -> Result<Option<Arc<Passed>>, NotRendered> {
+    let (held, _) = base;
+    let is_live = selection.mode == Mode::Live || held.is_between;
+    let is_looked_up = match (from, selection.mode) {
+        (StartFrom::Nothing, _) => false,
+        (StartFrom::Elsewhere(_), Mode::Live) => true,
+        (StartFrom::Here(place), Mode::Live) => {
+            let next = handle.shown_after(sought(handle.world, place.0)).and_then(|(_, next)| next);
+            next.is_none_or(|next| {
+                selection.place_of(&next.snapshot) != selection.place_of(&to.snapshot)
+            })
+        }
+        (StartFrom::Here(_) | StartFrom::Elsewhere(_), Mode::Publication) => {
+            held.is_between || is_conflated(selection, base, to)
+        }
+    };
+    if !is_looked_up {
+        return Ok(None);
+    }
+    Ok(Some(handle.passed(&held.snapshot, &to.snapshot, is_live).await?))
+}
+
 /// What leads from a place to something shown live, where that is known without a look at whole snapshots.
 fn live_step(handle: &WorldHandle, place: LogPlace, to: &Published) -> Option<Arc<LiveStep>> {
     let step = handle.live_step(sought(handle.world, place.0), to)?;
@@ -223,9 +263,10 @@ impl From<HistoryError> for NotRendered {
     fn from(error: HistoryError) -> Self {
         match error {
             HistoryError::Busy | HistoryError::Unreadable(_) => Self::Later,
-            HistoryError::Off | HistoryError::NotKept(_) | HistoryError::NoCatalogue => {
-                Self::Reset(Reset::Expired)
-            }
+            HistoryError::Off
+            | HistoryError::NotKept(_)
+            | HistoryError::NoCatalogue
+            | HistoryError::TooFar => Self::Reset(Reset::Expired),
         }
     }
 }

@@ -26,7 +26,7 @@ use super::metrics::StreamMetrics;
 use super::render::{Chunk, Rendered};
 use super::replay::{Replay, ReplayTurn};
 use super::selection::Selection;
-use super::shared::NotRendered;
+use super::shared::{NotRendered, StartFrom};
 use super::slots::StreamSlot;
 use super::waiter::{Given, Waiter, Waiting};
 use crate::context::Api;
@@ -326,7 +326,7 @@ impl Subscription {
         let (from, to) = match (self.begin, last) {
             (Begin::At(place), Ok(last)) if self.has_reached(place, &last, &present) => {
                 match shown.filter(|shown| self.follows(place, &shown.snapshot)) {
-                    Some(shown) => (Some(place), Ok(shown)),
+                    Some(shown) => (self.start(place), Ok(shown)),
                     None if self.is_done(&present) => return Err(End::done()),
                     None => return Ok(None),
                 }
@@ -334,15 +334,24 @@ impl Subscription {
             (Begin::At(place), Ok(last)) if self.replay.is_some() => {
                 return self.replay_step(handle, place, &last, key).await;
             }
-            (Begin::At(place), last) => (Some(place), last),
-            (Begin::Now, last) => (None, last),
-            (Begin::Past(place), _) => (None, past(handle, place, key).await),
+            (Begin::At(place), last) => (self.start(place), last),
+            (Begin::Now, last) => (StartFrom::Nothing, last),
+            (Begin::Past(place), _) => (StartFrom::Nothing, past(handle, place, key).await),
         };
         let events = match to {
             Ok(to) => api.streams.renders.events(handle, &self.selection, from, &to, key).await,
             Err(error) => Err(error),
         };
         self.rendered(events)
+    }
+
+    /// What comes next begins from a place.
+    fn start(&self, place: LogPlace) -> StartFrom {
+        // Publications are the same wherever they are sent.
+        match self.selection.mode {
+            Mode::Live if !self.begun => StartFrom::Elsewhere(place),
+            Mode::Live | Mode::Publication => StartFrom::Here(place),
+        }
     }
 
     /// What was rendered, or what is to be done where nothing was.
@@ -475,7 +484,9 @@ impl Subscription {
     /// Whether it waits for the next events and for nothing of its own.
     fn is_like_others(&self) -> bool {
         let (ends, past) = (self.until.is_some(), self.replay.is_some() || self.turn.is_some());
-        !ends && !past && self.later_since.is_none()
+        // Who goes on live may have a part of what others were not sent.
+        let is_elsewhere = !self.begun && self.selection.mode == Mode::Live;
+        !ends && !past && !is_elsewhere && self.later_since.is_none()
     }
 
     /// Waits in its group, where events are written for it.

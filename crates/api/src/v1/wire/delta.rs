@@ -1,20 +1,22 @@
 //! What changed in a selection between two publications (S9).
 
+mod between;
+
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::{Catalogue, EventId, Format, RecordId, Status, Timestamp};
-use engine::Passed;
+use market::Snapshot;
 use market::rendered::Rendered;
-use market::select::EventIds;
 use market::snapshot::{EventRow, RecordRow, SportView};
-use market::{EventSelection, ScoreSelection, Snapshot};
 
 use crate::answers::List;
 use crate::v1::wire::object::{event_id, list, object, one_of, push_plain, schema, text};
 use crate::v1::wire::record::RecordText;
 use crate::v1::wire::{V1, event};
+
+pub(crate) use between::Between;
 
 object!(OddsDelta: "What changed in odds since a cursor. Put `upserts` by id and delete `removed`." {
     CURSOR: "cursor" = text("Where this answer stands: the next `since`."),
@@ -65,6 +67,8 @@ pub(crate) struct Delta {
     pub(super) removed: Items,
     /// Records of odds that are the same but for their freshness.
     pub(super) touched: Vec<(Timestamp, RecordId)>,
+    /// Whether something is removed that neither side has.
+    has_passed: bool,
 }
 
 /// The items of a JSON list, as they are written.
@@ -105,64 +109,30 @@ impl Delta {
         (list, catalogue): (&List, &Arc<Catalogue>),
         from: Option<&Snapshot>,
         to: &Snapshot,
+        between: &Between<'_>,
     ) -> Self {
         let mut delta = Self::default();
         let side = |of| side(list, catalogue, of);
         let (from, to) = (from.and_then(side), side(to));
         let (from, to) = (from.as_ref(), to.as_ref());
         match list {
-            List::Odds(_, format, _) => delta.records(*format, from, to),
-            List::Scores(_) => delta.events(from, to, |texts| texts.1),
-            List::Events(_) => delta.events(from, to, |texts| texts.0),
+            List::Odds(_, format, _) => delta.records(*format, (from, to), between),
+            List::Scores(_) => delta.events((from, to), between, |texts| texts.1),
+            List::Events(_) => delta.events((from, to), between, |texts| texts.0),
+        }
+        if let Some((from, to)) = from.zip(to) {
+            delta.add_between((list, catalogue), [from, to], between);
         }
         delta
     }
 
-    /// Adds what was shown in between and is in neither: a client that was shown it may have it.
-    pub(crate) fn add_passed(
-        &mut self,
-        (list, catalogue): (&List, &Arc<Catalogue>),
-        passed: &Passed,
-        to: &Snapshot,
-    ) {
-        let Some((_, list)) = side(list, catalogue, to) else { return };
-        let (view, own) = (to.sport(list.sport()), &to.catalogue().sport(list.sport()).key);
-        let events = passed.events.iter().filter(|(_, sport)| *sport == own).map(|(id, _)| *id);
-        let why = |event| match view.event(event) {
-            Some(now) if now.id != event => "merged",
-            Some(now) if now.status == Status::Final => "final",
-            Some(_) => "no_prices",
-            None => "removed",
-        };
-        let is_asked = |ids: &EventIds, id| ids.as_ref().is_none_or(|ids| ids.contains(&id));
-        match &*list {
-            List::Odds(odds, ..) => {
-                let events: HashSet<EventId> = events.collect();
-                for (id, record) in &passed.records {
-                    let bookmaker = to.catalogue().bookmaker_id(&record.bookmaker);
-                    let is_of =
-                        events.contains(&record.event) || view.event(record.event).is_some();
-                    let is_in = bookmaker.is_some_and(|id| odds.bookmakers.contains(id))
-                        && odds.market.is_none_or(|market| market == record.market)
-                        && is_asked(&odds.events, record.event);
-                    if is_of && is_in {
-                        let mut text = String::new();
-                        id.push_to(&mut text);
-                        self.remove(&text, record.event, why(record.event));
-                    }
-                }
-            }
-            List::Scores(ScoreSelection { events: asked, .. })
-            | List::Events(EventSelection { events: asked, .. }) => {
-                for id in events.filter(|id| is_asked(asked, *id)) {
-                    self.remove(&id.to_string(), id, why(id));
-                }
-            }
-        }
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.upserts.count + self.removed.count == 0
+    }
+
+    /// Whether something is removed that came and went in between.
+    pub(crate) fn has_passed(&self) -> bool {
+        self.has_passed
     }
 
     /// Whether no record was confirmed that is the same otherwise.
@@ -194,7 +164,12 @@ impl Delta {
         out
     }
 
-    fn records(&mut self, format: Format, from: Option<&Side<'_>>, to: Option<&Side<'_>>) {
+    fn records(
+        &mut self,
+        format: Format,
+        (from, to): (Option<&Side<'_>>, Option<&Side<'_>>),
+        between: &Between<'_>,
+    ) {
         let mut before: HashMap<_, _> = records_of(from).map(|row| (row.id, row)).collect();
         for row in records_of(to) {
             let held = from.zip(before.remove(&row.id));
@@ -202,6 +177,7 @@ impl Delta {
             let same = held.filter(|(from, held)| {
                 let then = rendered_of(from, held);
                 then.map(|text| &text.bytes) == rendered.map(|text| &text.bytes)
+                    && !to.is_some_and(|to| between.has_changed_record(to, (*held, row)))
             });
             if let Some((_, held)) = same {
                 if held.last_update.seconds_text() != row.last_update.seconds_text() {
@@ -245,7 +221,7 @@ impl Delta {
                     let suspended = now.is_some_and(|now| {
                         now.suspended(row.market).any(|held| Some(held) == bookmaker)
                     });
-                    match reason(event, view) {
+                    match reason(event, view, between) {
                         // Its feed does not list the event any more, and another one does.
                         "no_prices" if !suspended => "removed",
                         reason => reason,
@@ -258,15 +234,18 @@ impl Delta {
 
     fn events<'a>(
         &mut self,
-        from: Option<&Side<'a>>,
-        to: Option<&Side<'a>>,
+        (from, to): (Option<&Side<'a>>, Option<&Side<'a>>),
+        between: &Between<'_>,
         part: impl Fn((&'a [u8], &'a [u8])) -> &'a [u8],
     ) {
         let texts = |(row, rendered)| (row, part(event::texts(rendered)));
         let before = events_of(from).map(texts);
         let mut before: HashMap<_, _> = before.map(|(row, text)| (row.id, (row, text))).collect();
         for (row, text) in events_of(to).map(texts) {
-            if before.remove(&row.id).is_none_or(|(_, held)| held != text) {
+            let same = before
+                .remove(&row.id)
+                .is_some_and(|(then, held)| held == text && !between.has_changed_event(then, row));
+            if !same {
                 self.upserts.begin().extend_from_slice(text);
             }
         }
@@ -276,7 +255,7 @@ impl Delta {
         for row in gone {
             let now = view.and_then(|view| view.event(row.id));
             let there = now.is_some_and(|now| now.id == row.id);
-            let why = if there { "filter" } else { reason(row, view) };
+            let why = if there { "filter" } else { reason(row, view, between) };
             self.remove(&row.id.to_string(), row.id, why);
         }
     }
@@ -323,12 +302,12 @@ fn rendered_of<'a>(side: &Side<'a>, row: &'a RecordRow) -> Option<&'a Rendered> 
 }
 
 /// Why something of an event is no longer there.
-fn reason(before: &EventRow, to: Option<&SportView>) -> &'static str {
+fn reason(before: &EventRow, to: Option<&SportView>, between: &Between<'_>) -> &'static str {
     match to.and_then(|to| to.event(before.id)) {
         Some(now) if now.id != before.id => "merged",
         Some(now) if now.status == Status::Final => "final",
         Some(_) => "no_prices",
-        None if before.status == Status::Final => "expired",
+        None if before.status == Status::Final || between.has_expired(before.id) => "expired",
         None => "removed",
     }
 }

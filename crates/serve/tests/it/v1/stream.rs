@@ -6,6 +6,7 @@ mod cluster;
 mod ends;
 mod group;
 mod live;
+mod model;
 mod replay;
 mod replay_live;
 mod websocket;

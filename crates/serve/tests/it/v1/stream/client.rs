@@ -30,7 +30,11 @@ pub(super) struct Client {
     exact: bool,
     /// Whether it need not wait for publications.
     live: bool,
+    /// Whether it has a part of what came before its connection broke, which may come again.
+    pub(super) broken: bool,
     pub(super) state: State,
+    /// That at its last cut.
+    pub(super) at_cut: State,
     pub(super) cursor: String,
 }
 
@@ -64,7 +68,16 @@ impl Client {
         let asks = |what| response.url().query().unwrap_or_default().contains(what);
         let (exact, live) = (asks("freshness=records"), asks("mode=live"));
         let (held, state, cursor) = (Vec::new(), State::new(), String::new());
-        let mut client = Self { response, held, exact, live, state, cursor };
+        let mut client = Self {
+            response,
+            held,
+            exact,
+            live,
+            broken: false,
+            at_cut: State::new(),
+            state,
+            cursor,
+        };
         let hello = client.event().await.expect("hello");
         assert_eq!(hello.name, "hello");
         assert!(hello.data["stream"].as_str().unwrap().starts_with("str_"), "{hello:?}");
@@ -87,23 +100,49 @@ impl Client {
     pub(super) async fn event(&mut self) -> Option<Event> {
         loop {
             let block = self.block().await?;
-            if block.starts_with(':') {
-                continue;
+            if !block.starts_with(':') {
+                return Some(Event::parse(&block));
             }
-            let field = |name: &str| {
-                let mut lines = block.lines().filter_map(|line| line.strip_prefix(name));
-                let value = lines.next().map(str::to_owned);
-                assert_eq!(lines.next(), None, "{block}");
-                value
-            };
-            let name = field("event: ").unwrap_or_else(|| panic!("no event in {block}"));
-            let id = field("id: ");
-            assert_eq!(id.is_some(), name == "cut", "{block}");
-            let data = serde_json::from_str(&field("data: ").unwrap()).unwrap();
-            return Some(Event { name, id, data });
         }
     }
 
+    /// Folds what comes up to the cut of a publication, but no more than some bytes of it, as if its connection broke
+    /// then. Says whether that cut was among them.
+    pub(super) async fn break_off(&mut self, mut bytes: usize, at: &str) -> bool {
+        self.broken = true;
+        loop {
+            let block = self.block().await.expect("a cut");
+            let Some(left) = bytes.checked_sub(block.len() + 2) else { return false };
+            bytes = left;
+            if block.starts_with(':') {
+                continue;
+            }
+            let event = Event::parse(&block);
+            self.fold(&event);
+            if event.name == "cut" && is_publication(&[event], at) {
+                return true;
+            }
+        }
+    }
+}
+
+impl Event {
+    fn parse(block: &str) -> Self {
+        let field = |name: &str| {
+            let mut lines = block.lines().filter_map(|line| line.strip_prefix(name));
+            let value = lines.next().map(str::to_owned);
+            assert_eq!(lines.next(), None, "{block}");
+            value
+        };
+        let name = field("event: ").unwrap_or_else(|| panic!("no event in {block}"));
+        let id = field("id: ");
+        assert_eq!(id.is_some(), name == "cut", "{block}");
+        let data = serde_json::from_str(&field("data: ").unwrap()).unwrap();
+        Self { name, id, data }
+    }
+}
+
+impl Client {
     /// Folds everything up to the next cut; gives what came.
     pub(super) async fn cut(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
@@ -142,11 +181,13 @@ impl Client {
                 for gone in data["removed"].as_array().into_iter().flatten() {
                     let held = self.state.remove(&key(&gone["id"]));
                     // It may have come and gone in between.
-                    assert!(held.is_some() || data["conflated"] == true, "{gone}");
+                    let may = self.broken || data["conflated"] == true;
+                    assert!(held.is_some() || may, "{gone}");
                 }
             }
             "cut" => {
                 self.cursor = text(&data["cursor"]);
+                self.at_cut.clone_from(&self.state);
                 assert_eq!(event.id.as_deref(), Some(&*self.cursor));
                 assert!(self.live || data["published"] == true, "{data}");
             }
@@ -186,7 +227,7 @@ fn seen(row: &Value, exact: bool) -> Value {
     row
 }
 
-/// All pages of a list, as of an instant.
+/// All pages of a list, as of an instant. A filter may stand after the name of the list: `odds?&bookmaker=fanduel`.
 async fn pages(
     app: &TestApp,
     key: &str,
@@ -195,14 +236,15 @@ async fn pages(
     exact: bool,
 ) -> State {
     let mut state = State::new();
-    let mut next = Some(format!("/v1/sports/{sport}/{channel}?limit=500&as_of={at}"));
+    let (list, filter) = channel.split_once('?').unwrap_or((channel, ""));
+    let mut next = Some(format!("/v1/sports/{sport}/{list}?limit=500&as_of={at}{filter}"));
     while let Some(page) = next {
         let answer = app.get(&page, key).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         for row in answer.json().as_array().unwrap() {
-            let id = if channel == "scores" { &row["event_id"] } else { &row["id"] };
+            let id = if list == "scores" { &row["event_id"] } else { &row["id"] };
             let id = id.as_str().unwrap().to_owned();
-            state.insert((channel.to_owned(), sport.to_owned(), id), seen(row, exact));
+            state.insert((list.to_owned(), sport.to_owned(), id), seen(row, exact));
         }
         next = answer.next_page();
     }
@@ -223,6 +265,12 @@ pub(super) async fn check(
     }
     assert_eq!(client.state.len(), all.len());
     assert!(client.state == all, "the state differs at {at}");
+}
+
+/// Whether some events end with the cut of a publication.
+pub(super) fn is_publication(events: &[Event], at: &str) -> bool {
+    let cut = &events.last().unwrap().data;
+    cut["published"] == true && cut["at"] == at
 }
 
 pub(super) fn at_of(events: &[Event]) -> String {

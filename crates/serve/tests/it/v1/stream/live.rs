@@ -7,8 +7,10 @@ use api::v1::stream::StreamSettings;
 use domain::{Timestamp, World};
 use serde_json::{Value, json};
 
-use super::client::{Client, at_of, check, names, opened, quote};
+use super::client::{Client, at_of, check, is_publication, names, opened, quote};
+use super::model::Random;
 use crate::harness::{TestApp, line, ndjson, unlimited, wait_for};
+use crate::test_market::{ANN, BEA};
 
 const LIVE: &str = "?sports=mma&mode=live";
 
@@ -116,6 +118,38 @@ async fn what_was_sent_live_is_there_after_a_restart_and_goes_on_in_either_mode(
     assert_eq!(names(&anew.cut().await)[..2], ["reset", "snapshot"]);
 }
 
+/// S7: a connection breaks between two cuts, and what came on it is over when the client goes on.
+#[tokio::test]
+async fn what_a_broken_connection_brought_is_taken_back_where_the_stream_goes_on() {
+    let (app, feed, key) = opened().await;
+    let (mut stays, _) = Client::open(&app, &key, LIVE, None).await;
+    let (mut breaks, _) = Client::open(&app, &key, LIVE, None).await;
+    stays.cut().await;
+    breaks.cut().await;
+    let (cursor, before) = (breaks.cursor.clone(), breaks.state.clone());
+    let odds = |bookmaker, price| line::moneyline("a", bookmaker, (ANN, price), (BEA, -155));
+    app.push(&feed, ndjson(&[odds("betmgm", 140), odds("fanduel", 150)])).await;
+    let delta = breaks.event().await.unwrap();
+    assert_eq!(delta.name, "delta");
+    breaks.fold(&delta);
+    assert_eq!(breaks.state.len(), before.len() + 1);
+    stays.cut().await;
+    let empty = json!({"type": "odds", "ref": "a", "bookmaker": "betmgm", "market": "moneyline", "outcomes": []});
+    app.push(&feed, ndjson(&[empty, odds("fanduel", 135)])).await;
+    stays.cut().await;
+    assert_eq!(stays.state, before, "nothing is left of it");
+    // The same node has it in memory, one that was started anew in the log.
+    let again = TestApp::builder().starting_at(app.now()).on(app.copy_of_disk()).start().await;
+    for app in [&app, &again] {
+        let (mut back, hello) = Client::open(app, &key, LIVE, Some(&cursor)).await;
+        assert_eq!(hello["resumed"], true);
+        back.state = breaks.state.clone();
+        back.broken = true;
+        let events = back.cut().await;
+        assert_eq!(back.state, before, "{events:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_sandbox_moves_between_publications_the_same_everywhere() {
     let app = TestApp::builder().sandbox(7).start().await;
@@ -203,11 +237,6 @@ async fn whatever_happens_the_folded_state_is_what_the_lists_have_after_each_pub
     }
 }
 
-fn is_publication(events: &[super::client::Event], at: &str) -> bool {
-    let cut = &events.last().unwrap().data;
-    cut["published"] == true && cut["at"] == at
-}
-
 /// Some messages about a few events.
 fn random_lines(random: &mut Random) -> Vec<Value> {
     let mut lines = Vec::new();
@@ -224,17 +253,6 @@ fn random_lines(random: &mut Random) -> Vec<Value> {
         });
     }
     lines
-}
-
-/// Numbers that look random and are the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
 }
 
 #[tokio::test]

@@ -1,0 +1,241 @@
+//! The law of streams and of polling (S4, S7, S9, S18) over worlds that change at random: whatever a client follows,
+//! wherever its connection breaks and wherever it goes on, it has what the list has after every publication.
+
+use std::collections::BTreeSet;
+
+use accounts::KeyKind;
+use api::v1::stream::StreamSettings;
+use domain::World;
+use serde_json::{Value, json};
+
+use super::client::{Client, State, check, is_publication};
+use crate::harness::{TestApp, line, ndjson, unlimited};
+
+/// Numbers that look random and are the same in every run.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        let at = self.below(u64::try_from(all.len()).unwrap());
+        all[usize::try_from(at).unwrap()]
+    }
+}
+
+const EVENTS: u64 = 4;
+const BOOKS: [&str; 4] = ["fanduel", "betmgm", "caesars", "888sport"];
+const STATUSES: [&str; 3] = ["scheduled", "live", "final"];
+
+fn sides(n: u64) -> (String, String) {
+    (format!("Ann{n} Aberg{n}"), format!("Bea{n} Bryant{n}"))
+}
+
+fn listing(n: u64) -> Value {
+    let (one, other) = sides(n);
+    line::event(&format!("r-{n}"), "mma", &one, &other)
+}
+
+/// Something that a feed says of one of the events.
+fn random_line(random: &mut Random) -> Value {
+    let n = random.below(EVENTS);
+    let (reference, (one, other)) = (format!("r-{n}"), sides(n));
+    let (book, price) = (random.of(&BOOKS), 105 + i32::try_from(random.below(2)).unwrap() * 10);
+    match random.below(12) {
+        0 | 1 => listing(n),
+        2 => json!({"type": "remove", "ref": reference}),
+        3 | 4 => line::score(&reference, random.of(&STATUSES), 0, 0),
+        5..=7 => {
+            json!({"type": "odds", "ref": reference, "bookmaker": book, "market": "moneyline", "outcomes": []})
+        }
+        8 => {
+            let prices = json!([{"name": "Over", "price": 1.9, "point": 2.5}, {"name": "Under", "price": 1.9, "point": 2.5}]);
+            line::odds(&reference, book, "total_rounds", "decimal", &prices)
+        }
+        _ => line::moneyline(&reference, book, (&one, price), (&other, -155)),
+    }
+}
+
+/// A selection: its channel, and its filter as a list has it.
+fn random_selection(random: &mut Random, ids: &[String]) -> (&'static str, String) {
+    let events = || format!("&event_ids={}", ids[..2].join(","));
+    match random.below(8) {
+        0 => ("odds", String::new()),
+        1 => ("odds", format!("&bookmaker={}", random.of(&BOOKS))),
+        2 => ("odds", format!("&market={}", random.of(&["moneyline", "total_rounds"]))),
+        3 => ("odds", format!("&regions={}", random.of(&["us", "uk"]))),
+        4 => ("odds", events()),
+        5 => ("scores", format!("&status={}", random.of(&STATUSES))),
+        6 => ("events", format!("&status={}", random.of(&STATUSES))),
+        _ => ("events", events()),
+    }
+}
+
+/// One that follows a selection.
+struct Follower {
+    channel: &'static str,
+    filter: String,
+    mode: &'static str,
+    client: Client,
+    /// What it polls with: a cursor, and what pages of that and of later publications have.
+    since: String,
+    rows: State,
+}
+
+impl Follower {
+    async fn begin(app: &TestApp, key: &str, random: &mut Random, ids: &[String]) -> Self {
+        let (channel, filter) = random_selection(random, ids);
+        let mode = random.of(&["live", "publication"]);
+        let query = query(channel, &filter, mode);
+        let mut client = Client::open(app, key, &query, None).await.0;
+        client.cut().await;
+        let (since, rows) = (client.cursor.clone(), client.state.clone());
+        Self { channel, filter, mode, client, since, rows }
+    }
+
+    /// Goes on from its last cut.
+    async fn go_on(&mut self, app: &TestApp, key: &str) {
+        let query = query(self.channel, &self.filter, self.mode);
+        let (mut client, hello) = Client::open(app, key, &query, Some(&self.client.cursor)).await;
+        assert_eq!(hello["resumed"], true);
+        client.state = std::mem::take(&mut self.client.state);
+        client.at_cut = std::mem::take(&mut self.client.at_cut);
+        client.cursor.clone_from(&self.client.cursor);
+        client.broken = true;
+        self.client = client;
+    }
+
+    /// Takes in everything up to a publication, on the way there with broken connections.
+    async fn follow(&mut self, apps: &[&TestApp], key: &str, at: &str, luck: &mut Random) {
+        for app in apps {
+            let bytes = usize::try_from(luck.below(4000)).unwrap();
+            if luck.below(2) == 0 {
+                if self.client.break_off(bytes, at).await {
+                    return;
+                }
+                if luck.below(4) == 0 {
+                    // In the other mode it goes on with what it had at the cut.
+                    self.mode = if self.mode == "live" { "publication" } else { "live" };
+                    self.client.state = self.client.at_cut.clone();
+                }
+                self.go_on(app, key).await;
+            }
+        }
+        loop {
+            let events = self.client.cut().await;
+            assert!(events.iter().all(|event| event.name != "reset"), "{events:?}");
+            if is_publication(&events, at) {
+                return;
+            }
+        }
+    }
+
+    fn list(&self) -> String {
+        format!("{}?{}", self.channel, self.filter)
+    }
+
+    /// Asks what changed since its cursor, or reads a page more.
+    async fn poll(&mut self, app: &TestApp, key: &str, luck: &mut Random) {
+        let path = format!("/v1/sports/mma/{}?", self.channel);
+        if luck.below(2) == 0 {
+            let later = self.client.state.iter().filter(|_| luck.below(2) == 0);
+            self.rows.extend(later.map(|(id, row)| (id.clone(), row.clone())));
+            return;
+        }
+        let answer = app.get(&format!("{path}since={}{}", self.since, self.filter), key).await;
+        if answer.status == 200 {
+            let (delta, mut fold) = (answer.json(), State::new());
+            let field = if self.channel == "scores" { "event_id" } else { "id" };
+            let name = |id: &Value| {
+                let id = id.as_str().unwrap().to_owned();
+                (self.channel.to_owned(), "mma".to_owned(), id)
+            };
+            for row in delta["upserts"].as_array().unwrap() {
+                let mut plain = row.clone();
+                plain.as_object_mut().unwrap().remove("last_update");
+                fold.insert(name(&row[field]), plain);
+            }
+            for gone in delta["removed"].as_array().unwrap() {
+                self.rows.remove(&name(&gone["id"]));
+            }
+            self.rows.extend(fold);
+        } else {
+            assert_eq!(answer.status, 204, "{}", answer.text());
+        }
+        answer.header("x-cursor").unwrap().clone_into(&mut self.since);
+        let differ = |one: &State, other: &State| {
+            let of = |state: &State| state.keys().cloned().collect::<BTreeSet<_>>();
+            of(one).symmetric_difference(&of(other)).cloned().collect::<Vec<_>>()
+        };
+        let lacks = differ(&self.rows, &self.client.state);
+        assert!(self.rows == self.client.state, "{}: {lacks:?}", self.list());
+    }
+}
+
+fn query(channel: &str, filter: &str, mode: &str) -> String {
+    format!("?sports=mma&channels={channel}&freshness=none&mode={mode}{filter}")
+}
+
+/// A slot may be taken for a moment after its connection broke.
+fn settings() -> StreamSettings {
+    StreamSettings { per_key_max: 500, ..StreamSettings::default() }
+}
+
+#[tokio::test]
+async fn whatever_is_followed_and_wherever_it_breaks_off_the_state_is_what_the_list_has() {
+    for seed in 1..=4 {
+        // What happens is the same in every run. How much of it is on its way when a connection breaks is not, and
+        // need not be.
+        let (mut random, mut luck) = (Random(seed), Random(seed));
+        let app = TestApp::builder().streams(settings()).start().await;
+        let (feed, key) = (app.any_feed().await, app.key(unlimited(KeyKind::Production)).await);
+        app.push_all(&feed, &(0..EVENTS).map(listing).collect::<Vec<_>>()).await;
+        app.publish().await;
+        let events = app.get("/v1/sports/mma/events", &key).await.json();
+        let ids = events.as_array().unwrap().iter().map(|event| event["id"].as_str().unwrap());
+        let ids: Vec<String> = ids.map(str::to_owned).collect();
+        let mut followers = Vec::new();
+        for _ in 0..6 {
+            followers.push(Follower::begin(&app, &key, &mut luck, &ids).await);
+        }
+        for round in 0..10 {
+            for _ in 0..random.below(5) {
+                let lines: Vec<Value> =
+                    (0..=random.below(4)).map(|_| random_line(&mut random)).collect();
+                app.push(&feed, ndjson(&lines)).await;
+            }
+            app.publish().await;
+            let at = app.service.api.world(World::Live).published().snapshot.cut_at;
+            let at = String::from_utf8(at.millis_text().to_vec()).unwrap();
+            // Now and then a node that was started anew has it, too.
+            let other = match round % 5 {
+                4 => {
+                    let disk = app.copy_of_disk();
+                    Some(
+                        TestApp::builder()
+                            .streams(settings())
+                            .starting_at(app.now())
+                            .on(disk)
+                            .start()
+                            .await,
+                    )
+                }
+                _ => None,
+            };
+            // What goes on elsewhere goes on here again.
+            let apps: Vec<&TestApp> = [other.as_ref(), Some(&app)].into_iter().flatten().collect();
+            for follower in &mut followers {
+                follower.follow(&apps, &key, &at, &mut luck).await;
+                check(&app, &key, &follower.client, &[(&follower.list(), "mma")], &at).await;
+                follower.poll(&app, &key, &mut luck).await;
+                if other.is_some() {
+                    follower.go_on(&app, &key).await;
+                }
+            }
+        }
+    }
+}
