@@ -429,6 +429,12 @@ impl WorldHandle {
         keeps_up && now.since(published.snapshot.cut_at) <= late
     }
 
+    /// Whether this node has all that the log has, as far as it knows.
+    pub fn is_up_to_date(&self, now: Timestamp) -> bool {
+        let lag = |shared: &Shared| shared.lag_entries.load(Ordering::Relaxed);
+        self.is_current(now) && self.shared.as_ref().is_none_or(|shared| lag(shared) == 0)
+    }
+
     /// Whether the clock was set back behind the current snapshot, and nobody has cut another since.
     pub fn is_ahead(&self, now: Timestamp) -> bool {
         self.published.load().snapshot.cut_at.since(now) > self.refresh_interval

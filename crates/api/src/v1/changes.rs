@@ -1,10 +1,12 @@
 //! What changed since a cursor, for those who poll (S9).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::{Timestamp, World};
 use engine::{HistoryError, Passed, Published, WorldHandle};
 use http::Reply;
+use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::refused;
@@ -18,6 +20,9 @@ use crate::v1::wire::{Between, Delta};
 
 /// How far ahead the clock of the node may be that gave out a cursor of the sandbox.
 const AHEAD_MAX_MS: u64 = 60_000;
+/// How long a node may take to come to a position, and how often that is looked at beside each publication.
+const AHEAD_WAIT_MAX: Duration = Duration::from_secs(10);
+const AHEAD_LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl Admitted<'_> {
     /// What changed in a selection since a position.
@@ -112,17 +117,32 @@ impl Admitted<'_> {
         since: LogPosition,
     ) -> Result<(Arc<Published>, Option<Timestamp>), ApiError> {
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
-        let world = self.world();
-        let place = (since.at, since.check);
-        match Base::find(self.api.world(world), place, Mode::Publication, key)
-            .await
-            .map_err(|error| refused(&error))?
-        {
-            Base::Held(held, next) => Ok((held, next)),
-            Base::Ahead => Err(ApiError::unavailable(
-                "this node is behind the one that gave the cursor; try again",
-            )),
-            Base::Expired | Base::Unknown => Err(expired()),
+        let (handle, place) = (self.api.world(self.world()), (since.at, since.check));
+        let mut publications = handle.publications();
+        let until = Instant::now() + AHEAD_WAIT_MAX;
+        loop {
+            let base = Base::find(handle, place, Mode::Publication, key).await;
+            match base.map_err(|error| refused(&error))? {
+                Base::Held(held, next) => return Ok((held, next)),
+                Base::Expired | Base::Unknown => return Err(expired()),
+                Base::Ahead if handle.world == World::Live && Instant::now() < until => {
+                    // Where nobody publishes any more, the time passes all the same.
+                    let publication = async {
+                        if publications.changed().await.is_err() {
+                            std::future::pending::<()>().await;
+                        }
+                    };
+                    tokio::select! {
+                        () = publication => {}
+                        () = tokio::time::sleep(AHEAD_LOOK_EVERY) => {}
+                    }
+                }
+                Base::Ahead if never_comes(handle, self.api.clock.now()) => return Err(expired()),
+                Base::Ahead => {
+                    let text = "this node is behind the one that gave the cursor; try again";
+                    return Err(ApiError::unavailable(text));
+                }
+            }
         }
     }
 }
@@ -168,6 +188,11 @@ impl Base {
             Ok(Some(_)) => Self::Unknown,
         })
     }
+}
+
+/// Whether a position that this node has not come to in time is not of its log: the node has all that the log has.
+pub(super) fn never_comes(handle: &WorldHandle, now: Timestamp) -> bool {
+    handle.world == World::Live && handle.is_up_to_date(now)
 }
 
 /// Whether this node is as far as a position. Positions of the sandbox are times, and after its last publication it

@@ -216,7 +216,7 @@ impl LoggedPast {
             .filter(|found| (found.seq, found.at) == (from.seq, from.cut_at));
         let book = self.book(found.ok_or(HistoryError::TooFar)?)?;
         let events = events.iter().filter_map(|id| book.event(*id));
-        let open = events.flat_map(|event| event.open_records());
+        let open = events.flat_map(market::book::Event::open_records);
         Ok(open.filter_map(|record| Some((record.id, record.group?.into()))).collect())
     }
 }

@@ -57,6 +57,8 @@ pub(super) enum NotRendered {
     Reset(Reset),
     /// It may be possible in a moment: the node is behind, or history or memory is in use.
     Later,
+    /// The same: the node has not come to the position yet, if it ever does.
+    Ahead,
     Failed,
 }
 
@@ -254,7 +256,7 @@ pub(super) async fn base(
         Ok(Base::Held(held, next)) => Ok((held, next)),
         Ok(Base::Expired) => Err(NotRendered::Reset(Reset::Expired)),
         Ok(Base::Unknown) => Err(NotRendered::Reset(Reset::Unknown)),
-        Ok(Base::Ahead) => Err(NotRendered::Later),
+        Ok(Base::Ahead) => Err(NotRendered::Ahead),
         Err(error) => Err(error.into()),
     }
 }

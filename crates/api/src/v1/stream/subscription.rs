@@ -32,7 +32,7 @@ use super::waiter::{Given, Waiter, Waiting};
 use crate::context::Api;
 use crate::error::ApiError;
 use crate::position::LogPlace;
-use crate::v1::changes::Base;
+use crate::v1::changes::{Base, never_comes};
 use crate::v1::charged;
 use crate::v1::wire::stream::{self as wire, EndCode, Event, Mode, Reset};
 
@@ -369,9 +369,17 @@ impl Subscription {
                 self.note_reset(reason);
                 Ok(None)
             }
-            Err(NotRendered::Later) => {
+            Err(why @ (NotRendered::Later | NotRendered::Ahead)) => {
                 let since = *self.later_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= LATER_MAX {
+                    let handle = self.api.world(self.selection.world);
+                    let is_ahead = matches!(why, NotRendered::Ahead);
+                    if is_ahead && never_comes(handle, self.api.clock.now()) {
+                        self.later_since = None;
+                        self.begin = Begin::Now;
+                        self.note_reset(Reset::Unknown);
+                        return Ok(None);
+                    }
                     let text = "this node is behind the position of the stream, or too busy to make its events";
                     return Err(ApiError::unavailable(text).into());
                 }

@@ -206,10 +206,7 @@ impl<'a> Passing<'a> {
 }
 
 /// An event where a snapshot has it by its own id.
-fn row_of<'a>(
-    end: &'a Snapshot,
-    event: EventId,
-) -> Option<(&'a Snapshot, &'a SportView, &'a EventRow)> {
+fn row_of(end: &Snapshot, event: EventId) -> Option<(&Snapshot, &SportView, &EventRow)> {
     let mut views = end.catalogue().sports().map(|(id, _)| end.sport(id));
     views.find_map(|view| {
         let row = view.event(event).filter(|row| row.id == event)?;
