@@ -136,7 +136,7 @@ impl Archive {
                         }
                     }
                 }
-                // What is damaged was told already.
+                // What is damaged was reported already.
                 Err(error) if faults.is_empty() => faults.push(error.into()),
                 Err(_) => {}
             }

@@ -409,7 +409,7 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
     }
 }
 
-/// H4: another node, whose clock is ahead, may have told the client of a publication that this one holds.
+/// H4: another node, whose clock is ahead, may have shown the client a publication that this one holds.
 #[tokio::test]
 async fn a_node_whose_clock_is_behind_answers_of_the_publications_that_it_holds() {
     let app = TestApp::start().await;

@@ -1,5 +1,5 @@
-//! What a client may have been shown between two publications that it is told the difference of, and that neither has
-//! in its selection: it is removed (S7).
+//! What a client may have been shown between two publications whose difference it gets, and that neither has in its
+//! selection: it is removed (S7).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
