@@ -12,8 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::KeyEntry;
 
 /// How long changes wait for a key that was noted. Who does not read is given up after a second; the rest is for a node
-/// that is very busy. Less than a key lease: a node waits before it renews its own.
-const WAIT_MAX: Duration = Duration::from_secs(4);
+/// that is very busy.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// Keys that have ended, or were replaced, while somebody held them.
 #[derive(Debug, Default)]
@@ -56,9 +56,10 @@ impl Holders {
         }
     }
 
-    /// Waits until nobody holds what was noted by anybody.
-    pub(crate) async fn wait(&self) {
+    /// Waits until nobody holds what was noted by anybody, or for as long as `max`.
+    pub(crate) async fn wait(&self, max: Duration) {
         let mut ending = self.ending();
+        let over = Instant::now() + max;
         loop {
             let mut released = pin!(self.released.notified());
             released.as_mut().enable();
@@ -66,8 +67,11 @@ impl Holders {
             let times = ending.iter().map(|ending| ending.until);
             let now = Instant::now();
             let Some(until) = times.filter(|until| *until > now).min() else { break };
+            if over <= now {
+                break;
+            }
             // Whichever it is, the list is looked at again.
-            timeout_at(until, released).await.unwrap_or_default();
+            timeout_at(until.min(over), released).await.unwrap_or_default();
         }
         if !ending.is_empty() {
             tracing::warn!(
@@ -96,6 +100,34 @@ impl Drop for KeyHold {
     fn drop(&mut self) {
         if self.entry.held.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.released.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_held_key_is_waited_for_until_it_is_released_and_never_longer_than_asked() {
+        let (holders, entry) = (Holders::default(), KeyEntry::for_test());
+        let hold = holders.hold(&entry);
+        holders.note([&entry]);
+        let begun = Instant::now();
+        holders.wait(Duration::from_millis(700)).await;
+        assert!(begun.elapsed() < Duration::from_secs(1), "a lease is not waited away");
+        let mut waiting = pin!(holders.wait(WAIT_MAX));
+        assert!(timeout_at(begun + WAIT_MAX / 2, &mut waiting).await.is_err(), "it is held");
+        drop(hold);
+        timeout_at(Instant::now(), waiting).await.unwrap();
+        // One change does not wait again for what another has waited for long enough.
+        let other = KeyEntry::for_test();
+        let _hold = holders.hold(&other);
+        holders.note([&other]);
+        let noted = Instant::now();
+        for _ in 0..2 {
+            holders.wait(2 * WAIT_MAX).await;
+            assert_eq!(noted.elapsed().as_secs(), WAIT_MAX.as_secs());
         }
     }
 }

@@ -4,6 +4,9 @@
 //! [`KeyRing::refresh_key`]). Keys that have ended are not in memory, and neither are meters that no key uses any more:
 //! their leases are returned.
 
+#[cfg(test)]
+mod test_entry;
+
 use std::{
     collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},

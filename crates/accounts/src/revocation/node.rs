@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::{
     AccountError, Accounts, Authorities, LeaseWorker, Need, RevocationRegister, SteadyClock,
-    key::secret,
+    key::{hold, secret},
     revocation::key_lease::{Authority, KeyLease, SyncState},
 };
 
@@ -288,8 +288,10 @@ impl Accounts {
             Some(read) => self.catch_up(read.number).await?,
             None => self.read_all().await?,
         }
-        // What is confirmed holds for streams, too.
-        self.keys.holders.wait().await;
+        // What is confirmed holds for streams, too. The lease runs on meanwhile: a third of it is for the wait, the rest
+        // for the database and for the pause between two renewals.
+        let wait_max = Duration::from_millis(member.lease_ms / 3).min(hold::WAIT_MAX);
+        self.keys.holders.wait(wait_max).await;
         asking.read = Some(change);
         let waited_for = listed.filter(Listed::is_waited_for);
         if let Some(listed) = waited_for {
@@ -339,7 +341,7 @@ impl Accounts {
 
     /// Waits until what was written to the store holds on the other nodes, too.
     pub(crate) async fn confirm(&self, need: Need) -> Result<(), AccountError> {
-        self.keys.holders.wait().await;
+        self.keys.holders.wait(hold::WAIT_MAX).await;
         let Some(member) = &self.member else {
             return Ok(());
         };
