@@ -1,0 +1,115 @@
+//! What a stream waits for when there is nothing to send: with those who follow the same, or alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Begin, LATER_MAX, Subscription};
+use crate::position::LogPlace;
+use crate::v1::stream::waiter::Waiting;
+use crate::v1::wire::stream::Mode;
+
+/// How often something is tried that may be possible in a moment, beside each publication.
+const LATER_EVERY: Duration = Duration::from_millis(500);
+
+/// What woke a stream that waited.
+pub(super) enum Woken {
+    Changed,
+    Heartbeat,
+}
+
+impl Subscription {
+    /// Waits for something to do.
+    pub(super) async fn wait(&mut self) -> Woken {
+        if !self.first.is_empty() {
+            return Woken::Changed;
+        }
+        if let Begin::At(place) = self.begin
+            && self.is_like_others()
+        {
+            return self.wait_with_others(place).await;
+        }
+        Box::pin(self.wait_alone()).await
+    }
+
+    /// Waits for what others do not wait for, too.
+    async fn wait_alone(&mut self) -> Woken {
+        let heartbeat = self.heartbeat_at();
+        let later = self.later_since.map(|_| Instant::now() + LATER_EVERY);
+        let now = self.api.clock.now();
+        let end = self.until.map(|until| {
+            // When it comes, or when the publication of then has not.
+            let left =
+                if now < until { until.since(now) } else { until.plus(LATER_MAX).since(now) };
+            Instant::now() + left
+        });
+        let until = [later, end, self.key_end()].into_iter().flatten();
+        let until = until.fold(heartbeat, Instant::min);
+        let live = async {
+            match &mut self.live {
+                Some(live) => live.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        // A sender that went away is the end of the service, which `check` finds.
+        tokio::select! {
+            _ = live => Woken::Changed,
+            _ = self.publications.changed() => Woken::Changed,
+            _ = self.endings.changed() => Woken::Changed,
+            _ = self.losses.changed() => Woken::Changed,
+            _ = self.stopping.changed() => Woken::Changed,
+            _ = self.slow.changed() => Woken::Changed,
+            () = tokio::time::sleep_until(until) => {
+                if until == heartbeat { Woken::Heartbeat } else { Woken::Changed }
+            }
+        }
+    }
+
+    /// Whether it waits for the next events and for nothing of its own.
+    fn is_like_others(&self) -> bool {
+        let (ends, past) = (self.until.is_some(), self.replay.is_some() || self.turn.is_some());
+        // Who goes on live may have a part of what others were not sent.
+        let is_elsewhere = !self.begun && self.selection.mode == Mode::Live;
+        !ends && !past && !is_elsewhere && self.later_since.is_none()
+    }
+
+    /// Waits in its group, where events are written for it.
+    async fn wait_with_others(&mut self, place: LogPlace) -> Woken {
+        let waiting = Waiting {
+            entry: Arc::clone(&self.entry),
+            slot: Arc::clone(&self.slot),
+            place,
+            paid: self.paid,
+            sent_at: self.sent_at,
+        };
+        let registered = self.member.waiter.register(waiting);
+        self.member.wait_at(place, &self.api);
+        let handle = self.api.world(self.selection.world);
+        // What came before it was registered was written to others only.
+        if self.selection.next_after(place, handle).is_none() {
+            let heartbeat = self.heartbeat_at();
+            let until = self.key_end().map_or(heartbeat, |end| end.min(heartbeat));
+            tokio::select! {
+                () = registered.called() => {}
+                _ = self.endings.changed() => {}
+                _ = self.losses.changed() => {}
+                _ = self.stopping.changed() => {}
+                _ = self.slow.changed() => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+        let (waiting, given) = registered.leave();
+        self.given = given;
+        if let Some(Waiting { place: at, paid, sent_at, .. }) = waiting {
+            self.begun |= at != place;
+            (self.begin, self.paid, self.sent_at) = (Begin::At(at), paid, sent_at);
+        }
+        let is_silent = self.given.is_none() && self.heartbeat_at() <= Instant::now();
+        if is_silent { Woken::Heartbeat } else { Woken::Changed }
+    }
+
+    fn heartbeat_at(&self) -> Instant {
+        self.sent_at + Duration::from_secs(self.heartbeat_s.into())
+    }
+}
