@@ -7,7 +7,7 @@
 //! position is a time, as that of a publication is.
 //!
 //! How fresh records are may change without any event being touched. Who wants to know that of each record
-//! ([`WholeSnapshots`]) has whole snapshots made.
+//! ([`WholeSnapshots`]) has whole snapshots made, beside the parts and as often as their cost allows.
 
 mod steps;
 
@@ -31,6 +31,8 @@ pub(crate) use steps::{Found, Steps as ShownSteps};
 pub(crate) struct Live {
     world: World,
     present: ArcSwapOption<Published>,
+    /// The last that was cut as a whole.
+    whole_present: ArcSwapOption<Published>,
     /// How far the book was when it was last looked at; 0 where that is not known.
     seen: AtomicU64,
     changed: watch::Sender<()>,
@@ -59,6 +61,7 @@ impl Live {
         Arc::new(Self {
             world: options.world,
             present: ArcSwapOption::empty(),
+            whole_present: ArcSwapOption::empty(),
             seen: AtomicU64::new(0),
             changed: watch::Sender::new(()),
             whole: watch::Sender::new(()),
@@ -82,24 +85,25 @@ impl Live {
         self.changed.receiver_count() > 0
     }
 
-    pub(crate) fn is_whole_wanted(&self) -> bool {
-        self.whole.receiver_count() > 0
-    }
-
-    /// Whether the next one has to be whole.
+    /// Whether the next one has to be whole, so that what is kept stays within its bound.
     pub(crate) fn needs_whole(&self) -> bool {
-        self.is_whole_wanted() || self.steps().needs_whole(self.steps_max)
+        self.steps().needs_whole(self.steps_max)
     }
 
-    /// Whether the last one is a part, and somebody wants it whole.
-    pub(crate) fn lacks_whole(&self) -> bool {
-        let is_part = || self.present.load().as_ref().is_some_and(|shown| !shown.is_whole());
-        self.is_whole_wanted() && is_part()
+    /// Whether somebody wants whole ones and was not shown that of a position.
+    pub(crate) fn lacks_whole(&self, position: u64) -> bool {
+        let is_shown = |shown: &Arc<Published>| self.position_of(&shown.snapshot) >= position;
+        self.whole.receiver_count() > 0 && !self.whole_present.load().as_ref().is_some_and(is_shown)
     }
 
     /// The last one.
     pub(crate) fn present(&self) -> Option<Arc<Published>> {
         self.present.load_full()
+    }
+
+    /// The last that was cut as a whole.
+    pub(crate) fn whole_present(&self) -> Option<Arc<Published>> {
+        self.whole_present.load_full()
     }
 
     /// How far the book was when it was last looked at.
@@ -163,9 +167,13 @@ impl Live {
         Some(whole)
     }
 
-    /// What is at a place, and what was shown next, if anything was.
-    pub(crate) fn after(&self, place: Place) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
-        self.steps().after(place)
+    /// What is at a place, and what was shown next, if anything was. `exact`: what was cut as a whole.
+    pub(crate) fn after(
+        &self,
+        place: Place,
+        exact: bool,
+    ) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
+        self.steps().after(place, |later| !exact || later.is_exact())
     }
 
     /// The last that was shown from one place to another.
@@ -177,7 +185,11 @@ impl Live {
     pub(crate) fn show(&self, published: Published) {
         self.note_seen(self.position_of(&published.snapshot));
         self.steps().push(published.of_the_past(0), self.steps_max);
-        self.present.store(Some(Arc::new(published)));
+        let published = Arc::new(published);
+        if published.is_exact() {
+            self.whole_present.store(Some(Arc::clone(&published)));
+        }
+        self.present.store(Some(published));
         self.changed.send_replace(());
     }
 
@@ -187,6 +199,7 @@ impl Live {
         let lost = self.seen() > self.position_of(&published.snapshot);
         if lost || !self.is_wanted() {
             self.present.store(None);
+            self.whole_present.store(None);
             self.note_seen(0);
             *self.steps() = Steps::default();
             *self.last_step.lock().unwrap_or_else(PoisonError::into_inner) = None;

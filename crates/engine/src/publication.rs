@@ -20,6 +20,8 @@ pub struct Published {
     touched: Option<Arc<BTreeSet<EventId>>>,
     /// Whether it has those events alone.
     is_part: bool,
+    /// Whether it was put together from parts: how fresh a record is that was not touched, those do not say.
+    is_gathered: bool,
     /// What answers made from it may take, in bytes, where that is less than for the present.
     pub answer_bytes_max: Option<usize>,
     kept: Slot,
@@ -48,6 +50,7 @@ impl Published {
             is_between: false,
             touched: None,
             is_part: false,
+            is_gathered: false,
             answer_bytes_max: None,
             kept: Slot::new(),
         }
@@ -56,9 +59,9 @@ impl Published {
     /// The same as one of many of the past, without what is kept for it.
     pub(crate) fn of_the_past(&self, answer_bytes_max: usize) -> Self {
         let (snapshot, answer_bytes_max) = (Arc::clone(&self.snapshot), Some(answer_bytes_max));
-        let Self { until, is_between, is_part, .. } = *self;
-        let touched = self.touched.clone();
-        Self { snapshot, until, is_between, touched, is_part, answer_bytes_max, kept: Slot::new() }
+        let Self { until, is_between, is_part, is_gathered, .. } = *self;
+        let (touched, kept) = (self.touched.clone(), Slot::new());
+        Self { snapshot, until, is_between, touched, is_part, is_gathered, answer_bytes_max, kept }
     }
 
     /// The same as one between two publications, in which these events differ from what was shown before.
@@ -80,12 +83,18 @@ impl Published {
 
     /// The same with all events.
     pub(crate) fn completed(&self, whole: Snapshot) -> Self {
-        Self { snapshot: Arc::new(whole), is_part: false, ..self.of_the_past(0) }
+        let snapshot = Arc::new(whole);
+        Self { snapshot, is_part: false, is_gathered: true, ..self.of_the_past(0) }
     }
 
     /// Whether it has all events.
     pub fn is_whole(&self) -> bool {
         !self.is_part
+    }
+
+    /// Whether it has all events and says how fresh each record is.
+    pub fn is_exact(&self) -> bool {
+        !self.is_part && !self.is_gathered
     }
 
     pub(crate) fn touched(&self) -> Option<&BTreeSet<EventId>> {

@@ -14,8 +14,9 @@ use crate::publication::Published;
 use crate::queue::{self, Intake};
 use crate::world::WorldHandle;
 
-/// After a live snapshot the writer waits this many times as long as the snapshot took before it makes the next one,
-/// even where half of `stream.live_tick` is shorter: a large market takes at most a tenth of the writer's time.
+/// After a live snapshot the writer waits this many times as long as the snapshot took before it makes the next one of
+/// its kind, even where half of `stream.live_tick` is shorter: of a large market, parts and whole snapshots each take at
+/// most a tenth of the writer's time.
 const LIVE_REST: u32 = 9;
 
 /// What a thread has that runs a world, whatever it does for it at the moment.
@@ -29,6 +30,16 @@ pub(crate) struct WorldWorker {
     pub(crate) retired: Option<Arc<Published>>,
     /// When it may be shown next to those who follow live.
     pub(crate) live_due: Instant,
+    /// When it may be shown as a whole to those who want that.
+    pub(crate) whole_due: Instant,
+}
+
+/// What is shown of a book to those who follow it live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    /// What was touched, unless all of it was.
+    Touched,
+    Whole,
 }
 
 impl WorldWorker {
@@ -39,7 +50,8 @@ impl WorldWorker {
         queue: Intake,
     ) -> Self {
         let handle = Arc::clone(handle);
-        Self { options, clock, handle, queue, retired: None, live_due: Instant::now() }
+        let now = Instant::now();
+        Self { options, clock, handle, queue, retired: None, live_due: now, whole_due: now }
     }
 
     /// Publishes the snapshot of a book as it is after log entry `seq`.
@@ -60,13 +72,15 @@ impl WorldWorker {
         handle.vitals.store(Arc::new(book.vitals()));
         handle.stats.load.store(Arc::new(book.load()));
         handle.publications.send_replace(());
+        // A replay goes on live from a publication that a whole snapshot follows.
+        self.whole_due = Instant::now();
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         handle.stats.cut_us_last.store(took, Ordering::Relaxed);
         WorldHandle::count(&handle.stats.snapshots, 1);
     }
 
     /// Shows a book, as it is after log entry `seq`, to those who follow it live. Gives how long it is too early for
-    /// that; `None`: it is done, or there is nothing to do.
+    /// what is left to show; `None`: there is nothing.
     pub(crate) fn show_live(
         &mut self,
         book: &mut Book,
@@ -78,35 +92,55 @@ impl WorldWorker {
             return None;
         }
         let published = live.position_of(&self.handle.published().snapshot);
-        let (position, seen) = (live.position(seq, at), live.seen());
-        let is_known = position <= seen && !(position == seen && live.lacks_whole());
-        if position <= published || is_known {
+        let position = live.position(seq, at);
+        if position <= published || position < live.seen() {
             return None;
         }
-        // How fresh records are matters only to who wants whole snapshots.
-        if book.is_untouched() && !live.is_whole_wanted() {
+        let is_new = position > live.seen();
+        if is_new && book.is_untouched() {
             live.note_seen(position);
+        }
+        // How fresh records are matters only to who wants whole snapshots. Those come when they are due, and the others
+        // do not wait for them.
+        let now = Instant::now();
+        let whole_wait =
+            live.lacks_whole(position).then(|| self.whole_due.saturating_duration_since(now));
+        let part_wait =
+            (is_new && !book.is_untouched()).then(|| self.live_due.saturating_duration_since(now));
+        if whole_wait.is_some_and(|wait| wait.is_zero()) {
+            self.show_now(book, (seq, at), Show::Whole);
             return None;
         }
-        let wait = self.live_due.saturating_duration_since(Instant::now());
-        if !wait.is_zero() {
-            return Some(wait);
+        if part_wait.is_some_and(|wait| wait.is_zero()) {
+            self.show_now(book, (seq, at), Show::Touched);
+            return whole_wait;
         }
+        [part_wait, whole_wait].into_iter().flatten().min()
+    }
+
+    fn show_now(&mut self, book: &mut Book, at: (u64, Timestamp), show: Show) {
+        let live = &self.handle.live;
         let begun = Instant::now();
         let shown = match book.take_touched() {
-            Touched::Events(ids) if !live.needs_whole() => {
-                self.options.part_between(book, (seq, at), ids)
+            Touched::Events(ids) if show == Show::Touched && !live.needs_whole() => {
+                self.options.part_between(book, at, ids)
             }
             touched @ (Touched::All | Touched::Events(_)) => {
-                self.options.whole_between(book, (seq, at), touched)
+                self.options.whole_between(book, at, touched)
             }
         };
         // Before anybody is notified: who is woken by it may take this thread's core for longer than this took. The
         // other half of a tick is for making events of it and sending them.
-        let rest = (self.options.live_tick / 2).max(LIVE_REST * begun.elapsed());
-        self.live_due = begun + rest;
+        let (took, tick) = (begun.elapsed(), self.options.live_tick / 2);
+        let rest = tick.max(LIVE_REST * took);
+        self.live_due = match show {
+            Show::Touched => begun + rest,
+            Show::Whole => begun + tick.max(took),
+        };
+        if shown.is_whole() {
+            self.whole_due = begun + rest;
+        }
         live.show(shown);
-        None
     }
 
     /// Shows operators what has changed of identities since the last time.

@@ -161,6 +161,11 @@ impl WorldHandle {
         self.live.present()
     }
 
+    /// The same where it was cut as a whole, for those who have that done ([`WorldHandle::want_whole`]).
+    pub fn shown_whole(&self) -> Option<Arc<Published>> {
+        self.live.whole_present()
+    }
+
     /// The last entry of the log that this node has.
     pub fn last_entry(&self) -> u64 {
         self.stats.log_seq.load(Ordering::Relaxed).max(self.published.load().seq())
@@ -359,9 +364,13 @@ impl WorldHandle {
         self.live.step(from, to)
     }
 
-    /// What was shown at a place, and what was shown next; `None`: it is not kept.
-    pub fn shown_after(&self, place: Place) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
-        self.live.after(place)
+    /// What was shown at a place, and what was shown next; `None`: it is not kept. `exact`: what was cut as a whole.
+    pub fn shown_after(
+        &self,
+        place: Place,
+        exact: bool,
+    ) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
+        self.live.after(place, exact)
     }
 
     /// What was shown last from one place to another, between which nothing changed.
@@ -398,7 +407,7 @@ impl WorldHandle {
         self.completed(found).await.ok().map(|(whole, _)| whole)
     }
 
-    /// Has what is shown live shown as whole snapshots, for as long as this is held.
+    /// Has what is shown live shown as whole snapshots, too, for as long as this is held.
     pub fn want_whole(&self) -> WholeSnapshots {
         self.live.want_whole()
     }

@@ -13,6 +13,8 @@ use crate::publication::Published;
 
 /// The newest that are kept however much memory they take: streams that are up to date go on from them.
 const KEPT_MIN: usize = 4;
+/// Whole ones that are kept with the parts between them: who wants whole ones goes on from the one before the last.
+const WHOLE_MIN: usize = 2;
 /// Parts after which a whole snapshot follows once they are as large as that: putting one together from them then costs
 /// no more than twice as much as reading it.
 const PARTS_MIN: usize = 64;
@@ -62,7 +64,7 @@ impl Steps {
     fn evict(&mut self, max: usize) {
         while self.bytes > max
             && self.held.len() > KEPT_MIN
-            && self.held.iter().skip(1).any(|held| held.is_whole())
+            && self.held.iter().skip(1).filter(|held| held.is_whole()).nth(WHOLE_MIN - 1).is_some()
         {
             self.drop_oldest();
             // A part without the whole one before it is good for nothing.
@@ -132,10 +134,15 @@ impl Steps {
         self.held.iter().rev().find(|held| is(held)).map(Arc::clone)
     }
 
-    /// What is at a place, and what follows it.
-    pub(super) fn after(&self, place: Place) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
+    /// What is at a place, and the first such one that follows it.
+    pub(super) fn after(
+        &self,
+        place: Place,
+        is: impl Fn(&Published) -> bool,
+    ) -> Option<(Arc<Published>, Option<Arc<Published>>)> {
         let at = self.held.iter().rposition(|held| place.is_of(&held.snapshot))?;
-        Some((Arc::clone(self.held.get(at)?), self.held.get(at + 1).map(Arc::clone)))
+        let next = self.held.range(at + 1..).find(|held| is(held)).map(Arc::clone);
+        Some((Arc::clone(self.held.get(at)?), next))
     }
 
     /// The whole one that was put in the place of a part.

@@ -117,3 +117,42 @@ fn a_gap_that_a_process_left_is_logged_by_the_next_one_unless_the_log_has_it() {
     assert_eq!(gaps(dir.path()).len(), 1);
     assert_eq!(writer.gap_note.gap(), None);
 }
+
+/// Those are cut at their own pace, and what changes is shown to the others meanwhile.
+#[test]
+fn who_wants_whole_snapshots_keeps_nobody_from_what_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_794_000_001)));
+    let (handle, writer) = open(dir.path(), &clock);
+    let Writer { mut worker, mut book, log, .. } = writer;
+    let simulation = Simulation::new(7, Arc::clone(&worker.options.catalogue));
+    let (_follows, _wants_whole) = (handle.live_changes(), handle.want_whole());
+    let (mut at, first) = (clock.now(), log.last_seq() + 1);
+    let take = |book: &mut Book, messages: &[domain::message::FeedMessage], at| {
+        messages.iter().for_each(|message| play(book, message, at, &mut Entries::default()));
+        assert!(!book.is_untouched());
+    };
+    take(&mut book, &simulation.world_at(at), at);
+    assert_eq!(worker.show_live(&mut book, first, at), None);
+    assert_eq!(handle.shown_live().map(|shown| shown.is_exact()), Some(true));
+    let whole = || handle.shown_whole().map(|shown| shown.seq());
+    assert_eq!(whole(), Some(first));
+    let (now, hour) = (Instant::now(), Duration::from_secs(3600));
+    (worker.live_due, worker.whole_due) = (now, now + hour);
+    for seq in first + 1..first + 4 {
+        let from = at;
+        at = at.plus(Duration::from_secs(10));
+        take(&mut book, &simulation.between(from, at), at);
+        assert!(worker.show_live(&mut book, seq, at) > Some(hour / 2));
+        let shown = handle.shown_live().unwrap();
+        assert_eq!((shown.seq(), shown.is_whole(), whole()), (seq, false, Some(first)));
+        worker.live_due = now;
+    }
+    worker.whole_due = now;
+    // Of the same position, also where nothing has changed since.
+    assert_eq!(worker.show_live(&mut book, first + 3, at), None);
+    assert_eq!(whole(), Some(first + 3));
+    let (_, next) = handle.shown_after(crate::history::Place::Entry(first), true).unwrap();
+    assert_eq!(next.map(|next| next.seq()), whole(), "what is in between is for others");
+    assert_eq!(worker.show_live(&mut book, first + 3, at), None);
+}

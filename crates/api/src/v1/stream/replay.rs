@@ -139,10 +139,11 @@ impl Replay {
     ) -> Result<Option<Step>, NotRendered> {
         let (world, whole) = (handle.world, selection.wants_whole());
         let at = sought(world, place.0);
-        let shown = handle.shown_after(at).filter(|(held, next)| {
+        // Who follows live has what is shown to others live. What came before that comes change by change.
+        let shown = handle.shown_after(at, whole && self.is_live).filter(|(held, next)| {
             // Freshness is exact from a publication on, and in whole snapshots.
-            let is_exact = (self.is_live || !held.is_between)
-                && next.as_ref().is_none_or(|next| next.is_whole());
+            let is_exact = self.is_live
+                || (!held.is_between && next.as_ref().is_none_or(|next| next.is_exact()));
             place_of(world, &held.snapshot) == place && (!whole || is_exact)
         });
         self.is_live = shown.is_some();

@@ -72,9 +72,8 @@ impl Selection {
     pub(super) fn shown(&self, handle: &WorldHandle) -> Option<Arc<Published>> {
         match self.mode {
             // How fresh each record is, whole snapshots alone say.
-            Mode::Live => {
-                handle.shown_live().filter(|shown| !self.wants_whole() || shown.is_whole())
-            }
+            Mode::Live if self.wants_whole() => handle.shown_whole(),
+            Mode::Live => handle.shown_live(),
             Mode::Publication => None,
         }
     }

@@ -92,7 +92,7 @@ impl Renders {
                 None => {
                     let base = match from {
                         StartFrom::Here(place) | StartFrom::Elsewhere(place) => {
-                            Some(base(handle, place, selection.mode, key).await?)
+                            Some(base_of(handle, selection, place, key).await?)
                         }
                         StartFrom::Nothing => None,
                     };
@@ -224,8 +224,9 @@ async fn passed(
         (StartFrom::Nothing, _) => false,
         (StartFrom::Elsewhere(_), Mode::Live) => true,
         (StartFrom::Here(place), Mode::Live) => {
-            let next = handle.shown_after(sought(handle.world, place.0)).and_then(|(_, next)| next);
-            next.is_none_or(|next| {
+            let at = sought(handle.world, place.0);
+            let after = handle.shown_after(at, selection.wants_whole());
+            after.and_then(|(_, next)| next).is_none_or(|next| {
                 selection.place_of(&next.snapshot) != selection.place_of(&to.snapshot)
             })
         }
@@ -243,6 +244,21 @@ async fn passed(
 fn live_step(handle: &WorldHandle, place: LogPlace, to: &Published) -> Option<Arc<LiveStep>> {
     let step = handle.live_step(sought(handle.world, place.0), to)?;
     (place_of(handle.world, &step.from) == place).then_some(step)
+}
+
+/// What was shown at a place to who follows a selection, and when what is shown next was made.
+async fn base_of(
+    handle: &WorldHandle,
+    selection: &Selection,
+    place: LogPlace,
+    key: u64,
+) -> Result<Held, NotRendered> {
+    let (held, next) = base(handle, place, selection.mode, key).await?;
+    // What is between two whole snapshots is not left out: it is for others.
+    let exact = selection.wants_whole();
+    let after = exact.then(|| handle.shown_after(sought(handle.world, place.0), exact)).flatten();
+    let next = after.map_or(next, |(_, next)| Some(next?.snapshot.cut_at));
+    Ok((held, next))
 }
 
 /// What was shown at a place, and when the next of the mode was made.

@@ -209,6 +209,11 @@ async fn whatever_happens_the_folded_state_is_what_the_lists_have_after_each_pub
         };
         let mut client = open("live", None).await;
         client.cut().await;
+        // Who wants to know how fresh each record is, and who does not, follow the same at different paces.
+        let other = if freshness == "none" { "records" } else { "none" };
+        let query = format!("?sports=mma&channels=odds,scores,events&freshness={other}&mode=live");
+        let (mut other, _) = Client::open(&app, &key, &query, None).await;
+        other.cut().await;
         for _ in 0..8 {
             for _ in 0..random.below(6) {
                 app.push(&feed, ndjson(&random_lines(&mut random))).await;
@@ -227,7 +232,10 @@ async fn whatever_happens_the_folded_state_is_what_the_lists_have_after_each_pub
                     client.state = last.state;
                 }
             }
-            check(&app, &key, &client, &lists, &at).await;
+            while !is_publication(&other.cut().await, &at) {}
+            for client in [&client, &other] {
+                check(&app, &key, client, &lists, &at).await;
+            }
             if luck.below(2) == 0 {
                 let last = client;
                 client = open("live", Some(&last.cursor)).await;
