@@ -19,7 +19,7 @@ pub use context::{AdapterReports, Api, ApiSettings};
 use domain::World;
 pub use error::{ApiError, ErrorCode, check_target};
 use market::Wire;
-pub use operation::{Operation, Row};
+pub use operation::{Operation, Row, STREAM_PATH};
 pub use panics::catch_panics;
 
 /// The wires that snapshots of a world are rendered for when they are cut.

@@ -40,6 +40,12 @@ pub enum Operation {
     Unknown,
 }
 
+/// The path of the one operation whose answer is a stream.
+pub const STREAM_PATH: &str = match Operation::GetStream.row().path {
+    Some(path) => path,
+    None => "",
+};
+
 /// What an operation is.
 #[derive(Debug)]
 pub struct Row {
@@ -186,5 +192,12 @@ mod tests {
             assert_eq!((row.operation.index(), row.operation.name()), (at, row.name));
             assert_eq!(Operation::by_name(row.name), Some(row.operation));
         }
+    }
+
+    #[test]
+    fn there_is_one_stream() {
+        let streams = Operation::all().filter(|operation| operation.is_stream());
+        let paths: Vec<Option<&str>> = streams.map(|operation| operation.row().path).collect();
+        assert_eq!(paths, [Some(STREAM_PATH)]);
     }
 }

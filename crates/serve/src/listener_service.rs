@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use api::{ApiError, ErrorCode, catch_panics, v1, v4};
 use http::{
-    Answering, ConnectionState, Listener, Method, Refusal, Reply, Request, RequestBody, RequestId,
-    Server,
+    Answering, ConnectionState, Listener, Method, PathTraits, Refusal, Reply, Request, RequestBody,
+    RequestId, Server,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -126,10 +126,12 @@ impl http::Service for ListenerService {
         self.role != ListenerRole::Operator
     }
 
+    fn traits(path: &str) -> PathTraits {
+        route::traits(path)
+    }
+
     fn is_plain(&self, request: &Request<'_>) -> bool {
-        request.method != Method::Post
-            && request.path != http::STREAM_PATH
-            && !web::is_stream(request.path)
+        request.method != Method::Post && !request.traits.is_stream
     }
 
     async fn answer(

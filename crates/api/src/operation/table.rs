@@ -307,7 +307,7 @@ pub(super) const ROWS: [Row; 28] = [
     Row {
         operation: Operation::GetStream,
         name: "get_stream",
-        path: Some(http::STREAM_PATH),
+        path: Some("/v1/stream"),
         title: "Follow changes",
         meaning: "Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to \
                   a `cut` with a cursor to go on from. The filters are those of odds, scores and events. A request \
