@@ -35,7 +35,7 @@ use crate::v4::error::Refused;
 use crate::v4::param::KEY_PARAMS;
 use crate::v4::query::Values;
 use crate::v4::selection::{Price, SportFilter, SportSet, What};
-use crate::v4::target_path::TargetPath;
+use crate::v4::target_path::{Subject, TargetPath};
 use crate::v4::wire::{Source, V4};
 
 pub use error::Code;
@@ -227,7 +227,7 @@ impl Admitted<'_> {
         let answers = self.api.answers(world, &published);
         let (snapshot, publication) = (&published.snapshot, &answers.v4);
         let source = Source { snapshot, wire: V4(world), publication };
-        if let Some(target) = target.filter(|target| target.operation == Operation::V4Historical) {
+        if let Some(target) = target.filter(|target| target.is_historical()) {
             let answering: Answering<'_, Answered> = Box::pin(self.past(target, handle, &source));
             return answering.await;
         }
@@ -253,7 +253,7 @@ impl Admitted<'_> {
     /// What the path and the query mean, for a key that may know.
     fn read(&self, target: TargetPath<'_>, source: &Source<'_>) -> Result<Parsed, Refused> {
         let operation = target.operation;
-        let (sport, lasting) = if operation == Operation::V4Sports {
+        let (sport, lasting) = if target.subject == Subject::Sports {
             (SportFilter::All, true)
         } else {
             self.open_sport(target, source)?
