@@ -2,6 +2,7 @@
 
 mod answers;
 mod asset;
+mod connection;
 mod context;
 mod error;
 pub mod ingest;
@@ -15,6 +16,7 @@ pub mod v4;
 
 pub use answers::Selector;
 pub use asset::Asset;
+pub use connection::Memory;
 pub use context::{AdapterReports, Api, ApiSettings};
 use domain::World;
 pub use error::{ApiError, ErrorCode, check_target};

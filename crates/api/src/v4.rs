@@ -4,6 +4,7 @@
 pub(crate) mod error;
 mod history;
 pub mod param;
+pub(crate) mod parsed;
 mod query;
 pub(crate) mod selection;
 pub(crate) mod settings;
@@ -23,6 +24,7 @@ use http::{Answering, Method, Reply, Request, RequestId, SingleHeader};
 use tokio::time::Instant;
 
 use crate::answers::{Answers, Asked, Ready, Selector};
+use crate::connection::Connection;
 use crate::context::Api;
 use crate::error as errors;
 use crate::error::{ApiError, ErrorCode};
@@ -30,11 +32,12 @@ use crate::operation::Operation;
 use crate::v1::fault::Fault;
 use crate::v1::last_request::LastRequest;
 use crate::v1::query::Query;
-use crate::v1::{self, Connection, refusal_log};
+use crate::v1::{self, refusal_log};
 use crate::v4::error::Refused;
 use crate::v4::param::KEY_PARAMS;
+use crate::v4::parsed::Parsed;
 use crate::v4::query::Values;
-use crate::v4::selection::{Price, SportFilter, SportSet, What};
+use crate::v4::selection::{SportFilter, SportSet, What};
 use crate::v4::target_path::{Subject, TargetPath};
 use crate::v4::wire::{Source, V4};
 
@@ -132,16 +135,6 @@ fn authenticate(
         KeyRefusal::Unknown => invalid(),
         KeyRefusal::Unconfirmed => v1::key_status_unknown().into(),
     })
-}
-
-/// What a target means, whoever asks.
-#[derive(Clone, Debug)]
-pub(crate) struct Parsed {
-    operation: Operation,
-    /// The sport is there whether or not it has events.
-    lasting: bool,
-    asked: Asked,
-    price: Price,
 }
 
 /// One authenticated request.
