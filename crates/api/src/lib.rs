@@ -2,6 +2,7 @@
 
 mod answers;
 mod asset;
+mod connection;
 mod context;
 mod error;
 pub mod ingest;
@@ -15,11 +16,12 @@ pub mod v4;
 
 pub use answers::Selector;
 pub use asset::Asset;
+pub use connection::Memory;
 pub use context::{AdapterReports, Api, ApiSettings};
 use domain::World;
 pub use error::{ApiError, ErrorCode, check_target};
 use market::Wire;
-pub use operation::{Operation, Row};
+pub use operation::{Operation, Row, STREAM_PATH};
 pub use panics::catch_panics;
 
 /// The wires that snapshots of a world are rendered for when they are cut.

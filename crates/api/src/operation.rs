@@ -4,6 +4,7 @@
 mod table;
 
 use crate::v1::param::Param;
+use crate::v4::param::Param as V4Param;
 use table::ROWS;
 
 /// An operation, or what is none.
@@ -40,6 +41,12 @@ pub enum Operation {
     Unknown,
 }
 
+/// The path of the one operation whose answer is a stream.
+pub const STREAM_PATH: &str = match Operation::GetStream.row().path {
+    Some(path) => path,
+    None => "",
+};
+
 /// What an operation is.
 #[derive(Debug)]
 pub struct Row {
@@ -56,9 +63,35 @@ pub struct Row {
     /// What a good answer is, in words and by its schemas.
     pub answer: &'static str,
     pub schemas: &'static [Schema],
-    /// Query parameters of `/v1`; `api_key` goes with every operation. Those of `/v4` are in `v4::param`.
-    pub params: &'static [Param],
+    pub params: Params,
     pub cost: Cost,
+}
+
+/// The query parameters of an operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Params {
+    /// Of `/v1`; `api_key` goes with every operation.
+    V1(&'static [Param]),
+    /// Of `/v4`, beside the key; of a historical operation, those beside the ones of current data.
+    V4(&'static [V4Param]),
+}
+
+impl Row {
+    /// The query parameters, of an operation of `/v1`.
+    pub const fn params(&self) -> &'static [Param] {
+        match self.params {
+            Params::V1(params) => params,
+            Params::V4(_) => &[],
+        }
+    }
+
+    /// The query parameters, of an operation of `/v4`.
+    pub const fn v4_params(&self) -> &'static [V4Param] {
+        match self.params {
+            Params::V1(_) => &[],
+            Params::V4(params) => params,
+        }
+    }
 }
 
 /// What an answer may be.
@@ -158,6 +191,12 @@ impl Operation {
         matches!(self, Self::GetOdds | Self::GetScores | Self::ListEvents)
     }
 
+    /// The query parameters of a path of `/v4`: those of the operation on current data, and for the past its time.
+    pub(crate) fn v4_params(self, current: Self) -> impl Iterator<Item = V4Param> {
+        let own = if self == current { &[] } else { self.row().v4_params() };
+        current.row().v4_params().iter().chain(own).copied()
+    }
+
     /// Whether its path names a sport.
     pub fn is_in_sport(self) -> bool {
         self.row().path.is_some_and(|path| path.contains("{sport"))
@@ -165,11 +204,11 @@ impl Operation {
 
     /// Whether its answers can be tables.
     pub fn has_table(self) -> bool {
-        self.row().params.contains(&Param::Format)
+        self.row().params().contains(&Param::Format)
     }
 
     pub fn is_paged(self) -> bool {
-        self.row().params.contains(&Param::Cursor)
+        self.row().params().contains(&Param::Cursor)
     }
 }
 
@@ -186,5 +225,12 @@ mod tests {
             assert_eq!((row.operation.index(), row.operation.name()), (at, row.name));
             assert_eq!(Operation::by_name(row.name), Some(row.operation));
         }
+    }
+
+    #[test]
+    fn there_is_one_stream() {
+        let streams = Operation::all().filter(|operation| operation.is_stream());
+        let paths: Vec<Option<&str>> = streams.map(|operation| operation.row().path).collect();
+        assert_eq!(paths, [Some(STREAM_PATH)]);
     }
 }

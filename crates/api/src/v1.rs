@@ -19,14 +19,14 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use accounts::{
-    Call, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Limits, Maintenance, Outcome,
-    Standing, Window,
+    Call, Grant, KeyEntry, KeyKind, KeyRefusal, Limits, Maintenance, Outcome, Standing, Window,
 };
 use domain::{Catalogue, SportId, Timestamp, World};
 use market::analysis::Analysis;
 use tokio::time::Instant;
 
 use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready, Selector};
+use crate::connection::Connection;
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
@@ -51,19 +51,8 @@ use crate::v1::refusal_log::Refused;
 use crate::v1::region::RegionTable;
 use crate::v1::target_path::TargetPath;
 pub use crate::v1::wire::coverage::event_cells;
-use crate::v4;
 use engine::{PastPublication, Published};
-use http::{ConnectionState, Head, Method, Reply, Request, RequestId};
-
-/// What is remembered of a connection: the key it sent last, and what its last request meant.
-#[derive(Debug, Default)]
-pub struct Memory {
-    pub(crate) key: ConnectionKey,
-    last: LastRequest<ParsedTarget>,
-    pub(crate) last_v4: LastRequest<v4::Parsed>,
-}
-
-pub(crate) type Connection = ConnectionState<Memory>;
+use http::{Head, Method, Reply, Request, RequestId};
 
 /// Answers a request under `/v1`. The operation is for the metrics.
 pub async fn answer(
@@ -89,7 +78,7 @@ pub async fn answer(
     let sends_file = connection.sends_files && request.method == Method::Get;
     let admitted =
         Admitted { api, request, query, entry: &entry, now, begun: connection.begun, sends_file };
-    let (operation, mut reply) = admitted.answer(request_id, &mut connection.memory.last).await;
+    let (operation, mut reply) = admitted.answer(request_id, &mut connection.memory.last_v1).await;
     if source == KeySource::Query {
         // RFC 9745 and RFC 8594: since when the query form is discouraged, and when it ends.
         reply.head.put("deprecation", QUERY_KEY_DEPRECATED_SINCE);

@@ -4,6 +4,7 @@
 pub(crate) mod error;
 mod history;
 pub mod param;
+pub(crate) mod parsed;
 mod query;
 pub(crate) mod selection;
 pub(crate) mod settings;
@@ -23,6 +24,7 @@ use http::{Answering, Method, Reply, Request, RequestId, SingleHeader};
 use tokio::time::Instant;
 
 use crate::answers::{Answers, Asked, Ready, Selector};
+use crate::connection::Connection;
 use crate::context::Api;
 use crate::error as errors;
 use crate::error::{ApiError, ErrorCode};
@@ -30,12 +32,13 @@ use crate::operation::Operation;
 use crate::v1::fault::Fault;
 use crate::v1::last_request::LastRequest;
 use crate::v1::query::Query;
-use crate::v1::{self, Connection, refusal_log};
+use crate::v1::{self, refusal_log};
 use crate::v4::error::Refused;
 use crate::v4::param::KEY_PARAMS;
+use crate::v4::parsed::Parsed;
 use crate::v4::query::Values;
-use crate::v4::selection::{Price, SportFilter, SportSet, What};
-use crate::v4::target_path::TargetPath;
+use crate::v4::selection::{SportFilter, SportSet, What};
+use crate::v4::target_path::{Subject, TargetPath};
 use crate::v4::wire::{Source, V4};
 
 pub use error::Code;
@@ -134,16 +137,6 @@ fn authenticate(
     })
 }
 
-/// What a target means, whoever asks.
-#[derive(Clone, Debug)]
-pub(crate) struct Parsed {
-    operation: Operation,
-    /// The sport is there whether or not it has events.
-    lasting: bool,
-    asked: Asked,
-    price: Price,
-}
-
 /// One authenticated request.
 struct Admitted<'a> {
     api: &'a Api,
@@ -227,7 +220,7 @@ impl Admitted<'_> {
         let answers = self.api.answers(world, &published);
         let (snapshot, publication) = (&published.snapshot, &answers.v4);
         let source = Source { snapshot, wire: V4(world), publication };
-        if let Some(target) = target.filter(|target| target.operation == Operation::V4Historical) {
+        if let Some(target) = target.filter(|target| target.is_historical()) {
             let answering: Answering<'_, Answered> = Box::pin(self.past(target, handle, &source));
             return answering.await;
         }
@@ -253,7 +246,7 @@ impl Admitted<'_> {
     /// What the path and the query mean, for a key that may know.
     fn read(&self, target: TargetPath<'_>, source: &Source<'_>) -> Result<Parsed, Refused> {
         let operation = target.operation;
-        let (sport, lasting) = if operation == Operation::V4Sports {
+        let (sport, lasting) = if target.subject == Subject::Sports {
             (SportFilter::All, true)
         } else {
             self.open_sport(target, source)?

@@ -62,7 +62,7 @@ pub(crate) async fn serve<S, T>(
     let mut connection = ConnectionState::new(&*server.clock, peer);
     connection.sends_files = S::SENDS_FILES;
     loop {
-        let answered = match examine(&held) {
+        let answered = match examine(&held, T::traits) {
             Reading::More => {
                 if !held.is_empty() && head_since.is_none() {
                     let now = Instant::now();
@@ -156,9 +156,10 @@ async fn answer_unusual<S: Socket, T: Service>(
     mut wire: Wire<S>,
     mut head: Vec<u8>,
 ) -> Option<(Wire<S>, Vec<u8>)> {
-    let Reading::Request(ParsedHead { head_bytes, .. }) = examine(&head) else { return None };
+    let read = examine(&head, T::traits);
+    let Reading::Request(ParsedHead { head_bytes, .. }) = read else { return None };
     let rest = head.split_off(head_bytes);
-    let Reading::Request(parsed) = examine(&head) else { return None };
+    let Reading::Request(parsed) = examine(&head, T::traits) else { return None };
     let ParsedHead { request, close, framing, expects, .. } = parsed;
     let (peer, at, counters) = (connection.peer, connection.now, &service.server().counters);
     let mut body = Incoming::new(&mut wire, rest, framing, expects);

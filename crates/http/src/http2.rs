@@ -158,6 +158,7 @@ async fn respond<T: Service>(
     let (parts, body) = incoming.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let mut request = request::Request::new(parts.method.as_str(), target);
+    request.traits = T::traits(request.path);
     if let Some(text) = too_heavy(target, &parts.headers) {
         let reply = service.refuse(Refusal::HeadTooLarge, text, request.path);
         return into_response(&reply, at, request.method, &waits);

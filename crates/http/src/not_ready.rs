@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::listener::{ACCEPT_PAUSE, Listener, connection};
 use crate::peer::Peer;
 use crate::reply::Reply;
-use crate::request::Request;
+use crate::request::{PathTraits, Request};
 use crate::server::{Phase, Server};
 use crate::service::{ConnectionState, Refusal, RequestBody, Service};
 
@@ -47,6 +47,10 @@ where
 
     fn limits_connections(&self) -> bool {
         false
+    }
+
+    fn traits(_path: &str) -> PathTraits {
+        PathTraits::default()
     }
 
     fn is_plain(&self, _request: &Request<'_>) -> bool {

@@ -10,12 +10,6 @@ pub const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Most header lines.
 pub const HEADERS_MAX: usize = 64;
 
-/// Where changes are sent as they come, for as long as the client listens.
-pub const STREAM_PATH: &str = "/v1/stream";
-
-/// Where agents send messages of the Model Context Protocol.
-pub const AGENT_PATH: &str = "/mcp";
-
 /// Asks the sandbox for a fault.
 pub const FAULT_HEADER: &str = "x-sandbox-fault";
 
@@ -104,19 +98,31 @@ pub struct Request<'a> {
     pub agent: Option<&'a [u8]>,
     /// What browsers tell beside. Of a request to the API only `authorization`, to say that it is not where keys go.
     pub page: PageHeaders<'a>,
-    kind: Kind,
+    /// What the service says of the path.
+    pub traits: PathTraits,
 }
 
-/// Which headers a request may need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Api,
-    /// Beside those of the API, the last event that a client of a stream has.
+/// What the service says of a path, from which follows how a request to it is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathTraits {
+    pub headers: HeaderSet,
+    /// Whether an answer may go on for as long as the client listens.
+    pub is_stream: bool,
+}
+
+/// Which headers are taken note of, beside those of every request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderSet {
+    /// `Authorization`, and which part of a file is asked for.
+    Ranges,
+    /// `Authorization`, the last event that the client has, and what asks for a WebSocket.
     Stream,
-    /// Beside those of the API, where the page comes from that asks.
-    ApiOfBrowsers,
+    /// `Authorization`, and where the page comes from that asks.
+    CrossOrigin,
+    /// What browsers send to a page.
+    #[default]
     Page,
-    /// Beside those of pages, what repeats the body.
+    /// What browsers send to a page, and what agents repeat of the body.
     Agent,
 }
 
@@ -228,6 +234,7 @@ impl<'a> PageHeaders<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// A request of which nothing is known but its first line; a path without traits is a page's.
     pub fn new(method: &str, target: &'a str) -> Self {
         let (path, query) = cut(target, b'?').unwrap_or((target, ""));
         Self {
@@ -240,17 +247,11 @@ impl<'a> Request<'a> {
             fault: None,
             agent: None,
             page: PageHeaders::default(),
-            kind: match path.get(..4) {
-                Some("/v1/") if path == STREAM_PATH => Kind::Stream,
-                Some("/v1/") => Kind::Api,
-                Some("/v4/") => Kind::ApiOfBrowsers,
-                Some(AGENT_PATH) if path == AGENT_PATH => Kind::Agent,
-                _ => Kind::Page,
-            },
+            traits: PathTraits::default(),
         }
     }
 
-    /// Takes note of a header line.
+    /// Takes note of a header line, as far as the path's traits say that it is needed.
     pub fn header(&mut self, name: &str, value: &'a [u8]) {
         if name.eq_ignore_ascii_case("x-api-key") {
             self.key.set(value);
@@ -263,24 +264,26 @@ impl<'a> Request<'a> {
         } else if name.eq_ignore_ascii_case("user-agent") {
             self.agent = Some(value);
         }
-        match self.kind {
-            Kind::Api | Kind::Stream | Kind::ApiOfBrowsers
+        match self.traits.headers {
+            HeaderSet::Ranges | HeaderSet::Stream | HeaderSet::CrossOrigin
                 if name.eq_ignore_ascii_case("authorization") =>
             {
                 self.page.authorization.set(value);
             }
-            Kind::Stream if name.eq_ignore_ascii_case("last-event-id") => {
+            HeaderSet::Stream if name.eq_ignore_ascii_case("last-event-id") => {
                 self.page.last_event_id = Some(value);
             }
-            Kind::ApiOfBrowsers if name.eq_ignore_ascii_case("origin") => {
+            HeaderSet::CrossOrigin if name.eq_ignore_ascii_case("origin") => {
                 self.page.origin = Some(value);
             }
-            Kind::Stream => self.page.websocket.header(name, value),
-            Kind::Api if name.eq_ignore_ascii_case("range") => self.page.range.set(value),
-            Kind::Api if name.eq_ignore_ascii_case("if-range") => self.page.if_range.set(value),
-            Kind::Api | Kind::ApiOfBrowsers => {}
-            Kind::Page => self.page.header(name, value),
-            Kind::Agent => {
+            HeaderSet::Stream => self.page.websocket.header(name, value),
+            HeaderSet::Ranges if name.eq_ignore_ascii_case("range") => self.page.range.set(value),
+            HeaderSet::Ranges if name.eq_ignore_ascii_case("if-range") => {
+                self.page.if_range.set(value);
+            }
+            HeaderSet::Ranges | HeaderSet::CrossOrigin => {}
+            HeaderSet::Page => self.page.header(name, value),
+            HeaderSet::Agent => {
                 self.page.header(name, value);
                 self.page.agent.get_or_insert_default().header(name, value);
             }

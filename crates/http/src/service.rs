@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::peer::Peer;
 use crate::reply::Reply;
-use crate::request::Request;
+use crate::request::{PathTraits, Request};
 use crate::server::Server;
 
 /// An answer in the making, of another part. A future is compiled in the crate that boxes it, and a connection that
@@ -28,6 +28,9 @@ pub trait Service: Send + Sync + 'static {
     /// Whether [`ServerSettings`](crate::ServerSettings) limits who may connect. The operators' own listener is open
     /// also when the others are full.
     fn limits_connections(&self) -> bool;
+
+    /// What a path is, before its request is read. The hot path asks, too, so the answer is a look at a table.
+    fn traits(path: &str) -> PathTraits;
 
     /// Whether the head is all there is to such a request, and its answer has an end: the hot path.
     fn is_plain(&self, request: &Request<'_>) -> bool;

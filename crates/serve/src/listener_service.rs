@@ -3,10 +3,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use api::{ApiError, ErrorCode, catch_panics, v1, v4};
+use api::{ApiError, ErrorCode, Memory, catch_panics, v1, v4};
 use http::{
-    Answering, ConnectionState, Listener, Method, Refusal, Reply, Request, RequestBody, RequestId,
-    Server,
+    Answering, ConnectionState, Listener, Method, PathTraits, Refusal, Reply, Request, RequestBody,
+    RequestId, Server,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +60,7 @@ impl ListenerService {
     async fn route(
         &self,
         request: &Request<'_>,
-        connection: &mut ConnectionState<v1::Memory>,
+        connection: &mut ConnectionState<Memory>,
         request_id: RequestId,
     ) -> Result<Reply, ApiError> {
         let service = &*self.service;
@@ -116,7 +116,7 @@ impl ListenerService {
 }
 
 impl http::Service for ListenerService {
-    type Memory = v1::Memory;
+    type Memory = Memory;
 
     fn server(&self) -> &Arc<Server> {
         &self.service.api.server
@@ -126,16 +126,18 @@ impl http::Service for ListenerService {
         self.role != ListenerRole::Operator
     }
 
+    fn traits(path: &str) -> PathTraits {
+        route::traits(path)
+    }
+
     fn is_plain(&self, request: &Request<'_>) -> bool {
-        request.method != Method::Post
-            && request.path != http::STREAM_PATH
-            && !web::is_stream(request.path)
+        request.method != Method::Post && !request.traits.is_stream
     }
 
     async fn answer(
         &self,
         request: &Request<'_>,
-        connection: &mut ConnectionState<v1::Memory>,
+        connection: &mut ConnectionState<Memory>,
     ) -> Reply {
         let api = &self.service.api;
         let request_id = api.next_request_id();
@@ -147,7 +149,7 @@ impl http::Service for ListenerService {
     async fn answer_with_body<B: RequestBody>(
         &self,
         request: &Request<'_>,
-        connection: &mut ConnectionState<v1::Memory>,
+        connection: &mut ConnectionState<Memory>,
         body: B,
     ) -> Reply {
         let Service { api, web, .. } = &*self.service;

@@ -1,6 +1,8 @@
 //! Where a path leads: the one table that every request goes through. Pages have a table of their own in `web`.
 
-use crate::service::{ListenerRole, Service};
+use http::{HeaderSet, PathTraits};
+
+use crate::service::{ListenerRole, Service, agents};
 
 /// What answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ struct Route {
     target: Target,
     /// The listeners that have it.
     roles: &'static [ListenerRole],
+    /// The headers that its answers may depend on.
+    headers: HeaderSet,
 }
 
 const MAIN: &[ListenerRole] = &[ListenerRole::Main];
@@ -33,15 +37,20 @@ const OPERATOR: &[ListenerRole] = &[ListenerRole::Operator];
 const ALL: &[ListenerRole] = &[ListenerRole::Main, ListenerRole::Ingest, ListenerRole::Operator];
 
 const fn route(path: &'static str, target: Target, roles: &'static [ListenerRole]) -> Route {
-    Route { path, below: false, target, roles }
+    Route { path, below: false, target, roles, headers: HeaderSet::Page }
+}
+
+/// A path and all below it.
+const fn tree(path: &'static str, target: Target) -> Route {
+    Route { below: true, ..route(path, target, MAIN) }
 }
 
 /// The most used first.
 const ROUTES: [Route; 14] = [
-    Route { path: "/v1", below: true, target: Target::V1, roles: MAIN },
-    Route { path: "/v4", below: true, target: Target::V4, roles: MAIN },
+    Route { headers: HeaderSet::Ranges, ..tree("/v1", Target::V1) },
+    Route { headers: HeaderSet::CrossOrigin, ..tree("/v4", Target::V4) },
     route(api::ingest::PATH, Target::Push, &[ListenerRole::Main, ListenerRole::Ingest]),
-    route(http::AGENT_PATH, Target::Agents, MAIN),
+    Route { headers: HeaderSet::Agent, ..route(agents::PATH, Target::Agents, MAIN) },
     route("/healthz", Target::Health, ALL),
     route("/readyz", Target::Ready, ALL),
     route("/metrics", Target::Metrics, OPERATOR),
@@ -49,7 +58,7 @@ const ROUTES: [Route; 14] = [
     route("/openapi.json", Target::OpenApi, MAIN),
     route("/openapi/v4.json", Target::OpenApiV4, MAIN),
     route("/", Target::Docs, MAIN),
-    Route { path: "/docs", below: true, target: Target::Docs, roles: MAIN },
+    tree("/docs", Target::Docs),
     route("/llms.txt", Target::Docs, MAIN),
     route("/llms-full.txt", Target::Docs, MAIN),
 ];
@@ -72,5 +81,41 @@ pub(crate) fn find(service: &Service, role: ListenerRole, path: &str) -> Option<
         Some(Target::Docs) if !service.web.settings.docs => None,
         None if role == ListenerRole::Main && web::covers(&service.web, path) => Some(Target::Page),
         found => found,
+    }
+}
+
+/// What a path is, whichever listener has it.
+#[inline]
+pub(crate) fn traits(path: &str) -> PathTraits {
+    match ROUTES.iter().find(|route| route.matches(path)) {
+        Some(Route { target: Target::V1, .. }) if path == api::STREAM_PATH => {
+            PathTraits { headers: HeaderSet::Stream, is_stream: true }
+        }
+        Some(route) => PathTraits { headers: route.headers, is_stream: false },
+        None => PathTraits { headers: HeaderSet::Page, is_stream: web::is_stream(path) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_which_headers_are_read_and_whether_its_answer_ends() {
+        for (path, headers, is_stream) in [
+            ("/v1/sports", HeaderSet::Ranges, false),
+            ("/v1/stream", HeaderSet::Stream, true),
+            ("/v1/stream/", HeaderSet::Ranges, false),
+            ("/v10", HeaderSet::Page, false),
+            ("/v4/sports", HeaderSet::CrossOrigin, false),
+            ("/mcp", HeaderSet::Agent, false),
+            ("/mcp/", HeaderSet::Page, false),
+            (api::ingest::PATH, HeaderSet::Page, false),
+            ("/board/mma", HeaderSet::Page, false),
+            ("/board/mma/stream", HeaderSet::Page, true),
+            ("/nothing", HeaderSet::Page, false),
+        ] {
+            assert_eq!(traits(path), PathTraits { headers, is_stream }, "{path}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shell::repository::TextFile;
 
 /// Crates with files in cycles, and how many. Lower a number when you have taken one apart.
-const FILES_IN_CYCLES: [(&str, usize); 2] = [("crates/api", 2), ("crates/web", 2)];
+const FILES_IN_CYCLES: [(&str, usize); 1] = [("crates/web", 2)];
 
 /// A module by the names on the way to it; empty for the crate's root.
 type Module = Vec<String>;

@@ -168,7 +168,7 @@ fn can_answer(operation: Operation, code: ErrorCode) -> bool {
                     | Operation::GetClosing
                     | Operation::GetExport
             ) || operation.is_stream()
-                || operation.row().params.contains(&Param::AsOf)
+                || operation.row().params().contains(&Param::AsOf)
         }
         ErrorCode::TooManyStreams | ErrorCode::UpgradeRequired => operation.is_stream(),
         ErrorCode::RangeNotSatisfiable => operation.is_file(),

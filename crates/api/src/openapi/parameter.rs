@@ -27,7 +27,7 @@ pub fn of(operation: Operation) -> Vec<Value> {
     let template = operation.row().path.unwrap_or_default();
     let in_path = ["sport_key", "event_id", "table", "date"].into_iter();
     let in_path = in_path.filter(|name| template.contains(&format!("{{{name}}}")));
-    let in_query = operation.row().params.iter().filter(|param| **param != Param::ApiKey);
+    let in_query = operation.row().params().iter().filter(|param| **param != Param::ApiKey);
     let tagged = operation.is_kept() || operation.is_file();
     let conditional = tagged.then_some(IF_NONE_MATCH).into_iter();
     let ranged = [RANGE, IF_RANGE].into_iter().filter(|_| operation.is_file());
@@ -46,7 +46,7 @@ const fn component(param: Param) -> &'static str {
 /// Every parameter of every operation.
 pub fn all(catalogue: &Catalogue) -> Value {
     let mut params: Vec<Param> =
-        Operation::v1().flat_map(|operation| operation.row().params).copied().collect();
+        Operation::v1().flat_map(|operation| operation.row().params()).copied().collect();
     params.sort_by_key(|param| param.index());
     params.dedup();
     let in_query = params.into_iter().filter(|param| *param != Param::ApiKey);

@@ -1,6 +1,8 @@
 //! The table of operations.
 
-use super::{Cost, Operation, Row, Schema};
+mod v4;
+
+use super::{Cost, Operation, Params, Row, Schema};
 use crate::v1::param::Param;
 
 const ODDS: &str = "Odds and events";
@@ -8,9 +10,6 @@ const ANALYTICS: &str = "Analytics";
 const HISTORY: &str = "History";
 const CATALOGUE: &str = "Catalogue";
 const SERVICE: &str = "Service";
-
-const V4_ODDS: &str = "Odds, events and scores";
-const V4_CATALOGUE: &str = "Sports and participants";
 
 pub(super) const ROWS: [Row; 28] = [
     Row {
@@ -23,7 +22,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: CATALOGUE,
         answer: "The sports.",
         schemas: &[Schema::One("SportList")],
-        params: &[Param::AsOf, Param::ApiKey],
+        params: Params::V1(&[Param::AsOf, Param::ApiKey]),
         cost: Cost::Request,
     },
     Row {
@@ -40,7 +39,7 @@ pub(super) const ROWS: [Row; 28] = [
             Schema::One("GroupedBouts"),
             Schema::One("OddsDelta"),
         ],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmaker,
             Param::Regions,
@@ -54,7 +53,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Cursor,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -67,7 +66,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ODDS,
         answer: "Score records; with `since`, what changed.",
         schemas: &[Schema::ListOf("ScoreRecord"), Schema::One("ScoresDelta")],
-        params: &[
+        params: Params::V1(&[
             Param::Status,
             Param::EventIds,
             Param::AsOf,
@@ -76,7 +75,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Cursor,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -88,7 +87,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ODDS,
         answer: "Events; with `since`, what changed.",
         schemas: &[Schema::ListOf("Event"), Schema::One("EventsDelta")],
-        params: &[
+        params: Params::V1(&[
             Param::Status,
             Param::EventIds,
             Param::CommenceFrom,
@@ -100,7 +99,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Cursor,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -113,7 +112,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ODDS,
         answer: "The event.",
         schemas: &[Schema::One("Event")],
-        params: &[Param::AsOf, Param::ApiKey],
+        params: Params::V1(&[Param::AsOf, Param::ApiKey]),
         cost: Cost::Request,
     },
     Row {
@@ -126,7 +125,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ANALYTICS,
         answer: "Lines with the best price of each outcome.",
         schemas: &[Schema::One("BestLines")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmakers,
             Param::Regions,
@@ -142,7 +141,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Cursor,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -155,7 +154,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ANALYTICS,
         answer: "Lines with the fair probability of each outcome and the sources.",
         schemas: &[Schema::One("FairLines")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::OddsFormat,
             Param::EventIds,
@@ -171,7 +170,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Cursor,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -185,7 +184,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ANALYTICS,
         answer: "Arbitrages, the most profitable first.",
         schemas: &[Schema::One("Arbitrages")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmakers,
             Param::Regions,
@@ -202,7 +201,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Limit,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -215,7 +214,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ANALYTICS,
         answer: "Prices with a positive expected value, the largest first.",
         schemas: &[Schema::One("Values")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmakers,
             Param::Regions,
@@ -234,7 +233,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Limit,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -247,7 +246,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ANALYTICS,
         answer: "Middles, the cheapest first.",
         schemas: &[Schema::One("Middles")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmakers,
             Param::Regions,
@@ -263,7 +262,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Limit,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -275,7 +274,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: CATALOGUE,
         answer: "The bookmakers, in the order of their keys.",
         schemas: &[Schema::ListOf("Bookmaker")],
-        params: &[Param::AsOf, Param::ApiKey],
+        params: Params::V1(&[Param::AsOf, Param::ApiKey]),
         cost: Cost::Request,
     },
     Row {
@@ -288,7 +287,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: SERVICE,
         answer: "The status.",
         schemas: &[Schema::One("ServiceStatus")],
-        params: &[Param::ApiKey],
+        params: Params::V1(&[Param::ApiKey]),
         cost: Cost::Free,
     },
     Row {
@@ -301,13 +300,13 @@ pub(super) const ROWS: [Row; 28] = [
         tag: SERVICE,
         answer: "The reach.",
         schemas: &[Schema::One("HistoryReach")],
-        params: &[Param::ApiKey],
+        params: Params::V1(&[Param::ApiKey]),
         cost: Cost::Present,
     },
     Row {
         operation: Operation::GetStream,
         name: "get_stream",
-        path: Some(http::STREAM_PATH),
+        path: Some("/v1/stream"),
         title: "Follow changes",
         meaning: "Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to \
                   a `cut` with a cursor to go on from. The filters are those of odds, scores and events. A request \
@@ -315,7 +314,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ODDS,
         answer: "Events, for as long as the client listens.",
         schemas: &[],
-        params: &[
+        params: Params::V1(&[
             Param::Sports,
             Param::Channels,
             Param::Market,
@@ -332,7 +331,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Freshness,
             Param::Heartbeat,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Stream,
     },
     Row {
@@ -346,7 +345,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ODDS,
         answer: "The coverage.",
         schemas: &[Schema::One("Coverage")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmaker,
             Param::Regions,
@@ -354,7 +353,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::AsOf,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Unmetered,
     },
     Row {
@@ -368,7 +367,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: ODDS,
         answer: "The states.",
         schemas: &[Schema::One("Explanation")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmaker,
             Param::Regions,
@@ -376,7 +375,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::AsOf,
             Param::Format,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Unmetered,
     },
     Row {
@@ -390,7 +389,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: HISTORY,
         answer: "Paths, in the order of odds.",
         schemas: &[Schema::ListOf("PricePath")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmaker,
             Param::Regions,
@@ -402,7 +401,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::PointLimit,
             Param::Cursor,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -416,7 +415,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: HISTORY,
         answer: "Records, in the order of odds.",
         schemas: &[Schema::ListOf("ClosingRecord")],
-        params: &[
+        params: Params::V1(&[
             Param::Market,
             Param::Bookmaker,
             Param::Regions,
@@ -428,7 +427,7 @@ pub(super) const ROWS: [Row; 28] = [
             Param::Limit,
             Param::Cursor,
             Param::ApiKey,
-        ],
+        ]),
         cost: Cost::Request,
     },
     Row {
@@ -443,110 +442,17 @@ pub(super) const ROWS: [Row; 28] = [
         tag: HISTORY,
         answer: "The file.",
         schemas: &[],
-        params: &[Param::Lineage, Param::ApiKey],
+        params: Params::V1(&[Param::Lineage, Param::ApiKey]),
         cost: Cost::File,
     },
-    Row {
-        operation: Operation::V4Sports,
-        name: "v4_sports",
-        path: Some("/v4/sports"),
-        title: "Sports (v4)",
-        meaning: "The sports with scheduled or live events; with `all=true`, also those that are out of \
-                  season. Free.",
-        tag: V4_CATALOGUE,
-        answer: "The sports, in the order of their keys.",
-        schemas: &[Schema::ListOf("Sport")],
-        params: &[],
-        cost: Cost::Request,
-    },
-    Row {
-        operation: Operation::V4Events,
-        name: "v4_events",
-        path: Some("/v4/sports/{sport}/events"),
-        title: "Events (v4)",
-        meaning: "Scheduled and live events, without prices. Free.",
-        tag: V4_ODDS,
-        answer: "Events.",
-        schemas: &[Schema::ListOf("Event")],
-        params: &[],
-        cost: Cost::Request,
-    },
-    Row {
-        operation: Operation::V4Odds,
-        name: "v4_odds",
-        path: Some("/v4/sports/{sport}/odds"),
-        title: "Odds (v4)",
-        meaning: "Scheduled and live events with their prices. Costs one credit for each market and region \
-                  that is asked for; without a single price, nothing.",
-        tag: V4_ODDS,
-        answer: "Events with prices.",
-        schemas: &[Schema::ListOf("OddsEvent")],
-        params: &[],
-        cost: Cost::Request,
-    },
-    Row {
-        operation: Operation::V4Scores,
-        name: "v4_scores",
-        path: Some("/v4/sports/{sport}/scores"),
-        title: "Scores (v4)",
-        meaning: "Scheduled and live events with their scores; with `daysFrom`, also final ones. Costs one \
-                  credit, two with `daysFrom`.",
-        tag: V4_ODDS,
-        answer: "Events with scores.",
-        schemas: &[Schema::ListOf("ScoreRecord")],
-        params: &[],
-        cost: Cost::Request,
-    },
-    Row {
-        operation: Operation::V4EventOdds,
-        name: "v4_event_odds",
-        path: Some("/v4/sports/{sport}/events/{eventId}/odds"),
-        title: "Event odds (v4)",
-        meaning: "One event with its prices. Costs one credit for each region that is asked for and each \
-                  market in the answer.",
-        tag: V4_ODDS,
-        answer: "The event with prices.",
-        schemas: &[Schema::One("EventOdds")],
-        params: &[],
-        cost: Cost::Request,
-    },
-    Row {
-        operation: Operation::V4EventMarkets,
-        name: "v4_event_markets",
-        path: Some("/v4/sports/{sport}/events/{eventId}/markets"),
-        title: "Event markets (v4)",
-        meaning: "The markets that bookmakers offer for one event. Costs one credit.",
-        tag: V4_ODDS,
-        answer: "The event with its markets.",
-        schemas: &[Schema::One("EventMarkets")],
-        params: &[],
-        cost: Cost::Request,
-    },
-    Row {
-        operation: Operation::V4Participants,
-        name: "v4_participants",
-        path: Some("/v4/sports/{sport}/participants"),
-        title: "Participants (v4)",
-        meaning: "Everyone in the events of the sport; for golf, everyone with a price. Costs one credit.",
-        tag: V4_CATALOGUE,
-        answer: "The participants, in the order of their names.",
-        schemas: &[Schema::ListOf("Participant")],
-        params: &[],
-        cost: Cost::Request,
-    },
-    Row {
-        operation: Operation::V4Historical,
-        name: "v4_historical",
-        path: Some("/v4/historical/sports/{sport}/odds"),
-        title: "Historical data (v4)",
-        meaning: "The answer of current data as of the last publication at or before `date`, and when the ones \
-                  next to it were made. Costs what current data costs; events cost one credit.",
-        tag: HISTORY,
-        answer: "Data of the past.",
-        schemas: &[],
-        params: &[],
-        cost: Cost::Request,
-    },
+    v4::SPORTS,
+    v4::EVENTS,
+    v4::ODDS,
+    v4::SCORES,
+    v4::EVENT_ODDS,
+    v4::EVENT_MARKETS,
+    v4::PARTICIPANTS,
+    v4::HISTORICAL,
     Row {
         operation: Operation::Unknown,
         name: "unknown",
@@ -556,7 +462,7 @@ pub(super) const ROWS: [Row; 28] = [
         tag: SERVICE,
         answer: "",
         schemas: &[],
-        params: &[Param::ApiKey],
+        params: Params::V1(&[Param::ApiKey]),
         cost: Cost::Request,
     },
 ];

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use accounts::{KeyEntry, KeyRefusal, KeySecret};
 use http::{Request, SingleHeader};
 
+use crate::connection::Connection;
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
-use crate::v1::Connection;
 use crate::v1::param::Param;
 use crate::v1::query::Query;
 use crate::v1::refusal::key_status_unknown;

@@ -77,7 +77,7 @@ impl<'a> Query<'a> {
             let name = decode(name).ok_or_else(|| {
                 ApiError::new(ErrorCode::InvalidParameter, "a parameter's name is not UTF-8 text")
             })?;
-            let known = operation.row().params.iter().find(|param| param.name() == name);
+            let known = operation.row().params().iter().find(|param| param.name() == name);
             let Some(&param) = known.filter(|param| query_key || **param != Param::ApiKey) else {
                 return Err(unknown(operation, &name));
             };
@@ -176,18 +176,11 @@ impl Values<'_> {
         sport: Option<SportId>,
         lookup: Lookup<'_>,
     ) -> Result<Selector, ApiError> {
-        let analysis = match sport {
-            Some(sport) => self.analysis(target.operation, sport, lookup)?,
-            None => None,
-        };
-        let selector = match analysis {
-            Some(analysis) => analysis,
-            None => self.rows(target, sport, lookup)?,
-        };
+        let selector = self.rows(target, sport, lookup)?;
         Ok(if self.is_table()? { Selector::Csv(Box::new(selector)) } else { selector })
     }
 
-    /// What any operation but the analytics selects.
+    /// The same as JSON.
     fn rows(
         &self,
         target: TargetPath<'_>,
@@ -219,14 +212,13 @@ impl Values<'_> {
             (Operation::GetClosing, Some(sport)) => {
                 Selector::Closing(Box::new(self.closing(sport, lookup)?))
             }
-            // The analytics are read before.
+            (Operation::GetBest, Some(sport)) => self.best(sport, lookup)?,
+            (Operation::GetFair, Some(sport)) => self.fair(sport, lookup)?,
+            (Operation::ListArbitrages, Some(sport)) => self.arbitrages(sport, lookup)?,
+            (Operation::ListEv, Some(sport)) => self.expected_values(sport, lookup)?,
+            (Operation::ListMiddles, Some(sport)) => self.middles(sport, lookup)?,
             (
                 Operation::ListSports
-                | Operation::GetBest
-                | Operation::GetFair
-                | Operation::ListArbitrages
-                | Operation::ListEv
-                | Operation::ListMiddles
                 | Operation::GetStatus
                 | Operation::GetHistory
                 | Operation::GetStream

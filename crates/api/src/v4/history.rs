@@ -7,10 +7,11 @@ use domain::Timestamp;
 use engine::{HistoryError, PastPublication, WorldHandle};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Admitted, Answered, Parsed};
+use super::{Admitted, Answered};
 use crate::answers::{Asked, Selector};
 use crate::v1::{refused_by_history, world_of};
 use crate::v4::error::{Code, Refused};
+use crate::v4::parsed::Parsed;
 use crate::v4::query::Values;
 use crate::v4::selection::Neighbours;
 use crate::v4::target_path::TargetPath;

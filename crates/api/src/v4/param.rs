@@ -1,6 +1,5 @@
-//! The query parameters of `/v4`, as data.
+//! The query parameters of `/v4`, as data. Which operation takes which is in its row.
 
-use crate::operation::Operation;
 use crate::v4::error::Code;
 
 /// Every parameter any operation takes, beside the key.
@@ -115,74 +114,5 @@ impl Param {
             IncludeMultipliers => "Accepted and without effect.",
             Date => "The time at which the data stood.",
         }
-    }
-}
-
-const EVENTS: &[Param] =
-    &[DateFormat, EventIds, CommenceTimeFrom, CommenceTimeTo, IncludeRotationNumbers];
-const ODDS: &[Param] = &[
-    Regions,
-    Bookmakers,
-    Markets,
-    OddsFormat,
-    DateFormat,
-    EventIds,
-    CommenceTimeFrom,
-    CommenceTimeTo,
-    IncludeLinks,
-    IncludeSids,
-    IncludeBetLimits,
-    IncludeRotationNumbers,
-];
-const EVENT_ODDS: &[Param] = &[
-    Regions,
-    Bookmakers,
-    Markets,
-    OddsFormat,
-    DateFormat,
-    IncludeLinks,
-    IncludeSids,
-    IncludeBetLimits,
-    IncludeRotationNumbers,
-    IncludeMultipliers,
-];
-
-/// All that a path takes: what its operation on current data does, and for the past the time.
-pub(crate) fn all_params(operation: Operation, of: Operation) -> impl Iterator<Item = Param> {
-    let own: &[Param] = if operation == of { &[] } else { params(operation) };
-    params(of).iter().chain(own).copied()
-}
-
-/// The parameters of an operation of `/v4`; of a historical one, those beside the ones of current data.
-pub const fn params(operation: Operation) -> &'static [Param] {
-    match operation {
-        Operation::V4Sports => &[All],
-        Operation::V4Events => EVENTS,
-        Operation::V4Odds => ODDS,
-        Operation::V4Scores => &[DaysFrom, DateFormat, EventIds],
-        Operation::V4EventOdds => EVENT_ODDS,
-        Operation::V4EventMarkets => &[Regions, Bookmakers, DateFormat],
-        Operation::V4Historical => &[Date],
-        Operation::V4Participants
-        | Operation::ListSports
-        | Operation::GetOdds
-        | Operation::GetScores
-        | Operation::ListEvents
-        | Operation::GetEvent
-        | Operation::ListBooks
-        | Operation::GetStatus
-        | Operation::GetHistory
-        | Operation::GetStream
-        | Operation::GetBest
-        | Operation::GetFair
-        | Operation::ListArbitrages
-        | Operation::ListEv
-        | Operation::ListMiddles
-        | Operation::GetCoverage
-        | Operation::ExplainEvent
-        | Operation::GetPricePath
-        | Operation::GetClosing
-        | Operation::GetExport
-        | Operation::Unknown => &[],
     }
 }

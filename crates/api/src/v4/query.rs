@@ -9,18 +9,16 @@ use market::select::EventIds;
 
 use http::percent::decode;
 
-use crate::operation::Operation;
 use crate::v1::query::{Query, short};
 use crate::v4::error::{Code, Refused};
-use crate::v4::param::{EVENT_IDS_MAX, Param, all_params};
+use crate::v4::param::{EVENT_IDS_MAX, Param};
 use crate::v4::selection::{Markets, Price, Selection, SportFilter, Style, What};
-use crate::v4::target_path::TargetPath;
+use crate::v4::target_path::{Subject, TargetPath};
 
 /// The parameters of an operation that were sent and are not empty.
 #[derive(Debug)]
 pub(crate) struct Values<'a> {
-    /// The operation on current data.
-    operation: Operation,
+    subject: Subject,
     historical: bool,
     values: [Option<Cow<'a, str>>; Param::COUNT],
 }
@@ -40,12 +38,11 @@ const EMPTY_MARKET_STARTS: [&str; 8] =
 impl<'a> Values<'a> {
     /// Takes the known parameters out of a query. Others are ignored.
     pub(crate) fn new(query: Query<'a>, target: TargetPath<'_>) -> Result<Self, Refused> {
-        let historical = target.operation != target.of;
-        let mut values = Self { operation: target.of, historical, values: Default::default() };
+        let (subject, historical) = (target.subject, target.is_historical());
+        let mut values = Self { subject, historical, values: Default::default() };
         for (name, value) in query.pairs() {
             let name = decode(name);
-            let mut known = all_params(target.operation, target.of);
-            let known = known.find(|param| name.as_deref() == Some(param.name()));
+            let known = target.params().find(|param| name.as_deref() == Some(param.name()));
             let Some(param) = known else { continue };
             let Some(value) = decode(value) else {
                 let text = format!(": {} is not UTF-8 text", param.name());
@@ -91,15 +88,15 @@ impl<'a> Values<'a> {
         catalogue: &Catalogue,
     ) -> Result<(Selection, Price), Refused> {
         let mut selection = Selection::of_events(sport);
-        let price = match self.operation {
-            Operation::V4Odds => {
+        let price = match self.subject {
+            Subject::Odds => {
                 selection.what = What::Odds;
                 let wanted = self.wanted(catalogue)?;
                 selection.bookmakers = wanted.bookmakers;
                 let counted = self.markets(&mut selection, catalogue)?;
                 Price::Credits(counted.saturating_mul(wanted.regions))
             }
-            Operation::V4EventOdds => {
+            Subject::EventOdds => {
                 let wanted = self.wanted(catalogue)?;
                 selection.bookmakers = wanted.bookmakers;
                 self.markets(&mut selection, catalogue)?;
@@ -108,7 +105,7 @@ impl<'a> Values<'a> {
                 selection.style.set(Style::OF_EVENT);
                 Price::EachMarket(wanted.regions)
             }
-            Operation::V4EventMarkets => {
+            Subject::EventMarkets => {
                 selection.bookmakers = self.wanted(catalogue)?.bookmakers;
                 selection.markets = Markets::ALL;
                 selection.what = What::EventMarkets(event_id(target)?);
@@ -116,42 +113,21 @@ impl<'a> Values<'a> {
                 selection.style.set(Style::MARKETS_ONLY);
                 Price::Credits(1)
             }
-            Operation::V4Scores => {
+            Subject::Scores => {
                 let days = self.days()?;
                 selection.what = What::Scores { days: days.unwrap_or(0) };
                 Price::Credits(if days.is_some() { 2 } else { 1 })
             }
-            Operation::V4Participants => {
+            Subject::Participants => {
                 selection.what = What::Participants;
                 Price::Credits(1)
             }
-            Operation::V4Sports => {
+            Subject::Sports => {
                 selection.what = What::Sports { all: self.flag(Param::All)? };
                 Price::Free
             }
-            Operation::V4Events if self.historical => Price::Credits(1),
-            Operation::V4Events
-            | Operation::V4Historical
-            | Operation::ListSports
-            | Operation::GetOdds
-            | Operation::GetScores
-            | Operation::ListEvents
-            | Operation::GetEvent
-            | Operation::ListBooks
-            | Operation::GetStatus
-            | Operation::GetHistory
-            | Operation::GetStream
-            | Operation::GetBest
-            | Operation::GetFair
-            | Operation::ListArbitrages
-            | Operation::ListEv
-            | Operation::ListMiddles
-            | Operation::GetCoverage
-            | Operation::ExplainEvent
-            | Operation::GetPricePath
-            | Operation::GetClosing
-            | Operation::GetExport
-            | Operation::Unknown => Price::Free,
+            Subject::Events if self.historical => Price::Credits(1),
+            Subject::Events => Price::Free,
         };
         self.style(&mut selection.style)?;
         selection.events = self.event_ids()?;
@@ -280,11 +256,9 @@ impl<'a> Values<'a> {
             return Err(Refused::new(Code::InvalidMarket, &text));
         }
         if !of_others.is_empty() {
-            let has = match (field, self.operation) {
+            let has = match (field, self.subject) {
                 (false, _) => "h2h, spreads and totals",
-                (true, Operation::V4EventOdds) => {
-                    "outrights, and golf's own such as top5 and matchup"
-                }
+                (true, Subject::EventOdds) => "outrights, and golf's own such as top5 and matchup",
                 (true, _) => "outrights",
             };
             let are = if of_others.len() == 1 { "is" } else { "are" };
@@ -300,7 +274,7 @@ impl<'a> Values<'a> {
 
     /// What event odds accept beyond the six.
     fn more_markets(&self, key: &str, field: Option<&Sport>) -> More {
-        if self.operation != Operation::V4EventOdds {
+        if self.subject != Subject::EventOdds {
             return More::Unknown;
         }
         let own = field.and_then(|field| {

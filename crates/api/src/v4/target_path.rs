@@ -1,19 +1,59 @@
 //! Paths under `/v4`.
 
 use crate::operation::Operation;
+use crate::v4::param::Param;
 
 /// A path that names an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetPath<'a> {
     pub(crate) operation: Operation,
-    /// The operation on current data that a historical one is the past of; of any other, itself.
-    pub(crate) of: Operation,
+    /// What the answer has, of the present or of the past.
+    pub(crate) subject: Subject,
     /// Empty where the operation is of no sport.
     pub(crate) sport: &'a str,
     pub(crate) event: Option<&'a str>,
 }
 
+/// What an answer has, each with an operation on current data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Sports,
+    Events,
+    Odds,
+    Scores,
+    EventOdds,
+    EventMarkets,
+    Participants,
+}
+
+impl Subject {
+    pub(crate) const fn operation(self) -> Operation {
+        match self {
+            Self::Sports => Operation::V4Sports,
+            Self::Events => Operation::V4Events,
+            Self::Odds => Operation::V4Odds,
+            Self::Scores => Operation::V4Scores,
+            Self::EventOdds => Operation::V4EventOdds,
+            Self::EventMarkets => Operation::V4EventMarkets,
+            Self::Participants => Operation::V4Participants,
+        }
+    }
+}
+
 impl<'a> TargetPath<'a> {
+    /// The query parameters that it takes.
+    pub(crate) fn params(self) -> impl Iterator<Item = Param> {
+        self.operation.v4_params(self.subject.operation())
+    }
+
+    pub(crate) fn is_historical(self) -> bool {
+        self.operation == Operation::V4Historical
+    }
+
+    fn current(subject: Subject, sport: &'a str, event: Option<&'a str>) -> Self {
+        Self { operation: subject.operation(), subject, sport, event }
+    }
+
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
         let path = path.strip_prefix("/v4/")?;
         // One slash at the end is as good as none.
@@ -24,40 +64,40 @@ impl<'a> TargetPath<'a> {
             return None;
         }
         let [sports, sport, what, event, more, end] = parts;
-        let of = |operation| Some(Self { operation, of: operation, sport, event: None });
-        let of_event = |operation| {
+        let of = |subject| Some(Self::current(subject, sport, None));
+        let of_event = |subject| {
             let event = Some(event).filter(|event| !event.is_empty())?;
-            Some(Self { operation, of: operation, sport, event: Some(event) })
+            Some(Self::current(subject, sport, Some(event)))
         };
         let found = match (sports, sport, what, event, more, end) {
-            ("sports", "", "", "", "", "") => of(Operation::V4Sports),
-            ("sports", _, "events", "", "", "") => of(Operation::V4Events),
-            ("sports", _, "odds", "", "", "") => of(Operation::V4Odds),
-            ("sports", _, "scores", "", "", "") => of(Operation::V4Scores),
-            ("sports", _, "participants", "", "", "") => of(Operation::V4Participants),
+            ("sports", "", "", "", "", "") => of(Subject::Sports),
+            ("sports", _, "events", "", "", "") => of(Subject::Events),
+            ("sports", _, "odds", "", "", "") => of(Subject::Odds),
+            ("sports", _, "scores", "", "", "") => of(Subject::Scores),
+            ("sports", _, "participants", "", "", "") => of(Subject::Participants),
             ("sports", _, "odds-history", "", "", "") => {
                 Self::historical([sports, "", sport, "odds", "", ""])
             }
-            ("sports", _, "events", _, "odds", "") => of_event(Operation::V4EventOdds),
-            ("sports", _, "events", _, "markets", "") => of_event(Operation::V4EventMarkets),
+            ("sports", _, "events", _, "odds", "") => of_event(Subject::EventOdds),
+            ("sports", _, "events", _, "markets", "") => of_event(Subject::EventMarkets),
             ("historical", "sports", ..) => Self::historical(parts),
             _ => None,
         };
         // Empty parts in the middle or at the end are no path: `//`.
         found.filter(|found| {
-            let named = found.operation == Operation::V4Sports || !found.sport.is_empty();
+            let named = found.subject == Subject::Sports || !found.sport.is_empty();
             named && !path.ends_with('/') && !path.contains("//")
         })
     }
 
     fn historical([_, _, sport, what, event, end]: [&'a str; 6]) -> Option<Self> {
-        let (of, event) = match (what, event, end) {
-            ("odds", "", "") => (Operation::V4Odds, None),
-            ("events", "", "") => (Operation::V4Events, None),
-            ("events", event, "odds") if !event.is_empty() => (Operation::V4EventOdds, Some(event)),
+        let (subject, event) = match (what, event, end) {
+            ("odds", "", "") => (Subject::Odds, None),
+            ("events", "", "") => (Subject::Events, None),
+            ("events", event, "odds") if !event.is_empty() => (Subject::EventOdds, Some(event)),
             _ => return None,
         };
-        Some(Self { operation: Operation::V4Historical, of, sport, event })
+        Some(Self { operation: Operation::V4Historical, subject, sport, event })
     }
 }
 
@@ -67,29 +107,44 @@ mod tests {
 
     #[test]
     fn every_path_leads_to_its_operation_with_and_without_a_slash() {
-        for (path, operation, sport, event) in [
-            ("/v4/sports", Operation::V4Sports, "", None),
-            ("/v4/sports/x/events", Operation::V4Events, "x", None),
-            ("/v4/sports/x/odds", Operation::V4Odds, "x", None),
-            ("/v4/sports/x/scores", Operation::V4Scores, "x", None),
-            ("/v4/sports/x/participants", Operation::V4Participants, "x", None),
-            ("/v4/sports/x/odds-history", Operation::V4Historical, "x", None),
-            ("/v4/sports/x/events/e/odds", Operation::V4EventOdds, "x", Some("e")),
-            ("/v4/sports/x/events/e/markets", Operation::V4EventMarkets, "x", Some("e")),
-            ("/v4/historical/sports/x/odds", Operation::V4Historical, "x", None),
-            ("/v4/historical/sports/x/events", Operation::V4Historical, "x", None),
-            ("/v4/historical/sports/x/events/e/odds", Operation::V4Historical, "x", Some("e")),
+        for (path, operation, subject, sport, event) in [
+            ("/v4/sports", Operation::V4Sports, Subject::Sports, "", None),
+            ("/v4/sports/x/events", Operation::V4Events, Subject::Events, "x", None),
+            ("/v4/sports/x/odds", Operation::V4Odds, Subject::Odds, "x", None),
+            ("/v4/sports/x/scores", Operation::V4Scores, Subject::Scores, "x", None),
+            (
+                "/v4/sports/x/participants",
+                Operation::V4Participants,
+                Subject::Participants,
+                "x",
+                None,
+            ),
+            ("/v4/sports/x/odds-history", Operation::V4Historical, Subject::Odds, "x", None),
+            (
+                "/v4/sports/x/events/e/odds",
+                Operation::V4EventOdds,
+                Subject::EventOdds,
+                "x",
+                Some("e"),
+            ),
+            (
+                "/v4/sports/x/events/e/markets",
+                Operation::V4EventMarkets,
+                Subject::EventMarkets,
+                "x",
+                Some("e"),
+            ),
+            ("/v4/historical/sports/x/odds", Operation::V4Historical, Subject::Odds, "x", None),
+            ("/v4/historical/sports/x/events", Operation::V4Historical, Subject::Events, "x", None),
+            (
+                "/v4/historical/sports/x/events/e/odds",
+                Operation::V4Historical,
+                Subject::EventOdds,
+                "x",
+                Some("e"),
+            ),
         ] {
-            let of = if operation != Operation::V4Historical {
-                operation
-            } else if event.is_some() {
-                Operation::V4EventOdds
-            } else if path.ends_with("events") {
-                Operation::V4Events
-            } else {
-                Operation::V4Odds
-            };
-            let expected = Some(TargetPath { operation, of, sport, event });
+            let expected = Some(TargetPath { operation, subject, sport, event });
             assert_eq!(TargetPath::parse(path), expected, "{path}");
             let slashed = format!("{path}/");
             assert_eq!(TargetPath::parse(&slashed), expected, "{slashed}");

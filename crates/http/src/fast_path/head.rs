@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 
 use super::body::Framing;
-use crate::request::{HEAD_BYTES_MAX, HEADERS_MAX, Request, has_word};
+use crate::request::{HEAD_BYTES_MAX, HEADERS_MAX, PathTraits, Request, has_word};
 use crate::service::Refusal;
 
 /// How every HTTP/2 connection begins.
@@ -32,7 +32,7 @@ pub(crate) struct ParsedHead<'a> {
 }
 
 /// Looks at what has been read, without taking it.
-pub(crate) fn examine(held: &[u8]) -> Reading<'_> {
+pub(crate) fn examine(held: &[u8], traits: impl Fn(&str) -> PathTraits) -> Reading<'_> {
     if held.is_empty() {
         return Reading::More;
     }
@@ -44,7 +44,7 @@ pub(crate) fn examine(held: &[u8]) -> Reading<'_> {
     let mut request = httparse::Request::new(&mut []);
     match request.parse_with_uninit_headers(held, &mut headers) {
         Ok(httparse::Status::Complete(head_bytes)) if head_bytes <= HEAD_BYTES_MAX => {
-            classify(&request, head_bytes)
+            classify(&request, head_bytes, traits)
         }
         Ok(_) if held.len() > HEAD_BYTES_MAX => too_large(held),
         Ok(_) => Reading::More,
@@ -66,9 +66,14 @@ fn too_large(held: &[u8]) -> Reading<'_> {
 }
 
 /// What is asked, and what follows the head.
-fn classify<'a>(parsed: &httparse::Request<'_, 'a>, head_bytes: usize) -> Reading<'a> {
+fn classify<'a>(
+    parsed: &httparse::Request<'_, 'a>,
+    head_bytes: usize,
+    traits: impl Fn(&str) -> PathTraits,
+) -> Reading<'a> {
     let target = origin_form(parsed.path.unwrap_or_default());
     let mut request = Request::new(parsed.method.unwrap_or_default(), target);
+    request.traits = traits(request.path);
     let mut close = parsed.version == Some(0);
     let mut hosts = 0;
     let mut length: Option<&[u8]> = None;
@@ -142,6 +147,13 @@ fn origin_form(target: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::HeaderSet;
+
+    const PAGE: PathTraits = PathTraits { headers: HeaderSet::Page, is_stream: false };
+
+    fn examine(held: &[u8]) -> Reading<'_> {
+        super::examine(held, |_| PAGE)
+    }
 
     #[test]
     fn a_head_says_what_follows_it() {
@@ -224,5 +236,26 @@ mod tests {
         assert_eq!(token("Authorization: one\r\nx: 1\r\nX: 2\r\n"), Some(b"one".to_vec()));
         assert_eq!(token("authorization: one\r\nAuthorization: one\r\n"), None);
         assert_eq!(token("x: 1\r\n"), None);
+    }
+
+    #[test]
+    fn the_service_says_which_headers_of_a_path_are_read() {
+        let head = b"GET http://a/b?c=/d HTTP/1.1\r\nhost: a\r\ncookie: e\r\nrange: f\r\n\r\n";
+        let read = |headers| {
+            let of_path = |path: &str| {
+                assert_eq!(path, "/b");
+                PathTraits { headers, is_stream: true }
+            };
+            let Reading::Request(ParsedHead { request, .. }) = super::examine(head, of_path) else {
+                panic!("the head was not taken")
+            };
+            assert!(request.traits.is_stream);
+            (request.page.cookie.is_some(), request.page.range.once().is_some())
+        };
+        assert_eq!(read(HeaderSet::Page), (true, false));
+        assert_eq!(read(HeaderSet::Agent), (true, false));
+        assert_eq!(read(HeaderSet::Ranges), (false, true));
+        assert_eq!(read(HeaderSet::CrossOrigin), (false, false));
+        assert_eq!(read(HeaderSet::Stream), (false, false));
     }
 }

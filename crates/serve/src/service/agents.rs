@@ -18,6 +18,9 @@ use serde_json::Value;
 
 use crate::service::Service;
 
+/// Where agents send messages.
+pub(crate) const PATH: &str = "/mcp";
+
 /// How long a message may take to arrive.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// Messages that are taken at a time, in all and from one source: what they hold is bounded.
@@ -284,7 +287,7 @@ mod tests {
     #[test]
     fn a_host_is_an_address_or_our_name() {
         let check = |host: &'static str, origin: Option<&'static str>, public: Option<&str>| {
-            let mut request = Request::new("POST", http::AGENT_PATH);
+            let mut request = Request::new("POST", PATH);
             request.header("host", host.as_bytes());
             if let Some(origin) = origin {
                 request.header("origin", origin.as_bytes());

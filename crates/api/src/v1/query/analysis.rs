@@ -8,7 +8,6 @@ use market::analysis::{
 
 use crate::answers::Selector;
 use crate::error::ApiError;
-use crate::operation::Operation;
 use crate::v1::param::{
     BOOKMAKERS_MAX, CONSENSUS, MAX_AGE_S_MAX, MAX_COST_DEFAULT, MIN_BOOKS_DEFAULT, MIN_BOOKS_MAX,
     PLACES_MAX, Param, REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
@@ -21,71 +20,57 @@ use domain::suggest::did_you_mean;
 const ONE: u32 = 1_000_000_000;
 
 impl Values<'_> {
-    /// What one of the five operations selects; `None` for any other.
-    pub(super) fn analysis(
+    pub(super) fn best(&self, sport: SportId, lookup: Lookup<'_>) -> Result<Selector, ApiError> {
+        let filter = self.filter(sport, lookup, None, every)?;
+        let (limit, after) = (self.limit()?, self.line_cursor()?);
+        self.written(AnalysisSelection::Best(BestSelection { filter, limit, after }))
+    }
+
+    pub(super) fn fair(&self, sport: SportId, lookup: Lookup<'_>) -> Result<Selector, ApiError> {
+        let mut filter = self.filter(sport, lookup, None, every)?;
+        // The parameters that say whose prices can be bet on are not this operation's.
+        filter.bookmakers = BookmakerSet::ALL;
+        let reference = self.reference(lookup.catalogue, filter.market)?;
+        let (limit, after) = (self.limit()?, self.line_cursor()?);
+        self.written(AnalysisSelection::Fair(FairSelection { filter, reference, limit, after }))
+    }
+
+    pub(super) fn arbitrages(
         &self,
-        operation: Operation,
         sport: SportId,
         lookup: Lookup<'_>,
-    ) -> Result<Option<Selector>, ApiError> {
-        let every: fn(Market) -> bool = |_| true;
-        let selection = match operation {
-            Operation::GetBest => {
-                let filter = self.filter(sport, lookup, None, every)?;
-                let (limit, after) = (self.limit()?, self.line_cursor()?);
-                AnalysisSelection::Best(BestSelection { filter, limit, after })
-            }
-            Operation::GetFair => {
-                let mut filter = self.filter(sport, lookup, None, every)?;
-                // The parameters that say whose prices can be bet on are not this operation's.
-                filter.bookmakers = BookmakerSet::ALL;
-                let reference = self.reference(lookup.catalogue, filter.market)?;
-                let (limit, after) = (self.limit()?, self.line_cursor()?);
-                AnalysisSelection::Fair(FairSelection { filter, reference, limit, after })
-            }
-            Operation::ListArbitrages => AnalysisSelection::Arbitrage(ArbitrageSelection {
-                filter: self.filter(sport, lookup, Some(Status::Scheduled), can_arbitrage)?,
-                min_profit: self.share(Param::MinProfit, 0)?,
-                stake: self.whole(Param::Stake, STAKE_MAX)?.unwrap_or(STAKE_DEFAULT),
-                limit: self.limit()?,
-            }),
-            Operation::ListEv => {
-                let filter = self.filter(sport, lookup, Some(Status::Scheduled), every)?;
-                let reference = self.reference(lookup.catalogue, filter.market)?;
-                let min_ev = self.share(Param::MinEv, 0)?;
-                let limit = self.limit()?;
-                AnalysisSelection::Value(ValueSelection { filter, reference, min_ev, limit })
-            }
-            Operation::ListMiddles => AnalysisSelection::Middle(MiddleSelection {
-                filter: self.filter(sport, lookup, Some(Status::Scheduled), can_middle)?,
-                max_cost: self.share(Param::MaxCost, MAX_COST_DEFAULT)?,
-                limit: self.limit()?,
-            }),
-            Operation::ListSports
-            | Operation::GetOdds
-            | Operation::GetScores
-            | Operation::ListEvents
-            | Operation::GetEvent
-            | Operation::ListBooks
-            | Operation::GetStatus
-            | Operation::GetHistory
-            | Operation::GetStream
-            | Operation::GetCoverage
-            | Operation::ExplainEvent
-            | Operation::GetPricePath
-            | Operation::GetClosing
-            | Operation::GetExport
-            | Operation::V4Sports
-            | Operation::V4Events
-            | Operation::V4Odds
-            | Operation::V4Scores
-            | Operation::V4EventOdds
-            | Operation::V4EventMarkets
-            | Operation::V4Participants
-            | Operation::V4Historical
-            | Operation::Unknown => return Ok(None),
-        };
-        Ok(Some(Selector::Analysis(Box::new(selection), self.format()?)))
+    ) -> Result<Selector, ApiError> {
+        self.written(AnalysisSelection::Arbitrage(ArbitrageSelection {
+            filter: self.filter(sport, lookup, Some(Status::Scheduled), can_arbitrage)?,
+            min_profit: self.share(Param::MinProfit, 0)?,
+            stake: self.whole(Param::Stake, STAKE_MAX)?.unwrap_or(STAKE_DEFAULT),
+            limit: self.limit()?,
+        }))
+    }
+
+    pub(super) fn expected_values(
+        &self,
+        sport: SportId,
+        lookup: Lookup<'_>,
+    ) -> Result<Selector, ApiError> {
+        let filter = self.filter(sport, lookup, Some(Status::Scheduled), every)?;
+        let reference = self.reference(lookup.catalogue, filter.market)?;
+        let min_ev = self.share(Param::MinEv, 0)?;
+        let limit = self.limit()?;
+        self.written(AnalysisSelection::Value(ValueSelection { filter, reference, min_ev, limit }))
+    }
+
+    pub(super) fn middles(&self, sport: SportId, lookup: Lookup<'_>) -> Result<Selector, ApiError> {
+        self.written(AnalysisSelection::Middle(MiddleSelection {
+            filter: self.filter(sport, lookup, Some(Status::Scheduled), can_middle)?,
+            max_cost: self.share(Param::MaxCost, MAX_COST_DEFAULT)?,
+            limit: self.limit()?,
+        }))
+    }
+
+    /// A selection, and how its prices are written.
+    fn written(&self, selection: AnalysisSelection) -> Result<Selector, ApiError> {
+        Ok(Selector::Analysis(Box::new(selection), self.format()?))
     }
 
     fn filter(
@@ -196,6 +181,11 @@ impl Values<'_> {
         let Some(text) = self.get(Param::Cursor) else { return Ok(None) };
         cursor::decode_line(text).map(Some).ok_or_else(Self::bad_cursor)
     }
+}
+
+/// Any market may have lines.
+fn every(_: Market) -> bool {
+    true
 }
 
 fn parse_share(text: &str) -> Option<u32> {

@@ -6,48 +6,21 @@ use crate::error::ApiError;
 use crate::operation::Operation;
 use crate::v1::param::Param;
 
+/// The parameters that take several values at once, each with some.
+const LIST_EXAMPLES: [(Param, &str); 7] = [
+    (Param::Regions, "us,uk"),
+    (Param::Region, "us,uk"),
+    (Param::EventIds, "evt_1,evt_2"),
+    (Param::Sports, "mma,boxing"),
+    (Param::Channels, "odds,scores"),
+    (Param::Bookmakers, "bet365,fanduel"),
+    (Param::Reference, "bet365,fanduel"),
+];
+
 pub(super) fn repeated(param: Param) -> String {
     let name = param.name();
     let mut text = format!("`{name}` is sent more than once");
-    let list = match param {
-        Param::Regions | Param::Region => "us,uk",
-        Param::EventIds => "evt_1,evt_2",
-        Param::Sports => "mma,boxing",
-        Param::Channels => "odds,scores",
-        Param::Bookmakers | Param::Reference => "bet365,fanduel",
-        Param::Market
-        | Param::Bookmaker
-        | Param::OddsFormat
-        | Param::GroupBy
-        | Param::Status
-        | Param::CommenceFrom
-        | Param::CommenceTo
-        | Param::Name
-        | Param::MaxAge
-        | Param::Method
-        | Param::MinBooks
-        | Param::MinEv
-        | Param::MinProfit
-        | Param::MaxCost
-        | Param::Stake
-        | Param::AsOf
-        | Param::Since
-        | Param::Until
-        | Param::Replay
-        | Param::Mode
-        | Param::Freshness
-        | Param::Heartbeat
-        | Param::From
-        | Param::To
-        | Param::Changes
-        | Param::Lineage
-        | Param::Limit
-        | Param::PointLimit
-        | Param::Cursor
-        | Param::Format
-        | Param::ApiKey => "",
-    };
-    if !list.is_empty() {
+    if let Some((_, list)) = LIST_EXAMPLES.iter().find(|(own, _)| *own == param) {
         text.push_str(&format!("; separate its values with commas: `{name}={list}`"));
     }
     text
@@ -61,7 +34,7 @@ pub(super) fn unknown(operation: Operation, name: &str) -> ApiError {
     let known = || {
         operation
             .row()
-            .params
+            .params()
             .iter()
             .map(|param| param.name())
             .filter(|n| *n != Param::ApiKey.name())
