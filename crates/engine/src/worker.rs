@@ -14,9 +14,9 @@ use crate::publication::Published;
 use crate::queue::{self, Intake};
 use crate::world::WorldHandle;
 
-/// After a live snapshot the writer waits this many times as long as the snapshot took before it makes the next one of
-/// its kind, even where half of `stream.live_tick` is shorter: of a large market, parts and whole snapshots each take at
-/// most a tenth of the writer's time.
+/// After a live snapshot the writer waits this many times as long as the snapshot took before it makes the next one
+/// of its kind, even where half of `stream.live_tick` is shorter: of a large market, parts and whole snapshots each
+/// take at most a tenth of the writer's time.
 const LIVE_REST: u32 = 9;
 
 /// What a thread has that runs a world, whatever it does for it at the moment.

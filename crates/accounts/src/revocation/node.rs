@@ -288,8 +288,8 @@ impl Accounts {
             Some(read) => self.catch_up(read.number).await?,
             None => self.read_all().await?,
         }
-        // What is confirmed holds for streams, too. The lease runs on meanwhile: a third of it is for the wait, the rest
-        // for the database and for the pause between two renewals.
+        // What is confirmed holds for streams, too. The lease runs on meanwhile: a third of it is for the wait, the
+        // rest for the database and for the pause between two renewals.
         let wait_max = Duration::from_millis(member.lease_ms / 3).min(hold::WAIT_MAX);
         self.keys.holders.wait(wait_max).await;
         asking.read = Some(change);
