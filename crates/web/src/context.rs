@@ -5,10 +5,12 @@ use std::sync::{Arc, OnceLock};
 use accounts::{People, QuotaAlert};
 use api::Api;
 use domain::{MetricsText, Timestamp, World};
-use http::Slots;
+use http::{SlotLimits, Slots};
 use tokio::sync::Mutex;
 
-use crate::dashboard::{Board, StatusRecord, Traffic};
+use crate::dashboard::board::Board;
+use crate::dashboard::console::traffic::Traffic;
+use crate::dashboard::status::record::Record;
 use crate::docs::site::Site;
 
 /// Owners of keys who could not be notified of their quotas and are remembered; the others see the banner.
@@ -73,8 +75,8 @@ pub struct Web {
     pub(crate) forms: Arc<Slots>,
     /// The documentation, once it was asked for.
     pub(crate) site: OnceLock<Site>,
-    pub(crate) board: Board,
-    pub(crate) status: StatusRecord,
+    pub(crate) board: Arc<Board>,
+    pub(crate) status: Record,
     /// Requests of the last hour.
     pub(crate) traffic: Traffic,
     pub(crate) started: Timestamp,
@@ -86,6 +88,11 @@ pub struct Web {
 
 impl Web {
     pub fn new(api: Arc<Api>, people: People, settings: WebSettings) -> Arc<Self> {
+        let watchers_max = SlotLimits {
+            all: settings.board_watchers_max,
+            source: settings.board_watchers_per_source_max,
+        };
+        let board = Board::new(Arc::clone(&api), settings.board, watchers_max);
         Arc::new(Self {
             started: api.clock.now(),
             traffic: Traffic::default(),
@@ -94,8 +101,8 @@ impl Web {
             settings,
             forms: Arc::default(),
             site: OnceLock::new(),
-            board: Board::default(),
-            status: StatusRecord::default(),
+            board: Arc::new(board),
+            status: Record::default(),
             origin_warned: Seldom::default(),
             unsent: Mutex::default(),
         })

@@ -7,11 +7,11 @@
 
 mod access;
 pub(crate) mod asset;
-mod board;
+pub(crate) mod board;
 mod cells;
 mod chart;
 mod confirm;
-mod console;
+pub(crate) mod console;
 mod explore;
 pub(crate) mod form;
 pub(crate) mod key_line;
@@ -24,7 +24,7 @@ mod quota_note;
 mod route;
 mod security;
 mod sign;
-mod status;
+pub(crate) mod status;
 mod time_text;
 mod usage;
 
@@ -42,12 +42,9 @@ use crate::dashboard::route::{Page, Route};
 use api::{ApiError, ErrorCode};
 use http::{Answering, Method, Peer, Reply, Request, RequestBody, RequestId, SlotLimits};
 
-pub(crate) use crate::dashboard::board::Board;
 pub use crate::dashboard::board::keep_pages;
-pub(crate) use crate::dashboard::console::Traffic;
 pub use crate::dashboard::console::operation_words;
 pub use crate::dashboard::route::{RouteView, Who, routes};
-pub(crate) use crate::dashboard::status::Record as StatusRecord;
 
 /// Largest form. The longest field is 2000 characters.
 const FORM_BYTES_MAX: usize = 32 << 10;

@@ -9,8 +9,10 @@ mod choice;
 mod delta;
 mod event;
 mod filter;
+mod frame;
 mod keeper;
 mod live;
+mod pages;
 mod past;
 mod screen;
 mod sparkline;
@@ -20,32 +22,26 @@ mod worker_slots;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use askama::Template;
-use domain::{BookmakerSet, EventId, Format, Timestamp, World};
-use engine::{PriceHistory, Published};
+use api::Api;
+use domain::World;
+use engine::PriceHistory;
+use http::SlotLimits;
 use market::Snapshot;
 
-use crate::context::Web;
-use crate::dashboard::asset;
-use crate::dashboard::board::choice::{Choice, Link};
-use crate::dashboard::board::filter::Filter;
-use crate::dashboard::board::live::{BoardHub, NoSlot, PageKey, View, Watch};
-use crate::dashboard::board::past::{EventPast, EventPasts};
-use crate::dashboard::board::screen::{Fixture, Screen};
-use crate::dashboard::board::worker_slots::{NoWorkerSlot, WorkerSlots};
-use crate::dashboard::form::Form;
-use crate::dashboard::page::{self, Shell};
-use crate::dashboard::page_error::PageError;
-use crate::dashboard::page_request::PageRequest;
-use crate::dashboard::route::{self, BoardAct, Page};
-use api::Asset;
-use http::{Method, Peer, Reply, Request};
+use self::live::BoardHub;
+use self::past::EventPasts;
+use self::worker_slots::WorkerSlots;
 
 pub use self::keeper::keep_pages;
+pub(crate) use self::pages::{NotWatched, answer, watch};
 
 /// What the boards are made from and who looks at them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Board {
+    api: Arc<Api>,
+    /// Which market is shown; `None`: there is no board.
+    world: Option<World>,
+    watchers_max: SlotLimits,
     pub(crate) history: RwLock<PriceHistory>,
     pub(crate) hub: BoardHub,
     pasts: EventPasts,
@@ -53,6 +49,18 @@ pub(crate) struct Board {
 }
 
 impl Board {
+    pub(crate) fn new(api: Arc<Api>, world: Option<World>, watchers_max: SlotLimits) -> Self {
+        Self {
+            api,
+            world,
+            watchers_max,
+            history: RwLock::default(),
+            hub: BoardHub::default(),
+            pasts: EventPasts::default(),
+            workers: WorkerSlots::default(),
+        }
+    }
+
     /// How many paths of prices are kept.
     pub(crate) fn paths(&self) -> usize {
         self.history.read().unwrap_or_else(PoisonError::into_inner).paths()
@@ -66,342 +74,4 @@ impl Board {
             self.history.write().unwrap_or_else(PoisonError::into_inner).note(snapshot);
         }
     }
-}
-
-#[derive(Template)]
-#[template(path = "board.html")]
-struct BoardPage {
-    shell: Shell,
-    frame: Frame,
-    sports: Vec<Link>,
-    sport: String,
-    sport_key: String,
-    filter: Filter,
-    /// What the form of filters sends along.
-    kept: Vec<(&'static str, String)>,
-    screen: Arc<Screen>,
-    query: String,
-    linked: bool,
-}
-
-impl BoardPage {
-    /// The events that are looked for.
-    fn found(&self) -> impl Iterator<Item = &Fixture> {
-        self.screen.fixtures.iter().filter(|own| self.filter.fits(own))
-    }
-}
-
-/// The page for an address that no board has.
-#[derive(Template)]
-#[template(path = "board_missing.html")]
-struct MissingPage {
-    shell: Shell,
-}
-
-/// A bookmaker to choose.
-#[derive(Debug)]
-pub(crate) struct Offered {
-    pub(crate) key: String,
-    pub(crate) title: String,
-    pub(crate) chosen: bool,
-}
-
-/// What both kinds of page have: the switches, the table's dress, where news comes from.
-#[derive(Debug)]
-pub(crate) struct Frame {
-    pub(crate) style: &'static str,
-    pub(crate) script: &'static str,
-    pub(crate) sandbox: bool,
-    pub(crate) market: &'static str,
-    pub(crate) markets: Vec<Link>,
-    pub(crate) formats: Vec<Link>,
-    pub(crate) regions: Vec<Link>,
-    /// Where the choice of bookmakers goes, with what else, and the way back to all of them.
-    pub(crate) path: String,
-    pub(crate) kept: Vec<(&'static str, String)>,
-    pub(crate) offered: Vec<Offered>,
-    pub(crate) all: String,
-    pub(crate) stream: String,
-    pub(crate) cut: Timestamp,
-    pub(crate) cut_text: String,
-    /// How wide a price is: `w1`, or `w2` for fractions.
-    pub(crate) width: &'static str,
-}
-
-impl Frame {
-    pub(crate) fn new(
-        web: &Web,
-        choice: &Choice,
-        path: &str,
-        cut: Timestamp,
-        filter: &Filter,
-    ) -> Self {
-        let catalogue = &web.api.catalogue;
-        let [markets, formats, regions] = choice.switches(catalogue, path, &filter.query());
-        let everybody = Choice { bookmakers: None, ..*choice };
-        let kept = everybody.fields(catalogue).into_iter().chain(filter.fields());
-        Self {
-            style: asset::board_style_path(),
-            script: asset::board_path(),
-            sandbox: web.settings.board == Some(World::Sandbox),
-            market: choice.market_title(),
-            markets,
-            formats,
-            regions,
-            path: path.to_owned(),
-            kept: owned(kept),
-            offered: offered(web, choice),
-            all: format!("{path}{}{}", everybody.query(catalogue), filter.query()),
-            stream: format!("{path}/stream{}", choice.query(catalogue)),
-            cut,
-            cut_text: clock_text(cut),
-            width: width(choice.format),
-        }
-    }
-
-    /// How many bookmakers are chosen; none where all are shown.
-    pub(crate) fn chosen(&self) -> usize {
-        self.offered.iter().filter(|own| own.chosen).count()
-    }
-}
-
-/// Fields of a form that have a value.
-fn owned<'a>(fields: impl Iterator<Item = (&'static str, &'a str)>) -> Vec<(&'static str, String)> {
-    let filled = fields.filter(|(_, value)| !value.is_empty());
-    filled.map(|(name, value)| (name, value.to_owned())).collect()
-}
-
-/// The bookmakers that price the sport, by name.
-fn offered(web: &Web, choice: &Choice) -> Vec<Offered> {
-    let Some(world) = web.settings.board else {
-        return Vec::new();
-    };
-    let published = web.api.world(world).published();
-    let mut pricing = BookmakerSet::default();
-    for source in &published.snapshot.sport(choice.sport).sources {
-        pricing.insert(source.bookmaker);
-    }
-    let all = web.api.catalogue.bookmakers().filter(|(id, _)| pricing.contains(*id));
-    let mut offered: Vec<Offered> = all
-        .map(|(id, own)| Offered {
-            key: own.key.to_string(),
-            title: own.title.to_string(),
-            chosen: choice.bookmakers.is_some_and(|chosen| chosen.contains(id)),
-        })
-        .collect();
-    offered.sort_by_key(|own| own.title.to_lowercase());
-    offered
-}
-
-/// The time of day, to the second.
-fn clock_text(at: Timestamp) -> String {
-    at.to_string().get(11..19).unwrap_or_default().to_owned()
-}
-
-fn width(format: Format) -> &'static str {
-    match format {
-        Format::American | Format::Decimal => "w1",
-        Format::Fractional => "w2",
-    }
-}
-
-pub(crate) async fn answer(
-    page_request: &PageRequest<'_>,
-    page: BoardAct,
-) -> Result<Reply, PageError> {
-    let web = page_request.web;
-    web.settings.board.ok_or(PageError::NotFound)?;
-    match page {
-        BoardAct::Front => {
-            let (_, first) = web.api.catalogue.sports().next().ok_or(PageError::NotFound)?;
-            Ok(page::redirect(&format!("/board/{}", first.key)))
-        }
-        BoardAct::Board | BoardAct::Event => {
-            let answered = match view(web, page_request.id, page, &page_request.query) {
-                Ok(view) => shown(page_request, view).await,
-                Err(error) => Err(error),
-            };
-            match answered {
-                Err(PageError::NotFound) => {
-                    let shell = Shell::new(page_request, "Page not found", "board");
-                    page::render(404, &MissingPage { shell })
-                }
-                answered => answered,
-            }
-        }
-        BoardAct::Value => {
-            let (making, choice) =
-                (Arc::clone(web), view(web, page_request.id, page, &page_request.query)?.choice);
-            let shell =
-                Shell { notice: None, ..Shell::new(page_request, "Value and arbitrage", "board") };
-            // What has nobody's name and nobody's choice of bookmakers on it, is everybody's.
-            let common = shell.email.is_none() && choice.bookmakers.is_none();
-            let work = move || value::render(&making, shell, choice);
-            let html = web.board.workers.take(work).await??;
-            let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
-            let page = if common { page.checked() } else { page.private() };
-            Ok(page.reply(page_request.request))
-        }
-        // Whoever asks for the head only; watching begins in [`watch`].
-        BoardAct::Stream | BoardAct::EventStream => {
-            view(web, page_request.id, page, &page_request.query)?;
-            Ok(page::guarded(Reply::new(200, "text/event-stream", "")))
-        }
-    }
-}
-
-/// What an address leads to.
-fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, PageError> {
-    let catalogue = &web.api.catalogue;
-    match page {
-        BoardAct::Front | BoardAct::Board | BoardAct::Stream | BoardAct::Value => {
-            let sport = catalogue.sport_id(id).ok_or(PageError::NotFound)?;
-            Ok(View { choice: Choice::read(catalogue, sport, query)?, event: None })
-        }
-        BoardAct::Event | BoardAct::EventStream => {
-            let world = web.settings.board.ok_or(PageError::NotFound)?;
-            let id = EventId::parse(id).ok_or(PageError::NotFound)?;
-            let published = web.api.world(world).published();
-            let found = catalogue.sports().find_map(|(sport, _)| {
-                let row = published.snapshot.sport(sport).event(id)?;
-                Some((sport, row.id))
-            });
-            let (sport, id) = found.ok_or(PageError::NotFound)?;
-            Ok(View { choice: Choice::read(catalogue, sport, query)?, event: Some(id) })
-        }
-    }
-}
-
-/// A page: one that was made before for the same publication, or a new one.
-async fn shown(page_request: &PageRequest<'_>, view: View) -> Result<Reply, PageError> {
-    let web = page_request.web;
-    let filter = Filter::read(&page_request.query);
-    let shell = Shell { notice: None, ..Shell::new(page_request, "Board", "board") };
-    // What has nobody's name and nobody's choice of bookmakers or events on it, is everybody's.
-    let own = view.choice.bookmakers.is_some() || !filter.is_empty();
-    let common = shell.email.is_none() && !own;
-    // Only an event's page has paths to choose from; elsewhere the word would make pages that are all alike.
-    let outcome = if view.event.is_some() { page_request.query.get("outcome") } else { "" };
-    let key = PageKey {
-        view,
-        outcome: outcome.chars().take(8).collect(),
-        maintenance: shell.maintenance,
-    };
-    let world = web.api.world(web.settings.board.ok_or(PageError::NotFound)?);
-    let published = Arc::clone(&world.published());
-    if common && let Some(page) = web.board.hub.page(published.snapshot.cut_at, &key) {
-        return Ok(page.reply(page_request.request));
-    }
-    let screen = web.board.hub.screen(web, view, &published).await?;
-    let past = EventPasts::find(web, view, &published).await;
-    let making = Arc::clone(web);
-    let accepts = page_request.request.accept_encoding.as_deref().map(<[u8]>::to_vec);
-    // Making and packing a large page takes milliseconds, which other requests need not wait.
-    let work = move || {
-        let shown = Shown { screen, published, past };
-        make(&making, shell, key, filter, shown, common, accepts.as_deref())
-    };
-    let page = web.board.workers.take(work).await??;
-    Ok(page.reply(page_request.request))
-}
-
-impl From<NoWorkerSlot> for PageError {
-    fn from(why: NoWorkerSlot) -> Self {
-        match why {
-            NoWorkerSlot::Busy => Self::Busy,
-            NoWorkerSlot::Failed(error) => Self::Failed(Box::new(error)),
-        }
-    }
-}
-
-/// What a page is made from.
-struct Shown {
-    screen: Arc<Screen>,
-    published: Arc<Published>,
-    /// Of an event.
-    past: Option<Arc<EventPast>>,
-}
-
-fn make(
-    web: &Web,
-    shell: Shell,
-    key: PageKey,
-    filter: Filter,
-    Shown { screen, published, past }: Shown,
-    common: bool,
-    accepts: Option<&[u8]>,
-) -> Result<Arc<Asset>, PageError> {
-    let cut = screen.cut;
-    let html = match key.view.event {
-        Some(id) => event::render(web, shell, &key, id, (&screen, &published, past.as_deref()))?,
-        None => render(web, shell, key.view.choice, filter, screen)?,
-    };
-    let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
-    let page = Arc::new(if common { page.checked() } else { page.private() });
-    page.pack(accepts);
-    if common {
-        web.board.hub.keep_page(cut, key, &page);
-    }
-    Ok(page)
-}
-
-fn render(
-    web: &Web,
-    shell: Shell,
-    choice: Choice,
-    filter: Filter,
-    screen: Arc<Screen>,
-) -> Result<String, PageError> {
-    let sport = web.api.catalogue.sport(choice.sport);
-    let path = format!("/board/{}", sport.key);
-    let page = BoardPage {
-        shell,
-        frame: Frame::new(web, &choice, &path, screen.cut, &filter),
-        sports: choice.sports(&web.api.catalogue),
-        sport: sport.title.to_string(),
-        sport_key: sport.key.to_string(),
-        filter,
-        kept: owned(choice.fields(&web.api.catalogue).into_iter()),
-        screen,
-        query: choice.query(&web.api.catalogue),
-        linked: true,
-    };
-    Ok(page.render()?)
-}
-
-/// Why a board cannot be watched.
-#[derive(Debug)]
-pub(crate) enum NotWatched {
-    PageError(PageError),
-    NoSlot,
-}
-
-impl From<PageError> for NotWatched {
-    fn from(error: PageError) -> Self {
-        Self::PageError(error)
-    }
-}
-
-impl From<NoSlot> for NotWatched {
-    fn from(NoSlot: NoSlot) -> Self {
-        Self::NoSlot
-    }
-}
-
-/// Begins to watch a board.
-///
-/// # Errors
-/// There is no such board, or no slot.
-pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotWatched> {
-    let (found, id) = route::find(Method::Get, request.path)?;
-    let Page::Board(page) = found.page else {
-        return Err(PageError::NotFound.into());
-    };
-    let query = Form::parse(request.query.as_bytes()).unwrap_or_default();
-    let view = view(web, id, page, &query)?;
-    // A browser that comes back says what it saw last; one that begins says which page it has.
-    let seen = request.page.last_event_id.and_then(|id| std::str::from_utf8(id).ok());
-    let seen = seen.unwrap_or_else(|| query.get("since")).parse().ok().map(Timestamp::from_millis);
-    let source = web.api.server.settings.proxies.client(Peer::current().address, &request.page);
-    Ok(BoardHub::watch(web, view, seen, source)?)
 }

@@ -6,7 +6,7 @@ mod feeds;
 mod keys;
 mod market;
 mod overview;
-mod traffic;
+pub(crate) mod traffic;
 
 use std::collections::HashMap;
 
@@ -21,7 +21,6 @@ use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::ConsoleAct;
 use http::Reply;
 pub use market::written as operation_words;
-pub(crate) use traffic::Traffic;
 
 /// What `Retry-After` can be set to, in minutes: up to a day.
 const RETRY_AFTER_MIN_MAX: u32 = 1440;

@@ -3,7 +3,7 @@
 
 mod feed;
 mod incident;
-mod record;
+pub(crate) mod record;
 
 use accounts::Maintenance;
 use askama::Template;
@@ -18,8 +18,6 @@ use crate::dashboard::status::incident::Incident;
 use crate::dashboard::status::record::{Delay, Slot, Source};
 use crate::dashboard::time_text::{TimeText, span};
 use http::Reply;
-
-pub(crate) use self::record::Record;
 
 /// How long somebody may keep the machine forms, in seconds.
 const KEPT_S: u32 = 5;
@@ -88,7 +86,7 @@ pub(crate) fn answer(page_request: &PageRequest<'_>, page: StatusAct) -> Result<
     if !page_request.web.settings.status_page {
         return Err(PageError::NotFound);
     }
-    page_request.web.status.look_now(page_request.web);
+    page_request.web.status.look_now(&page_request.web.api);
     // Machines get both; on the page, the simulated market is for whoever asks for it.
     let with_sandbox = page != StatusAct::Status || page_request.query.get("sandbox") == "yes";
     let worlds = worlds(page_request, with_sandbox);

@@ -14,14 +14,14 @@ use market::analysis::{
 use market::book::{EventDetails, OutcomeName};
 
 use crate::context::Web;
-use crate::dashboard::board::chart::{self, Chart};
+use crate::dashboard::board::chart::{self, Chart, price_at};
 use crate::dashboard::board::choice::{Choice, Link, analysis_filter};
 use crate::dashboard::board::filter::Filter;
+use crate::dashboard::board::frame::Frame;
 use crate::dashboard::board::live::PageKey;
 use crate::dashboard::board::past::EventPast;
 use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, code};
 use crate::dashboard::board::text::{align, percent, price_text};
-use crate::dashboard::board::{Frame, chart::price_at};
 use crate::dashboard::cells::Cells;
 use crate::dashboard::page::Shell;
 use crate::dashboard::page_error::PageError;

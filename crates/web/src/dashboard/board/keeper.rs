@@ -25,7 +25,7 @@ pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
         blocking(&web, move |web| note(web, world)).await;
         back.spawn(look_back(Arc::clone(&web), world));
     }
-    web.status.restore(&web).await;
+    web.status.restore(&web.api).await;
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -49,11 +49,11 @@ pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
             Some(_) = back.join_next() => {}
             () = stopping.cancelled() => break,
         }
-        web.status.look(&web).await;
+        web.status.look(&web.api).await;
         web.traffic.look(&web.api.metrics, web.api.clock.now());
     }
     back.shutdown().await;
-    web.status.save(&web).await;
+    web.status.save(&web.api).await;
 }
 
 async fn blocking(web: &Arc<Web>, work: impl FnOnce(&Web) + Send + 'static) {

@@ -16,13 +16,13 @@ use domain::{EventId, Timestamp};
 use engine::{MadeOnce, Published};
 use tokio::sync::watch;
 
-use crate::context::Web;
+use crate::dashboard::board::Board;
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::delta;
 use crate::dashboard::board::screen::{Screen, ScreenInput};
 use crate::dashboard::board::worker_slots::NoWorkerSlot;
 use api::Asset;
-use http::{ByteSource, Slot, SlotLimits, Slots, SourceBody};
+use http::{ByteSource, Slot, Slots, SourceBody};
 
 /// Views watched at the same time: each is made anew with every publication.
 const VIEWS_MAX: usize = 256;
@@ -93,15 +93,14 @@ impl BoardHub {
     /// The screen of a publication.
     pub(crate) async fn screen(
         &self,
-        web: &Arc<Web>,
+        board: &Arc<Board>,
         view: View,
         published: &Arc<Published>,
     ) -> Result<Arc<Screen>, NoWorkerSlot> {
         let key = (view, published.snapshot.cut_at);
         let made = self.screens.get(&key, async || {
-            let (making, published) = (Arc::clone(web), Arc::clone(published));
-            let screen =
-                web.board.workers.take(move || make_screen(&making, view, &published)).await?;
+            let (making, published) = (Arc::clone(board), Arc::clone(published));
+            let screen = board.workers.take(move || make_screen(&making, view, &published)).await?;
             let bytes = screen.bytes();
             Ok((screen, bytes))
         });
@@ -111,22 +110,22 @@ impl BoardHub {
     /// What leads a browser from the screen that it shows to that of a publication.
     async fn frame(
         &self,
-        web: &Arc<Web>,
+        board: &Arc<Board>,
         view: View,
         from: Option<Timestamp>,
         published: &Arc<Published>,
     ) -> Result<Arc<Bytes>, NoWorkerSlot> {
-        let new = self.screen(web, view, published).await?;
+        let new = self.screen(board, view, published).await?;
         let old = from.and_then(|from| self.screens.find(&(view, from)));
         let Some(old) = old else { return Ok(Arc::new(whole(new.cut))) };
         let key = (view, old.cut, new.cut);
         let made = self.frames.get(&key, async || {
-            let query = view.choice.query(&web.api.catalogue);
+            let query = view.choice.query(&board.api.catalogue);
             let work = move || match delta::between(&old, &new, &query, view.event.is_none()) {
                 Some(delta) => frame(new.cut, "delta", &delta),
                 None => whole(new.cut),
             };
-            let frame = web.board.workers.take(work).await?;
+            let frame = board.workers.take(work).await?;
             let bytes = frame.len();
             Ok((frame, bytes))
         });
@@ -138,27 +137,23 @@ impl BoardHub {
     /// # Errors
     /// The limit of viewers, of viewers from this source or of views is reached.
     pub(crate) fn watch(
-        web: &Arc<Web>,
+        board: &Arc<Board>,
         view: View,
         since: Option<Timestamp>,
         source: Option<IpAddr>,
     ) -> Result<Watch, NoSlot> {
-        let (hub, settings) = (&web.board.hub, &web.settings);
-        let max = SlotLimits {
-            all: settings.board_watchers_max,
-            source: settings.board_watchers_per_source_max,
-        };
-        let world = settings.board.ok_or(NoSlot)?;
-        let slot = hub.slots.take(source, max);
+        let hub = &board.hub;
+        let world = board.world.ok_or(NoSlot)?;
+        let slot = hub.slots.take(source, board.watchers_max);
         let Some(slot) = slot.filter(|_| hub.enter(view)) else {
             hub.refused.fetch_add(1, Ordering::Relaxed);
             return Err(NoSlot);
         };
         let (sender, slow) = watch::channel(false);
         let watcher = Watcher {
-            publications: web.api.world(world).publications(),
-            stopping: web.api.server.stopping(),
-            web: Arc::clone(web),
+            publications: board.api.world(world).publications(),
+            stopping: board.api.server.stopping(),
+            board: Arc::clone(board),
             view,
             at: since,
             greeted: false,
@@ -214,11 +209,11 @@ impl BoardHub {
     }
 }
 
-fn make_screen(web: &Web, view: View, published: &Published) -> Screen {
+fn make_screen(board: &Board, view: View, published: &Published) -> Screen {
     // The keeper may not have come to this publication yet.
-    web.board.note(&published.snapshot);
-    let history = web.board.history.read().unwrap_or_else(PoisonError::into_inner);
-    let stale_after = web.settings.board.map(|world| web.api.world(world).stale_after());
+    board.note(&published.snapshot);
+    let history = board.history.read().unwrap_or_else(PoisonError::into_inner);
+    let stale_after = board.world.map(|world| board.api.world(world).stale_after());
     let input = ScreenInput {
         snapshot: &published.snapshot,
         history: &history,
@@ -232,7 +227,7 @@ pub(crate) type Watch = SourceBody<Watcher>;
 
 /// Somebody who watches a board.
 pub(crate) struct Watcher {
-    web: Arc<Web>,
+    board: Arc<Board>,
     view: View,
     /// The publication that the browser shows.
     at: Option<Timestamp>,
@@ -251,18 +246,18 @@ impl ByteSource for Watcher {
             self.greeted = true;
             return Some(Bytes::from_static(RETRY.as_bytes()));
         }
-        let web = Arc::clone(&self.web);
-        let world = web.api.world(web.settings.board?);
+        let board = Arc::clone(&self.board);
+        let world = board.api.world(board.world?);
         while !*self.stopping.borrow_and_update() {
             self.publications.borrow_and_update();
             let published = Arc::clone(&world.published());
             let cut = published.snapshot.cut_at;
-            let hub = &web.board.hub;
+            let hub = &board.hub;
             let made = if self.at == Some(cut) {
                 // What comes next is compared with it.
-                hub.screen(&web, self.view, &published).await.map(|_| None)
+                hub.screen(&board, self.view, &published).await.map(|_| None)
             } else {
-                hub.frame(&web, self.view, self.at, &published).await.map(Some)
+                hub.frame(&board, self.view, self.at, &published).await.map(Some)
             };
             let again_after = match made {
                 Ok(Some(frame)) => {
@@ -301,7 +296,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let hub = &self.web.board.hub;
+        let hub = &self.board.hub;
         hub.leave(self.view);
         if *self.slow.borrow() {
             hub.dropped.fetch_add(1, Ordering::Relaxed);

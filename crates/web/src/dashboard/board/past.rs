@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::{BookmakerSet, EventId, Market, RecordId};
 use engine::{MadeOnce, PathError, PathRequest, PricePath, Published, RecordPath};
 
-use crate::context::Web;
+use crate::dashboard::board::Board;
 use crate::dashboard::board::live::View;
 use crate::dashboard::board::screen::Row;
 
@@ -39,13 +39,13 @@ impl Default for EventPasts {
 impl EventPasts {
     /// What history has of an event; `None` where it has nothing, is off, or takes too long.
     pub(crate) async fn find(
-        web: &Arc<Web>,
+        board: &Arc<Board>,
         view: View,
         published: &Arc<Published>,
     ) -> Option<Arc<EventPast>> {
         let event = view.event?;
-        let (web, published) = (Arc::clone(web), Arc::clone(published));
-        let reading = tokio::spawn(async move { read(&web, view, event, &published).await });
+        let (board, published) = (Arc::clone(board), Arc::clone(published));
+        let reading = tokio::spawn(async move { read(&board, view, event, &published).await });
         let read = tokio::time::timeout(WAIT_MAX, reading).await.ok()?;
         read.unwrap_or_else(|error| {
             tracing::error!(event = "board.path_failed", %error, "the price path of an event could not be read");
@@ -55,12 +55,12 @@ impl EventPasts {
 }
 
 async fn read(
-    web: &Web,
+    board: &Board,
     view: View,
     event: EventId,
     published: &Published,
 ) -> Option<Arc<EventPast>> {
-    let world = web.api.world(web.settings.board?);
+    let world = board.api.world(board.world?);
     let View { choice, .. } = view;
     let age = u128::try_from(published.snapshot.cut_at.as_millis()).unwrap_or(0);
     let key = (event, choice.market, age / GOOD_FOR.as_millis());
@@ -73,7 +73,7 @@ async fn read(
         to: None,
         all: false,
     };
-    let made = web.board.pasts.0.get(&key, async || {
+    let made = board.pasts.0.get(&key, async || {
         let found = world.event_paths(request, published, READER).await?;
         let points: usize = found.paths.iter().map(|path| path.points.len() + 1).sum();
         let paths = found.paths.into_iter().map(|path| (path.head.record, path)).collect();

@@ -13,7 +13,7 @@ use crate::context::Web;
 use crate::dashboard::asset;
 use crate::dashboard::board::chart::price_at;
 use crate::dashboard::board::choice::{Choice, Link, analysis_filter, market_title};
-use crate::dashboard::board::clock_text;
+use crate::dashboard::board::frame::clock_text;
 use crate::dashboard::board::screen;
 use crate::dashboard::board::text::{line_text, percent, price_text};
 use crate::dashboard::page::Shell;

@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use api::Api;
 use domain::{Timestamp, World};
 use serde::{Deserialize, Serialize};
-
-use crate::context::Web;
 
 /// A day in quarters of an hour.
 pub(crate) const SLOTS: usize = 96;
@@ -114,16 +113,16 @@ pub(crate) struct Record(Mutex<State>);
 
 impl Record {
     /// Looks at every source now.
-    pub(crate) fn look_now(&self, web: &Web) {
-        let now = web.api.clock.now();
+    pub(crate) fn look_now(&self, api: &Api) {
+        let now = api.clock.now();
         let mut state = self.lock();
         for world in World::ALL {
-            let handle = web.api.world(world);
+            let handle = api.world(world);
             for (sport, bookmaker, source) in &handle.vitals().sources {
                 let own = Source {
                     world: world.to_string(),
-                    sport: web.api.catalogue.sport(*sport).key.to_string(),
-                    bookmaker: web.api.catalogue.bookmaker(*bookmaker).key.to_string(),
+                    sport: api.catalogue.sport(*sport).key.to_string(),
+                    bookmaker: api.catalogue.bookmaker(*bookmaker).key.to_string(),
                 };
                 let delayed = source.is_stale(now, handle.stale_after());
                 let began = source.read_at.plus(source.fresh_for(handle.stale_after()));
@@ -133,12 +132,12 @@ impl Record {
     }
 
     /// Looks at every source, and writes the record down when that is due.
-    pub(crate) async fn look(&self, web: &Arc<Web>) {
-        self.look_now(web);
-        let now = web.api.clock.now();
+    pub(crate) async fn look(&self, api: &Api) {
+        self.look_now(api);
+        let now = api.clock.now();
         let due = self.lock().saved_at.is_none_or(|saved| now.since(saved) >= SAVE_EVERY);
         if due {
-            self.save(web).await;
+            self.save(api).await;
         }
     }
 
@@ -165,8 +164,8 @@ impl Record {
     }
 
     /// Takes up what an earlier process wrote down. What cannot be read is left behind: the day begins anew.
-    pub(crate) async fn restore(&self, web: &Arc<Web>) {
-        let Some(path) = path(web) else { return };
+    pub(crate) async fn restore(&self, api: &Api) {
+        let Some(path) = path(api) else { return };
         let read = tokio::task::spawn_blocking(move || read_file(&path)).await;
         match read {
             Ok(Ok(Some(written))) => self.lock().take_up(written),
@@ -180,13 +179,13 @@ impl Record {
         }
     }
 
-    pub(crate) async fn save(&self, web: &Arc<Web>) {
+    pub(crate) async fn save(&self, api: &Api) {
         let text = {
             let mut state = self.lock();
-            state.saved_at = Some(web.api.clock.now());
+            state.saved_at = Some(api.clock.now());
             serde_json::to_vec(&state.written())
         };
-        let Some(path) = path(web) else { return };
+        let Some(path) = path(api) else { return };
         let write = move || -> std::io::Result<()> {
             let fresh = path.with_extension("json.new");
             // A name that is taken, by a link too, is not written through.
@@ -280,8 +279,8 @@ impl State {
     }
 }
 
-fn path(web: &Web) -> Option<PathBuf> {
-    Some(web.api.world(World::Live).past.notes.as_ref()?.join(FILE))
+fn path(api: &Api) -> Option<PathBuf> {
+    Some(api.world(World::Live).past.notes.as_ref()?.join(FILE))
 }
 
 fn read_file(path: &std::path::Path) -> std::io::Result<Option<Written>> {

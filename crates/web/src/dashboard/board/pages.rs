@@ -1,0 +1,255 @@
+//! The pages of the board: what an address leads to, and the page for it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use domain::{EventId, Timestamp};
+use engine::Published;
+
+use crate::context::Web;
+use crate::dashboard::board::choice::{Choice, Link};
+use crate::dashboard::board::filter::{self, Filter};
+use crate::dashboard::board::frame::{Frame, owned};
+use crate::dashboard::board::live::{BoardHub, NoSlot, PageKey, View, Watch};
+use crate::dashboard::board::past::{EventPast, EventPasts};
+use crate::dashboard::board::screen::{Fixture, Screen};
+use crate::dashboard::board::worker_slots::NoWorkerSlot;
+use crate::dashboard::board::{event, value};
+use crate::dashboard::form::Form;
+use crate::dashboard::page::{self, Shell};
+use crate::dashboard::page_error::PageError;
+use crate::dashboard::page_request::PageRequest;
+use crate::dashboard::route::{self, BoardAct, Page};
+use api::Asset;
+use http::{Method, Peer, Reply, Request};
+
+#[derive(Template)]
+#[template(path = "board.html")]
+struct BoardPage {
+    shell: Shell,
+    frame: Frame,
+    sports: Vec<Link>,
+    sport: String,
+    sport_key: String,
+    filter: Filter,
+    /// What the form of filters sends along.
+    kept: Vec<(&'static str, String)>,
+    screen: Arc<Screen>,
+    query: String,
+    linked: bool,
+}
+
+impl BoardPage {
+    /// The events that are looked for.
+    fn found(&self) -> impl Iterator<Item = &Fixture> {
+        self.screen.fixtures.iter().filter(|own| self.filter.fits(own))
+    }
+}
+
+/// The page for an address that no board has.
+#[derive(Template)]
+#[template(path = "board_missing.html")]
+struct MissingPage {
+    shell: Shell,
+}
+
+pub(crate) async fn answer(
+    page_request: &PageRequest<'_>,
+    page: BoardAct,
+) -> Result<Reply, PageError> {
+    let web = page_request.web;
+    web.settings.board.ok_or(PageError::NotFound)?;
+    match page {
+        BoardAct::Front => {
+            let (_, first) = web.api.catalogue.sports().next().ok_or(PageError::NotFound)?;
+            Ok(page::redirect(&format!("/board/{}", first.key)))
+        }
+        BoardAct::Board | BoardAct::Event => {
+            let answered = match view(web, page_request.id, page, &page_request.query) {
+                Ok(view) => shown(page_request, view).await,
+                Err(error) => Err(error),
+            };
+            match answered {
+                Err(PageError::NotFound) => {
+                    let shell = Shell::new(page_request, "Page not found", "board");
+                    page::render(404, &MissingPage { shell })
+                }
+                answered => answered,
+            }
+        }
+        BoardAct::Value => {
+            let (making, choice) =
+                (Arc::clone(web), view(web, page_request.id, page, &page_request.query)?.choice);
+            let shell =
+                Shell { notice: None, ..Shell::new(page_request, "Value and arbitrage", "board") };
+            // What has nobody's name and nobody's choice of bookmakers on it, is everybody's.
+            let common = shell.email.is_none() && choice.bookmakers.is_none();
+            let work = move || value::render(&making, shell, choice);
+            let html = web.board.workers.take(work).await??;
+            let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
+            let page = if common { page.checked() } else { page.private() };
+            Ok(page.reply(page_request.request))
+        }
+        // Whoever asks for the head only; watching begins in [`watch`].
+        BoardAct::Stream | BoardAct::EventStream => {
+            view(web, page_request.id, page, &page_request.query)?;
+            Ok(page::guarded(Reply::new(200, "text/event-stream", "")))
+        }
+    }
+}
+
+/// What an address leads to.
+fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, PageError> {
+    let catalogue = &web.api.catalogue;
+    match page {
+        BoardAct::Front | BoardAct::Board | BoardAct::Stream | BoardAct::Value => {
+            let sport = catalogue.sport_id(id).ok_or(PageError::NotFound)?;
+            Ok(View { choice: Choice::read(catalogue, sport, query)?, event: None })
+        }
+        BoardAct::Event | BoardAct::EventStream => {
+            let world = web.settings.board.ok_or(PageError::NotFound)?;
+            let id = EventId::parse(id).ok_or(PageError::NotFound)?;
+            let published = web.api.world(world).published();
+            let found = catalogue.sports().find_map(|(sport, _)| {
+                let row = published.snapshot.sport(sport).event(id)?;
+                Some((sport, row.id))
+            });
+            let (sport, id) = found.ok_or(PageError::NotFound)?;
+            Ok(View { choice: Choice::read(catalogue, sport, query)?, event: Some(id) })
+        }
+    }
+}
+
+/// A page: one that was made before for the same publication, or a new one.
+async fn shown(page_request: &PageRequest<'_>, view: View) -> Result<Reply, PageError> {
+    let web = page_request.web;
+    let filter = Filter::read(&page_request.query);
+    let shell = Shell { notice: None, ..Shell::new(page_request, "Board", "board") };
+    // What has nobody's name and nobody's choice of bookmakers or events on it, is everybody's.
+    let own = view.choice.bookmakers.is_some() || !filter.is_empty();
+    let common = shell.email.is_none() && !own;
+    // Only an event's page has paths to choose from; elsewhere the word would make pages that are all alike.
+    let outcome = if view.event.is_some() { page_request.query.get("outcome") } else { "" };
+    let key = PageKey {
+        view,
+        outcome: outcome.chars().take(8).collect(),
+        maintenance: shell.maintenance,
+    };
+    let world = web.api.world(web.settings.board.ok_or(PageError::NotFound)?);
+    let published = Arc::clone(&world.published());
+    if common && let Some(page) = web.board.hub.page(published.snapshot.cut_at, &key) {
+        return Ok(page.reply(page_request.request));
+    }
+    let screen = web.board.hub.screen(&web.board, view, &published).await?;
+    let past = EventPasts::find(&web.board, view, &published).await;
+    let making = Arc::clone(web);
+    let accepts = page_request.request.accept_encoding.as_deref().map(<[u8]>::to_vec);
+    // Making and packing a large page takes milliseconds, which other requests need not wait.
+    let work = move || {
+        let shown = Shown { screen, published, past };
+        make(&making, shell, key, filter, shown, common, accepts.as_deref())
+    };
+    let page = web.board.workers.take(work).await??;
+    Ok(page.reply(page_request.request))
+}
+
+impl From<NoWorkerSlot> for PageError {
+    fn from(why: NoWorkerSlot) -> Self {
+        match why {
+            NoWorkerSlot::Busy => Self::Busy,
+            NoWorkerSlot::Failed(error) => Self::Failed(Box::new(error)),
+        }
+    }
+}
+
+/// What a page is made from.
+struct Shown {
+    screen: Arc<Screen>,
+    published: Arc<Published>,
+    /// Of an event.
+    past: Option<Arc<EventPast>>,
+}
+
+fn make(
+    web: &Web,
+    shell: Shell,
+    key: PageKey,
+    filter: Filter,
+    Shown { screen, published, past }: Shown,
+    common: bool,
+    accepts: Option<&[u8]>,
+) -> Result<Arc<Asset>, PageError> {
+    let cut = screen.cut;
+    let html = match key.view.event {
+        Some(id) => event::render(web, shell, &key, id, (&screen, &published, past.as_deref()))?,
+        None => render(web, shell, key.view.choice, filter, screen)?,
+    };
+    let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
+    let page = Arc::new(if common { page.checked() } else { page.private() });
+    page.pack(accepts);
+    if common {
+        web.board.hub.keep_page(cut, key, &page);
+    }
+    Ok(page)
+}
+
+fn render(
+    web: &Web,
+    shell: Shell,
+    choice: Choice,
+    filter: Filter,
+    screen: Arc<Screen>,
+) -> Result<String, PageError> {
+    let sport = web.api.catalogue.sport(choice.sport);
+    let path = format!("/board/{}", sport.key);
+    let page = BoardPage {
+        shell,
+        frame: Frame::new(web, &choice, &path, screen.cut, &filter),
+        sports: choice.sports(&web.api.catalogue),
+        sport: sport.title.to_string(),
+        sport_key: sport.key.to_string(),
+        filter,
+        kept: owned(choice.fields(&web.api.catalogue).into_iter()),
+        screen,
+        query: choice.query(&web.api.catalogue),
+        linked: true,
+    };
+    Ok(page.render()?)
+}
+
+/// Why a board cannot be watched.
+#[derive(Debug)]
+pub(crate) enum NotWatched {
+    PageError(PageError),
+    NoSlot,
+}
+
+impl From<PageError> for NotWatched {
+    fn from(error: PageError) -> Self {
+        Self::PageError(error)
+    }
+}
+
+impl From<NoSlot> for NotWatched {
+    fn from(NoSlot: NoSlot) -> Self {
+        Self::NoSlot
+    }
+}
+
+/// Begins to watch a board.
+///
+/// # Errors
+/// There is no such board, or no slot.
+pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotWatched> {
+    let (found, id) = route::find(Method::Get, request.path)?;
+    let Page::Board(page) = found.page else {
+        return Err(PageError::NotFound.into());
+    };
+    let query = Form::parse(request.query.as_bytes()).unwrap_or_default();
+    let view = view(web, id, page, &query)?;
+    // A browser that comes back says what it saw last; one that begins says which page it has.
+    let seen = request.page.last_event_id.and_then(|id| std::str::from_utf8(id).ok());
+    let seen = seen.unwrap_or_else(|| query.get("since")).parse().ok().map(Timestamp::from_millis);
+    let source = web.api.server.settings.proxies.client(Peer::current().address, &request.page);
+    Ok(BoardHub::watch(&web.board, view, seen, source)?)
+}
