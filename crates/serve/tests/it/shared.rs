@@ -29,7 +29,7 @@ fn cut_at(app: &TestApp) -> Timestamp {
 
 /// Gives a node its turn as the keeper of the lead does: whenever it could write and has none, for servers that have
 /// just come back may fail it the first time.
-async fn lead(app: &TestApp, leadership: &Leadership, term: i64) {
+pub(crate) async fn lead(app: &TestApp, leadership: &Leadership, term: i64) {
     let keep = || {
         if leadership.is_healthy() && leadership.term().is_none() {
             leadership.grant(term);
@@ -40,7 +40,7 @@ async fn lead(app: &TestApp, leadership: &Leadership, term: i64) {
 }
 
 /// Moves the clock that all share to the next epoch, and waits until all show it.
-async fn publish(clock: &ManualClock, nodes: &[&TestApp]) {
+pub(crate) async fn publish(clock: &ManualClock, nodes: &[&TestApp]) {
     let now = domain::Clock::now(clock).as_millis();
     let due = Timestamp::from_millis((now.div_euclid(30_000) + 1) * 30_000);
     clock.set(due);

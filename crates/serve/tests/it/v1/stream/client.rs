@@ -33,8 +33,6 @@ pub(super) struct Client {
     /// Whether it has a part of what came before its connection broke, which may come again.
     pub(super) broken: bool,
     pub(super) state: State,
-    /// That at its last cut.
-    pub(super) at_cut: State,
     pub(super) cursor: String,
 }
 
@@ -68,16 +66,7 @@ impl Client {
         let asks = |what| response.url().query().unwrap_or_default().contains(what);
         let (exact, live) = (asks("freshness=records"), asks("mode=live"));
         let (held, state, cursor) = (Vec::new(), State::new(), String::new());
-        let mut client = Self {
-            response,
-            held,
-            exact,
-            live,
-            broken: false,
-            at_cut: State::new(),
-            state,
-            cursor,
-        };
+        let mut client = Self { response, held, exact, live, broken: false, state, cursor };
         let hello = client.event().await.expect("hello");
         assert_eq!(hello.name, "hello");
         assert!(hello.data["stream"].as_str().unwrap().starts_with("str_"), "{hello:?}");
@@ -187,7 +176,6 @@ impl Client {
             }
             "cut" => {
                 self.cursor = text(&data["cursor"]);
-                self.at_cut.clone_from(&self.state);
                 assert_eq!(event.id.as_deref(), Some(&*self.cursor));
                 assert!(self.live || data["published"] == true, "{data}");
             }

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use accounts::KeyKind;
 use api::v1::stream::StreamSettings;
 use domain::World;
 use serde_json::{Value, json};
 
 use super::client::{Client, State, check, is_publication};
-use crate::harness::{TestApp, line, ndjson, unlimited};
+use crate::harness::{Bed, Joining, TestApp, line, ndjson};
+use crate::shared::{lead, publish};
 
 /// Numbers that look random and are the same in every run.
 pub(super) struct Random(pub(super) u64);
@@ -103,24 +103,22 @@ impl Follower {
         let (mut client, hello) = Client::open(app, key, &query, Some(&self.client.cursor)).await;
         assert_eq!(hello["resumed"], true);
         client.state = std::mem::take(&mut self.client.state);
-        client.at_cut = std::mem::take(&mut self.client.at_cut);
         client.cursor.clone_from(&self.client.cursor);
         client.broken = true;
         self.client = client;
     }
 
     /// Takes in everything up to a publication, on the way there with broken connections.
-    async fn follow(&mut self, apps: &[&TestApp], key: &str, at: &str, luck: &mut Random) {
-        for app in apps {
+    async fn follow(&mut self, nodes: &[Node<'_>], at: &str, luck: &mut Random) {
+        for (app, key) in nodes {
             let bytes = usize::try_from(luck.below(4000)).unwrap();
             if luck.below(2) == 0 {
                 if self.client.break_off(bytes, at).await {
                     return;
                 }
                 if luck.below(4) == 0 {
-                    // In the other mode it goes on with what it had at the cut.
+                    // It goes on in the other mode, with what it has of this one.
                     self.mode = if self.mode == "live" { "publication" } else { "live" };
-                    self.client.state = self.client.at_cut.clone();
                 }
                 self.go_on(app, key).await;
             }
@@ -185,57 +183,99 @@ fn settings() -> StreamSettings {
     StreamSettings { per_key_max: 500, ..StreamSettings::default() }
 }
 
+/// A node, and a key that it knows.
+type Node<'a> = (&'a TestApp, &'a str);
+
+/// Some who follow. What happens is the same in every run; how much of it is on its way when a connection breaks is
+/// not, and need not be.
+struct Model {
+    random: Random,
+    luck: Random,
+    followers: Vec<Follower>,
+}
+
+impl Model {
+    /// Begins with listed events that are published.
+    async fn begin(seed: u64, (app, key): Node<'_>) -> Self {
+        let events = app.get("/v1/sports/mma/events", key).await.json();
+        let ids = events.as_array().unwrap().iter().map(|event| event["id"].as_str().unwrap());
+        let ids: Vec<String> = ids.map(str::to_owned).collect();
+        let mut luck = Random(seed);
+        let mut followers = Vec::new();
+        for _ in 0..6 {
+            followers.push(Follower::begin(app, key, &mut luck, &ids).await);
+        }
+        Self { random: Random(seed), luck, followers }
+    }
+
+    /// Pushes some changes.
+    async fn change(&mut self, app: &TestApp, feed: &str) {
+        for _ in 0..self.random.below(5) {
+            let lines = 0..=self.random.below(4);
+            let lines: Vec<Value> = lines.map(|_| random_line(&mut self.random)).collect();
+            app.push(feed, ndjson(&lines)).await;
+        }
+    }
+
+    /// Has all follow and poll up to what is published, from node to node, and compares what they have.
+    async fn follow(&mut self, nodes: &[Node<'_>]) {
+        let (app, key) = *nodes.last().unwrap();
+        let at = app.service.api.world(World::Live).published().snapshot.cut_at;
+        let at = String::from_utf8(at.millis_text().to_vec()).unwrap();
+        for follower in &mut self.followers {
+            follower.follow(nodes, &at, &mut self.luck).await;
+            check(app, key, &follower.client, &[(&follower.list(), "mma")], &at).await;
+            let (app, key) = nodes[usize::try_from(self.luck.below(2)).unwrap() % nodes.len()];
+            follower.poll(app, key, &mut self.luck).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn whatever_is_followed_and_wherever_it_breaks_off_the_state_is_what_the_list_has() {
     for seed in 1..=4 {
-        // What happens is the same in every run. How much of it is on its way when a connection breaks is not, and
-        // need not be.
-        let (mut random, mut luck) = (Random(seed), Random(seed));
         let app = TestApp::builder().streams(settings()).start().await;
-        let (feed, key) = (app.any_feed().await, app.key(unlimited(KeyKind::Production)).await);
+        let (feed, key) = (app.any_feed().await, app.live_key().await);
         app.push_all(&feed, &(0..EVENTS).map(listing).collect::<Vec<_>>()).await;
         app.publish().await;
-        let events = app.get("/v1/sports/mma/events", &key).await.json();
-        let ids = events.as_array().unwrap().iter().map(|event| event["id"].as_str().unwrap());
-        let ids: Vec<String> = ids.map(str::to_owned).collect();
-        let mut followers = Vec::new();
-        for _ in 0..6 {
-            followers.push(Follower::begin(&app, &key, &mut luck, &ids).await);
-        }
+        let mut model = Model::begin(seed, (&app, &key)).await;
         for round in 0..10 {
-            for _ in 0..random.below(5) {
-                let lines: Vec<Value> =
-                    (0..=random.below(4)).map(|_| random_line(&mut random)).collect();
-                app.push(&feed, ndjson(&lines)).await;
-            }
+            model.change(&app, &feed).await;
             app.publish().await;
-            let at = app.service.api.world(World::Live).published().snapshot.cut_at;
-            let at = String::from_utf8(at.millis_text().to_vec()).unwrap();
-            // Now and then a node that was started anew has it, too.
-            let other = match round % 5 {
-                4 => {
-                    let disk = app.copy_of_disk();
-                    Some(
-                        TestApp::builder()
-                            .streams(settings())
-                            .starting_at(app.now())
-                            .on(disk)
-                            .start()
-                            .await,
-                    )
-                }
-                _ => None,
-            };
-            // What goes on elsewhere goes on here again.
-            let apps: Vec<&TestApp> = [other.as_ref(), Some(&app)].into_iter().flatten().collect();
-            for follower in &mut followers {
-                follower.follow(&apps, &key, &at, &mut luck).await;
-                check(&app, &key, &follower.client, &[(&follower.list(), "mma")], &at).await;
-                follower.poll(&app, &key, &mut luck).await;
-                if other.is_some() {
-                    follower.go_on(&app, &key).await;
-                }
+            if round % 5 < 4 {
+                model.follow(&[(&app, &key)]).await;
+                continue;
+            }
+            // Now and then a node that was started anew has it, too. What goes on there goes on here again.
+            let anew = TestApp::builder().streams(settings()).starting_at(app.now());
+            let anew = anew.on(app.copy_of_disk()).start().await;
+            model.follow(&[(&anew, &key), (&app, &key)]).await;
+            for follower in &mut model.followers {
+                follower.go_on(&app, &key).await;
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn from_node_to_node_of_a_cluster_the_state_is_what_the_list_has() {
+    // The last to go: the nodes speak with it until they have stopped.
+    let bed = Bed::start();
+    let joining = Joining::new(&bed);
+    let (electable, leadership) = joining.electable();
+    let writer = TestApp::builder().joining(electable).streams(settings()).start().await;
+    lead(&writer, &leadership, 1).await;
+    let reader = TestApp::builder().joining(joining.clone()).streams(settings()).start().await;
+    let feed = writer.any_feed().await;
+    writer.push_all(&feed, &(0..EVENTS).map(listing).collect::<Vec<_>>()).await;
+    publish(&joining.clock, &[&writer, &reader]).await;
+    let (written_key, read_key) = (writer.live_key().await, reader.live_key().await);
+    let mut nodes = [(&writer, &*written_key), (&reader, &*read_key)];
+    let mut model = Model::begin(1, nodes[1]).await;
+    for _ in 0..10 {
+        model.change(&writer, &feed).await;
+        publish(&joining.clock, &[&writer, &reader]).await;
+        nodes.reverse();
+        model.follow(&nodes).await;
     }
 }
