@@ -96,6 +96,34 @@ fn an_entry_of_a_restored_log_is_not_taken_for_the_one_that_was_lost() {
     }
 }
 
+/// The end of the past of events is made from where the archive ends.
+#[test]
+fn where_the_end_of_the_archive_is_damaged_the_log_has_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(dir.path());
+    // The first part ends with a whole book.
+    run(&options, 1_700_000_000, &["A"], true);
+    run(&options, 1_700_001_000, &["B"], true);
+    run(&options, 1_700_002_000, &["C"], false);
+    let archive = Archive::of(&options.history.archive().unwrap());
+    let commit = archive.newest().unwrap();
+    let end = commit.lineages[0].last_seq;
+    let is_internal = |file: &&archive::TableFile| file.table == Table::Internal;
+    let place = options.history.archive().unwrap();
+    for file in commit.files.iter().filter(is_internal) {
+        fs::write(place.folder().unwrap().join(&file.path), "damaged").unwrap();
+    }
+    let own = (&options, Arc::clone(&options.catalogue));
+    assert!(book_at(&archive, &commit, (0, u64::MAX), own).is_err());
+    let past = LoggedPast::new(options);
+    let looked = past.on_tail(Some((&archive, &commit)), end + 1, &[], |part| Ok(part.next_seq()));
+    assert_eq!(looked.unwrap(), end + 2);
+    // Neither has it.
+    fs::remove_dir_all(dir.path().join("log")).unwrap();
+    let looked = past.on_tail(Some((&archive, &commit)), end + 1, &[], |part| Ok(part.next_seq()));
+    assert!(looked.is_err());
+}
+
 #[test]
 fn however_many_ask_it_is_looked_once_in_a_while_what_the_archive_has() {
     let dir = tempfile::tempdir().unwrap();
