@@ -1,10 +1,11 @@
 """The programs of docs/history.md and the macros of `linesman history sql` read the archive of a running service and
 find what the API shows; H12 in SQL (closing.sql) finds what the table `closing` has.
 
-Arguments: the program, its data folder, its address, a key and a feed's token for live data, docs/history.md.
+Arguments: the program, its data folder, its address, a key and a feed's token for live data, docs/history.md, and
+`lost` or `restored` for what is done before and after a backup of the log is put back.
 
-Run again, after a restart with another catalogue or without the log, it compares what it saw before and the present
-with the archive.
+Run again, after a restart with another catalogue, with an older log or without it, it compares what it saw before and
+the present with the archive.
 """
 
 import json
@@ -15,7 +16,7 @@ import urllib.request
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-program, data, address, key, token, guide = sys.argv[1:]
+program, data, address, key, token, guide, *step = sys.argv[1:]
 ODDS = "/v1/sports/mma/odds?odds_format=decimal&limit=500&regions=us,uk,eu,au"
 SOON = (datetime.now(timezone.utc) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 WAIT_MAX_S = 60
@@ -269,6 +270,8 @@ def check_closing():
 def again():
     """Under another catalogue, and after the log was lost, the archive still says what the API does."""
     held = [(at, [tuple(record) for record in records]) for at, records in json.loads(SEEN.read_text())]
+    if step:
+        held += {"lost": lost, "restored": restored}[step[0]]()
     records, at = get(ODDS)
     seen = [*held, (at, shown(records))]
     linesman("history", "flush")
@@ -278,6 +281,22 @@ def again():
     lines = check_closing()
     SEEN.write_text(json.dumps(seen))
     print(f"{len(seen)} publications, the last after a restart with another catalogue or log; {lines} closing prices")
+
+
+def lost():
+    """What the backup does not have: two begin, one of them after many entries of the log."""
+    price = lambda price: odds("a", "fanduel", ("Ana Uno", price), ("Bea Due", -150))
+    seen = [published(*[price(100 + n % 2) for n in range(200)], price(126))]
+    push(live("a"), live("f"))
+    return [*seen, published(price(300))]
+
+
+def restored():
+    """One begins anew, with other prices and lower numbers of entries; the other does not."""
+    price = lambda price: odds("a", "fanduel", ("Ana Uno", price), ("Bea Due", -151))
+    seen = [published(price(127))]
+    push(live("a"))
+    return [*seen, published(price(310))]
 
 
 def live(ref):

@@ -54,13 +54,23 @@ WITH publications AS (
 ), priced AS (
   SELECT * FROM shown WHERE outcomes > 0
   QUALIFY rank() OVER (PARTITION BY record_id ORDER BY published_at DESC, lineage DESC, seq DESC) = 1
+), changes AS (
+  SELECT record_id, outcomes, published_at, lineage, seq, list((name, decimal, point) ORDER BY name, point) AS prices
+  FROM shown GROUP BY ALL
+), since AS (
+  -- A lineage begins with rows for all that it shows, also where the one before it showed the same.
+  SELECT record_id, max(published_at) AS published_at
+  FROM (FROM changes QUALIFY prices IS DISTINCT FROM lag(prices) OVER (
+    PARTITION BY record_id ORDER BY published_at, lineage, seq))
+  WHERE outcomes > 0 GROUP BY record_id
 ), withdrawn AS (
   SELECT record_id, seq, reason, last_update FROM shown
   QUALIFY rank() OVER (PARTITION BY record_id ORDER BY published_at DESC, lineage DESC, seq DESC) = 1 AND outcomes = 0
 )
 SELECT priced.record_id, priced.name, priced.decimal, priced.start::TIMESTAMP AS start, priced.start_by,
   withdrawn.record_id IS NULL AS active, withdrawn.reason, withdrawn.last_update::TIMESTAMP AS last_update,
-  priced.published_at::TIMESTAMP AS published_at, priced.last_before::TIMESTAMP AS last_before
+  since.published_at::TIMESTAMP AS published_at, priced.last_before::TIMESTAMP AS last_before
 FROM priced
+JOIN since USING (record_id)
 LEFT JOIN withdrawn USING (record_id)
 ORDER BY priced.record_id, priced.name;

@@ -29,7 +29,7 @@ use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
 use crate::history::Order;
 use crate::options::WorldOptions;
-use crate::replay::{Logged, Replay};
+use crate::replay::{Logged, Replay, book_to};
 use crate::world::WorldHandle;
 
 /// How soon it is tried again where the archive could not be written.
@@ -232,7 +232,14 @@ impl Archiver {
                 if last.last_seq >= published {
                     return Ok(false);
                 }
-                let book = self.book_at_end(&archive, &commit)?;
+                let book = match self.book_at_end(&archive, &commit) {
+                    Ok(book) => book,
+                    // A file is damaged. The log nearly always has the same, and would grow until somebody puts it back.
+                    Err(error) => {
+                        let logged = self.book_in_log(&mut *log, &archive, last.last_seq)?;
+                        logged.ok_or(error)?
+                    }
+                };
                 match self.catalogue_from(&*log, &archive, last.last_seq + 1)? {
                     Some((begun, next)) if !Arc::ptr_eq(&next, book.catalogue()) => {
                         let held = (&archive, &commit);
@@ -357,6 +364,26 @@ impl Archiver {
         self.catalogues.make(Some(archive), None, make).map(Made::into_book)
     }
 
+    /// The same from the log; `None`: it does not have all that made it any more.
+    fn book_in_log(
+        &self,
+        log: &mut dyn ReadLog,
+        archive: &Archive,
+        last: u64,
+    ) -> Result<Option<Book>, WorldError> {
+        let checkpoint = log.checkpoint_up_to(last)?;
+        if checkpoint.is_none() && log.first_seq() != 1 {
+            return Ok(None);
+        }
+        let log = &*log;
+        let from = (checkpoint.as_ref(), last);
+        let make = |catalogue| match book_to(log, from, (self.options.limits, catalogue))? {
+            (book, true) => Ok(book),
+            (_, false) => Err(ArchiveError::Entry { seq: last }.into()),
+        };
+        self.catalogues.make(Some(archive), None, make).map(|made| Some(made.into_book()))
+    }
+
     /// The catalogue that the first publication from an entry on was made with, where the log says so between them and
     /// it is kept, and the entry that says so.
     fn catalogue_from(
@@ -400,19 +427,7 @@ impl Archiver {
             let image = commit.image_up_to(lineage, last);
             return book_from(archive, commit, image, (lineage, last), (&self.options, next));
         }
-        let mut carried = match &checkpoint {
-            Some(held) => Book::from_image(held.version, &held.payload, next)?,
-            None => Book::new(next, Ids::Minted { salt: 0 }),
-        };
-        carried.set_limits(self.options.limits);
-        for logged in Replay::from(log, base + 1)? {
-            let Logged { seq, at, change, .. } = logged?;
-            if seq > last {
-                break;
-            }
-            carried.absorb(&change, at);
-        }
-        Ok(carried)
+        Ok(book_to(log, (checkpoint.as_ref(), last), (self.options.limits, next))?.0)
     }
 
     /// Begins a new lineage: after the last publication that the archive has already, or with the first book that the
@@ -438,19 +453,7 @@ impl Archiver {
         let next = self.catalogue_from(log, archive, common + 1)?.map(|(_, next)| next);
         let make = |catalogue: Arc<Catalogue>| {
             let catalogue = next.clone().unwrap_or(catalogue);
-            let mut book = match &held {
-                Some(held) => Book::from_image(held.version, &held.payload, catalogue)?,
-                None => Book::new(catalogue, Ids::Minted { salt: 0 }),
-            };
-            book.set_limits(self.options.limits);
-            for logged in Replay::from(log, base + 1)?.take_while(|_| common > base) {
-                let logged = logged?;
-                if logged.seq > common {
-                    break;
-                }
-                book.absorb(&logged.change, logged.at);
-            }
-            Ok(book)
+            Ok(book_to(log, (held.as_ref(), common), (self.options.limits, catalogue))?.0)
         };
         let book = match next {
             Some(_) => make(Arc::clone(self.catalogues.own()))?,

@@ -10,7 +10,8 @@ use archive::{Archive, ArchiveError, Location};
 
 use crate::options::WorldOptions;
 
-const FILE: &str = "archive-begun";
+/// What it is remembered in, within the data folder.
+pub const ARCHIVE_NOTE_FILE: &str = "archive-begun";
 
 /// What is remembered of the archive of a world.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Begun {
 
 impl Begun {
     pub(crate) fn of(options: &WorldOptions) -> Self {
-        let file = options.notes.as_ref().map(|folder| folder.join(FILE));
+        let file = options.notes.as_ref().map(|folder| folder.join(ARCHIVE_NOTE_FILE));
         Self { place: options.history.archive(), file, noted: AtomicBool::new(false) }
     }
 
@@ -34,7 +35,7 @@ impl Begun {
         if self.noted.swap(true, Ordering::Relaxed) {
             return;
         }
-        let text = format!("{place}\n");
+        let text = format!("{}\n", within(file, place).unwrap_or_else(|| place.to_string()));
         if fs::read_to_string(file).is_ok_and(|held| held == text) {
             return;
         }
@@ -70,11 +71,21 @@ impl Begun {
     fn is_noted(&self, place: &Location) -> Result<bool, ArchiveError> {
         let Some(file) = &self.file else { return Ok(false) };
         match fs::read_to_string(file) {
-            Ok(held) => Ok(held.trim_end_matches('\n') == place.to_string()),
+            Ok(held) => {
+                let held = held.trim_end_matches('\n');
+                Ok(held == place.to_string() || within(file, place).is_some_and(|own| held == own))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(source) => Err(ArchiveError::Io { path: file.clone(), source }),
         }
     }
+}
+
+/// A place within the folder of the note: by its path there, which is the same in a copy of that folder and where it is
+/// moved.
+fn within(file: &Path, place: &Location) -> Option<String> {
+    let path = place.folder()?.strip_prefix(file.parent()?).ok()?;
+    Some(path.display().to_string())
 }
 
 /// Writes a file so that it is there whole after a crash of the machine, or as it was.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use change_log::{BatchLimit, Batches, Entries, Entry, Losses, Position, ReadLog};
+use change_log::{BatchLimit, Batches, Checkpoint, Entries, Entry, Losses, Position, ReadLog};
 use domain::{Catalogue, Timestamp};
-use market::{Book, Change, Ids};
+use market::{Book, Change, Ids, Limits};
 
 use crate::error::WorldError;
 
@@ -103,6 +103,35 @@ impl Iterator for Replay {
         let entry = self.0.next()?;
         Some(entry.map_err(WorldError::from).and_then(|entry| Logged::decode(&entry)))
     }
+}
+
+/// The book of a checkpoint, or the one that a log begins with, as it is after entry `last`, and whether no entry before
+/// that is lost.
+///
+/// # Errors
+/// The log cannot be read, or a newer program wrote it.
+pub(crate) fn book_to(
+    log: &dyn ReadLog,
+    (checkpoint, last): (Option<&Checkpoint>, u64),
+    (limits, catalogue): (Limits, Arc<Catalogue>),
+) -> Result<(Book, bool), WorldError> {
+    let (mut book, base) = match checkpoint {
+        Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
+        None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+    };
+    book.set_limits(limits);
+    if base == last {
+        return Ok((book, true));
+    }
+    let mut replay = Replay::from(log, base + 1)?;
+    for logged in replay.by_ref() {
+        let logged = logged?;
+        if logged.seq > last {
+            break;
+        }
+        book.absorb(&logged.change, logged.at);
+    }
+    Ok((book, replay.losses().entries == 0))
 }
 
 /// The book as the log describes it now.

@@ -272,6 +272,8 @@ fn note_shown(
             continue;
         }
         let (seq, at) = cause(since, event.id, None, entry);
+        let confirmed = event.confirmed_of(open.bookmaker, open.market, open.id);
+        let beat_at = book.beat_at(event.sport, open.bookmaker);
         let head = OddsHead {
             seq,
             at,
@@ -283,9 +285,9 @@ fn note_shown(
             bookmaker: &catalogue.bookmaker(open.bookmaker).key,
             market: open.market,
             group: open.group,
-            last_update: None,
+            // What confirmed them may be of another lineage, or past retention.
+            last_update: confirmed.map(|confirmed| confirmed.last_update(beat_at)),
         };
-        let confirmed = event.confirmed_of(open.bookmaker, open.market, open.id);
         let beat_seen = confirmed.map(|confirmed| confirmed.beat_seen);
         rows::push_shown(odds, &head, (event, open.record), beat_seen);
     }

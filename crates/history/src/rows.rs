@@ -106,7 +106,8 @@ pub(crate) struct OddsHead<'a> {
     pub(crate) bookmaker: &'a str,
     pub(crate) market: Market,
     pub(crate) group: Option<&'a str>,
-    /// How fresh prices were when they were last shown, where they are not shown any more.
+    /// How fresh prices were when they were last shown, where they are not shown any more; of prices that nobody quoted
+    /// so, how fresh they are shown.
     pub(crate) last_update: Option<Timestamp>,
 }
 
@@ -161,7 +162,7 @@ fn push_offers<'a>(
             Cell::number(i64::try_from(price.american()).ok()),
             Cell::number(offer.point.map(|point| i64::from(point.quarters()) * 25)),
             Cell::Null,
-            Cell::Null,
+            last_update,
         ];
         push_row(frame, &[&head[..], &priced]);
     }

@@ -41,26 +41,37 @@ pub(crate) fn archive_readers(repository: &Repository, program: &Path) -> Result
     let key = make_key_of("production", program, folder.path())?;
     let mut feed = with_data(program, folder.path());
     let token = shell::output(feed.args(["feeds", "create", "readers"]))?;
-    let check = |server: &Server| {
+    let check = |server: &Server, step: &[&str]| {
         let mut run = shell::command(&python, folder.path());
         run.arg(repository.root.join("e2e/archive/check.py"))
             .arg(program)
             .arg(folder.path().join("data"))
             .args([&server.address, &key, token.trim()])
-            .arg(repository.root.join("docs/history.md"));
+            .arg(repository.root.join("docs/history.md"))
+            .args(step);
         shell::run(&mut run).context("readers of the archive")
     };
-    check(&server)?;
+    check(&server, &[])?;
     // A bookmaker and a sport are taken out of the catalogue, and added again.
     for settings in [&SETTINGS[..], &with_more] {
         drop(server);
         server = Server::start_with(program, folder.path(), settings)?;
-        check(&server)?;
+        check(&server, &[])?;
     }
+    // A backup of the log is put back after more was published.
+    drop(server);
+    let (log, backup) = (folder.path().join("data/live"), folder.path().join("backup"));
+    shell::run(shell::command("cp", folder.path()).arg("-r").args([&log, &backup]))?;
+    server = Server::start_with(program, folder.path(), &with_more)?;
+    check(&server, &["lost"])?;
+    drop(server);
+    fs::remove_dir_all(&log).with_context(|| format!("cannot delete {}", log.display()))?;
+    fs::rename(&backup, &log).with_context(|| format!("cannot write {}", log.display()))?;
+    server = Server::start_with(program, folder.path(), &with_more)?;
+    check(&server, &["restored"])?;
     // The log is lost: nothing of it is shown any more, and the archive goes on with another one.
     drop(server);
-    let log = folder.path().join("data/live");
     fs::remove_dir_all(&log).with_context(|| format!("cannot delete {}", log.display()))?;
     server = Server::start_with(program, folder.path(), &with_more)?;
-    check(&server)
+    check(&server, &[])
 }

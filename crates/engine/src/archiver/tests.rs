@@ -199,6 +199,30 @@ fn where_the_archive_cannot_be_written_the_world_goes_on_and_the_log_keeps_every
     assert_eq!(lag(&world), Duration::ZERO);
 }
 
+#[test]
+fn where_the_end_of_the_archive_is_damaged_it_goes_on_from_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    // The first part ends with a whole book.
+    for _ in 0..2 {
+        world.publish();
+        world.archiver().copy().unwrap();
+    }
+    let (archive, commit) = (world.archive(), world.archive().newest().unwrap());
+    let file = commit.files.iter().rfind(|file| file.table == Table::Internal).unwrap();
+    let place = world.options.history.archive().unwrap();
+    fs::write(place.folder().unwrap().join(&file.path), "damaged").unwrap();
+    assert!(book_at(&archive, &commit, (0, u64::MAX), with_own(&world)).is_err());
+    world.publish();
+    world.archiver().copy().unwrap();
+    let commit = archive.newest().unwrap();
+    let published = world.handle.published().snapshot.seq;
+    assert_eq!((commit.lineages.len(), commit.lineages[0].last_seq), (1, published));
+    let added = archive.entries(&commit, 0, file.last_seq + 1..=published);
+    let added: Vec<Entry> = added.map(Result::unwrap).collect();
+    assert_eq!(added, world.logged()[usize::try_from(file.last_seq).unwrap()..]);
+}
+
 #[tokio::test]
 async fn a_flush_returns_when_it_is_archived() {
     let dir = tempfile::tempdir().unwrap();

@@ -16,6 +16,8 @@ use crate::replay::Logged;
 pub(super) struct Index {
     /// By time; of those of one time, the one made last comes last.
     pub(super) cuts: Vec<Cut>,
+    /// How many of them are the same publication as the one before.
+    doubles: usize,
     pub(super) archived: Archived,
     /// Versions of the catalogues that publications were made with.
     pub(super) catalogues: Vec<Arc<str>>,
@@ -34,6 +36,8 @@ pub(super) struct Archived {
     pub(super) commit: u64,
     /// Files with publications that were read.
     pub(super) files: HashSet<String>,
+    /// The first and the last entry of each lineage.
+    pub(super) lineages: Vec<(u64, u64)>,
     /// The last day whose files are final.
     pub(super) final_day: Option<String>,
     /// It was read since this process started.
@@ -57,10 +61,19 @@ pub(super) struct Cut {
     pub(super) catalogue: Option<u32>,
 }
 
+impl Cut {
+    /// Whether both are one publication, wherever it is held.
+    fn is_same(&self, other: &Self) -> bool {
+        (self.at, self.seq) == (other.at, other.seq)
+    }
+}
+
 impl Index {
     pub(super) fn note(&mut self, Logged { seq, change, .. }: &Logged) {
         self.next_seq = seq + 1;
         match change {
+            // The log cannot make what is before its first book again.
+            Change::Cut { .. } if *seq <= self.base_seq => {}
             Change::Cut { at } => {
                 let catalogue = self.catalogue;
                 self.insert(Cut { at: *at, lineage: IN_LOG, seq: *seq, catalogue });
@@ -105,9 +118,41 @@ impl Index {
         // A clock that was set back comes to the same times again.
         let key = |cut: &Cut| (cut.at, cut.lineage, cut.seq);
         let place = self.cuts.partition_point(|held| key(held) < key(&cut));
-        if self.cuts.get(place).is_none_or(|held| key(held) != key(&cut)) {
-            self.cuts.insert(place, cut);
+        let next = self.cuts.get(place);
+        if next.is_some_and(|held| key(held) == key(&cut)) {
+            return;
         }
+        let before = place.checked_sub(1).and_then(|place| self.cuts.get(place));
+        let same = |one: Option<&Cut>, other: Option<&Cut>| {
+            usize::from(one.zip(other).is_some_and(|(one, other)| one.is_same(other)))
+        };
+        let doubles = same(before, Some(&cut)) + same(Some(&cut), next);
+        self.doubles = self.doubles + doubles - same(before, next);
+        self.cuts.insert(place, cut);
+    }
+
+    /// Forgets what a log that begins after entry `base` cannot make again.
+    pub(super) fn begin_after(&mut self, base: u64) {
+        if self.base_seq != base {
+            self.base_seq = base;
+            self.cuts.retain(|cut| cut.lineage != IN_LOG || cut.seq > base);
+            self.count_doubles();
+        }
+    }
+
+    /// Forgets what is older.
+    pub(super) fn begin_at(&mut self, oldest: Timestamp) {
+        let from = self.cuts.partition_point(|cut| cut.at < oldest);
+        if from > 0 {
+            self.cuts.drain(..from);
+            self.count_doubles();
+        }
+        self.gaps.retain(|(_, to)| *to >= oldest);
+    }
+
+    fn count_doubles(&mut self) {
+        let same = |pair: &&[Cut]| matches!(pair, [one, other] if one.is_same(other));
+        self.doubles = self.cuts.windows(2).filter(same).count();
     }
 
     pub(super) fn note_gap(&mut self, from: Timestamp, to: Timestamp) {
@@ -128,7 +173,9 @@ impl Index {
         let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let files = files.map(|file| file.path.clone()).collect();
         let final_day = commit.final_day().map(str::to_owned);
-        self.archived = Archived { commit: commit.commit, files, final_day, ..Archived::default() };
+        let lineages = commit.lineages.iter().map(|held| (held.first_seq, held.last_seq)).collect();
+        let commit = commit.commit;
+        self.archived = Archived { commit, files, lineages, final_day, ..Archived::default() };
     }
 
     /// Where a publication is to be had; from the log, where that has it.
@@ -138,21 +185,26 @@ impl Index {
         same.filter(|cut| cut.seq == found.seq).map(|cut| cut.lineage).max()
     }
 
+    /// The log, or the part of the archive, that has an entry. Of those that have another one under its number, it is
+    /// the one that was written last.
+    fn lineage_with(&self, seq: u64) -> Option<usize> {
+        if self.base_seq < seq && seq < self.next_seq {
+            return Some(IN_LOG);
+        }
+        let mut lineages = self.archived.lineages.iter();
+        lineages.rposition(|(first, last)| (*first..=*last).contains(&seq))
+    }
+
     /// The publication of an entry.
     pub(super) fn cut_of(&self, seq: u64) -> Option<Cut> {
-        self.cuts.iter().rev().find(|cut| cut.seq == seq).copied()
+        let lineage = self.lineage_with(seq)?;
+        self.cuts.iter().rev().find(|cut| cut.seq == seq && cut.lineage == lineage).copied()
     }
 
     /// The publication that followed an entry. The log goes on where the archive ends.
     pub(super) fn cut_after(&self, seq: u64) -> Option<Cut> {
+        let lineage = self.lineage_with(seq);
         let later = self.cuts.iter().filter(|cut| cut.seq > seq);
-        let archived = || later.clone().map(|cut| cut.lineage).filter(|lineage| *lineage != IN_LOG);
-        let lineage = match self.cut_of(seq) {
-            Some(cut) => Some(cut.lineage),
-            // It is between two publications, of the log or of what is in the archive alone.
-            None if seq > self.base_seq => None,
-            None => archived().max(),
-        };
         later
             .filter(|cut| cut.lineage == IN_LOG || Some(cut.lineage) == lineage)
             .min_by_key(|cut| cut.seq)
@@ -195,11 +247,8 @@ impl Index {
         at: Timestamp,
         options: &WorldOptions,
     ) -> Result<Found, HistoryError> {
-        let end = self.cuts.partition_point(|cut| cut.at <= at);
-        let place = end.checked_sub(1);
-        let lost = self.gaps.iter().any(|(from, to)| (*from..*to).contains(&at));
-        let found = place.and_then(|place| self.cuts.get(place)).filter(|_| !lost);
-        let Some(found) = found else {
+        let lost = self.is_lost(at);
+        let Some(found) = self.found_at(at).filter(|_| !lost) else {
             return Err(match self.reach(options) {
                 // It may be in the archive.
                 _ if self.archived.failed && !lost => HistoryError::Unreadable(None),
@@ -207,14 +256,25 @@ impl Index {
                 None => HistoryError::Off,
             });
         };
+        match found.previous {
+            None if self.archived.is_missed => Err(HistoryError::Unreadable(None)),
+            _ => Ok(found),
+        }
+    }
+
+    fn found_at(&self, at: Timestamp) -> Option<Found> {
+        let end = self.cuts.partition_point(|cut| cut.at <= at);
+        let found = end.checked_sub(1).and_then(|place| self.cuts.get(place))?;
         // Of publications of one time the last one counts.
         let earlier = self.cuts.partition_point(|cut| cut.at < found.at).checked_sub(1);
         let previous = earlier.and_then(|place| self.cuts.get(place)).map(|cut| cut.at);
-        if previous.is_none() && self.archived.is_missed {
-            return Err(HistoryError::Unreadable(None));
-        }
         let next = self.cuts.get(end).map(|cut| cut.at);
-        Ok(Found { seq: found.seq, at: found.at, previous, next })
+        Some(Found { seq: found.seq, at: found.at, previous, next })
+    }
+
+    /// Whether the publications of a time were lost.
+    fn is_lost(&self, at: Timestamp) -> bool {
+        self.gaps.iter().any(|(from, to)| (*from..*to).contains(&at))
     }
 
     /// The same where another publication is known to have followed, so that the log need not be looked at; `current`
@@ -228,7 +288,7 @@ impl Index {
         let known = self.cuts.last().is_some_and(|last| at < last.at);
         // An archive that could not be read may be there again.
         let known = known && self.archived.was_read && !self.archived.failed;
-        let found = known.then(|| self.find(at, options).ok()).flatten()?;
+        let found = known.then(|| self.found_at(at)).flatten().filter(|_| !self.is_lost(at))?;
         (found.at >= current.minus(options.history.retention)).then_some(found)
     }
 
@@ -263,17 +323,11 @@ impl Index {
         Some(Reach {
             from: first.at,
             to: last.at,
-            publications: u64::try_from(self.distinct()).unwrap_or(u64::MAX),
+            publications: u64::try_from(self.cuts.len() - self.doubles).unwrap_or(u64::MAX),
             retention: options.history.retention,
             exported_to: self.archived.final_day.clone(),
             gaps: self.gaps.iter().copied().filter(|(_, to)| *to > first.at).collect(),
         })
-    }
-
-    /// How many publications there are, wherever they are held.
-    pub(super) fn distinct(&self) -> usize {
-        let same = |pair: &&[Cut]| matches!(pair, [one, other] if (one.at, one.seq) == (other.at, other.seq));
-        self.cuts.len() - self.cuts.windows(2).filter(same).count()
     }
 
     /// The version of the catalogue that a publication was made with, where that is known.
@@ -342,7 +396,8 @@ mod tests {
 
     #[test]
     fn what_follows_an_entry_that_the_archive_alone_has_is_in_the_archive() {
-        let mut index = Index { base_seq: 880, ..Index::default() };
+        let mut index = Index { base_seq: 880, next_seq: 960, ..Index::default() };
+        index.archived.lineages = vec![(1, 500)];
         index.catalogues = vec!["a".into(), "b".into()];
         let cuts = [
             (20, 0, 0),
@@ -361,5 +416,47 @@ mod tests {
         assert_eq!(index.catalogue_after(500), Some((Some("b".into()), 950)));
         assert_eq!(index.cut_after(910).map(|cut| cut.seq), Some(950));
         assert_eq!(index.catalogue_after(950), None);
+    }
+
+    #[test]
+    fn an_entry_is_that_of_the_log_and_of_the_last_part_of_the_archive_that_has_one() {
+        let mut index = Index { base_seq: 600, next_seq: 700, ..Index::default() };
+        index.archived.lineages = vec![(1, 900), (301, 650)];
+        for (at, lineage, seq) in [
+            (1, 0, 290),
+            (2, 0, 400),
+            (3, 0, 640),
+            (4, 0, 800),
+            (5, 1, 450),
+            (6, 1, 620),
+            (6, IN_LOG, 620),
+        ] {
+            index.insert(Cut { at: Timestamp::from_secs(at), lineage, seq, catalogue: None });
+        }
+        let at = |seq| index.cut_of(seq).map(|cut| cut.at.as_millis() / 1000);
+        assert_eq!([290, 450, 620, 800].map(at), [Some(1), Some(5), Some(6), Some(4)]);
+        assert_eq!([400, 640].map(at), [None; 2], "these are other entries by now");
+    }
+
+    #[test]
+    fn publications_are_counted_once_wherever_they_are_held() {
+        let mut index = Index::default();
+        // In no order, and not each in every place.
+        for n in (0..270_u32).map(|n| n * 7 % 270).filter(|n| n % 5 > 1) {
+            let lineage = [0, 1, IN_LOG][usize::try_from(n % 3).unwrap()];
+            let (at, seq) = (Timestamp::from_secs(i64::from(n / 3)), u64::from(n / 3));
+            index.insert(Cut { at, lineage, seq, catalogue: None });
+        }
+        let check = |index: &Index| {
+            let all = index.cuts.iter().map(|cut| (cut.at, cut.seq));
+            let distinct = u64::try_from(all.collect::<HashSet<_>>().len()).unwrap();
+            assert_eq!(index.reach(&options()).unwrap().publications, distinct);
+        };
+        check(&index);
+        index.begin_after(30);
+        check(&index);
+        index.begin_at(Timestamp::from_secs(10));
+        assert_eq!(index.cuts[0].at, Timestamp::from_secs(11), "of 10 there was one in the log");
+        check(&index);
     }
 }

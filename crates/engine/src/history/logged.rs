@@ -86,13 +86,8 @@ impl LoggedPast {
         }
         drop(index);
         if !in_log {
-            let entry = match self.archived(seq)? {
-                Some((archive, commit, lineage)) => {
-                    archive.entries(&commit, lineage, seq..=seq).next().transpose()
-                }
-                None => Ok(None),
-            };
-            return Ok(entry.map_err(unreadable)?.map(|entry| found(entry.at)));
+            // Which one clients mean, they can tell: it is the one that was written last, or none that goes on.
+            return Ok(self.archived(seq, None)?.map(|(_, entry)| found(entry.at)));
         }
         let logged = Replay::from(&*self.open()?, seq).map_err(unreadable)?.next();
         let logged = logged.transpose().map_err(unreadable)?;
@@ -114,13 +109,31 @@ impl LoggedPast {
         })
     }
 
-    /// Which part of the archive has an entry.
-    fn archived(&self, seq: u64) -> Result<Option<(&Archive, Commit, usize)>, HistoryError> {
+    /// Which part of the archive has an entry, and the entry: a log that was lost or restored has others under the same
+    /// numbers. `at` says which of them; without it, it is the one that was written last.
+    fn archived(
+        &self,
+        seq: u64,
+        at: Option<Timestamp>,
+    ) -> Result<Option<(usize, Entry)>, HistoryError> {
         let Some(archive) = &self.archive else { return Ok(None) };
         let commit = archive.newest().map_err(unreadable)?;
-        let has = |lineage: &Lineage| (lineage.first_seq..=lineage.last_seq).contains(&seq);
-        let lineage = commit.lineages.iter().rposition(has);
-        Ok(lineage.map(|lineage| (archive, commit, lineage)))
+        for lineage in lineages_with(&commit, seq) {
+            let entry = archive.entries(&commit, lineage, seq..=seq).next();
+            let entry = entry.transpose().map_err(unreadable)?;
+            if let Some(entry) = entry.filter(|entry| at.is_none_or(|at| is_of(entry, at))) {
+                return Ok(Some((lineage, entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Which part of the archive has the same entry as the log.
+    fn archived_as_in(&self, log: &dyn ReadLog, seq: u64) -> Result<Option<usize>, HistoryError> {
+        let logged = Replay::from(log, seq).map_err(unreadable)?.next();
+        let logged = logged.transpose().map_err(unreadable)?.filter(|logged| logged.seq == seq);
+        let Some(Logged { at, .. }) = logged else { return Ok(None) };
+        Ok(self.archived(seq, Some(at))?.map(|(lineage, _)| lineage))
     }
 
     pub(super) fn reach(&self) -> Result<Reach, HistoryError> {
@@ -186,10 +199,12 @@ impl LoggedPast {
                 self.archived_book(archive, lineage, found, catalogue)
             }
             // No publication: it is between two.
-            (None, Some(archive)) if found.seq <= base => match self.archived(found.seq)? {
-                Some((_, _, lineage)) => self.archived_book(archive, lineage, found, catalogue),
-                None => Err(self.not_kept()),
-            },
+            (None, Some(archive)) if found.seq <= base => {
+                match self.archived(found.seq, Some(found.at))? {
+                    Some((lineage, _)) => self.archived_book(archive, lineage, found, catalogue),
+                    None => Err(self.not_kept()),
+                }
+            }
             _ => self.logged_book(found, catalogue),
         }
     }
@@ -252,10 +267,7 @@ impl LoggedPast {
             Some(last) => (last.seq, last.at),
             None => (steps.at.seq, steps.at.at),
         };
-        let is_same = |entry: &Entry| {
-            let is_cut = matches!(entry.change, Change::Cut { at: cut } if cut == at);
-            entry.seq == seq && (entry.at == at || is_cut)
-        };
+        let is_same = |entry: &Entry| entry.seq == seq && is_of(entry, at);
         let log = self.open()?;
         let logged_from = |seq| {
             let logged = Replay::from(&*log, seq).map_err(unreadable)?;
@@ -272,9 +284,7 @@ impl LoggedPast {
         }
         let Some(archive) = &self.archive else { return Err(self.not_kept()) };
         let commit = archive.newest().map_err(unreadable)?;
-        let has = |lineage: &Lineage| (lineage.first_seq..=lineage.last_seq).contains(&seq);
-        let lineages = commit.lineages.iter().enumerate().filter(|(_, lineage)| has(lineage));
-        for (lineage, _) in lineages.rev() {
+        for lineage in lineages_with(&commit, seq) {
             let entries = archive.entries(&commit, lineage, seq..=u64::MAX);
             let mut entries = entries.map(|entry| entry.map_err(unreadable));
             if entries.next().transpose()?.as_ref().is_some_and(is_same) {
@@ -364,8 +374,9 @@ impl LoggedPast {
         let base = checkpoint.as_ref().map_or(0, |held| held.seq);
         // What was left after a time with another catalogue, only checkpoints of that time say, and the archive.
         let needed = if catalogue.is_some() { found.seq + 1 } else { found.seq };
-        if self.index().passes_other_catalogue(base, needed)
-            && let Some((archive, _, lineage)) = self.archived(needed)?
+        if let Some(archive) = &self.archive
+            && self.index().passes_other_catalogue(base, needed)
+            && let Some(lineage) = self.archived_as_in(&*log, needed)?
         {
             return self.archived_book(archive, lineage, found, catalogue);
         }
@@ -431,13 +442,10 @@ impl LoggedPast {
         let base = base_of(&*log);
         self.read_archive_again(base);
         let mut index = self.index();
-        index.base_seq = base;
+        index.begin_after(base);
         Self::note_log(&mut index, &*log)?;
-        index.cuts.retain(|cut| cut.lineage != IN_LOG || cut.seq > base);
         if let Some(last) = index.cuts.last().map(|cut| cut.at) {
-            let oldest = last.minus(self.options.history.retention);
-            index.cuts.retain(|cut| cut.at >= oldest);
-            index.gaps.retain(|(_, to)| *to >= oldest);
+            index.begin_at(last.minus(self.options.history.retention));
         }
         Ok(index)
     }
@@ -527,6 +535,18 @@ impl LoggedPast {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+}
+
+/// The parts of the archive that have an entry of a number, the one that was written last first.
+fn lineages_with(commit: &Commit, seq: u64) -> impl Iterator<Item = usize> {
+    let has = move |lineage: &Lineage| (lineage.first_seq..=lineage.last_seq).contains(&seq);
+    let lineages = commit.lineages.iter().enumerate().rev();
+    lineages.filter(move |(_, lineage)| has(lineage)).map(|(at, _)| at)
+}
+
+/// Whether an entry is of a time, or the publication of that time.
+fn is_of(entry: &Entry, at: Timestamp) -> bool {
+    entry.at == at || matches!(entry.change, Change::Cut { at: cut } if cut == at)
 }
 
 /// The last entry before all publications that a log can make again.

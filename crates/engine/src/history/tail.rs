@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows};
-use change_log::ReadLog;
+use change_log::{Checkpoint, ReadLog};
 use domain::EventId;
 use market::book::ImagePart;
 use market::{Book, Change, Ids};
@@ -13,7 +13,7 @@ use super::logged::{LoggedPast, unreadable};
 use super::paths::{EventPaths, PathError, PathRequest};
 use crate::archiver::continues;
 use crate::error::WorldError;
-use crate::replay::Replay;
+use crate::replay::{Logged, Replay};
 
 /// Publications without a question after which it is not kept any longer.
 const IDLE_MAX: u32 = 20;
@@ -230,7 +230,16 @@ impl LoggedPast {
     ) -> Result<Alone<Part>, HistoryError> {
         let rows = || Rows::PricesOf(events.into());
         if let Some((archive, commit)) = continued {
-            match self.book_of(archive, commit, events).map_err(unreadable)? {
+            let book = match self.book_of(archive, commit, events) {
+                Ok(book) => book,
+                // A file is damaged, or the store is away. The log nearly always has the same.
+                Err(error) => {
+                    let last = commit.lineages.last().map_or(0, |last| last.last_seq);
+                    let logged = self.logged_book_of(log, last, events).map_err(unreadable)?;
+                    logged.ok_or_else(|| unreadable(error))?
+                }
+            };
+            match book {
                 Alone::Joins(other) => return Ok(Alone::Joins(other)),
                 Alone::Done(book) => {
                     if let Some(part) = Part::after(commit, book) {
@@ -239,23 +248,15 @@ impl LoggedPast {
                 }
             }
         }
-        let options = &self.options;
-        let catalogue = || Arc::clone(&options.catalogue);
         let first = log.first_seq();
         let checkpoint = match log.oldest_checkpoint() {
             Some(oldest) if first > 1 => log.checkpoint_up_to(oldest).map_err(unreadable)?,
             Some(_) | None => None,
         };
-        let (mut book, base) = match checkpoint {
-            Some(held) => {
-                let (version, bytes, part) = (held.version, &held.payload, part_of(events));
-                let book = Book::from_image_of(version, bytes, catalogue(), part);
-                (book.map_err(unreadable)?, held.seq)
-            }
-            None if first == 1 => (Book::new(catalogue(), Ids::Minted { salt: 0 }), 0),
-            None => return Err(unreadable(WorldError::MissingPrefix { first })),
-        };
-        book.set_limits(options.limits);
+        if checkpoint.is_none() && first != 1 {
+            return Err(unreadable(WorldError::MissingPrefix { first }));
+        }
+        let (book, base) = self.checkpoint_of(checkpoint, events).map_err(unreadable)?;
         let Some((archive, commit)) = archive.filter(|(_, commit)| !commit.lineages.is_empty())
         else {
             let part = Part::founding(&Commit::none(), book, base);
@@ -265,6 +266,50 @@ impl LoggedPast {
         let before = self.book_of(archive, commit, events).map_err(unreadable)?;
         let part = Part::founding(commit, book, base);
         Ok(before.with(|before| part.replacing(commit, &before).of_rows(rows())))
+    }
+
+    /// The book of a checkpoint, or the one that a log begins with, and its entry: of some events or of all without
+    /// their prices.
+    fn checkpoint_of(
+        &self,
+        checkpoint: Option<Checkpoint>,
+        events: &[EventId],
+    ) -> Result<(Book, u64), WorldError> {
+        let catalogue = Arc::clone(&self.options.catalogue);
+        let (mut book, base) = match checkpoint {
+            Some(Checkpoint { seq, version, payload }) => {
+                (Book::from_image_of(version, &payload, catalogue, part_of(events))?, seq)
+            }
+            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+        };
+        book.set_limits(self.options.limits);
+        Ok((book, base))
+    }
+
+    /// The book as it is in the log after entry `last`; `None`: the log does not have all that made it.
+    fn logged_book_of(
+        &self,
+        log: &mut dyn ReadLog,
+        last: u64,
+        events: &[EventId],
+    ) -> Result<Option<Alone<Book>>, WorldError> {
+        let checkpoint = log.checkpoint_up_to(last)?;
+        if checkpoint.is_none() && log.first_seq() != 1 {
+            return Ok(None);
+        }
+        let (mut book, base) = self.checkpoint_of(checkpoint, events)?;
+        let mut replay = Replay::from(log, base + 1)?;
+        for logged in replay.by_ref() {
+            let Logged { seq, at, change, .. } = logged?;
+            if seq > last {
+                break;
+            }
+            if let Some(other) = joins(&change, events) {
+                return Ok(Some(Alone::Joins(other)));
+            }
+            book.absorb(&change, at);
+        }
+        Ok((replay.losses().entries == 0).then_some(Alone::Done(book)))
     }
 
     /// The book that the archive ends with, of some events or of all without their prices.

@@ -11,6 +11,7 @@ mod compaction;
 mod export;
 mod log;
 mod paths;
+mod random;
 mod rows;
 mod shown;
 mod stores;

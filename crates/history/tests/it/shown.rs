@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use archive::{Archive, Compact, Entry, Table};
+use archive::{Archive, Compact, Entry, Part, Table};
 use domain::message::Fixture;
 use domain::{EventId, Format, Market, Price, Quote, Side, Status, Timestamp};
 use market::change::{Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
 use market::{Book, By, Change};
 
-use crate::log::{FROM, LOG, archive_log, assert_holds, new_book};
+use crate::log::{FROM, LOG, archive_log, assert_holds, checksum, new_book};
 use crate::rows::{cell, rows};
 
 /// Name and exact profit of each outcome, by record.
@@ -161,6 +161,11 @@ impl Log {
         self.0.push(Entry { seq, at, change });
     }
 
+    /// When the last entry was written.
+    fn time(&self) -> Timestamp {
+        FROM.plus(Duration::from_secs(u64::try_from(self.0.len()).unwrap()))
+    }
+
     pub(crate) fn publish(&mut self) {
         let seq = u64::try_from(self.0.len()).unwrap() + 1;
         self.publish_at(FROM.plus(Duration::from_secs(seq)));
@@ -233,6 +238,40 @@ impl Log {
         };
         self.push(Change::Scored { event: EventId::from_number(event), score, ts: FROM });
     }
+}
+
+/// What confirmed prices may be of an earlier lineage, which the next one does not need to say.
+#[test]
+fn a_lineage_begins_with_how_fresh_it_shows_prices() {
+    let mut log = Log(vec![]);
+    for event in 1..=3 {
+        log.list(event, "fanduel", "Ann");
+        log.quote(event, "fanduel", 150);
+    }
+    let beat = log.time();
+    log.push(Change::Beat { bookmaker: "fanduel".into(), sport: Some("mma".into()), ts: beat });
+    log.quote(2, "fanduel", 160);
+    log.publish();
+    let base = log.0.len();
+    log.quote(3, "fanduel", 170);
+    log.publish();
+    let mut book = new_book();
+    log.0[..base].iter().for_each(|entry| book.absorb(&entry.change, entry.at));
+    let dir = tempfile::tempdir().unwrap();
+    let archive = Archive::create(dir.path()).unwrap();
+    let commit = archive.newest().unwrap();
+    let mut part = Part::founding(&commit, book, u64::try_from(base).unwrap());
+    log.0[base..].iter().for_each(|entry| part.push(entry, checksum(entry)));
+    part.commit(&archive, &commit).unwrap();
+    let odds = rows(&archive, dir.path(), Table::Odds);
+    let fresh = |event: u64| {
+        let id = EventId::from_number(event).to_string();
+        let row = odds.iter().find(|row| cell(row, "event_id") == id).unwrap();
+        (cell(row, "last_update") != "null").then(|| time_of(row, "last_update"))
+    };
+    assert_eq!(fresh(1), Some(beat), "a heartbeat confirmed it");
+    assert_eq!(fresh(2), Some(log.0[7].at.minus(Duration::from_secs(1))), "quoted since");
+    assert_eq!(fresh(3), None, "its own row says so");
 }
 
 #[test]

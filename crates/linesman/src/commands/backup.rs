@@ -40,6 +40,9 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
         fs::remove_dir_all(&part).with_context(|| failed(&part))?;
     }
     let to = Folder::open(&part)?;
+    // Before the archive: what is noted to be there is copied, or missed where it is not.
+    let note = engine::ARCHIVE_NOTE_FILE;
+    copy_file(&from.path().join(note), &to.path().join(note))?;
     // Before the log, which has what follows.
     let archived = copy_archive(config, &from, &to)?;
     let files = copy(&from, &to)?;

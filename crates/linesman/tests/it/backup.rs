@@ -118,6 +118,9 @@ async fn a_backup_has_an_archive_that_is_in_a_folder_of_its_own_and_what_is_note
     let restored = restored.set("LINESMAN_HISTORY__STORE", store.display().to_string());
     fs::rename(&place, restored.data()).unwrap();
     fs::rename(restored.data().join("archive"), &store).unwrap();
+    // It says where the archive was, so that one that is not put back there is missed.
+    let noted = fs::read_to_string(restored.data().join("archive-begun")).unwrap();
+    assert!(noted.trim_end().ends_with("the store/live"), "{noted}");
     let before = restored.ok(&["history", "verify"]).await;
     assert!(before.contains("is there once") && !before.contains(" 0 entries"), "{before}");
     let service = restored.start().await;
@@ -128,6 +131,33 @@ async fn a_backup_has_an_archive_that_is_in_a_folder_of_its_own_and_what_is_note
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["lineages"].as_array().unwrap().len(), 1, "{status}");
     restored.ok(&["history", "verify", "--sample", "3"]).await;
+}
+
+#[tokio::test]
+async fn a_backup_that_is_restored_without_its_archive_does_not_begin_another() {
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let token = program.feed("one").await;
+    service.push_all(&token, &[bout("r-0", "Ann Archer", "Bea Bowen")]).await;
+    program.ok(&["history", "flush"]).await;
+    let place = program.path().join("backup");
+    program.ok(&["backup", place.to_str().unwrap()]).await;
+    service.kill().await;
+
+    // In another place than where it was.
+    let restored = TestProgram::new();
+    fs::rename(&place, restored.data()).unwrap();
+    let [archive, elsewhere] = ["archive", "elsewhere"].map(|name| restored.data().join(name));
+    fs::rename(&archive, &elsewhere).unwrap();
+    let service = restored.start().await;
+    service.push_all(&token, &[bout("r-1", "Cat Cole", "Dee Dunn")]).await;
+    let told = restored.run(&["history", "flush"]).await;
+    assert_ne!(told.code, Some(0), "{}", told.stdout);
+    assert!(!archive.exists(), "it was begun anew");
+    fs::rename(&elsewhere, &archive).unwrap();
+    restored.ok(&["history", "flush"]).await;
+    restored.ok(&["history", "verify", "--sample", "3"]).await;
+    service.stop().await;
 }
 
 #[tokio::test]

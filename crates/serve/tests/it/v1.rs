@@ -10,6 +10,7 @@ mod event;
 mod events;
 pub(crate) mod export;
 mod history;
+mod history_random;
 mod odds;
 mod paths;
 mod scores;

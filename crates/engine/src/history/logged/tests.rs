@@ -1,23 +1,127 @@
 use std::fs;
+use std::path::Path;
 
 use change_log::LogLocation;
 use domain::ManualClock;
+use market::{Alias, Meaning, Operation};
 
 use super::*;
-use crate::WorldHandle;
+use crate::archiver::book_at;
 use crate::begun::open_archive;
 use crate::writer::test_options;
+use crate::{Archiver, WorldHandle};
 
 /// A live world that has just begun, with an archive that has nothing yet.
-fn past(dir: &std::path::Path) -> LoggedPast {
-    let log = LogLocation::Folder { dir: dir.join("log"), options: change_log::Options::default() };
-    let mut options = test_options(log);
-    options.history.store = Some(dir.join("archive").into());
-    options.notes = Some(dir.into());
+fn past(dir: &Path) -> LoggedPast {
+    let options = options(dir);
     open_archive(&options).unwrap();
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
     WorldHandle::open(options.clone(), clock).unwrap();
     LoggedPast::new(options)
+}
+
+fn options(dir: &Path) -> WorldOptions {
+    let log = LogLocation::Folder { dir: dir.join("log"), options: change_log::Options::default() };
+    let mut options = test_options(log);
+    options.history.store = Some(dir.join("archive").into());
+    options.notes = Some(dir.into());
+    options
+}
+
+/// Runs a world for a moment: some names are learned, and published. `archive` says whether that is archived, too.
+fn run(options: &WorldOptions, from: i64, names: &[&str], archive: bool) {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(from)));
+    let (handle, mut writer) =
+        WorldHandle::open(options.clone(), Arc::<ManualClock>::clone(&clock)).unwrap();
+    for name in names {
+        let meaning = Meaning::Is("Anderson Silva".into());
+        let alias = Alias { sport: "mma".into(), feed: None, name: (*name).into(), meaning };
+        writer.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
+        clock.advance(Duration::from_secs(1));
+    }
+    clock.advance(Duration::from_secs(60));
+    writer.work();
+    if archive {
+        Archiver::new(options.clone(), &handle).unwrap().copy().unwrap();
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for item in fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        fs::copy(item.path(), to.join(item.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn an_entry_of_a_restored_log_is_not_taken_for_the_one_that_was_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (options, from) = (options(dir.path()), 1_700_000_000);
+    let [log, backup] = ["log", "backup"].map(|name| dir.path().join(name));
+    run(&options, from, &["A"], true);
+    copy_folder(&log, &backup);
+    run(&options, from + 1000, &["B", "C"], true);
+    fs::remove_dir_all(&log).unwrap();
+    fs::rename(&backup, &log).unwrap();
+    run(&options, from + 2000, &["D", "E", "F"], false);
+
+    let archive = Archive::of(&options.history.archive().unwrap());
+    let entry = |lineage, seq: u64| {
+        let commit = archive.newest().unwrap();
+        archive.entries(&commit, lineage, seq..=seq).next().unwrap().unwrap()
+    };
+    let lost = archive.newest().unwrap().lineages[0].last_seq - 1;
+    let past = LoggedPast::new(options.clone());
+    let logged = past.open().unwrap();
+    assert_eq!(past.archived_as_in(&*logged, lost).unwrap(), None, "the archive is behind");
+    run(&options, from + 3000, &["G"], true);
+    let entries = [entry(0, lost), entry(1, lost)];
+    assert!(!entries.iter().any(|entry| matches!(entry.change, Change::Cut { .. })));
+    assert_ne!(entries[0], entries[1]);
+
+    assert_eq!(past.archived_as_in(&*past.open().unwrap(), lost).unwrap(), Some(1));
+    assert_eq!(past.archived(lost, None).unwrap(), Some((1, entries[1].clone())));
+    assert_eq!(past.archived(lost, Some(Timestamp::from_secs(from))).unwrap(), None);
+    // The log does not reach back to it any more.
+    past.read_on().unwrap().begin_after(u64::MAX);
+    let commit = archive.newest().unwrap();
+    for (lineage, entry) in entries.into_iter().enumerate() {
+        let at = entry.at;
+        assert_eq!(past.archived(lost, Some(at)).unwrap(), Some((lineage, entry)));
+        let own = (&options, Arc::clone(&options.catalogue));
+        let expected = book_at(&archive, &commit, (lineage, lost), own).unwrap();
+        let book = past.book(Found { seq: lost, at, previous: None, next: None }).unwrap();
+        assert_eq!(book.to_image(), expected.to_image(), "lineage {lineage}");
+    }
+}
+
+/// The end of the past of events is made from where the archive ends.
+#[test]
+fn where_the_end_of_the_archive_is_damaged_the_log_has_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(dir.path());
+    // The first part ends with a whole book.
+    run(&options, 1_700_000_000, &["A"], true);
+    run(&options, 1_700_001_000, &["B"], true);
+    run(&options, 1_700_002_000, &["C"], false);
+    let archive = Archive::of(&options.history.archive().unwrap());
+    let commit = archive.newest().unwrap();
+    let end = commit.lineages[0].last_seq;
+    let is_internal = |file: &&archive::TableFile| file.table == Table::Internal;
+    let place = options.history.archive().unwrap();
+    for file in commit.files.iter().filter(is_internal) {
+        fs::write(place.folder().unwrap().join(&file.path), "damaged").unwrap();
+    }
+    let own = (&options, Arc::clone(&options.catalogue));
+    assert!(book_at(&archive, &commit, (0, u64::MAX), own).is_err());
+    let past = LoggedPast::new(options);
+    let looked = past.on_tail(Some((&archive, &commit)), end + 1, &[], |part| Ok(part.next_seq()));
+    assert_eq!(looked.unwrap(), end + 2);
+    // Neither has it.
+    fs::remove_dir_all(dir.path().join("log")).unwrap();
+    let looked = past.on_tail(Some((&archive, &commit)), end + 1, &[], |part| Ok(part.next_seq()));
+    assert!(looked.is_err());
 }
 
 #[test]

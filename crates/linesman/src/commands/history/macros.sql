@@ -44,7 +44,8 @@ FROM (
     NULL::VARCHAR AS event_id, NULL::VARCHAR AS record_id, NULL::VARCHAR AS bookmaker, NULL::VARCHAR AS market,
     NULL::VARCHAR AS pairing, NULL::BIGINT AS outcomes, NULL::BIGINT AS n, NULL::VARCHAR AS name,
     NULL::VARCHAR AS quoted, NULL::UBIGINT AS num, NULL::UBIGINT AS den, NULL::DOUBLE AS decimal,
-    NULL::BIGINT AS american, NULL::DECIMAL(18, 2) AS point, NULL::TIMESTAMPTZ AS beat_seen
+    NULL::BIGINT AS american, NULL::DECIMAL(18, 2) AS point, NULL::TIMESTAMPTZ AS last_update,
+    NULL::TIMESTAMPTZ AS beat_seen
   WHERE false
 ) AS rows
 JOIN linesman_files AS files ON files.path = rows.filename AND files.of_table = 'odds'
@@ -104,7 +105,8 @@ WITH quotes AS MATERIALIZED (
 ), reads AS MATERIALIZED (
   SELECT * FROM linesman_reads_rows(t)
 ), records AS (
-  SELECT DISTINCT record_id, sport, bookmaker, seq, ts, beat_seen FROM shown
+  -- Rows that nobody quoted say how fresh they were then: what confirmed them may be of an earlier lineage.
+  SELECT DISTINCT record_id, sport, bookmaker, seq, ts, coalesce(last_update, ts) AS fresh_at, beat_seen FROM shown
 ), confirmed AS (
   SELECT record_id, max(seq) AS seq, arg_max(ts, seq) AS ts FROM reads WHERE record_id IS NOT NULL GROUP BY record_id
 ), sources AS (
@@ -128,14 +130,14 @@ WITH quotes AS MATERIALIZED (
   ASOF LEFT JOIN beats
     ON beats.sport = records.sport AND beats.bookmaker = records.bookmaker AND records.seq > beats.seq
 ), fresh AS (
-  SELECT seen.record_id, CASE WHEN confirmed.seq > seen.seq THEN confirmed.ts ELSE seen.ts END AS ts,
+  SELECT seen.record_id, seen.fresh_at, CASE WHEN confirmed.seq > seen.seq THEN confirmed.ts ELSE seen.ts END AS ts,
     CASE WHEN seen.beat IS NULL OR newest.beat_at > seen.beat THEN newest.beat_at END AS beat_at
   FROM seen
   LEFT JOIN confirmed USING (record_id)
   LEFT JOIN newest ON newest.sport = seen.sport AND newest.bookmaker = seen.bookmaker
 )
 SELECT shown.record_id AS id, shown.sport AS sport_key, shown.event_id, shown.bookmaker, shown.market, shown.pairing,
-  date_trunc('second', greatest(fresh.ts, coalesce(fresh.beat_at, fresh.ts))) AS last_update,
+  date_trunc('second', greatest(fresh.ts, fresh.fresh_at, coalesce(fresh.beat_at, fresh.ts))) AS last_update,
   shown.n, shown.name, shown.decimal, shown.american, shown.point, shown.quoted, shown.num, shown.den
 FROM shown
 JOIN fresh USING (record_id);
