@@ -38,7 +38,7 @@ mod writer;
 
 pub use alone::{AloneError, operate_alone};
 pub use archive::Compact;
-pub use archive::{ClosingLine, Point, PointOutcome, RecordPath, StartBy, Table};
+pub use archive::{ClosingLine, PathPlace, Point, PointOutcome, RecordPath, StartBy, Table};
 pub use archiver::Archiver;
 pub use batch::{Lines, Outcome, Terms};
 pub use begun::open_archive;

@@ -90,7 +90,8 @@ impl Admitted<'_> {
         let answer = match answers.find(asked) {
             Ok(ready) => ready.answer,
             Err(missing) => {
-                let found = world.event_paths(selection.request, &published, self.key()).await;
+                let found =
+                    world.event_paths(selection.request.clone(), &published, self.key()).await;
                 let found = found.map_err(|error| no_path(&error))?;
                 let (selection, api) = (selection.clone(), Arc::clone(self.api));
                 let cut_at = published.snapshot.cut_at;
@@ -170,11 +171,6 @@ pub(crate) fn begin_head(past: &PastPublication, encoded: &Encoded, now: Timesta
 fn no_path(error: &PathError) -> ApiError {
     match error {
         PathError::Unknown => event_not_found(),
-        PathError::TooMuch => {
-            let text = "the event has too many changes for one answer; ask for one `market` and `bookmaker`, or for less \
-                        time with `from` and `to`";
-            ApiError::param(Param::Market.name(), text)
-        }
         PathError::History(error) => refused(error),
     }
 }

@@ -66,7 +66,8 @@ impl ClosingRequest {
     fn path(&self, event: EventId) -> PathRequest {
         let Self { sport, bookmakers, market, .. } = *self;
         // No point is asked for.
-        PathRequest { sport, event, bookmakers, market, from: None, to: Some(EVER), all: false }
+        let (from, to, all, limit, after) = (None, Some(EVER), false, 0, None);
+        PathRequest { sport, event, bookmakers, market, from, to, all, limit, after }
     }
 
     /// Whether a record of an event comes after the last page.

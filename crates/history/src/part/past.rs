@@ -111,7 +111,7 @@ impl Part {
         archive: Option<(&Archive, &Commit)>,
         started: &Started,
     ) -> Result<Vec<ClosingLine>, ArchiveError> {
-        let wanted = Wanted::all_published(started.event);
+        let wanted = Wanted::last_before(started.event, started.before());
         let mut past = EventPast::default();
         self.take_rows(&wanted, &mut past);
         if let Some((archive, commit)) = archive {

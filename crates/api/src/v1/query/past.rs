@@ -8,8 +8,8 @@ use super::{Lookup, Values, event_not_found, unknown_value};
 use crate::error::ApiError;
 use crate::v1::param::{CHANGES, POINTS_DEFAULT, POINTS_MAX, Param};
 use crate::v1::target_path::TargetPath;
-use crate::v1::wire::cursor::Paging;
-use crate::v1::wire::path_selection::{ClosingSelection, PathCursor, PathSelection};
+use crate::v1::wire::cursor::{Paging, decode_path};
+use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 
 impl Values<'_> {
     pub(super) fn price_path(
@@ -26,13 +26,13 @@ impl Values<'_> {
         let all = self.changes()?;
         let limit = self.limit_of(Param::PointLimit, POINTS_DEFAULT, POINTS_MAX)?;
         let after = match self.get(Param::Cursor) {
-            Some(text) => Some(PathCursor::decode(text).ok_or_else(Self::bad_cursor)?),
+            Some(text) => Some(decode_path(text).ok_or_else(Self::bad_cursor)?),
             None => None,
         };
         // A text that is no id is no known event either.
         let event = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
-        let request = PathRequest { sport, event, bookmakers, market, from, to, all };
-        Ok(PathSelection { request, format, limit, after })
+        let request = PathRequest { sport, event, bookmakers, market, from, to, all, limit, after };
+        Ok(PathSelection { request, format })
     }
 
     pub(super) fn closing(
