@@ -46,10 +46,10 @@ pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};
 pub use gap_note::GAP_NOTE_FILE;
 pub use history::{
-    ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError, ExportFile,
-    ExportPieces, ExportRequest, History, HistoryError, HistoryStats, Passed, PassedEvent,
-    PassedRecord, PastPublication, PathError, PathRequest, Place, Reach, Reached, Walk,
-    WalkedChange,
+    BookmakerKeys, ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError,
+    ExportFile, ExportPieces, ExportRequest, History, HistoryError, HistoryStats, Passed,
+    PassedEvent, PassedRecord, PastPublication, PathError, PathRequest, Place, Reach, Reached,
+    Walk, WalkedChange,
 };
 pub use identities::{EventView, Identities, RefView};
 pub use leadership::Leadership;

@@ -34,6 +34,8 @@ pub(super) struct Archived {
     pub(super) commit: u64,
     /// Files with publications that were read.
     pub(super) files: HashSet<String>,
+    /// Versions of the catalogues that it keeps, the latest last.
+    pub(super) catalogues: Vec<String>,
     /// The last day whose files are final.
     pub(super) final_day: Option<String>,
     /// It was read since this process started.
@@ -128,7 +130,9 @@ impl Index {
         let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let files = files.map(|file| file.path.clone()).collect();
         let final_day = commit.final_day().map(str::to_owned);
-        self.archived = Archived { commit: commit.commit, files, final_day, ..Archived::default() };
+        let catalogues = commit.catalogues.iter().map(|held| held.version.clone()).collect();
+        let commit = commit.commit;
+        self.archived = Archived { commit, files, catalogues, final_day, ..Archived::default() };
     }
 
     /// Where a publication is to be had; from the log, where that has it.

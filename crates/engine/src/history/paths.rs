@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use archive::{EventPast, Hold, PathPlace, RecordPath, Wanted};
-use domain::{BookmakerSet, Catalogue, EventId, Market, SportId, Timestamp};
+use domain::{EventId, Market, Timestamp};
 
 use super::turns::Work;
 use super::{History, HistoryError, Source};
 use crate::publication::Published;
 
+/// Keys of bookmakers, in their order; `None`: all.
+pub type BookmakerKeys = Option<Arc<[Box<str>]>>;
+
 /// Which changes of prices of an event are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathRequest {
-    pub sport: SportId,
+    /// The sport's key. Names of earlier catalogues are asked for like those of the present one.
+    pub sport: Box<str>,
     pub event: EventId,
-    pub bookmakers: BookmakerSet,
+    pub bookmakers: BookmakerKeys,
     pub market: Option<Market>,
     /// Bounds of the time of publication; the end is not part of it.
     pub from: Option<Timestamp>,
@@ -53,16 +57,17 @@ pub(super) const EVER: Timestamp = Timestamp::from_millis(i64::MIN);
 const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 
 impl PathRequest {
+    /// Whether a bookmaker is asked for.
+    pub(super) fn has(&self, key: &str) -> bool {
+        let keys = self.bookmakers.as_ref();
+        keys.is_none_or(|keys| keys.binary_search_by(|held| (**held).cmp(key)).is_ok())
+    }
+
     /// Calls with what the archive is to look for.
-    pub(super) fn wanted<T>(
-        &self,
-        catalogue: &Catalogue,
-        then: impl FnOnce(&Wanted<'_>) -> T,
-    ) -> T {
-        let Self { event, bookmakers, market, from, to, all, limit, .. } = *self;
+    pub(super) fn wanted<T>(&self, then: impl FnOnce(&Wanted<'_>) -> T) -> T {
+        let Self { event, market, from, to, all, limit, .. } = *self;
         let hold = Hold::First { after: self.after.as_ref(), limit };
-        let bookmaker =
-            |key: &str| catalogue.bookmaker_id(key).is_some_and(|id| bookmakers.contains(id));
+        let bookmaker = |key: &str| self.has(key);
         then(&Wanted { event, bookmaker: &bookmaker, market, from, to, all, hold })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows};
 use change_log::ReadLog;
 use domain::EventId;
-use market::book::ImagePart;
+use market::book::{Event, ImagePart};
 use market::{Book, Change, Ids};
 
 use super::HistoryError;
@@ -131,9 +131,10 @@ impl LoggedPast {
         (seq, events): (u64, &[EventId]),
     ) -> Result<EventPast, HistoryError> {
         let catalogue = &self.options.catalogue;
-        let sport = &catalogue.sport(request.sport).key;
+        let sport = &*request.sport;
+        let is_of = |event: &Event| *catalogue.sport(event.sport).key == *sport;
         let archive = self.archive.as_ref().zip(commit);
-        request.wanted(catalogue, |wanted| {
+        request.wanted(|wanted| {
             let mut past = EventPast::default();
             if let Some((archive, commit)) = archive {
                 archive.event_past(commit, sport, wanted, &mut past).map_err(unreadable)?;
@@ -144,7 +145,7 @@ impl LoggedPast {
             self.on_tail(archive, seq, events, |part| {
                 let held = part.book().event(request.event);
                 // The event may be another sport's.
-                if held.is_some_and(|event| event.sport != request.sport) && past.is_unknown() {
+                if held.is_some_and(|event| !is_of(event)) && past.is_unknown() {
                     return Ok(());
                 }
                 let is_unknown = past.is_unknown();

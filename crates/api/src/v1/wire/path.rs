@@ -1,6 +1,6 @@
 //! What became of prices: paths and closing lines (H10 to H12).
 
-use domain::{Catalogue, EventId, Format, SportId, Timestamp};
+use domain::{EventId, Format, Timestamp};
 use engine::{
     ClosedRecord, ClosingPage, EventPaths, PathPlace, PathRequest, Point, PointOutcome, RecordPath,
     StartBy,
@@ -102,10 +102,9 @@ fn nullable(of: &str, meaning: &str) -> Value {
 pub(crate) fn price_paths(
     selection: &PathSelection,
     found: &EventPaths,
-    catalogue: &Catalogue,
     cut_at: Timestamp,
 ) -> Answer {
-    let mut page = Page { selection, found, catalogue, out: String::from("["), points: 0 };
+    let mut page = Page { selection, found, out: String::from("["), points: 0 };
     let after = selection.request.after.as_ref();
     // The place up to which all is in the answer, and whether that is all that was found.
     let (mut next, mut is_all) = (None, true);
@@ -136,7 +135,6 @@ pub(crate) fn price_paths(
 pub(crate) fn closing_lines(
     selection: &ClosingSelection,
     found: &ClosingPage,
-    catalogue: &Catalogue,
     cut_at: Timestamp,
 ) -> Answer {
     let mut out = String::from("[");
@@ -144,7 +142,7 @@ pub(crate) fn closing_lines(
         if out.len() > 1 {
             out.push(',');
         }
-        push_head(path, (selection.request.sport, *event), selection.format, catalogue, &mut out);
+        push_head(path, (&selection.request.sport, *event), selection.format, &mut out);
         push_lines(path, *exact, selection.format, &mut out);
         out.push('}');
     }
@@ -156,7 +154,6 @@ pub(crate) fn closing_lines(
 struct Page<'a> {
     selection: &'a PathSelection,
     found: &'a EventPaths,
-    catalogue: &'a Catalogue,
     out: String,
     points: usize,
 }
@@ -171,10 +168,11 @@ impl Page<'_> {
         if self.out.len() > 1 {
             self.out.push(',');
         }
-        let PathSelection { request: PathRequest { sport, event, .. }, format } = *self.selection;
+        let PathSelection { request: PathRequest { sport, event, .. }, format } = self.selection;
+        let format = *format;
         let exact_after = self.found.exact_after;
         let exact = path.open.as_ref().is_some_and(|open| open.published_at > exact_after);
-        push_head(path, (sport, event), format, self.catalogue, &mut self.out);
+        push_head(path, (sport, *event), format, &mut self.out);
         push_lines(path, exact, format, &mut self.out);
         self.out.push_str(PricePath::POINTS.next);
         self.out.push('[');
@@ -197,17 +195,11 @@ impl Page<'_> {
     }
 }
 
-fn push_head(
-    path: &RecordPath,
-    (sport, event): (SportId, EventId),
-    format: Format,
-    catalogue: &Catalogue,
-    out: &mut String,
-) {
+fn push_head(path: &RecordPath, (sport, event): (&str, EventId), format: Format, out: &mut String) {
     out.push_str(PricePath::ID.first);
     push_plain(&path.head.record.to_string(), out);
     out.push_str(PricePath::SPORT_KEY.next);
-    push_plain(&catalogue.sport(sport).key, out);
+    push_plain(sport, out);
     out.push_str(PricePath::EVENT_ID.next);
     push_plain(&event.to_string(), out);
     out.push_str(PricePath::BOOKMAKER.next);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::{BookmakerSet, EventId, Market, RecordId};
+use domain::{EventId, Market, RecordId};
 use engine::{MadeOnce, PathError, PathRequest, PricePath, Published, RecordPath};
 
 use crate::context::Web;
@@ -65,9 +65,9 @@ async fn read(
     let age = u128::try_from(published.snapshot.cut_at.as_millis()).unwrap_or(0);
     let key = (event, choice.market, age / GOOD_FOR.as_millis());
     let request = PathRequest {
-        sport: choice.sport,
+        sport: web.api.catalogue.sport(choice.sport).key.clone(),
         event,
-        bookmakers: BookmakerSet::ALL,
+        bookmakers: None,
         market: Some(choice.market),
         from: None,
         to: None,
