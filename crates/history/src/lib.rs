@@ -53,7 +53,8 @@ pub use event_index::StartedEvent;
 pub use export::{Export, ExportFormat};
 pub use part::{Part, Rows};
 pub use path::{
-    ClosingLine, EventPast, Hold, PathHead, PathPlace, Point, PointOutcome, RecordPath, Wanted,
+    BasePrices, ClosingLine, EventPast, Hold, PathHead, PathPlace, Point, PointOutcome, RecordPath,
+    Wanted,
 };
 pub use starts::StartBy;
 pub use store::Location;

@@ -1,5 +1,6 @@
 //! What became of an event's prices, from the rows of the archive and of what was not archived yet.
 
+mod base;
 mod page;
 
 use std::collections::{HashMap, HashSet};
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use domain::{EventId, Format, Line, Market, Price, Quote, RecordId, Timestamp};
 
 use crate::frame::Frame;
+pub use crate::path::base::BasePrices;
 pub use crate::path::page::{Hold, PathPlace};
 use crate::starts::StartBy;
 
@@ -100,6 +102,9 @@ pub struct RecordPath {
     pub closing: Option<ClosingLine>,
     /// What was there before those points.
     before: Option<Point>,
+    /// When the first of all its rows was shown, and what was there before.
+    first_shown: Option<Timestamp>,
+    base: Option<base::Base>,
 }
 
 /// The closing line of a record; the one with the greatest `seq` counts.
@@ -159,7 +164,8 @@ impl Point {
 
 impl RecordPath {
     fn new(head: PathHead) -> Self {
-        Self { head, open: None, points: Vec::new(), closing: None, before: None }
+        let (before, first_shown, base) = (None, None, None);
+        Self { head, open: None, points: Vec::new(), closing: None, before, first_shown, base }
     }
 }
 
@@ -196,6 +202,7 @@ impl EventPast {
         let mut paths: Vec<RecordPath> = self.records.into_values().collect();
         for path in &mut paths {
             path.points.sort_unstable_by_key(Point::place);
+            path.begin_with_base();
             let mut last = path.before.take();
             path.points.retain(|point| {
                 let changes = point.changes(last.as_ref());
@@ -283,6 +290,9 @@ impl EventPast {
         point.outcomes = outcomes.into();
         let record = head.record;
         let path = self.records.entry(record).or_insert_with(|| RecordPath::new(head));
+        if point.shown && path.first_shown.is_none_or(|first| point.published_at < first) {
+            path.first_shown = Some(point.published_at);
+        }
         let earlier = |held: &Point| point.place() < held.place();
         if point.shown && !point.outcomes.is_empty() && path.open.as_ref().is_none_or(earlier) {
             path.open = Some(point.clone());

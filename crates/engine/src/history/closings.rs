@@ -186,7 +186,11 @@ impl LoggedPast {
                 (true, _) => self.event_past(&path, commit.as_ref(), (seq, &recent_ids))?,
                 (false, Some((archive, commit))) => archived.take(path.event, |events| {
                     path.wanted(|wanted| {
-                        archive.closing_pasts(commit, sport, events, wanted).map_err(unreadable)
+                        let pasts = archive.closing_pasts(commit, sport, events, wanted);
+                        let mut pasts = pasts.map_err(unreadable)?;
+                        let all = pasts.iter_mut().map(|(event, past)| (*event, past)).collect();
+                        self.add_base(Some((archive, commit)), all, wanted)?;
+                        Ok(pasts)
                     })
                 })?,
                 (false, None) => EventPast::default(),

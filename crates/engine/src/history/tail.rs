@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows};
+use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows, Wanted};
 use change_log::ReadLog;
 use domain::EventId;
 use market::book::{Event, ImagePart};
@@ -162,8 +162,26 @@ impl LoggedPast {
                 }
                 Ok(())
             })?;
+            self.add_base(archive, vec![(request.event, &mut past)], wanted)?;
             Ok(past)
         })
+    }
+
+    /// Adds prices of events that were there before all that the archive has of them.
+    pub(super) fn add_base(
+        &self,
+        archive: Option<(&Archive, &Commit)>,
+        mut pasts: Vec<(EventId, &mut EventPast)>,
+        wanted: &Wanted<'_>,
+    ) -> Result<(), HistoryError> {
+        pasts.retain(|(_, past)| past.new_at().is_none() && !past.is_unknown());
+        let Some((archive, commit)) = archive.filter(|_| !pasts.is_empty()) else { return Ok(()) };
+        let events: Vec<EventId> = pasts.iter().map(|(event, _)| *event).collect();
+        let base = archive.base_prices(commit, &self.known()?, &events).map_err(unreadable)?;
+        for (event, past) in pasts {
+            base.iter().for_each(|base| past.take_base(base, &Wanted { event, ..*wanted }));
+        }
+        Ok(())
     }
 
     /// Looks at the rows of what is not archived, up to the publication of entry `seq`: those of some events or, where

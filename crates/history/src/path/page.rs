@@ -155,3 +155,67 @@ impl RecordPath {
         self.points.drain(..others.unwrap_or(0));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::{EventId, Format, Quote};
+
+    use super::super::{PointOutcome, Wanted};
+    use super::*;
+
+    /// A record's change to a price, or to none.
+    fn change(bookmaker: &str, at: i64, price: u64) -> (PathHead, Point, Vec<PointOutcome>) {
+        let (event, market, at) =
+            (EventId::from_number(1), Market::Moneyline, Timestamp::from_millis(at));
+        let record = RecordId::new(event, bookmaker, market, None);
+        let head = PathHead { record, bookmaker: bookmaker.into(), market, pairing: None };
+        let (lineage, seq, shown, outcomes) = (0, 1, true, [].into());
+        let (ts, reason, last_update, published_at) = (at, None, None, at);
+        let point =
+            Point { published_at, lineage, seq, at, ts, shown, reason, last_update, outcomes };
+        let quote = || Quote::parse(&(price + 1).to_string(), Format::Decimal).unwrap();
+        let outcome = || PointOutcome { name: "".into(), side: None, quote: quote(), point: None };
+        (head, point, (price > 0).then(outcome).into_iter().collect())
+    }
+
+    /// The last prices of each record, and when they were taken back.
+    fn last_of(past: EventPast) -> Vec<(Option<Point>, Option<Timestamp>)> {
+        let last = |path: RecordPath| {
+            let priced = path.points.iter().rposition(|point| !point.outcomes.is_empty());
+            let point = |at: Option<usize>| at.and_then(|at| path.points.get(at));
+            let after = point(priced.map(|at| at + 1)).map(|point| point.published_at);
+            (point(priced).cloned(), after)
+        };
+        past.into_paths().into_iter().map(last).collect()
+    }
+
+    #[test]
+    fn what_is_let_go_of_is_not_among_the_last_prices() {
+        let mut random = 7_u64;
+        let mut below = |max: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % max
+        };
+        let mut least = usize::MAX;
+        for _ in 0..300 {
+            let mut changes: Vec<(i64, u64, bool)> =
+                (0..60).map(|at| (at, below(3), below(2) == 0)).collect();
+            // Rows come in any order.
+            for at in (1..changes.len()).rev() {
+                changes.swap(at, usize::try_from(below(u64::try_from(at).unwrap() + 1)).unwrap());
+            }
+            let wanted = Wanted::last_before(EventId::from_number(1), Timestamp::from_millis(50));
+            let [all, few] = [usize::MAX, 8].map(|held_max| {
+                let mut past = EventPast::holding(held_max);
+                for (at, price, one) in &changes {
+                    let bookmaker = if *one { "fanduel" } else { "betmgm" };
+                    past.put(Some(change(bookmaker, *at, *price)), &wanted);
+                }
+                past
+            });
+            least = least.min(few.held);
+            assert_eq!(last_of(few), last_of(all));
+        }
+        assert!(least < 30, "{least}");
+    }
+}
