@@ -176,6 +176,11 @@ impl Operation {
         matches!(self.row().cost, Cost::Stream)
     }
 
+    /// Whether it asks what became of prices, whatever the catalogue was then.
+    pub const fn is_of_past_prices(self) -> bool {
+        matches!(self, Self::GetPricePath | Self::GetClosing)
+    }
+
     /// Whether its answer is a file.
     pub const fn is_file(self) -> bool {
         matches!(self.row().cost, Cost::File)

@@ -25,7 +25,7 @@ use domain::{Catalogue, SportId, Timestamp, World};
 use market::analysis::Analysis;
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready, Selector};
+use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready};
 use crate::connection::Connection;
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
@@ -228,6 +228,9 @@ impl Admitted<'_> {
         if operation.is_file() {
             return Box::pin(self.export()).await;
         }
+        if operation.is_of_past_prices() {
+            return Box::pin(self.past_prices(*operation)).await;
+        }
         let read;
         let parsed = match last_request.parsed().filter(|_| recalled) {
             Some(parsed) => {
@@ -255,12 +258,6 @@ impl Admitted<'_> {
         let world = self.api.world(self.world());
         if !world.has_begun() {
             return Err(not_yet());
-        }
-        if let Selector::Path(selection) = &*parsed.asked {
-            return Box::pin(self.price_path(*operation, &parsed.asked, selection)).await;
-        }
-        if let Selector::Closing(selection) = &*parsed.asked {
-            return Box::pin(self.closing(*operation, &parsed.asked, selection)).await;
         }
         match (parsed.as_of, parsed.since) {
             (None, None) => self.select(*operation, &parsed.asked, &world.published(), None).await,

@@ -160,6 +160,29 @@ impl Catalogue {
         Ok(Self { source: source.into(), ..catalogue })
     }
 
+    /// The same with what earlier ones have and it has not, the latest last; of one key, the later one's. It tells what
+    /// keys mean, or meant, and has no names of `/v4`. What does not fit any more is left out.
+    #[must_use]
+    pub fn with_earlier<'a>(&self, earlier: impl DoubleEndedIterator<Item = &'a Self>) -> Self {
+        let (mut sports, mut bookmakers) = (self.sports.clone(), self.bookmakers.clone());
+        for catalogue in earlier.rev() {
+            for sport in &catalogue.sports {
+                if sports.len() < SPORTS_MAX && !sports.iter().any(|held| held.key == sport.key) {
+                    sports.push(sport.clone());
+                }
+            }
+            for bookmaker in &catalogue.bookmakers {
+                let place = bookmakers.binary_search_by(|held| held.key.cmp(&bookmaker.key));
+                if let Err(place) = place
+                    && bookmakers.len() < BOOKMAKERS_MAX
+                {
+                    bookmakers.insert(place, bookmaker.clone());
+                }
+            }
+        }
+        Self { sports, bookmakers, v4: v4::Names::default(), source: Box::default() }
+    }
+
     /// All that it was made from, as one text.
     pub fn source(&self) -> &str {
         &self.source

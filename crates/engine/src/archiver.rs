@@ -234,7 +234,8 @@ impl Archiver {
                 }
                 let book = match self.book_at_end(&archive, &commit) {
                     Ok(book) => book,
-                    // A file is damaged. The log nearly always has the same, and would grow until somebody puts it back.
+                    // A file is damaged. The log nearly always has the same, and would grow until somebody puts it
+                    // back.
                     Err(error) => {
                         let logged = self.book_in_log(&mut *log, &archive, last.last_seq)?;
                         logged.ok_or(error)?

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::Archive;
+use archive::{Archive, ArchiveError};
 use domain::Catalogue;
 use market::Book;
 use market::book::IMAGE_VERSION;
 
-use crate::error::WorldError;
+use crate::error::{Chain, WorldError};
 use crate::options::WorldOptions;
 
 /// Catalogues that are held at a time. An operator changes it rarely; each takes some ten kilobytes.
@@ -20,12 +20,15 @@ pub(crate) struct Catalogues {
     own: Arc<Catalogue>,
     own_version: String,
     held: Mutex<HashMap<Box<str>, Arc<Catalogue>>>,
+    /// The own one with all that the archive keeps, and which those are.
+    known: Mutex<Option<(Vec<String>, Arc<Catalogue>)>>,
 }
 
 impl Catalogues {
     pub(crate) fn new(options: &WorldOptions) -> Self {
         let own = Arc::clone(&options.catalogue);
-        Self { own_version: own.version(), own, held: Mutex::default() }
+        let own_version = own.version();
+        Self { own_version, own, held: Mutex::default(), known: Mutex::default() }
     }
 
     pub(crate) fn own(&self) -> &Arc<Catalogue> {
@@ -56,6 +59,43 @@ impl Catalogues {
         }
         held.insert(version.into(), Arc::clone(&read));
         Ok(Some(read))
+    }
+
+    /// The own catalogue with what these other ones have beside it, where that is known without a look.
+    pub(crate) fn known_at_once(&self, versions: &[String]) -> Option<Arc<Catalogue>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = known.as_ref().filter(|(held, _)| held == versions);
+        held.map(|(_, known)| Arc::clone(known))
+    }
+
+    /// The own catalogue with what these other ones have beside it, the latest last. One that is kept and not understood
+    /// adds nothing.
+    ///
+    /// # Errors
+    /// The archive cannot be read.
+    pub(crate) fn known(
+        &self,
+        archive: Option<&Archive>,
+        versions: &[String],
+    ) -> Result<Arc<Catalogue>, WorldError> {
+        if let Some(known) = self.known_at_once(versions) {
+            return Ok(known);
+        }
+        let mut earlier = Vec::new();
+        for version in versions {
+            match self.get(archive, version) {
+                Ok(catalogue) => earlier.extend(catalogue),
+                Err(WorldError::Archive(error @ ArchiveError::Damaged { .. })) => {
+                    tracing::warn!(event = "archive.catalogue_unreadable", version, error = %Chain(&error), "names of an earlier catalogue are not known");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let known = self.own.with_earlier(earlier.iter().map(|catalogue| &**catalogue));
+        let known = Arc::new(known);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((versions.to_vec(), Arc::clone(&known)));
+        Ok(known)
     }
 
     /// Makes a book with the catalogue that its last publication was made with. `make` is called with the one that is

@@ -43,7 +43,7 @@ pub(crate) use kept::{RECENT_SHARE, Recent, row_bytes};
 use logged::LoggedPast;
 use passed::KeptPassed;
 pub use passed::{Passed, PassedEvent, PassedRecord};
-pub use paths::{EventPaths, PathError, PathRequest};
+pub use paths::{BookmakerKeys, EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;
 use turns::{Turns, Work};
 pub use walk::Walk;
@@ -283,6 +283,28 @@ impl History {
         }
         let found = self.find(at, current).await?;
         self.look_up(move |past| past.other_catalogue(found)).await
+    }
+
+    /// All names that publications may have had, with what they mean now or last meant, where that is known at once.
+    pub fn known_at_once(&self, own: &Arc<Catalogue>) -> Option<Arc<Catalogue>> {
+        match &self.source {
+            Source::Logged(past) if self.is_on() => past.known_at_once(),
+            Source::Logged(_) | Source::Simulated(_) | Source::Nothing => Some(Arc::clone(own)),
+        }
+    }
+
+    /// The same from what is kept now, beside those of the present.
+    ///
+    /// # Errors
+    /// That cannot be read.
+    pub async fn known(
+        self: &Arc<Self>,
+        own: &Arc<Catalogue>,
+    ) -> Result<Arc<Catalogue>, HistoryError> {
+        match &self.source {
+            Source::Logged(_) if self.is_on() => self.look_up(LoggedPast::known).await,
+            Source::Logged(_) | Source::Simulated(_) | Source::Nothing => Ok(Arc::clone(own)),
+        }
     }
 
     /// The publication at or before an instant that is past, and not the one of the present.

@@ -38,7 +38,7 @@ mod writer;
 
 pub use alone::{AloneError, operate_alone};
 pub use archive::Compact;
-pub use archive::{ClosingLine, Point, PointOutcome, RecordPath, StartBy, Table};
+pub use archive::{ClosingLine, PathPlace, Point, PointOutcome, RecordPath, StartBy, Table};
 pub use archiver::Archiver;
 pub use batch::{Lines, Outcome, Terms};
 pub use begun::{ARCHIVE_NOTE_FILE, open_archive};
@@ -46,10 +46,10 @@ pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};
 pub use gap_note::GAP_NOTE_FILE;
 pub use history::{
-    ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError, ExportFile,
-    ExportPieces, ExportRequest, History, HistoryError, HistoryStats, Passed, PassedEvent,
-    PassedRecord, PastPublication, PathError, PathRequest, Place, Reach, Reached, Walk,
-    WalkedChange,
+    BookmakerKeys, ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError,
+    ExportFile, ExportPieces, ExportRequest, History, HistoryError, HistoryStats, Passed,
+    PassedEvent, PassedRecord, PastPublication, PathError, PathRequest, Place, Reach, Reached,
+    Walk, WalkedChange,
 };
 pub use identities::{EventView, Identities, RefView};
 pub use leadership::Leadership;

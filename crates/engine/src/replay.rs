@@ -105,8 +105,8 @@ impl Iterator for Replay {
     }
 }
 
-/// The book of a checkpoint, or the one that a log begins with, as it is after entry `last`, and whether no entry before
-/// that is lost.
+/// The book of a checkpoint, or the one that a log begins with, as it is after entry `last`, and whether no entry
+/// before that is lost.
 ///
 /// # Errors
 /// The log cannot be read, or a newer program wrote it.

@@ -7,19 +7,17 @@ use crate::path::{ClosingLine, Columns, EventPast, PathHead, Point};
 use crate::rows::{self, OddsHead, Offer};
 use crate::starts::{StartBy, Started};
 
-/// The closing lines that the start of an event makes, from all that was published of it.
+/// The closing lines that the start of an event makes, from the last that was published of it before.
 pub(crate) fn closing_lines(
     past: EventPast,
     started: &Started,
     lineage: usize,
 ) -> Vec<ClosingLine> {
     let Started { seq, start, commence_time, .. } = *started;
-    let before = start.map_or(started.cut, |(start, _)| start);
     let line = |path: crate::path::RecordPath| {
-        let shown = path.points.iter().filter(|point| point.published_at < before);
-        let shown: Vec<&Point> = shown.collect();
+        let shown = path.points;
         let priced = shown.iter().rposition(|point| !point.outcomes.is_empty())?;
-        let prices = (*shown.get(priced)?).clone();
+        let prices = shown.get(priced)?.clone();
         let withdrawn = shown.get(priced + 1);
         let last_update = match withdrawn {
             Some(withdrawn) => withdrawn.last_update,

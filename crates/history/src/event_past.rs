@@ -1,6 +1,7 @@
 //! What became of events, read from the archive.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
 
 use domain::{EventId, RecordId, Timestamp};
 
@@ -56,29 +57,28 @@ impl Archive {
         let id = wanted.event.to_string();
         let files = self.files_with(commit, sport, (wanted.event, existence))?;
         let EventFiles { events, odds, closing } = files;
-        let read = |file: &TableFile| -> Result<Frame, ArchiveError> {
-            let mut frame = Frame::new(file.table);
+        let read = |file: &TableFile, take: &mut dyn FnMut(&Frame)| {
             let reader = self.read_table(file)?;
-            reader.read_event(&id, &mut frame).map_err(unreadable(file))?;
-            Ok(frame)
+            reader.read_event(&id, take).map_err(unreadable(file))
         };
-        self.read_each(&events, read, |_, frame| {
-            past.take_events(&frame, 0..frame.rows());
-            Ok(true)
-        })?;
-        self.read_each(&odds, read, |file, frame| {
-            past.take(&frame, 0..frame.rows(), file.lineage, wanted);
-            Ok(!past.is_too_much())
-        })?;
-        if past.is_too_much() {
-            return Ok(());
-        }
-        self.read_each(&closing, read, |file, frame| {
-            for (_, line) in lines_of(&frame, file.lineage, |_| true) {
-                past.note_closing(line, wanted);
-            }
-            Ok(true)
-        })
+        let past = Mutex::new(past);
+        // Whichever comes first is taken first: what is not of the page is let go of while the rest is read.
+        let held = || past.lock().unwrap_or_else(PoisonError::into_inner);
+        let take_events =
+            |file: &TableFile| read(file, &mut |frame| held().take_events(frame, 0..frame.rows()));
+        self.read_each(&events, take_events, |_, ()| Ok(true))?;
+        let take_prices = |file: &TableFile| {
+            read(file, &mut |frame| held().take(frame, 0..frame.rows(), file.lineage, wanted))
+        };
+        self.read_each(&odds, take_prices, |_, ()| Ok(true))?;
+        let take_lines = |file: &TableFile| {
+            read(file, &mut |frame| {
+                for (_, line) in lines_of(frame, file.lineage, |_| true) {
+                    held().note_closing(line, wanted);
+                }
+            })
+        };
+        self.read_each(&closing, take_lines, |_, ()| Ok(true))
     }
 
     /// The first and the last prices before the start of events of a sport that have closing lines, each as

@@ -17,14 +17,16 @@ const STRIDE: usize = 512;
 const IDS_AT_ONCE: usize = 4096;
 
 impl TableReader {
-    /// Adds the rows of an event to a frame, in the columns that paths are made from. The file's groups are sorted by
-    /// event.
-    pub(crate) fn read_event(&self, event: &str, frame: &mut Frame) -> Result<()> {
+    /// Hands over the rows of an event, in the columns that paths are made from, a group at a time. The file's groups
+    /// are sorted by event.
+    pub(crate) fn read_event(&self, event: &str, mut take: impl FnMut(&Frame)) -> Result<()> {
         for at in 0..self.groups() {
             if may_have(self.file.metadata().row_group(at), event) {
                 let group = self.file.get_row_group(at)?;
                 let rows = rows_of(&*group, event)?;
-                read_path_cells(frame, &*group, &[rows])?;
+                let mut frame = Frame::new(self.table);
+                read_path_cells(&mut frame, &*group, &[rows])?;
+                take(&frame);
             }
         }
         Ok(())

@@ -52,7 +52,10 @@ pub use error::ArchiveError;
 pub use event_index::StartedEvent;
 pub use export::{Export, ExportFormat};
 pub use part::{Part, Rows};
-pub use path::{ClosingLine, EventPast, PathHead, Point, PointOutcome, RecordPath, Wanted};
+pub use path::{
+    BasePrices, ClosingLine, EventPast, Hold, PathHead, PathPlace, Point, PointOutcome, RecordPath,
+    Wanted,
+};
 pub use starts::StartBy;
 pub use store::Location;
 pub use table::Table;

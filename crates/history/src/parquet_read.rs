@@ -20,7 +20,7 @@ use crate::table::{Kind, Table};
 
 /// A file whose rows are read a group at a time.
 pub(crate) struct TableReader {
-    table: Table,
+    pub(crate) table: Table,
     pub(crate) file: SerializedFileReader<Source>,
     source: Source,
 }

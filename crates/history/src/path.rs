@@ -1,15 +1,17 @@
 //! What became of an event's prices, from the rows of the archive and of what was not archived yet.
 
+mod base;
+mod page;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::{EventId, Format, Line, Market, Price, Quote, RecordId, Timestamp};
 
 use crate::frame::Frame;
+pub use crate::path::base::BasePrices;
+pub use crate::path::page::{Hold, PathPlace};
 use crate::starts::StartBy;
-
-/// Outcomes that are held of one event. Whoever wants more asks for less at a time.
-const OUTCOMES_MAX: usize = 500_000;
 
 /// Which changes of an event are wanted.
 #[derive(Clone, Copy)]
@@ -22,6 +24,7 @@ pub struct Wanted<'a> {
     pub to: Option<Timestamp>,
     /// Also changes that were replaced before they were published.
     pub all: bool,
+    pub hold: Hold<'a>,
 }
 
 impl std::fmt::Debug for Wanted<'_> {
@@ -31,14 +34,24 @@ impl std::fmt::Debug for Wanted<'_> {
 }
 
 impl<'a> Wanted<'a> {
-    /// All that was published of an event.
-    pub(crate) fn all_published(event: EventId) -> Wanted<'a> {
-        Wanted { event, bookmaker: &|_| true, market: None, from: None, to: None, all: false }
+    /// The last that was published of an event before an instant.
+    pub(crate) fn last_before(event: EventId, to: Timestamp) -> Wanted<'a> {
+        let to = Some(to);
+        let hold = Hold::Last;
+        Wanted { event, bookmaker: &|_| true, market: None, from: None, to, all: false, hold }
     }
 
     /// Whether it is about a record.
     pub(crate) fn is_of(&self, head: &PathHead) -> bool {
         self.market.is_none_or(|market| market == head.market) && (self.bookmaker)(&head.bookmaker)
+    }
+
+    /// The place after which points are wanted.
+    fn after(&self) -> Option<&PathPlace> {
+        match self.hold {
+            Hold::First { after, .. } => after,
+            Hold::Last => None,
+        }
     }
 }
 
@@ -87,8 +100,11 @@ pub struct RecordPath {
     pub open: Option<Point>,
     pub points: Vec<Point>,
     pub closing: Option<ClosingLine>,
-    /// What was shown before those points.
+    /// What was there before those points.
     before: Option<Point>,
+    /// When the first of all its rows was shown, and what was there before.
+    first_shown: Option<Timestamp>,
+    base: Option<base::Base>,
 }
 
 /// The closing line of a record; the one with the greatest `seq` counts.
@@ -111,35 +127,55 @@ pub struct ClosingLine {
 }
 
 /// What became of an event's prices.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EventPast {
     /// When it was first shown, and whether it was new then.
     listed: Option<(Timestamp, bool)>,
-    /// A book has it, whatever rows say.
+    /// A book has it, or there are rows that are not held.
     exists: bool,
     records: HashMap<RecordId, RecordPath>,
     names: HashSet<Arc<str>>,
-    outcomes: usize,
+    /// Outcomes of points, and how many are held at the most.
+    held: usize,
+    held_max: usize,
+    /// Where the page ends, where that is known: no more is held.
+    end: Option<PathPlace>,
+}
+
+impl Default for EventPast {
+    fn default() -> Self {
+        Self::holding(page::HELD_MAX)
+    }
 }
 
 impl Point {
-    /// The order of publications. Timestamps decide also where a log was replaced by another.
-    fn key(&self) -> (Timestamp, usize, u64) {
-        (self.published_at, self.lineage, self.seq)
-    }
-
     fn shows_the_same(&self, other: &Self) -> bool {
         self.outcomes == other.outcomes
+    }
+
+    /// Whether it is a change after what was there before it.
+    fn changes(&self, before: Option<&Self>) -> bool {
+        match before {
+            Some(before) => !before.shows_the_same(self),
+            None => !self.outcomes.is_empty(),
+        }
     }
 }
 
 impl RecordPath {
     fn new(head: PathHead) -> Self {
-        Self { head, open: None, points: Vec::new(), closing: None, before: None }
+        let (before, first_shown, base) = (None, None, None);
+        Self { head, open: None, points: Vec::new(), closing: None, before, first_shown, base }
     }
 }
 
 impl EventPast {
+    /// One that holds about so many outcomes at the most.
+    pub fn holding(held_max: usize) -> Self {
+        let (records, names) = (HashMap::new(), HashSet::new());
+        Self { listed: None, exists: false, records, names, held: 0, held_max, end: None }
+    }
+
     /// Whether nothing is known of it.
     pub fn is_unknown(&self) -> bool {
         !self.exists && self.listed.is_none() && self.records.is_empty()
@@ -155,22 +191,21 @@ impl EventPast {
         self.listed.filter(|(_, new)| *new).map(|(at, _)| at)
     }
 
-    /// Whether more was asked for than is held at a time.
-    pub fn is_too_much(&self) -> bool {
-        self.outcomes > OUTCOMES_MAX
+    /// Where the page ends, where not all was held that comes after it.
+    pub fn end(&self) -> Option<&PathPlace> {
+        self.end.as_ref()
     }
 
-    /// The records in the order of answers, the points of each in that of publications.
+    /// The records in the order of answers, the points of each in that of publications; of points that were asked for
+    /// after a place, or that come after the end of the page, none.
     pub fn into_paths(self) -> Vec<RecordPath> {
         let mut paths: Vec<RecordPath> = self.records.into_values().collect();
         for path in &mut paths {
-            path.points.sort_unstable_by_key(Point::key);
+            path.points.sort_unstable_by_key(Point::place);
+            path.begin_with_base();
             let mut last = path.before.take();
             path.points.retain(|point| {
-                let changes = match &last {
-                    Some(last) => !last.shows_the_same(point),
-                    None => !point.outcomes.is_empty(),
-                };
+                let changes = point.changes(last.as_ref());
                 if changes {
                     last = Some(point.clone());
                 }
@@ -209,7 +244,7 @@ impl EventPast {
     }
 
     pub(crate) fn note_closing(&mut self, line: ClosingLine, wanted: &Wanted<'_>) {
-        if !wanted.is_of(&line.head) {
+        if !self.takes(&line.head, wanted) {
             return;
         }
         let record = line.head.record;
@@ -236,7 +271,7 @@ impl EventPast {
                 self.put(point.take(), wanted);
                 point = columns
                     .point(frame, row, lineage)
-                    .filter(|(head, point)| wants(wanted, head, point))
+                    .filter(|(head, point)| (point.shown || wanted.all) && self.takes(head, wanted))
                     .map(|(head, point)| (head, point, Vec::new()));
             }
             if n.is_some()
@@ -253,30 +288,40 @@ impl EventPast {
         let Some((head, mut point, mut outcomes)) = read else { return };
         outcomes.sort_by(|one, other| one.order().cmp(&other.order()));
         point.outcomes = outcomes.into();
-        let path = self.records.entry(head.record).or_insert_with(|| RecordPath::new(head));
-        let earlier = |held: &Point| point.key() < held.key();
+        let record = head.record;
+        let path = self.records.entry(record).or_insert_with(|| RecordPath::new(head));
+        if point.shown && path.first_shown.is_none_or(|first| point.published_at < first) {
+            path.first_shown = Some(point.published_at);
+        }
+        let earlier = |held: &Point| point.place() < held.place();
         if point.shown && !point.outcomes.is_empty() && path.open.as_ref().is_none_or(earlier) {
             path.open = Some(point.clone());
         }
-        if wanted.from.is_some_and(|from| point.published_at < from) {
-            let later = |held: &Point| point.key() > held.key();
-            if point.shown && path.before.as_ref().is_none_or(later) {
-                path.before = Some(point);
-            }
+        let is_early = wanted.from.is_some_and(|from| point.published_at < from);
+        if !point.shown && (is_early || !wanted.all) {
             return;
         }
-        let is_in = wanted.to.is_none_or(|to| point.published_at < to);
-        if is_in && (point.shown || wanted.all) {
-            self.outcomes = self.outcomes.saturating_add(point.outcomes.len() + 1);
-            if self.outcomes <= OUTCOMES_MAX {
-                path.points.push(point);
+        let after = wanted.after().filter(|after| after.cmp_path(&path.head).is_eq());
+        if is_early || after.is_some_and(|after| !after.is_before(&point)) {
+            let later = |held: &Point| point.place() > held.place();
+            if path.before.as_ref().is_none_or(later) {
+                path.before = Some(point);
             }
+        } else if wanted.to.is_none_or(|to| point.published_at < to) {
+            self.hold(record, point, wanted.hold);
         }
     }
-}
 
-fn wants(wanted: &Wanted<'_>, head: &PathHead, point: &Point) -> bool {
-    (point.shown || wanted.all) && wanted.is_of(head)
+    /// Whether a record is wanted and not on another page. That there is one is noted all the same.
+    fn takes(&mut self, head: &PathHead, wanted: &Wanted<'_>) -> bool {
+        if !wanted.is_of(head) {
+            return false;
+        }
+        let is_in_page = wanted.after().is_none_or(|after| after.cmp_path(head).is_ge())
+            && self.end.as_ref().is_none_or(|end| end.cmp_path(head).is_le());
+        self.exists |= !is_in_page;
+        is_in_page
+    }
 }
 
 impl PathHead {

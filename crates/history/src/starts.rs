@@ -54,6 +54,13 @@ pub(crate) struct Started {
     pub(crate) last_updates: HashMap<RecordId, Timestamp>,
 }
 
+impl Started {
+    /// Its closing lines are what was published before this.
+    pub(crate) fn before(&self) -> Timestamp {
+        self.start.map_or(self.cut, |(start, _)| start)
+    }
+}
+
 /// The events of a book by how the last publication shows them. Those that nobody lists any more are kept for as long
 /// as the book has them: listed again, they have the same id, and have started when they first did.
 #[derive(Debug)]

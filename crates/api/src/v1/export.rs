@@ -3,13 +3,13 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use domain::Timestamp;
+use domain::{Catalogue, Timestamp};
 use engine::{ExportError, ExportPieces, ExportRequest, Table};
 use http::{Head, LongBody, Ranged, Reply, StreamBody};
 
 use super::history::refused;
 use super::refusal::check_export;
-use super::{Admitted, Answered, charged};
+use super::{Admitted, Answered, charged, no_such_sport};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::v1::param::{LINEAGE_MAX, Param};
@@ -44,8 +44,11 @@ impl Admitted<'_> {
     pub(super) async fn export(&self) -> Answered {
         let target = self.target_path()?;
         let key = target.sport.unwrap_or_default();
-        let sport = self.known_sport(key)?;
-        check_export(&self.entry.grant, &self.api.catalogue, sport)?;
+        let open = |known: &Catalogue| {
+            let sport = known.sport_id(key).ok_or_else(|| no_such_sport(known, key))?;
+            check_export(&self.entry.grant, known, sport)
+        };
+        self.read_known(open).await?;
         let values =
             self.query.values(Operation::GetExport, self.api.settings.query_key_enabled)?;
         let (table, date) = parse(target)?;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use domain::Timestamp;
+use domain::{Catalogue, Timestamp};
 use engine::{HistoryError, PastPublication, PathError};
 use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Admitted, Answered, begin_head as begin_current, wire};
-use crate::answers::{Asked, Encoded};
+use super::{Admitted, Answered, begin_head as begin_current, not_yet, wire};
+use crate::answers::{Asked, Encoded, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::v1::last_request::ParsedTarget;
@@ -77,8 +77,48 @@ impl Admitted<'_> {
         self.select_as_of(operation, None, at).await
     }
 
+    /// What became of prices. Names may be those of any time that history has.
+    pub(super) async fn past_prices(&self, operation: Operation) -> Answered {
+        let asked = self.read_known(|known| Ok(self.read_with(known)?.asked)).await?;
+        if !self.api.world(self.world()).has_begun() {
+            return Err(not_yet());
+        }
+        if let Selector::Path(selection) = &*asked {
+            return self.price_path(operation, &asked, selection).await;
+        }
+        if let Selector::Closing(selection) = &*asked {
+            return self.closing(operation, &asked, selection).await;
+        }
+        Err(ApiError::internal())
+    }
+
+    /// Reads names with the present catalogue and all that are kept of the past.
+    pub(super) async fn read_known<T>(
+        &self,
+        read: impl Fn(&Catalogue) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let (own, history) = (&self.api.catalogue, &self.api.world(self.world()).history);
+        let names_unknown = |error: &ApiError| {
+            let bookmaker = error.param.as_deref() == Some(Param::Bookmaker.name());
+            error.code == ErrorCode::SportNotFound
+                || (error.code == ErrorCode::InvalidParameter && bookmaker)
+        };
+        let known = history.known_at_once(own);
+        if let Some(read) = known.map(|known| read(&known)) {
+            // Another node may have begun with another catalogue since.
+            if !read.as_ref().is_err_and(names_unknown) {
+                return read;
+            }
+        }
+        match history.known(own).await {
+            Ok(known) => read(&known),
+            Err(unread) => read(own)
+                .map_err(|error| if names_unknown(&error) { refused(&unread) } else { error }),
+        }
+    }
+
     /// What became of the prices of an event.
-    pub(super) async fn price_path(
+    async fn price_path(
         &self,
         operation: Operation,
         asked: &Asked,
@@ -90,13 +130,12 @@ impl Admitted<'_> {
         let answer = match answers.find(asked) {
             Ok(ready) => ready.answer,
             Err(missing) => {
-                let found = world.event_paths(selection.request, &published, self.key()).await;
+                let found =
+                    world.event_paths(selection.request.clone(), &published, self.key()).await;
                 let found = found.map_err(|error| no_path(&error))?;
-                let (selection, api) = (selection.clone(), Arc::clone(self.api));
-                let cut_at = published.snapshot.cut_at;
-                let writing = tokio::task::spawn_blocking(move || {
-                    price_paths(&selection, &found, &api.catalogue, cut_at)
-                });
+                let (selection, cut_at) = (selection.clone(), published.snapshot.cut_at);
+                let writing =
+                    tokio::task::spawn_blocking(move || price_paths(&selection, &found, cut_at));
                 let answer = writing.await.map_err(|_| ApiError::internal())?;
                 answers.make(asked, missing, || answer)
             }
@@ -107,7 +146,7 @@ impl Admitted<'_> {
     }
 
     /// Closing lines of events that have started.
-    pub(super) async fn closing(
+    async fn closing(
         &self,
         operation: Operation,
         asked: &Asked,
@@ -122,7 +161,7 @@ impl Admitted<'_> {
                 let found = world.closings(selection.request.clone(), &published, self.key()).await;
                 let found = found.map_err(|error| no_path(&error))?;
                 let cut_at = published.snapshot.cut_at;
-                let answer = closing_lines(selection, &found, &self.api.catalogue, cut_at);
+                let answer = closing_lines(selection, &found, cut_at);
                 answers.make(asked, missing, || answer)
             }
         };
@@ -170,11 +209,6 @@ pub(crate) fn begin_head(past: &PastPublication, encoded: &Encoded, now: Timesta
 fn no_path(error: &PathError) -> ApiError {
     match error {
         PathError::Unknown => event_not_found(),
-        PathError::TooMuch => {
-            let text = "the event has too many changes for one answer; ask for one `market` and `bookmaker`, or for less \
-                        time with `from` and `to`";
-            ApiError::param(Param::Market.name(), text)
-        }
         PathError::History(error) => refused(error),
     }
 }

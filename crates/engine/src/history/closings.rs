@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive::{EventPast, RecordPath, StartedEvent};
-use domain::{BookmakerSet, EventId, Market, RecordId, SportId, Timestamp};
+use domain::{EventId, Market, RecordId, Timestamp};
 use market::select::{Cursor, EventIds, RecordPlace};
 
 use super::logged::{LoggedPast, unreadable};
-use super::paths::{EVER, EventPaths, PathError, PathRequest};
+use super::paths::{BookmakerKeys, EVER, EventPaths, PathError, PathRequest};
 use super::simulated::SimulatedPast;
 use super::turns::Work;
 use super::{History, HistoryError, Source};
@@ -24,8 +24,9 @@ const PAGE_TIME_MAX: Duration = Duration::from_secs(3);
 /// Which closing lines are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClosingRequest {
-    pub sport: SportId,
-    pub bookmakers: BookmakerSet,
+    /// The sport's key.
+    pub sport: Box<str>,
+    pub bookmakers: BookmakerKeys,
     pub market: Option<Market>,
     pub events: EventIds,
     /// Bounds of the announced start; the end is not part of it.
@@ -64,9 +65,11 @@ impl ClosingRequest {
     }
 
     fn path(&self, event: EventId) -> PathRequest {
-        let Self { sport, bookmakers, market, .. } = *self;
+        let (sport, bookmakers, market) =
+            (self.sport.clone(), self.bookmakers.clone(), self.market);
         // No point is asked for.
-        PathRequest { sport, event, bookmakers, market, from: None, to: Some(EVER), all: false }
+        let (from, to, all, limit, after) = (None, Some(EVER), false, 0, None);
+        PathRequest { sport, event, bookmakers, market, from, to, all, limit, after }
     }
 
     /// Whether a record of an event comes after the last page.
@@ -154,7 +157,7 @@ impl LoggedPast {
     fn closings(&self, request: &ClosingRequest, seq: u64) -> Result<ClosingPage, PathError> {
         let commit = self.newest_commit()?;
         let begin = self.begin(commit.as_ref())?;
-        let sport = &self.options.catalogue.sport(request.sport).key;
+        let sport = &*request.sport;
         let archive = self.archive.as_ref().zip(commit.as_ref());
         let mut started: BTreeMap<EventId, StartedEvent> = match archive {
             Some((archive, commit)) => archive.started(commit, sport).map_err(unreadable)?,
@@ -182,8 +185,12 @@ impl LoggedPast {
             let past = match (recent_ids.contains(&path.event), archive) {
                 (true, _) => self.event_past(&path, commit.as_ref(), (seq, &recent_ids))?,
                 (false, Some((archive, commit))) => archived.take(path.event, |events| {
-                    path.wanted(&self.options.catalogue, |wanted| {
-                        archive.closing_pasts(commit, sport, events, wanted).map_err(unreadable)
+                    path.wanted(|wanted| {
+                        let pasts = archive.closing_pasts(commit, sport, events, wanted);
+                        let mut pasts = pasts.map_err(unreadable)?;
+                        let all = pasts.iter_mut().map(|(event, past)| (*event, past)).collect();
+                        self.add_base(Some((archive, commit)), all, wanted)?;
+                        Ok(pasts)
                     })
                 })?,
                 (false, None) => EventPast::default(),
@@ -241,13 +248,15 @@ impl SimulatedPast {
         request: &ClosingRequest,
         current: Timestamp,
     ) -> Result<ClosingPage, PathError> {
-        let sport = self.options.catalogue.sport(request.sport);
-        if request.market.is_some_and(|market| !sport.offers(market)) {
+        let catalogue = &self.options.catalogue;
+        let id = catalogue.sport_id(&request.sport);
+        let offers = |id| request.market.is_none_or(|market| catalogue.sport(id).offers(market));
+        let Some(id) = id.filter(|id| offers(*id)) else {
             return Ok(ClosingPage { records: Vec::new(), next: None });
-        }
-        let mut events: Vec<(Timestamp, EventId)> = self.started(request.sport, current);
+        };
+        let mut events: Vec<(Timestamp, EventId)> = self.started(id, current);
         events.sort_unstable();
-        let lives = self.lives(request.sport, current);
-        request.page(events.into_iter(), |path| self.paths_of(&lives, &path, current, true))
+        let lives = self.lives(id, current);
+        request.page(events.into_iter(), |path| self.paths_of(&lives, (&path, id), current, true))
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Archived {
     pub(super) files: HashSet<String>,
     /// The first and the last entry of each lineage.
     pub(super) lineages: Vec<(u64, u64)>,
+    /// Versions of the catalogues that it keeps, the latest last.
+    pub(super) catalogues: Vec<String>,
     /// The last day whose files are final.
     pub(super) final_day: Option<String>,
     /// It was read since this process started.
@@ -174,8 +176,10 @@ impl Index {
         let files = files.map(|file| file.path.clone()).collect();
         let final_day = commit.final_day().map(str::to_owned);
         let lineages = commit.lineages.iter().map(|held| (held.first_seq, held.last_seq)).collect();
+        let catalogues = commit.catalogues.iter().map(|held| held.version.clone()).collect();
         let commit = commit.commit;
-        self.archived = Archived { commit, files, lineages, final_day, ..Archived::default() };
+        self.archived =
+            Archived { commit, files, lineages, catalogues, final_day, ..Archived::default() };
     }
 
     /// Where a publication is to be had; from the log, where that has it.

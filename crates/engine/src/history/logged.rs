@@ -358,6 +358,24 @@ impl LoggedPast {
         Ok(then.filter(|then| !Arc::ptr_eq(then, self.catalogues.own())))
     }
 
+    /// All names that publications may have had, where that is known without a look and without waiting.
+    pub(super) fn known_at_once(&self) -> Option<Arc<Catalogue>> {
+        let index = self.index_at_once()?;
+        let archived = Some(&index.archived).filter(|archived| archived.was_read)?;
+        self.catalogues.known_at_once(&archived.catalogues)
+    }
+
+    /// All names that publications may have had: those of all catalogues that are kept.
+    pub(super) fn known(&self) -> Result<Arc<Catalogue>, HistoryError> {
+        let index = self.read_on()?;
+        if index.archived.is_missed && !index.archived.was_read {
+            return Err(HistoryError::Unreadable(None));
+        }
+        let versions = index.archived.catalogues.clone();
+        drop(index);
+        self.catalogues.known(self.archive.as_ref(), &versions).map_err(unreadable)
+    }
+
     fn logged_book(
         &self,
         found: Found,

@@ -2,32 +2,42 @@
 
 use std::sync::Arc;
 
-use archive::{EventPast, RecordPath, Wanted};
-use domain::{BookmakerSet, Catalogue, EventId, Market, SportId, Timestamp};
+use archive::{EventPast, Hold, PathPlace, RecordPath, Wanted};
+use domain::{EventId, Market, Timestamp};
 
 use super::turns::Work;
 use super::{History, HistoryError, Source};
 use crate::publication::Published;
 
+/// Keys of bookmakers, in their order; `None`: all.
+pub type BookmakerKeys = Option<Arc<[Box<str>]>>;
+
 /// Which changes of prices of an event are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathRequest {
-    pub sport: SportId,
+    /// The sport's key. Names of earlier catalogues are asked for like those of the present one.
+    pub sport: Box<str>,
     pub event: EventId,
-    pub bookmakers: BookmakerSet,
+    pub bookmakers: BookmakerKeys,
     pub market: Option<Market>,
     /// Bounds of the time of publication; the end is not part of it.
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
     /// Also changes that were replaced before they were published.
     pub all: bool,
+    /// Changes that there is room for.
+    pub limit: usize,
+    /// Where the page before ended.
+    pub after: Option<PathPlace>,
 }
 
 /// What became of them.
 #[derive(Debug)]
 pub struct EventPaths {
-    /// In the order of answers.
+    /// In the order of answers: the records that a page may be of, with one more change than there is room for.
     pub paths: Vec<RecordPath>,
+    /// Where they end, where there is more after that.
+    pub end: Option<PathPlace>,
     /// Prices that were first published at this time or before may have been there before history began.
     pub exact_after: Timestamp,
 }
@@ -37,8 +47,6 @@ pub struct EventPaths {
 pub enum PathError {
     #[error("history has no such event")]
     Unknown,
-    #[error("the event has too many changes for one answer")]
-    TooMuch,
     #[error(transparent)]
     History(#[from] HistoryError),
 }
@@ -49,16 +57,18 @@ pub(super) const EVER: Timestamp = Timestamp::from_millis(i64::MIN);
 const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 
 impl PathRequest {
+    /// Whether a bookmaker is asked for.
+    pub(super) fn has(&self, key: &str) -> bool {
+        let keys = self.bookmakers.as_ref();
+        keys.is_none_or(|keys| keys.binary_search_by(|held| (**held).cmp(key)).is_ok())
+    }
+
     /// Calls with what the archive is to look for.
-    pub(super) fn wanted<T>(
-        &self,
-        catalogue: &Catalogue,
-        then: impl FnOnce(&Wanted<'_>) -> T,
-    ) -> T {
-        let Self { event, bookmakers, market, from, to, all, .. } = *self;
-        let bookmaker =
-            |key: &str| catalogue.bookmaker_id(key).is_some_and(|id| bookmakers.contains(id));
-        then(&Wanted { event, bookmaker: &bookmaker, market, from, to, all })
+    pub(super) fn wanted<T>(&self, then: impl FnOnce(&Wanted<'_>) -> T) -> T {
+        let Self { event, market, from, to, all, limit, .. } = *self;
+        let hold = Hold::First { after: self.after.as_ref(), limit };
+        let bookmaker = |key: &str| self.has(key);
+        then(&Wanted { event, bookmaker: &bookmaker, market, from, to, all, hold })
     }
 }
 
@@ -68,15 +78,13 @@ impl EventPaths {
         if past.is_unknown() {
             return Err(PathError::Unknown);
         }
-        if past.is_too_much() {
-            return Err(PathError::TooMuch);
-        }
         // Of an event that was there before, nobody knows when its prices came.
         let exact_after = match past.new_at() {
             Some(_) => begin.unwrap_or(EVER),
             None => NEVER,
         };
-        Ok(Self { paths: past.into_paths(), exact_after })
+        let end = past.end().cloned();
+        Ok(Self { paths: past.into_paths(), end, exact_after })
     }
 }
 

@@ -140,7 +140,8 @@ impl SimulatedPast {
         request: &PathRequest,
         current: Timestamp,
     ) -> Result<EventPaths, PathError> {
-        self.paths_of(&self.lives(request.sport, current), request, current, false)
+        let sport = self.options.catalogue.sport_id(&request.sport).ok_or(PathError::Unknown)?;
+        self.paths_of(&self.lives(sport, current), (request, sport), current, false)
     }
 
     /// The events that there are paths of.
@@ -152,21 +153,21 @@ impl SimulatedPast {
     pub(super) fn paths_of(
         &self,
         lives: &Lives<'_>,
-        request: &PathRequest,
+        (request, sport): (&PathRequest, SportId),
         current: Timestamp,
         until_start: bool,
     ) -> Result<EventPaths, PathError> {
         let first = self.first(current);
         let is = |reference: &str| self.id_of(reference) == request.event;
-        let bookmaker = |id| request.bookmakers.contains(id);
+        let bookmaker = |id| request.has(&self.options.catalogue.bookmaker(id).key);
         let wanted = LifeRequest { bookmaker: &bookmaker, interval: self.interval(), until_start };
         let life = lives.find(is, &wanted).ok_or(PathError::Unknown)?;
-        if life.sport != request.sport {
+        if life.sport != sport {
             return Err(PathError::Unknown);
         }
         let begin = Some(first).filter(|_| life.listed < first);
         let part = self.replay(life, first, current, until_start);
-        let past = request.wanted(&self.options.catalogue, |wanted| {
+        let past = request.wanted(|wanted| {
             let mut past = EventPast::default();
             let added = part.event_past(None, wanted, &mut past);
             added.map(|()| past).map_err(unreadable)

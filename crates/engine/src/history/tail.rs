@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows};
+use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows, Wanted};
 use change_log::{Checkpoint, ReadLog};
 use domain::EventId;
-use market::book::ImagePart;
+use market::book::{Event, ImagePart};
 use market::{Book, Change, Ids};
 
 use super::HistoryError;
@@ -131,9 +131,10 @@ impl LoggedPast {
         (seq, events): (u64, &[EventId]),
     ) -> Result<EventPast, HistoryError> {
         let catalogue = &self.options.catalogue;
-        let sport = &catalogue.sport(request.sport).key;
+        let sport = &*request.sport;
+        let is_of = |event: &Event| *catalogue.sport(event.sport).key == *sport;
         let archive = self.archive.as_ref().zip(commit);
-        request.wanted(catalogue, |wanted| {
+        request.wanted(|wanted| {
             let mut past = EventPast::default();
             if let Some((archive, commit)) = archive {
                 archive.event_past(commit, sport, wanted, &mut past).map_err(unreadable)?;
@@ -144,7 +145,7 @@ impl LoggedPast {
             self.on_tail(archive, seq, events, |part| {
                 let held = part.book().event(request.event);
                 // The event may be another sport's.
-                if held.is_some_and(|event| event.sport != request.sport) && past.is_unknown() {
+                if held.is_some_and(|event| !is_of(event)) && past.is_unknown() {
                     return Ok(());
                 }
                 let is_unknown = past.is_unknown();
@@ -161,8 +162,26 @@ impl LoggedPast {
                 }
                 Ok(())
             })?;
+            self.add_base(archive, vec![(request.event, &mut past)], wanted)?;
             Ok(past)
         })
+    }
+
+    /// Adds prices of events that were there before all that the archive has of them.
+    pub(super) fn add_base(
+        &self,
+        archive: Option<(&Archive, &Commit)>,
+        mut pasts: Vec<(EventId, &mut EventPast)>,
+        wanted: &Wanted<'_>,
+    ) -> Result<(), HistoryError> {
+        pasts.retain(|(_, past)| past.new_at().is_none() && !past.is_unknown());
+        let Some((archive, commit)) = archive.filter(|_| !pasts.is_empty()) else { return Ok(()) };
+        let events: Vec<EventId> = pasts.iter().map(|(event, _)| *event).collect();
+        let base = archive.base_prices(commit, &self.known()?, &events).map_err(unreadable)?;
+        for (event, past) in pasts {
+            base.iter().for_each(|base| past.take_base(base, &Wanted { event, ..*wanted }));
+        }
+        Ok(())
     }
 
     /// Looks at the rows of what is not archived, up to the publication of entry `seq`: those of some events or, where

@@ -14,7 +14,7 @@ use crate::date::date_of;
 use crate::error::ArchiveError;
 use crate::event_index::StartedEvent;
 use crate::frame::Frame;
-use crate::path::{ClosingLine, EventPast, Wanted};
+use crate::path::{BasePrices, ClosingLine, EventPast, Wanted};
 use crate::rows;
 use crate::starts::Started;
 use crate::table::Table;
@@ -87,8 +87,9 @@ impl Part {
         files: &mut Vec<TableFile>,
     ) -> Result<(), ArchiveError> {
         let mut frames: BTreeMap<String, Frame> = BTreeMap::new();
+        let mut base = None;
         for started in &self.started {
-            let lines = self.closings_of(Some((archive, commit)), started)?;
+            let lines = self.closings_of(Some((archive, commit)), started, &mut base)?;
             let folder = format!(
                 "{}/sport={}/date={}",
                 Table::Closing.key(),
@@ -105,13 +106,15 @@ impl Part {
         Ok(())
     }
 
-    /// The closing lines that a start makes, from what the archive holds and this part.
+    /// The closing lines that a start makes, from what the archive holds and this part. `base` is read where an event
+    /// needs it, for all that started.
     fn closings_of(
         &self,
         archive: Option<(&Archive, &Commit)>,
         started: &Started,
+        base: &mut Option<Option<BasePrices>>,
     ) -> Result<Vec<ClosingLine>, ArchiveError> {
-        let wanted = Wanted::all_published(started.event);
+        let wanted = Wanted::last_before(started.event, started.before());
         let mut past = EventPast::default();
         self.take_rows(&wanted, &mut past);
         if let Some((archive, commit)) = archive {
@@ -119,6 +122,17 @@ impl Part {
             match past.new_at() {
                 Some(_) => archive.event_past(commit, sport, &wanted, &mut past)?,
                 None => archive.known_event_past(commit, sport, &wanted, &mut past)?,
+            }
+            if past.new_at().is_none() {
+                let base = match base {
+                    Some(base) => base,
+                    None => {
+                        let events: Vec<EventId> =
+                            self.started.iter().map(|own| own.event).collect();
+                        base.insert(archive.base_prices(commit, self.book.catalogue(), &events)?)
+                    }
+                };
+                base.iter().for_each(|base| past.take_base(base, &wanted));
             }
         }
         Ok(closing_lines(past, started, self.lineage))
@@ -137,7 +151,7 @@ impl Part {
         self.take_rows(wanted, past);
         // The last one counts.
         if let Some(last) = self.started.iter().rfind(|started| started.event == wanted.event) {
-            for line in self.closings_of(archive, last)? {
+            for line in self.closings_of(archive, last, &mut None)? {
                 past.note_closing(line, wanted);
             }
         }

@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use archive::{
-    Archive, Commit, Compact, Entry, EventPast, Export, ExportFormat, Part, RecordPath, Rows,
-    StartBy, Table, Wanted,
+    Archive, Commit, Compact, Entry, EventPast, Export, ExportFormat, Hold, Part, PathPlace,
+    RecordPath, Rows, StartBy, Table, Wanted,
 };
 use domain::message::Body;
 use domain::{EventId, Status, Timestamp};
@@ -198,12 +198,21 @@ fn said_of(path: &RecordPath) -> Said {
 }
 
 fn wanted(event: EventId) -> Wanted<'static> {
-    Wanted { event, bookmaker: &|_| true, market: None, from: None, to: None, all: false }
+    let (bookmaker, market, hold) = (&|_: &str| true, None, Hold::MOST);
+    Wanted { event, bookmaker, market, from: None, to: None, all: false, hold }
 }
 
 /// What an archive and what comes after it say of an event.
 fn past(archive: &Archive, commit: &Commit, part: Option<&Part>, wanted: &Wanted<'_>) -> EventPast {
-    let mut past = EventPast::default();
+    past_in(EventPast::default(), (archive, commit), part, wanted)
+}
+
+fn past_in(
+    mut past: EventPast,
+    (archive, commit): (&Archive, &Commit),
+    part: Option<&Part>,
+    wanted: &Wanted<'_>,
+) -> EventPast {
     for (_, sport) in CATALOGUE.sports() {
         archive.event_past(commit, &sport.key, wanted, &mut past).unwrap();
     }
@@ -295,7 +304,8 @@ fn the_closing_lines_of_many_events_are_those_of_each() {
                     archive.started(&commit, &sport.key).unwrap().into_keys().collect();
                 let wanted = |event| {
                     let to = Some(Timestamp::from_millis(i64::MIN));
-                    Wanted { event, bookmaker: &of_one, market: None, from: None, to, all: false }
+                    let (bookmaker, market, hold) = (&of_one, None, Hold::MOST);
+                    Wanted { event, bookmaker, market, from: None, to, all: false, hold }
                 };
                 let first = wanted(EventId::from_number(1));
                 let mut many = archive.closing_pasts(&commit, &sport.key, &events, &first).unwrap();
@@ -427,4 +437,51 @@ fn an_archive_that_begins_later_says_what_was_there_already() {
     assert_eq!(prices_of(&paths[0].open.as_ref().unwrap().outcomes)[0].1, "150");
     assert_eq!(paths[0].points.len(), 1);
     assert!(archive.verify(&commit).faults.is_empty());
+}
+
+/// The points of a path, as they are told.
+fn points_of(path: &RecordPath) -> impl Iterator<Item = (PathPlace, String)> {
+    let place = |point| PathPlace::of(&path.head, point);
+    path.points.iter().map(move |point| (place(point), format!("{:?} {point:?}", path.head)))
+}
+
+/// A page of points, and where the next one begins if there is one.
+fn page_of(past: EventPast, limit: usize) -> (Vec<String>, Option<PathPlace>) {
+    let end = past.end().cloned();
+    let paths = past.into_paths();
+    let mut points: Vec<(PathPlace, String)> = paths.iter().flat_map(points_of).collect();
+    let is_all = points.len() <= limit;
+    points.truncate(limit);
+    let last = points.last().map(|(place, _)| place.clone());
+    let next = if is_all { end } else { last };
+    (points.into_iter().map(|(_, told)| told).collect(), next)
+}
+
+/// Whatever there is memory for, pages say the same, and what is read for the next page is what this one left out.
+#[test]
+fn pages_that_are_held_add_up_to_all_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &HOURS, HOURS.len() / 3);
+    let commit = archive.newest().unwrap();
+    let started = |key: &str| archive.started(&commit, key).unwrap().into_keys().next();
+    let event = CATALOGUE.sports().find_map(|(_, sport)| started(&sport.key)).unwrap();
+    for (all, from) in [(false, None), (true, Some(FROM.plus(EPOCH * 30)))] {
+        let first = Wanted { all, from, ..wanted(event) };
+        let (whole, end) = page_of(past(&archive, &commit, None, &first), usize::MAX);
+        assert!(whole.len() > 100 && end.is_none(), "{}", whole.len());
+        let share = whole.len() / 4;
+        for (held, limit) in [(4 * share, usize::MAX), (6 * share, share), (usize::MAX, share)] {
+            let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
+            while pages == 0 || after.is_some() {
+                let wanted = Wanted { hold: Hold::First { after: after.as_ref(), limit }, ..first };
+                let page = EventPast::holding(held);
+                let page = past_in(page, (&archive, &commit), None, &wanted);
+                let (points, next) = page_of(page, limit);
+                seen.extend(points);
+                (after, pages) = (next, pages + 1);
+            }
+            assert_eq!(seen, whole, "{held} {limit}");
+            assert!(pages > 3, "{pages}");
+        }
+    }
 }

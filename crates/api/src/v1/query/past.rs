@@ -1,15 +1,21 @@
 //! What is asked of the past of prices.
 
-use domain::{EventId, SportId};
-use engine::{ClosingRequest, PathRequest};
+use domain::{BookmakerSet, EventId, SportId};
+use engine::{BookmakerKeys, ClosingRequest, PathRequest};
 use market::OddsSelection;
 
 use super::{Lookup, Values, event_not_found, unknown_value};
 use crate::error::ApiError;
 use crate::v1::param::{CHANGES, POINTS_DEFAULT, POINTS_MAX, Param};
 use crate::v1::target_path::TargetPath;
-use crate::v1::wire::cursor::Paging;
-use crate::v1::wire::path_selection::{ClosingSelection, PathCursor, PathSelection};
+use crate::v1::wire::cursor::{Paging, decode_path};
+use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
+
+/// What is asked for is the same whatever else the catalogue has that it was read with.
+fn keys_of(bookmakers: BookmakerSet, lookup: Lookup<'_>) -> BookmakerKeys {
+    let asked = lookup.catalogue.bookmakers().filter(|(id, _)| bookmakers.contains(*id));
+    Some(asked.map(|(_, bookmaker)| bookmaker.key.clone()).collect())
+}
 
 impl Values<'_> {
     pub(super) fn price_path(
@@ -20,19 +26,20 @@ impl Values<'_> {
     ) -> Result<PathSelection, ApiError> {
         let market = self.market(lookup.catalogue.sport(sport))?;
         let bookmaker = self.bookmaker(lookup.catalogue)?;
-        let bookmakers = self.bookmakers(bookmaker, lookup.regions)?;
+        let bookmakers = keys_of(self.bookmakers(bookmaker, lookup.regions)?, lookup);
         let format = self.format()?;
         let (from, to) = (self.instant(Param::From)?, self.instant(Param::To)?);
         let all = self.changes()?;
         let limit = self.limit_of(Param::PointLimit, POINTS_DEFAULT, POINTS_MAX)?;
         let after = match self.get(Param::Cursor) {
-            Some(text) => Some(PathCursor::decode(text).ok_or_else(Self::bad_cursor)?),
+            Some(text) => Some(decode_path(text).ok_or_else(Self::bad_cursor)?),
             None => None,
         };
         // A text that is no id is no known event either.
         let event = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
-        let request = PathRequest { sport, event, bookmakers, market, from, to, all };
-        Ok(PathSelection { request, format, limit, after })
+        let sport = lookup.catalogue.sport(sport).key.clone();
+        let request = PathRequest { sport, event, bookmakers, market, from, to, all, limit, after };
+        Ok(PathSelection { request, format })
     }
 
     pub(super) fn closing(
@@ -44,6 +51,8 @@ impl Values<'_> {
         let OddsSelection { bookmakers, market, events, limit, .. } = odds;
         let (from, to) = (self.instant(Param::CommenceFrom)?, self.instant(Param::CommenceTo)?);
         let after = self.cursor(Paging::Records)?;
+        let sport = lookup.catalogue.sport(sport).key.clone();
+        let bookmakers = keys_of(bookmakers, lookup);
         let request = ClosingRequest { sport, bookmakers, market, events, from, to, limit, after };
         Ok(ClosingSelection { request, format })
     }

@@ -56,7 +56,7 @@ pub(super) fn encode_path<T: Serialize>(cursor: &T) -> String {
     BASE64URL_NOPAD.encode(&postcard::to_extend(cursor, bytes).unwrap_or_default())
 }
 
-pub(super) fn decode_path<T: DeserializeOwned>(text: &str) -> Option<T> {
+pub(crate) fn decode_path<T: DeserializeOwned>(text: &str) -> Option<T> {
     if text.len() > TEXT_MAX {
         return None;
     }

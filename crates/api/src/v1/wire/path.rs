@@ -1,8 +1,9 @@
 //! What became of prices: paths and closing lines (H10 to H12).
 
-use domain::{Catalogue, EventId, Format, RecordId, SportId, Timestamp};
+use domain::{EventId, Format, Timestamp};
 use engine::{
-    ClosedRecord, ClosingPage, EventPaths, PathRequest, Point, PointOutcome, RecordPath, StartBy,
+    ClosedRecord, ClosingPage, EventPaths, PathPlace, PathRequest, Point, PointOutcome, RecordPath,
+    StartBy,
 };
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::v1::wire::cursor::{encode, encode_path};
 use crate::v1::wire::object::{
     event_id, flag, id, list, object, one_of, push_plain, push_text, push_time, schema, text,
 };
-use crate::v1::wire::path_selection::{ClosingSelection, PathCursor, PathSelection};
+use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 use crate::v1::wire::record::Outcome;
 
 object!(PricePath: "What became of one bookmaker's market of one event." {
@@ -97,77 +98,43 @@ fn nullable(of: &str, meaning: &str) -> Value {
     json!({ "oneOf": [{ "$ref": of }, { "type": "null" }], "description": meaning })
 }
 
-impl PathCursor {
-    fn after(path: &RecordPath, point: Option<&Point>) -> Self {
-        // A path without points is passed as a whole.
-        let last = (Timestamp::from_millis(i64::MAX), u32::MAX, u64::MAX);
-        let (published_at, lineage, seq) = point.map_or(last, place);
-        let head = &path.head;
-        let (bookmaker, market, record) = (head.bookmaker.clone(), head.market, head.record);
-        Self { bookmaker, market, record, published_at, lineage, seq }
-    }
-
-    fn path(&self) -> (&str, &'static str, RecordId) {
-        (&self.bookmaker, self.market.key(), self.record)
-    }
-}
-
-fn place(point: &Point) -> (Timestamp, u32, u64) {
-    (point.published_at, u32::try_from(point.lineage).unwrap_or(u32::MAX), point.seq)
-}
-
 /// The answer to a question for paths, as of a publication.
 pub(crate) fn price_paths(
     selection: &PathSelection,
     found: &EventPaths,
-    catalogue: &Catalogue,
     cut_at: Timestamp,
 ) -> Answer {
-    let mut page = Page { selection, found, catalogue, out: String::from("["), points: 0 };
-    let mut next = None;
+    let mut page = Page { selection, found, out: String::from("["), points: 0 };
+    let after = selection.request.after.as_ref();
+    // The place up to which all is in the answer, and whether that is all that was found.
+    let (mut next, mut is_all) = (None, true);
     for path in &found.paths {
-        let rest = match &selection.after {
-            Some(after) if path.head.order() < after.path() => continue,
-            Some(after) if path.head.order() == after.path() => {
-                let last = (after.published_at, after.lineage, after.seq);
-                let from = path.points.partition_point(|point| place(point) <= last);
-                match path.points.get(from..).unwrap_or_default() {
-                    [] => continue,
-                    rest => rest,
-                }
-            }
-            Some(_) | None => &path.points,
-        };
+        // What is left of a path that the page before has begun.
+        let is_begun = after.is_some_and(|after| after.cmp_path(&path.head).is_eq());
+        if is_begun && path.points.is_empty() {
+            continue;
+        }
         if page.is_full() {
+            is_all = false;
             break;
         }
-        let last = page.push(path, rest);
-        next = Some(PathCursor::after(path, last));
-        if last != rest.last() {
+        let (written, last) = page.push(path);
+        next = Some(last);
+        if written < path.points.len() {
+            is_all = false;
             break;
         }
     }
-    let more = next.as_ref().is_some_and(|next| has_more(found, next));
     page.out.push(']');
-    let next = next.filter(|_| more).map(|next| encode_path(&next));
+    let next = if is_all { found.end.clone() } else { next };
+    let next = next.map(|next| encode_path(&next));
     Answer::new(page.out.into_bytes(), next).of_publication(cut_at, None)
-}
-
-/// Whether anything comes after a point.
-fn has_more(found: &EventPaths, after: &PathCursor) -> bool {
-    let last = (after.published_at, after.lineage, after.seq);
-    found.paths.iter().any(|path| match path.head.order().cmp(&after.path()) {
-        std::cmp::Ordering::Less => false,
-        std::cmp::Ordering::Equal => path.points.iter().any(|point| place(point) > last),
-        std::cmp::Ordering::Greater => true,
-    })
 }
 
 /// The answer to a question for closing lines, as of a publication.
 pub(crate) fn closing_lines(
     selection: &ClosingSelection,
     found: &ClosingPage,
-    catalogue: &Catalogue,
     cut_at: Timestamp,
 ) -> Answer {
     let mut out = String::from("[");
@@ -175,7 +142,7 @@ pub(crate) fn closing_lines(
         if out.len() > 1 {
             out.push(',');
         }
-        push_head(path, (selection.request.sport, *event), selection.format, catalogue, &mut out);
+        push_head(path, (&selection.request.sport, *event), selection.format, &mut out);
         push_lines(path, *exact, selection.format, &mut out);
         out.push('}');
     }
@@ -187,57 +154,52 @@ pub(crate) fn closing_lines(
 struct Page<'a> {
     selection: &'a PathSelection,
     found: &'a EventPaths,
-    catalogue: &'a Catalogue,
     out: String,
     points: usize,
 }
 
 impl Page<'_> {
     fn is_full(&self) -> bool {
-        self.points >= self.selection.limit || self.out.len() >= BODY_BYTES_MAX
+        self.points >= self.selection.request.limit || self.out.len() >= BODY_BYTES_MAX
     }
 
-    /// Writes a path with as many of these points as there is room for, and says which is the last.
-    fn push<'a>(&mut self, path: &'a RecordPath, points: &'a [Point]) -> Option<&'a Point> {
+    /// Writes a path with as many of its points as there is room for, and says how many those are and where they end.
+    fn push(&mut self, path: &RecordPath) -> (usize, PathPlace) {
         if self.out.len() > 1 {
             self.out.push(',');
         }
-        let PathSelection { request: PathRequest { sport, event, .. }, format, .. } =
-            *self.selection;
+        let PathSelection { request: PathRequest { sport, event, .. }, format } = self.selection;
+        let format = *format;
         let exact_after = self.found.exact_after;
         let exact = path.open.as_ref().is_some_and(|open| open.published_at > exact_after);
-        push_head(path, (sport, event), format, self.catalogue, &mut self.out);
+        push_head(path, (sport, *event), format, &mut self.out);
         push_lines(path, exact, format, &mut self.out);
         self.out.push_str(PricePath::POINTS.next);
         self.out.push('[');
-        let mut last = None;
-        for point in points {
-            if last.is_some() {
+        // A path without points is passed as a whole.
+        let (mut written, mut last) = (0, PathPlace::end_of(&path.head));
+        for point in &path.points {
+            if written > 0 {
                 if self.is_full() {
                     break;
                 }
                 self.out.push(',');
             }
-            push_point(point, self.selection.format, &mut self.out);
+            push_point(point, format, &mut self.out);
             self.points += 1;
-            last = Some(point);
+            written += 1;
+            last = PathPlace::of(&path.head, point);
         }
         self.out.push_str("]}");
-        last
+        (written, last)
     }
 }
 
-fn push_head(
-    path: &RecordPath,
-    (sport, event): (SportId, EventId),
-    format: Format,
-    catalogue: &Catalogue,
-    out: &mut String,
-) {
+fn push_head(path: &RecordPath, (sport, event): (&str, EventId), format: Format, out: &mut String) {
     out.push_str(PricePath::ID.first);
     push_plain(&path.head.record.to_string(), out);
     out.push_str(PricePath::SPORT_KEY.next);
-    push_plain(&catalogue.sport(sport).key, out);
+    push_plain(sport, out);
     out.push_str(PricePath::EVENT_ID.next);
     push_plain(&event.to_string(), out);
     out.push_str(PricePath::BOOKMAKER.next);

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use archive::Archive;
 use domain::Catalogue;
 use engine::Compact;
+use serde_json::{Value, json};
 
+use super::export::export_key;
 use super::history::{PATHS, Seen, live};
 use crate::harness::{TestApp, line};
 use crate::test_market::{ANN, BEA};
@@ -244,6 +246,86 @@ async fn the_prior_interface_answers_with_an_earlier_catalogue_too() {
         let present = app.get(&format!("/v4/{SPORT}"), &key).await;
         assert!(!present.text().contains("aaabet"), "{}", present.text());
         (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    }
+}
+
+/// H10, H13 and H14 ask for what was, by names that the catalogue may not have any more.
+#[tokio::test]
+async fn prices_under_names_that_are_gone_are_still_looked_up() {
+    let app = TestApp::builder().archived().catalogue(wider()).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let (others, files) = (app.key_for_groups(&["motor"]).await, export_key(&app).await);
+    let lines = [
+        line::event("a", "mma", ANN, BEA),
+        line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+        line::moneyline("a", "aaabet", (ANN, 150), (BEA, -170)),
+        line::event("b", "aikido", ANN, BEA),
+        line::moneyline("b", "draftkings", (ANN, 120), (BEA, -140)),
+    ];
+    app.push_all(&feed, &lines).await;
+    app.publish().await;
+    app.push_all(&feed, &[line::score("a", "live", 1, 0), line::score("b", "live", 1, 0)]).await;
+    app.publish().await;
+    let id = |event: &Value| event[0]["id"].as_str().unwrap().to_owned();
+    let mma = id(&app.get("/v1/sports/mma/events", &key).await.json());
+    let aikido = id(&app.get("/v1/sports/aikido/events", &key).await.json());
+    let targets = [
+        "/v1/sports/aikido/odds/closing".to_owned(),
+        "/v1/sports/mma/odds/closing".to_owned(),
+        "/v1/sports/mma/odds/closing?bookmaker=aaabet".to_owned(),
+        format!("/v1/sports/aikido/events/{aikido}/odds/history"),
+        format!("/v1/sports/mma/events/{mma}/odds/history?bookmaker=aaabet"),
+        format!("/v1/sports/mma/events/{mma}/odds/history?limit=1"),
+    ];
+    let look = async |app: &TestApp| {
+        let mut seen = Vec::new();
+        for target in &targets {
+            let answer = app.get(target, &key).await;
+            assert_eq!(answer.status, 200, "{target}: {}", answer.text());
+            seen.push(answer.json());
+        }
+        seen
+    };
+    let mut first = look(&app).await;
+    assert_eq!(first[1].as_array().unwrap().len(), 2);
+    assert_eq!((&first[2][0], &first[4][0]["bookmaker"]), (&first[1][0], &json!("aaabet")));
+    app.publish_after(Duration::from_secs(24 * 3600)).await;
+    assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    let day = &first[0][0]["close"]["start"].as_str().unwrap()[.."2026-11-14".len()];
+    let file = format!("/v1/sports/aikido/export/odds/{day}");
+    let tag = app.get(&file, &files).await.header("etag").unwrap().to_owned();
+    // Prices of the bookmaker and the sport end with the catalogue.
+    for path in [3, 4] {
+        first[path][0].as_object_mut().unwrap().remove("points");
+    }
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    app.publish().await;
+    for flushed in [false, true] {
+        if flushed {
+            assert!(live(&app).history.flush(Compact::All).await.unwrap());
+            app.publish().await;
+        }
+        let mut then = look(&app).await;
+        for path in [3, 4] {
+            let points = then[path][0].as_object_mut().unwrap().remove("points").unwrap();
+            let last = points.as_array().unwrap().last().map(|point| &point["reason"]);
+            // What is published with another catalogue is a part of its own.
+            assert!(!flushed || last == Some(&json!("removed")), "{points}");
+        }
+        assert_eq!(then, first);
+        assert_eq!(app.get(&file, &files).await.header("etag"), Some(&*tag));
+        // What the key may read, and what nobody ever had, is refused as ever.
+        for target in targets.iter().chain([&file]) {
+            let answer = app.get(target, &others).await;
+            assert_eq!(answer.status, 403, "{target}: {}", answer.text());
+        }
+        assert_eq!(app.get("/v1/sports/kendo/odds/closing", &key).await.status, 404);
+        let unknown = "/v1/sports/mma/odds/closing?bookmaker=zedbet";
+        assert_eq!(app.get(unknown, &key).await.status, 400);
+        // Of the present, there is none.
+        assert_eq!(app.get("/v1/sports/aikido/odds", &key).await.status, 404);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::test_market::{ANN, BEA};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(crate) const ODDS: &str = "/v1/sports/mma/export/odds/2026-11-14";
 
-async fn export_key(app: &TestApp) -> String {
+pub(super) async fn export_key(app: &TestApp) -> String {
     app.key(NewKey { export_read: true, ..unlimited(KeyKind::Production) }).await
 }
 

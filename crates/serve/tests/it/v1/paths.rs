@@ -1,5 +1,7 @@
 //! `/v1/sports/{sport_key}/events/{event_id}/odds/history`: what became of prices (H10 to H12).
 
+mod standing;
+
 use std::fs;
 use std::time::Duration;
 

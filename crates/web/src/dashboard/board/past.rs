@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::{BookmakerSet, EventId, Market, RecordId};
+use domain::{EventId, Market, RecordId};
 use engine::{MadeOnce, PathError, PathRequest, PricePath, Published, RecordPath};
 
 use crate::dashboard::board::Board;
@@ -65,16 +65,22 @@ async fn read(
     let age = u128::try_from(published.snapshot.cut_at.as_millis()).unwrap_or(0);
     let key = (event, choice.market, age / GOOD_FOR.as_millis());
     let request = PathRequest {
-        sport: choice.sport,
+        sport: board.api.catalogue.sport(choice.sport).key.clone(),
         event,
-        bookmakers: BookmakerSet::ALL,
+        bookmakers: None,
         market: Some(choice.market),
         from: None,
         to: None,
         all: false,
+        limit: usize::MAX,
+        after: None,
     };
     let made = board.pasts.0.get(&key, async || {
-        let found = world.event_paths(request, published, READER).await?;
+        let mut found = world.event_paths(request, published, READER).await?;
+        // A path that is not whole would lack what was last; the board has that by itself.
+        if found.end.is_some() {
+            found.paths.clear();
+        }
         let points: usize = found.paths.iter().map(|path| path.points.len() + 1).sum();
         let paths = found.paths.into_iter().map(|path| (path.head.record, path)).collect();
         Ok::<_, PathError>((EventPast(paths), points.saturating_mul(POINT_BYTES)))
