@@ -20,9 +20,9 @@ use crate::entries::ENTRIES_MAX;
 use crate::error::ArchiveError;
 use crate::frame::Frame;
 use crate::parquet_file::TableWriter;
-use crate::priced::{LastQuoted, Priced, SinceCut};
+use crate::priced::{LastQuoted, LastScored, Priced, SinceCut};
 use crate::rows::{self, EventChange};
-use crate::scored::Scored;
+use crate::scored::{self, Scored};
 use crate::starts::{Started, Starts};
 use crate::table::Table;
 
@@ -266,13 +266,15 @@ impl Part {
         let mut touch = |event: EventId| since.touched.insert(event, (*seq, *at));
         match change {
             Change::Quoted(quoted) => {
-                let (event, empty) = (quoted.event, quoted.outcomes.is_empty());
-                let record = rows::record_id(event, &quoted.market);
-                since.records.insert(record, LastQuoted { seq: *seq, event, empty });
+                let id = rows::record_id(quoted.event, &quoted.market);
+                since.records.insert(id, LastQuoted::of(*seq, id, quoted, &self.book));
             }
             Change::Scored { event, .. } => {
                 touch(*event);
-                since.scores.insert(*event, *seq);
+                if let Some(held) = self.book.event(*event) {
+                    let look = scored::look_of(held);
+                    since.scores.insert(*event, LastScored { seq: *seq, look });
+                }
             }
             Change::Listed(listed) => {
                 // The ref may have stood for another event until now.
@@ -318,7 +320,8 @@ impl Part {
         let since = std::mem::take(&mut self.since_cut);
         self.note_starts(changed, &since, (entry.seq, cut));
         let quoted = self.priced.shown_quotes(&self.book, &since);
-        let last: HashSet<u64> = quoted.into_iter().chain(since.scores.values().copied()).collect();
+        let last: HashSet<u64> =
+            quoted.into_iter().chain(scored::shown_reports(&self.book, &since)).collect();
         for (frame, from) in self.tables.all_mut().into_iter().zip(self.closed) {
             let [published, shown, seq, event, record, outcomes, last_update] = [
                 "published_at",

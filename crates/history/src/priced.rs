@@ -7,6 +7,7 @@ use std::sync::Arc;
 use domain::{BookmakerId, EventId, Market, RecordId, SportId, Status, Timestamp};
 use market::Book;
 use market::book::{Event, OpenRecord, Record};
+use market::change::Quoted;
 
 use crate::Entry;
 use crate::confirmations::{Confirmations, Place};
@@ -16,9 +17,9 @@ use crate::rows::{self, OddsHead};
 /// What has happened since the last publication.
 #[derive(Debug, Default)]
 pub(crate) struct SinceCut {
-    /// The last change of each record, and the entry of that of each score.
+    /// The last change of each record, and of each score.
     pub(crate) records: HashMap<RecordId, LastQuoted>,
-    pub(crate) scores: HashMap<EventId, u64>,
+    pub(crate) scores: HashMap<EventId, LastScored>,
     /// The last entry that names an event.
     pub(crate) touched: HashMap<EventId, (u64, Timestamp)>,
     pub(crate) merged: HashMap<EventId, EventId>,
@@ -28,13 +29,59 @@ pub(crate) struct SinceCut {
     pub(crate) confirmations: Confirmations,
 }
 
+impl SinceCut {
+    /// Which entry a difference of an event is of: the last that names it, where that came after what was reported of
+    /// the same, and the publication where not.
+    pub(crate) fn cause(
+        &self,
+        event: EventId,
+        reported: Option<u64>,
+        cut: &Entry,
+    ) -> (u64, Timestamp) {
+        let touched = self.touched.get(&event).copied();
+        let later = touched.filter(|(seq, _)| reported.is_none_or(|reported| reported < *seq));
+        later.unwrap_or((cut.seq, cut.at))
+    }
+}
+
 /// The last change of a record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LastQuoted {
     pub(crate) seq: u64,
     pub(crate) event: EventId,
     /// It took the prices back.
-    pub(crate) empty: bool,
+    empty: bool,
+    /// What was on offer then.
+    record: Option<Arc<Record>>,
+}
+
+impl LastQuoted {
+    /// That of an entry which the book has absorbed.
+    pub(crate) fn of(seq: u64, id: RecordId, quoted: &Quoted, book: &Book) -> Self {
+        let (event, key) = (quoted.event, &quoted.market);
+        let bookmaker = book.catalogue().bookmaker_id(&key.bookmaker);
+        let record = book
+            .event(event)
+            .zip(bookmaker)
+            .and_then(|(event, bookmaker)| event.open_record(bookmaker, key.market, id).cloned());
+        Self { seq, event, empty: quoted.outcomes.is_empty(), record }
+    }
+
+    /// Whether a publication shows it: nothing has changed the prices since.
+    fn is_shown(&self, open: Option<&Arc<Record>>) -> bool {
+        match open {
+            Some(open) => self.record.as_ref().is_some_and(|own| Arc::ptr_eq(own, open)),
+            None => self.empty,
+        }
+    }
+}
+
+/// The last report of a score.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastScored {
+    pub(crate) seq: u64,
+    /// What the score looked like then.
+    pub(crate) look: u64,
 }
 
 /// A record that is shown with one catalogue and not with the next, in keys.
@@ -161,10 +208,12 @@ impl Priced {
     pub(crate) fn shown_quotes(&self, book: &Book, since: &SinceCut) -> HashSet<u64> {
         let events: HashSet<EventId> = since.records.values().map(|quoted| quoted.event).collect();
         let events = events.iter().filter_map(|id| book.event(*id));
-        let open: HashSet<RecordId> =
-            events.flat_map(|event| event.open_records().map(|open| open.id)).collect();
-        let shown = since.records.iter().filter(|(id, quoted)| quoted.empty || open.contains(id));
-        shown.map(|(_, quoted)| quoted.seq).collect()
+        let open: HashMap<RecordId, &Arc<Record>> = events
+            .flat_map(|event| event.open_records().map(|open| (open.id, open.record)))
+            .collect();
+        let is_shown =
+            |(id, quoted): &(&RecordId, &LastQuoted)| quoted.is_shown(open.get(id).copied());
+        since.records.iter().filter(is_shown).map(|(_, quoted)| quoted.seq).collect()
     }
 
     /// Rows for what a publication shows differently from the one before though no change of prices says so.
@@ -200,18 +249,6 @@ impl Priced {
     }
 }
 
-/// Which entry a difference is of: the last that names the event or, where that says nothing of it, the publication.
-fn cause(
-    since: &SinceCut,
-    event: EventId,
-    quoted: Option<&LastQuoted>,
-    entry: &Entry,
-) -> (u64, Timestamp) {
-    let touched = since.touched.get(&event).copied();
-    let later = touched.filter(|(seq, _)| quoted.is_none_or(|quoted| quoted.seq < *seq));
-    later.unwrap_or((entry.seq, entry.at))
-}
-
 /// Prices that are not shown any more.
 fn note_gone(
     odds: &mut Frame,
@@ -233,10 +270,10 @@ fn note_gone(
     for (record, held) in before.records.iter().filter(|(record, _)| !open.contains(record)) {
         let quoted = since.records.get(record);
         // A row says already that the bookmaker took them back.
-        if event.is_some() && quoted.is_some_and(|quoted| quoted.empty) {
+        if event.is_some() && quoted.is_some_and(|quoted| quoted.is_shown(None)) {
             continue;
         }
-        let (seq, at) = cause(since, id, quoted, entry);
+        let (seq, at) = since.cause(id, quoted.map(|quoted| quoted.seq), entry);
         let head = OddsHead {
             seq,
             at,
@@ -268,10 +305,11 @@ fn note_shown(
     for open in event.open_records() {
         let held = before.and_then(|before| before.get(&open.id));
         let same = held.is_some_and(|held| Arc::ptr_eq(&held.record, open.record));
-        if same || since.records.contains_key(&open.id) {
+        let quoted = since.records.get(&open.id);
+        if same || quoted.is_some_and(|quoted| quoted.is_shown(Some(open.record))) {
             continue;
         }
-        let (seq, at) = cause(since, event.id, None, entry);
+        let (seq, at) = since.cause(event.id, quoted.map(|quoted| quoted.seq), entry);
         let confirmed = event.confirmed_of(open.bookmaker, open.market, open.id);
         let beat_at = book.beat_at(event.sport, open.bookmaker);
         let head = OddsHead {

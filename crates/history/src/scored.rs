@@ -44,15 +44,25 @@ impl Scored {
             };
             let look = look_of(event);
             let same = self.0.insert(id, look) == Some(look);
-            if !same && !since.scores.contains_key(&id) {
-                let (seq, at) = since.touched.get(&id).copied().unwrap_or((entry.seq, entry.at));
+            let reported = since.scores.get(&id);
+            if !same && reported.is_none_or(|reported| reported.look != look) {
+                let (seq, at) = since.cause(id, reported.map(|reported| reported.seq), entry);
                 rows::push_shown_score(scores, (seq, at, cut), event, book);
             }
         }
     }
 }
 
-fn look_of(event: &Event) -> u64 {
+/// The entries of reports whose scores a publication shows: nothing has changed them since.
+pub(crate) fn shown_reports(book: &Book, since: &SinceCut) -> impl Iterator<Item = u64> {
+    let shown = since.scores.iter().filter(|(id, reported)| {
+        book.event(**id).is_some_and(|event| look_of(event) == reported.look)
+    });
+    shown.map(|(_, reported)| reported.seq)
+}
+
+/// A number that differs where scores do.
+pub(crate) fn look_of(event: &Event) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&*event.score, event.details().score_changed).hash(&mut hasher);
     hasher.finish()

@@ -12,6 +12,7 @@ use market::change::{Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
 use market::{Book, By, Change, Configured, Ids};
 
 use crate::log::{CATALOGUE, FROM, archive_log, book_at_end, checksum, go_on, new_book};
+use crate::shown;
 
 const SEEDS: u64 = 2;
 const ENTRIES: usize = 300;
@@ -281,6 +282,7 @@ fn restore(archive: &Archive, mut making: Making) -> (Making, u64) {
 
 fn check_seed(seed: u64, root: &Path) {
     let making = random_log(seed);
+    shown::check(&making.log);
     for entries in [7, 150] {
         let archive = archive_log(&root.join(entries.to_string()), &making.log, entries);
         check(&archive, 0, &making.log, 0);

@@ -109,7 +109,7 @@ fn check_scores(scores: &[Row], at: Timestamp, expected: &Scores) {
     }
 }
 
-fn check(log: &[Entry]) -> BTreeSet<String> {
+pub(crate) fn check(log: &[Entry]) -> BTreeSet<String> {
     let mut book = new_book();
     let (mut publications, mut expected, mut scored) = (Vec::new(), Vec::new(), Vec::new());
     for entry in log {

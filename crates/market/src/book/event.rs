@@ -266,6 +266,16 @@ impl Event {
         self.slots.get(&SlotKey { bookmaker, market, record }).map(Slot::confirmed)
     }
 
+    /// The prices of one record, where it has some.
+    pub fn open_record(
+        &self,
+        bookmaker: BookmakerId,
+        market: Market,
+        record: RecordId,
+    ) -> Option<&Arc<Record>> {
+        self.slots.get(&SlotKey { bookmaker, market, record })?.open.as_ref()
+    }
+
     /// The text of an outcome's name.
     pub fn outcome_text(&self, name: OutcomeName) -> &str {
         match (name, &self.fixture) {
