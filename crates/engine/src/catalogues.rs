@@ -68,8 +68,8 @@ impl Catalogues {
         held.map(|(_, known)| Arc::clone(known))
     }
 
-    /// The own catalogue with what these other ones have beside it, the latest last. One that is kept and not understood
-    /// adds nothing.
+    /// The own catalogue with what these other ones have beside it, the latest last. One that is kept and not
+    /// understood adds nothing.
     ///
     /// # Errors
     /// The archive cannot be read.

@@ -170,7 +170,7 @@ impl RecordPath {
 }
 
 impl EventPast {
-    /// One that holds about so many outcomes at the most.
+    /// One that holds about this number of outcomes at the most.
     pub fn holding(held_max: usize) -> Self {
         let (records, names) = (HashMap::new(), HashSet::new());
         Self { listed: None, exists: false, records, names, held: 0, held_max, end: None }

@@ -439,7 +439,7 @@ fn an_archive_that_begins_later_says_what_was_there_already() {
     assert!(archive.verify(&commit).faults.is_empty());
 }
 
-/// The points of a path, as they are told.
+/// The points of a path with their places.
 fn points_of(path: &RecordPath) -> impl Iterator<Item = (PathPlace, String)> {
     let place = |point| PathPlace::of(&path.head, point);
     path.points.iter().map(move |point| (place(point), format!("{:?} {point:?}", path.head)))
