@@ -1,6 +1,6 @@
 //! Which publications the log and the archive hold, by time: what a time of the past is looked up in.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use archive::{Commit, Publication, Table};
@@ -16,6 +16,8 @@ use crate::replay::Logged;
 pub(super) struct Index {
     /// By time; of those of one time, the one made last comes last.
     pub(super) cuts: Vec<Cut>,
+    /// Their entries in order with their times, by where they are: times alone are in no order of entries.
+    seqs: BTreeMap<usize, Vec<(u64, Timestamp)>>,
     /// How many of them are the same publication as the one before.
     doubles: usize,
     pub(super) archived: Archived,
@@ -131,6 +133,9 @@ impl Index {
         let doubles = same(before, Some(&cut)) + same(Some(&cut), next);
         self.doubles = self.doubles + doubles - same(before, next);
         self.cuts.insert(place, cut);
+        let seqs = self.seqs.entry(cut.lineage).or_default();
+        let place = seqs.partition_point(|(seq, _)| *seq < cut.seq);
+        seqs.insert(place, (cut.seq, cut.at));
     }
 
     /// Forgets what a log that begins after entry `base` cannot make again.
@@ -138,6 +143,7 @@ impl Index {
         if self.base_seq != base {
             self.base_seq = base;
             self.cuts.retain(|cut| cut.lineage != IN_LOG || cut.seq > base);
+            self.seqs.entry(IN_LOG).or_default().retain(|(seq, _)| *seq > base);
             self.count_doubles();
         }
     }
@@ -147,6 +153,7 @@ impl Index {
         let from = self.cuts.partition_point(|cut| cut.at < oldest);
         if from > 0 {
             self.cuts.drain(..from);
+            self.seqs.values_mut().for_each(|seqs| seqs.retain(|(_, at)| *at >= oldest));
             self.count_doubles();
         }
         self.gaps.retain(|(_, to)| *to >= oldest);
@@ -201,31 +208,51 @@ impl Index {
 
     /// The publication of an entry.
     pub(super) fn cut_of(&self, seq: u64) -> Option<Cut> {
-        let lineage = self.lineage_with(seq)?;
-        self.cuts.iter().rev().find(|cut| cut.seq == seq && cut.lineage == lineage).copied()
+        self.cut_in(self.lineage_with(seq)?, seq).copied()
     }
 
-    /// The publication that followed an entry. The log goes on where the archive ends.
+    fn cut_in(&self, lineage: usize, seq: u64) -> Option<&Cut> {
+        self.at_or_after(lineage, seq).next().filter(|cut| cut.seq == seq)
+    }
+
+    /// The publications of a lineage from an entry on, in the order of entries.
+    fn at_or_after(&self, lineage: usize, seq: u64) -> impl Iterator<Item = &Cut> {
+        let seqs = self.seqs.get(&lineage).map_or(&[][..], |seqs| seqs);
+        let from = seqs.partition_point(|(held, _)| *held < seq);
+        seqs.get(from..).unwrap_or_default().iter().filter_map(move |(seq, at)| {
+            let key = (*at, lineage, *seq);
+            let place = self.cuts.binary_search_by_key(&key, |cut| (cut.at, cut.lineage, cut.seq));
+            self.cuts.get(place.ok()?)
+        })
+    }
+
+    /// The same of a lineage or of the log, which goes on where the archive ends.
+    fn later(&self, lineage: Option<usize>, seq: u64) -> impl Iterator<Item = &Cut> {
+        let archived = lineage.filter(|lineage| *lineage != IN_LOG);
+        let archived = archived.into_iter().flat_map(move |lineage| self.at_or_after(lineage, seq));
+        let mut archived = archived.peekable();
+        let mut logged = self.at_or_after(IN_LOG, seq).peekable();
+        std::iter::from_fn(move || {
+            let is_archived = match (archived.peek(), logged.peek()) {
+                (Some(archived), Some(logged)) => archived.seq <= logged.seq,
+                (archived, _) => archived.is_some(),
+            };
+            if is_archived { archived.next() } else { logged.next() }
+        })
+    }
+
+    /// The publication that followed an entry.
     pub(super) fn cut_after(&self, seq: u64) -> Option<Cut> {
-        let lineage = self.lineage_with(seq);
-        let later = self.cuts.iter().filter(|cut| cut.seq > seq);
-        later
-            .filter(|cut| cut.lineage == IN_LOG || Some(cut.lineage) == lineage)
-            .min_by_key(|cut| cut.seq)
-            .copied()
+        self.later(self.lineage_with(seq), seq + 1).next().copied()
     }
 
     /// The catalogue of the publication that followed an entry, where the log says which, and the last publication of
     /// those from there on that were made with it.
     pub(super) fn catalogue_after(&self, seq: u64) -> Option<(Option<Arc<str>>, u64)> {
         let next = self.cut_after(seq)?;
-        let later = || {
-            let is_later = |cut: &&Cut| cut.lineage == IN_LOG || cut.lineage == next.lineage;
-            self.cuts.iter().filter(|cut| cut.seq >= next.seq).filter(is_later)
-        };
-        let other = later().filter(|cut| cut.catalogue != next.catalogue).map(|cut| cut.seq).min();
-        let to = later().map(|cut| cut.seq).filter(|seq| other.is_none_or(|other| *seq < other));
-        let to = to.max().unwrap_or(next.seq);
+        let later = self.later(Some(next.lineage), next.seq);
+        let same = later.take_while(|cut| cut.catalogue == next.catalogue);
+        let to = same.last().map_or(next.seq, |cut| cut.seq);
         let version = next.catalogue.and_then(|at| self.catalogues.get(usize::try_from(at).ok()?));
         Some((version.cloned(), to))
     }
@@ -233,17 +260,17 @@ impl Index {
     /// Whether a process with another catalogue published between an entry and a publication, or the next one, after
     /// one with a third: what it did not know may be gone.
     pub(super) fn passes_other_catalogue(&self, from: u64, to: u64) -> bool {
-        let in_log = || self.cuts.iter().filter(|cut| cut.lineage == IN_LOG);
-        let target = in_log().filter(|cut| cut.seq >= to).min_by_key(|cut| cut.seq);
+        let target = self.at_or_after(IN_LOG, to).next();
         let Some(target) = target.map(|cut| cut.catalogue) else { return false };
-        let mut cuts: Vec<&Cut> = in_log().filter(|cut| cut.seq < to).collect();
-        cuts.sort_unstable_by_key(|cut| cut.seq);
-        let others = cuts.windows(2).filter_map(|pair| match pair {
-            [before, after] if before.catalogue != after.catalogue => Some(*after),
-            _ => None,
-        });
-        let mut others = others.filter(|after| after.catalogue != target);
-        others.any(|after| after.seq > from)
+        // The last one up to `from` says what comes after it is another than.
+        let seqs = self.seqs.get(&IN_LOG).map_or(&[][..], |seqs| seqs);
+        let first = seqs.partition_point(|(seq, _)| *seq <= from).saturating_sub(1);
+        let first = seqs.get(first).map_or(0, |(seq, _)| *seq);
+        let cuts = || self.at_or_after(IN_LOG, first).take_while(|cut| cut.seq < to);
+        cuts().zip(cuts().skip(1)).any(|(before, after)| {
+            let is_other = before.catalogue != after.catalogue && after.catalogue != target;
+            is_other && after.seq > from
+        })
     }
 
     pub(super) fn find(
@@ -336,8 +363,7 @@ impl Index {
 
     /// The version of the catalogue that a publication was made with, where that is known.
     pub(super) fn catalogue_at(&self, lineage: usize, seq: u64) -> Option<Arc<str>> {
-        let is = |cut: &&Cut| cut.lineage == lineage && cut.seq == seq;
-        let cut = self.cuts.iter().rev().find(is)?;
+        let cut = self.cut_in(lineage, seq)?;
         let at = usize::try_from(cut.catalogue?).ok()?;
         self.catalogues.get(at).cloned()
     }
@@ -443,8 +469,9 @@ mod tests {
     }
 
     #[test]
-    fn publications_are_counted_once_wherever_they_are_held() {
+    fn publications_are_counted_once_and_found_by_entry_wherever_they_are_held() {
         let mut index = Index::default();
+        index.archived.lineages = vec![(0, 45), (30, 80)];
         // In no order, and not each in every place.
         for n in (0..270_u32).map(|n| n * 7 % 270).filter(|n| n % 5 > 1) {
             let lineage = [0, 1, IN_LOG][usize::try_from(n % 3).unwrap()];
@@ -455,6 +482,16 @@ mod tests {
             let all = index.cuts.iter().map(|cut| (cut.at, cut.seq));
             let distinct = u64::try_from(all.collect::<HashSet<_>>().len()).unwrap();
             assert_eq!(index.reach(&options()).unwrap().publications, distinct);
+            for seq in 0..95 {
+                let lineage = index.lineage_with(seq);
+                let is_later = |cut: &&Cut| {
+                    cut.seq > seq && (cut.lineage == IN_LOG || Some(cut.lineage) == lineage)
+                };
+                let after = index.cuts.iter().filter(is_later).min_by_key(|cut| cut.seq);
+                assert_eq!(index.cut_after(seq), after.copied(), "{seq}");
+                let is = |cut: &&Cut| cut.seq == seq && Some(cut.lineage) == lineage;
+                assert_eq!(index.cut_of(seq), index.cuts.iter().find(is).copied(), "{seq}");
+            }
         };
         check(&index);
         index.begin_after(30);
