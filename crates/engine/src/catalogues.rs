@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive::{Archive, ArchiveError};
+use archive::Archive;
 use domain::Catalogue;
 use market::Book;
 use market::book::IMAGE_VERSION;
@@ -85,7 +85,7 @@ impl Catalogues {
         for version in versions {
             match self.get(archive, version) {
                 Ok(catalogue) => earlier.extend(catalogue),
-                Err(WorldError::Archive(error @ ArchiveError::Damaged { .. })) => {
+                Err(WorldError::Archive(error)) if error.is_damage() => {
                     tracing::warn!(event = "archive.catalogue_unreadable", version, error = %Chain(&error), "names of an earlier catalogue are not known");
                 }
                 Err(error) => return Err(error),

@@ -49,6 +49,21 @@ impl ArchiveError {
     pub fn is_not_exclusive(&self) -> bool {
         matches!(self, Self::NotExclusive(_) | Self::BucketNotExclusive(_))
     }
+
+    /// Whether a file is damaged or missing, which asking again does not change, and other files may be whole.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } | Self::Unreadable { .. } | Self::Entry { .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Unwritable { .. }
+            | Self::Output(_)
+            | Self::Newer(_)
+            | Self::NotExclusive(_)
+            | Self::Missing { .. }
+            | Self::Bucket { .. }
+            | Self::BucketNotExclusive(_) => false,
+        }
+    }
 }
 
 pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError + '_ {

@@ -403,6 +403,8 @@ impl Part {
             changed.insert(
                 id,
                 match (before, look) {
+                    // The log that was lost showed it, too.
+                    (None, _) if self.dropped.has(id) => "changed",
                     (None, _) => "listed",
                     (Some(_), Some(_)) => "changed",
                     (Some(_), None) if self.since_cut.merged.contains_key(&id) => "merged",

@@ -177,7 +177,18 @@ impl LoggedPast {
         pasts.retain(|(_, past)| past.new_at().is_none() && !past.is_unknown());
         let Some((archive, commit)) = archive.filter(|_| !pasts.is_empty()) else { return Ok(()) };
         let events: Vec<EventId> = pasts.iter().map(|(event, _)| *event).collect();
-        let base = archive.base_prices(commit, &self.known()?, &events).map_err(unreadable)?;
+        let base = match archive.base_prices(commit, &self.known()?, &events) {
+            Err(error) if error.is_damage() => {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(
+                    event = "archive.base_unreadable",
+                    error,
+                    "paths begin with what their rows say"
+                );
+                None
+            }
+            read => read.map_err(unreadable)?,
+        };
         for (event, past) in pasts {
             base.iter().for_each(|base| past.take_base(base, &Wanted { event, ..*wanted }));
         }
@@ -282,9 +293,15 @@ impl LoggedPast {
             return Ok(Alone::Done(part.of_rows(rows())));
         };
         // Of a log that was lost, or is another since.
-        let before = self.book_of(archive, commit, events).map_err(unreadable)?;
         let part = Part::founding(commit, book, base);
-        Ok(before.with(|before| part.replacing(commit, &before).of_rows(rows())))
+        match self.book_of(archive, commit, events) {
+            Ok(before) => Ok(before.with(|before| part.replacing(commit, &before).of_rows(rows()))),
+            // The archiver goes on without it, too: what is gone with the lost log has no end.
+            Err(WorldError::Archive(error)) if error.is_damage() => {
+                Ok(Alone::Done(part.of_rows(rows())))
+            }
+            Err(error) => Err(unreadable(error)),
+        }
     }
 
     /// The book of a checkpoint, or the one that a log begins with, and its entry: of some events or of all without

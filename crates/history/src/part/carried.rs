@@ -21,6 +21,13 @@ pub(super) struct Dropped {
     last_ms: Option<i64>,
 }
 
+impl Dropped {
+    /// Whether the last publication shows an event.
+    pub(super) fn has(&self, event: EventId) -> bool {
+        self.events.binary_search_by_key(&event, |(id, _)| *id).is_ok()
+    }
+}
+
 impl Part {
     /// Begins after the last entry that the archive holds: that was published as `before` has it, and what comes next
     /// begins with `book`, which has another catalogue. The archive keeps it, as nothing else says what a process made

@@ -89,7 +89,20 @@ impl Part {
         let mut frames: BTreeMap<String, Frame> = BTreeMap::new();
         let mut base = None;
         for started in &self.started {
-            let lines = self.closings_of(Some((archive, commit)), started, &mut base)?;
+            let lines = match self.closings_of(Some((archive, commit)), started, &mut base) {
+                Ok(lines) => lines,
+                // What is damaged stays so until somebody puts it back, and everything else would wait for that.
+                Err(error) if error.is_damage() => {
+                    tracing::error!(
+                        event = "archive.closing_skipped",
+                        error = &error as &dyn std::error::Error,
+                        event_id = %started.event,
+                        "an event began whose past in the archive is damaged; it has no closing lines there"
+                    );
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let folder = format!(
                 "{}/sport={}/date={}",
                 Table::Closing.key(),
@@ -129,7 +142,19 @@ impl Part {
                     None => {
                         let events: Vec<EventId> =
                             self.started.iter().map(|own| own.event).collect();
-                        base.insert(archive.base_prices(commit, self.book.catalogue(), &events)?)
+                        let read = archive.base_prices(commit, self.book.catalogue(), &events);
+                        base.insert(match read {
+                            Err(error) if error.is_damage() => {
+                                tracing::warn!(
+                                    event = "archive.base_unreadable",
+                                    error = &error as &dyn std::error::Error,
+                                    "the oldest book of the archive is damaged; prices that stand for longer than \
+                                     `history.retention` have no closing lines"
+                                );
+                                None
+                            }
+                            read => read?,
+                        })
                     }
                 };
                 base.iter().for_each(|base| past.take_base(base, &wanted));

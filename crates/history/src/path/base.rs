@@ -45,8 +45,8 @@ impl Archive {
         let epochs = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let Some(lineage) = epochs.map(|file| file.lineage).min() else { return Ok(None) };
         let last = commit.lineages.get(lineage).and_then(|held| held.first_seq.checked_sub(1));
-        let image = last.and_then(|last| commit.image_before_next(lineage, last));
         // One that was made for another catalogue does not say what was shown when it was made.
+        let image = last.and_then(|last| commit.image_up_to(lineage, last));
         let Some(image) = image.filter(|image| image.first.is_none()) else { return Ok(None) };
         let damaged = |_| {
             let path = image.file.path.clone();

@@ -191,3 +191,37 @@ fn an_event_that_was_listed_before_retention_has_what_is_left_of_its_past() {
     let other = Wanted { bookmaker: &|key| key == "draftkings", ..wanted(id) };
     assert!(past(&archive, &commit, None, &other).into_paths().is_empty());
 }
+
+/// An archive that waits for a damaged file to be put back would let the log grow meanwhile.
+#[test]
+fn a_damaged_file_costs_the_closing_lines_that_need_it_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Log(vec![]);
+    log.list(1, "fanduel", "Ann");
+    log.quote(1, "fanduel", 150);
+    log.publish();
+    let archive = archive_log(dir.path(), &log.0, 1);
+    let commit = archive.newest().unwrap();
+    let odds = commit.files.iter().find(|file| file.table == Table::Odds).unwrap();
+    let (path, whole) = (dir.path().join(&odds.path), odds.path.clone());
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    log.list(2, "fanduel", "Bea");
+    log.publish();
+    for event in [1, 2] {
+        log.quote(event, "fanduel", 160);
+        log.score(event, Status::Live);
+    }
+    log.publish();
+    log.quote(2, "fanduel", 170);
+    log.publish();
+    // The second was listed after what is damaged, and its files are whole.
+    let archive = Archive::at(dir.path());
+    go_on(&archive, &log.0, 1).unwrap();
+    let commit = archive.newest().unwrap();
+    assert_eq!(
+        commit.files.iter().map(|file| file.last_seq).max(),
+        log.0.last().map(|last| last.seq)
+    );
+    assert!(commit.files.iter().any(|file| file.path == whole), "it is still named");
+}
