@@ -112,8 +112,11 @@ impl Admitted<'_> {
         }
         match history.known(own).await {
             Ok(known) => read(&known),
-            Err(unread) => read(own)
-                .map_err(|error| if names_unknown(&error) { refused(&unread) } else { error }),
+            // With the names of the present alone, those that are gone would be left out.
+            Err(unread) => match read(own) {
+                Err(error) if !names_unknown(&error) => Err(error),
+                Ok(_) | Err(_) => Err(refused(&unread)),
+            },
         }
     }
 

@@ -234,7 +234,9 @@ impl LoggedPast {
         if from < steps.same_catalogue_to {
             return Ok(());
         }
-        let known = self.index().catalogue_after(from);
+        // What was not read yet is not in another lineage for that.
+        let known = Some(self.index()).filter(|index| from < index.next_seq);
+        let known = known.and_then(|index| index.catalogue_after(from));
         let next = match known {
             Some(known) => Some(known),
             None => self.read_on()?.catalogue_after(from),
