@@ -274,6 +274,9 @@ impl Bucket {
 
     fn refused(&self, name: &str, answer: &Answer) -> ArchiveError {
         let code = std::str::from_utf8(&answer.body).ok().and_then(listing::refusal);
+        if answer.status == 404 && code.as_deref() == Some("NoSuchKey") {
+            return ArchiveError::Absent { path: name.to_owned() };
+        }
         let code = code.map(|code| format!(" {code}")).unwrap_or_default();
         self.failed(&format!("it answers {}{code} for `{name}`", answer.status))
     }

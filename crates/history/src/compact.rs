@@ -71,7 +71,7 @@ impl Archive {
                     next.files.push(file);
                 }
                 // It stays as it is, and others do not wait for it.
-                Err(error @ (ArchiveError::Damaged { .. } | ArchiveError::Unreadable { .. })) => {
+                Err(error) if error.is_damage() => {
                     fault.get_or_insert(error);
                 }
                 Err(error) => return Err(error),

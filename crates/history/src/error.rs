@@ -1,5 +1,6 @@
 //! What can go wrong with an archive.
 
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,9 @@ pub enum ArchiveError {
     /// Not what was committed.
     #[error("`{path}` of the archive is damaged: {reason}")]
     Damaged { path: String, reason: &'static str },
+    /// A bucket does not have what was committed.
+    #[error("`{path}` of the archive is missing")]
+    Absent { path: String },
     #[error("`{path}` of the archive cannot be read as Parquet")]
     Unreadable { path: String, source: ParquetError },
     #[error("rows of `{table}` cannot be written as Parquet")]
@@ -53,7 +57,8 @@ impl ArchiveError {
     /// Whether a file is damaged or missing, which asking again does not change, and other files may be whole.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Damaged { .. } | Self::Unreadable { .. } | Self::Entry { .. } => true,
+            Self::Unreadable { source, .. } => of_store(source).is_none_or(Self::is_damage),
+            Self::Damaged { .. } | Self::Absent { .. } | Self::Entry { .. } => true,
             Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
             Self::Unwritable { .. }
             | Self::Output(_)
@@ -63,6 +68,17 @@ impl ArchiveError {
             | Self::Bucket { .. }
             | Self::BucketNotExclusive(_) => false,
         }
+    }
+}
+
+/// What a bucket answered while a file was read, which is within errors of reading and of Parquet.
+fn of_store<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a ArchiveError> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return of_store(error.get_ref()?);
+    }
+    match error.downcast_ref::<ParquetError>() {
+        Some(ParquetError::External(inner)) => of_store(&**inner),
+        _ => error.downcast_ref::<ArchiveError>(),
     }
 }
 

@@ -119,7 +119,11 @@ impl FolderStore {
         for name in names {
             let path = self.path(name);
             let file = File::options().append(true).open(&path);
-            file.and_then(|file| file.set_modified(now)).map_err(io_at(&path))?;
+            match file.and_then(|file| file.set_modified(now)) {
+                // There is nothing to keep for anybody.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                touched => touched.map_err(io_at(&path))?,
+            }
         }
         Ok(())
     }

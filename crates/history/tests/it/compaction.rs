@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::{Archive, ArchiveError, Commit, Compact, Entry, Outcome, Part, Table};
+use archive::{Archive, Commit, Compact, Entry, Outcome, Part, Table};
 use domain::{Status, Timestamp};
 use market::{Book, Change};
 
@@ -225,6 +225,12 @@ fn of_a_part_and_a_compaction_at_the_same_time_one_loses() {
 
 #[test]
 fn a_damaged_file_stays_and_the_others_do_not_wait_for_it() {
+    for is_gone in [false, true] {
+        check_damaged(is_gone);
+    }
+}
+
+fn check_damaged(is_gone: bool) {
     let dir = tempfile::tempdir().unwrap();
     let archive = archive_log(dir.path(), &DAYS, 1);
     let commit = archive.newest().unwrap();
@@ -232,16 +238,32 @@ fn a_damaged_file_stays_and_the_others_do_not_wait_for_it() {
     let damaged = epochs.max_by_key(|file| file.first_seq).unwrap();
     let path = dir.path().join(&damaged.path);
     let whole = fs::read(&path).unwrap();
-    fs::write(&path, "damaged").unwrap();
+    match is_gone {
+        true => fs::remove_file(&path).unwrap(),
+        false => fs::write(&path, "damaged").unwrap(),
+    }
     let archive = Archive::at(dir.path());
     let compacted = archive.compact(&commit, &Compact::All, FROM).unwrap().unwrap();
     assert!(compacted.merged > 10);
     assert!(compacted.commit.files.contains(damaged));
     let error = archive.compact(&compacted.commit, &Compact::All, FROM).unwrap_err();
-    assert!(matches!(error, ArchiveError::Damaged { .. }), "{error}");
+    assert!(error.is_damage(), "{error}");
     fs::write(&path, whole).unwrap();
     compact(&archive, &Compact::All, FROM);
     assert_holds(&archive, &DAYS);
+}
+
+#[test]
+fn a_file_that_is_missing_does_not_keep_what_is_past_retention() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &DAYS, 1);
+    compact(&archive, &Compact::All, FROM);
+    let commit = archive.newest().unwrap();
+    let first = commit.files.iter().min_by_key(|file| (file.first_seq, file.table != Table::Odds));
+    fs::remove_file(dir.path().join(&first.unwrap().path)).unwrap();
+    let oldest = archive.publications(&commit).unwrap()[2].published_at;
+    compact(&archive, &Compact::Due, oldest);
+    assert!(archive.newest().unwrap().files.len() < commit.files.len());
 }
 
 /// Short parts do not add up while a day goes on.

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use archive::{
-    Archive, ArchiveError, BucketOptions, Compact, Credentials, Location, Outcome, TableFile,
+    Archive, ArchiveError, BucketOptions, Commit, Compact, Credentials, Location, Outcome,
+    TableFile,
 };
 use domain::Timestamp;
 use market::Change;
@@ -110,6 +111,33 @@ fn what_goes_in_comes_back_and_others_read_it() {
     });
 }
 
+/// Others do not wait for it, however it went.
+#[test]
+fn a_missing_file_is_damage_and_a_store_that_is_away_is_not() {
+    let is_damage = |archive: &Archive, commit: &Commit| {
+        let read = archive.publications(commit);
+        read.unwrap_err().is_damage()
+    };
+    in_each(|location| {
+        let archive = Archive::create_in(location).unwrap();
+        go_on(&archive, &LOG, 1000).unwrap();
+        let mut commit = archive.newest().unwrap();
+        commit.files.iter_mut().for_each(|file| file.path = format!("{}-gone", file.path));
+        for whole_max in [u64::MAX, 0] {
+            assert!(is_damage(&Archive::of(location).with_whole_max(whole_max), &commit));
+        }
+    });
+    let bucket = Bucket::start();
+    let archive = bucket.archive();
+    go_on(&archive, &LOG, 1000).unwrap();
+    let commit = archive.newest().unwrap();
+    bucket.proxy.cut();
+    for whole_max in [u64::MAX, 0] {
+        let away = Archive::of(&bucket.location()).with_whole_max(whole_max);
+        assert!(!is_damage(&away, &commit));
+    }
+}
+
 #[test]
 fn of_two_writers_one_loses_and_goes_on_after_the_other() {
     in_each(|location| {
@@ -175,7 +203,7 @@ fn what_was_replaced_stays_for_a_while_and_then_goes() {
             assert!(begun.elapsed() < DEADLINE, "nothing is deleted");
             // Each commit says what time it is.
             let newest = archive.newest().unwrap();
-            let next = archive::Commit { commit: newest.commit + 1, ..newest };
+            let next = Commit { commit: newest.commit + 1, ..newest };
             assert_eq!(archive.commit(&next).unwrap(), Outcome::Committed);
             gone += later.clean(&next).unwrap();
         }
@@ -273,7 +301,7 @@ fn a_commit_whose_answer_was_lost_is_made_once() {
         let archive = bucket.archive();
         go_on(&archive, until_cut(2), 1).unwrap();
         let base = archive.newest().unwrap();
-        let next = archive::Commit { commit: base.commit + 1, ..base };
+        let next = Commit { commit: base.commit + 1, ..base };
         bucket.server.lose_answers(lost);
         assert_eq!(archive.commit(&next).unwrap(), Outcome::Committed, "{lost}");
         go_on(&archive, &LOG, 1).unwrap();
