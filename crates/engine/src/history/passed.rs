@@ -27,7 +27,7 @@ use crate::made_once::MadeOnce;
 use crate::simulator::{SANDBOX_FEED, arrival};
 
 /// What is looked through, and for how long at most: further apart, what a client holds has to be read anew.
-const ENTRIES_MAX: usize = 5_000_000;
+const ENTRIES_MAX: u64 = 5_000_000;
 const SIMULATED_MAX: Duration = Duration::from_secs(3600);
 const LOOK_MAX: Duration = Duration::from_secs(8);
 /// What is kept for others who were as far, and about what one takes.
@@ -39,7 +39,7 @@ const PASSED_BYTES: usize = 200;
 type Span = ((u64, Timestamp), (u64, Timestamp), bool);
 
 /// What was looked up, for all who follow.
-pub(super) type KeptPassed = MadeOnce<Span, Passed>;
+pub(super) type KeptPassed = MadeOnce<Span, Option<Arc<Passed>>>;
 
 pub(super) fn none_kept() -> KeptPassed {
     MadeOnce::new(KEPT_BYTES_MAX, KEPT_MAX)
@@ -99,11 +99,17 @@ impl History {
     ) -> Result<Arc<Passed>, HistoryError> {
         let key = ((from.seq, from.cut_at), (to.seq, to.cut_at), is_live);
         let looked = self.passed.get(&key, async || {
-            let passed = self.look_for_passed(from, to, is_live).await?;
-            let bytes = passed.len() * PASSED_BYTES;
-            Ok((passed, bytes))
+            match self.look_for_passed(from, to, is_live).await {
+                Ok(passed) => {
+                    let bytes = passed.len() * PASSED_BYTES;
+                    Ok((Some(Arc::new(passed)), bytes))
+                }
+                // It is for whoever asks next, too, and took long to find out.
+                Err(HistoryError::TooFar) => Ok((None, PASSED_BYTES)),
+                Err(error) => Err(error),
+            }
         });
-        looked.await
+        Option::clone(&*looked.await?).ok_or(HistoryError::TooFar)
     }
 
     async fn look_for_passed(
@@ -165,6 +171,9 @@ impl Between<'_> {
 
 impl LoggedPast {
     fn pass(&self, span: &Between<'_>) -> Result<Passed, HistoryError> {
+        if span.to.seq.saturating_sub(span.from.seq) > ENTRIES_MAX {
+            return Err(HistoryError::TooFar);
+        }
         let mut passing = Passing::new(span.from, span.to, span.is_live, Groups::default());
         self.read_through(&mut passing, span)?;
         if passing.lacks_groups() {
@@ -184,16 +193,11 @@ impl LoggedPast {
         let found = Found { seq: from.seq, at: from.cut_at, previous: None, next: None };
         let book = Book::new(Arc::clone(&self.options.catalogue), Ids::Minted { salt: 0 });
         let mut steps = Steps::new(book, found);
-        let mut entries = 0;
         while steps.at.seq < to {
             span.check_time()?;
             self.read_entries(&mut steps)?;
             if steps.waiting.is_empty() {
                 return Err(HistoryError::Unreadable(None));
-            }
-            entries += steps.waiting.len();
-            if entries > ENTRIES_MAX {
-                return Err(HistoryError::TooFar);
             }
             while let Some(entry) = steps.waiting.pop_front().filter(|entry| entry.seq <= to) {
                 // What an entry did that was lost, nobody knows.
