@@ -71,7 +71,13 @@ impl Admitted<'_> {
         let world = self.api.world(self.world());
         let latest = world.latest(self.now);
         let Some(at) = at.filter(|at| *at <= latest) else { return Err(error) };
-        let Ok(Some(then)) = world.other_catalogue(at).await else { return Err(error) };
+        let then = match world.other_catalogue(at).await {
+            Ok(Some(then)) => then,
+            Err(unread @ (HistoryError::Unreadable(_) | HistoryError::Busy)) => {
+                return Err(refused(&unread));
+            }
+            Ok(None) | Err(_) => return Err(error),
+        };
         // Before anything is made again for it.
         self.read_with(&then)?;
         self.select_as_of(operation, None, at).await

@@ -46,8 +46,10 @@ impl Admitted<'_> {
         let past = self.publication_of(date, handle).await;
         let past = match (past, known.is_ok()) {
             (Ok(past), _) => past,
-            (Err(refused), true) => return Err(refused),
-            (Err(_), false) => return Err(super::unknown_sport()),
+            (Err(refused), is_known) if is_known || refused.code.status() == 503 => {
+                return Err(refused);
+            }
+            (Err(_), _) => return Err(super::unknown_sport()),
         };
         let world = world_of(&self.entry.grant);
         let answers = self.api.answers(world, &past.published);

@@ -375,6 +375,10 @@ impl LoggedPast {
         }
         let versions = index.archived.catalogues.clone();
         drop(index);
+        // What is not there for a moment is not forgotten for good.
+        if self.begun.is_missing() {
+            return Err(HistoryError::Unreadable(None));
+        }
         self.catalogues.known(self.archive.as_ref(), &versions).map_err(unreadable)
     }
 
