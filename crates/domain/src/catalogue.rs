@@ -1,8 +1,8 @@
-//! The catalogue: which sports and bookmakers there are and the rules of each. Data, not code (D26).
+//! The catalogue: the known sports and bookmakers, and the rules of each. Data, not code (D26).
 //!
-//! An embedded TOML file lists what the service ships with; an operator's file adds to it or overrides it.
-//! It is checked whole when it is read and then never changes. Ids are positions in it: they are cheap to
-//! hold and compare but mean nothing outside the process, so whatever is persisted uses keys.
+//! An embedded TOML file lists what the service ships with; an operator's file adds to it or overrides it. The whole
+//! is validated when it is read and then never changes. Ids are positions in it: they are cheap to hold and compare
+//! but mean nothing outside the process, so persisted data uses keys.
 
 use std::time::Duration;
 
@@ -20,29 +20,29 @@ mod v4_file;
 
 pub use bookmaker_set::BookmakerSet;
 
-/// What the service ships with.
+/// The sports and bookmakers that the service ships with.
 pub const EMBEDDED: &str = include_str!("../catalogue.toml");
 
-/// The clubs it knows.
+/// The clubs that it ships with.
 const EMBEDDED_CLUBS: &str = include_str!("../clubs.toml");
-/// The names of `/v4`.
+/// The names used on `/v4`.
 const EMBEDDED_V4: &str = include_str!("../v4.toml");
 
-/// Stands between the files of a source; no TOML has this character.
+/// Separates the files of a source; no TOML contains this character.
 const SOURCE_SEPARATOR: &str = "\u{1e}";
 
-/// Sets of bookmakers are bit sets of this many bits.
+/// Number of bits in a set of bookmakers.
 pub const BOOKMAKERS_MAX: usize = 256;
-/// Far above what anybody carries.
+/// Maximum number of sports, far above any real catalogue.
 pub const SPORTS_MAX: usize = 64;
-/// Sets of clubs are bit sets of this many bits.
+/// Number of bits in a set of clubs.
 pub const CLUBS_MAX: usize = 128;
 
 /// Position of a sport in the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SportId(u8);
 
-/// Position of a bookmaker in the catalogue; in the order of keys, as answers are (D15).
+/// Position of a bookmaker in the catalogue, in the order of keys, which is the order of answers (D15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BookmakerId(u8);
 
@@ -58,7 +58,7 @@ impl BookmakerId {
     }
 }
 
-/// Where a bookmaker is offered.
+/// A region where a bookmaker is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Region {
@@ -75,13 +75,13 @@ keyed!(Region, key {
     Au = "au",
 });
 
-/// What an event of a sport looks like.
+/// The kind of fixture that the events of a sport have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// Two participants.
     HeadToHead,
-    /// A tournament of many.
+    /// A tournament with many participants.
     Field,
 }
 
@@ -93,32 +93,32 @@ pub struct Sport {
     pub group: Box<str>,
     pub shape: Shape,
     pub markets: Vec<Market>,
-    /// What the prior interface's `totals` means here.
+    /// The market that the prior interface's `totals` means in this sport.
     pub totals: Option<Market>,
-    /// Whether the moneyline may end in a draw.
+    /// True if the moneyline may end in a draw.
     pub draw: bool,
-    /// Whether this is a fight sport: a score names the winner and odds can be grouped by bout (D7).
+    /// True for a fight sport: a score names the winner and odds can be grouped by bout (D7).
     pub bouts: bool,
-    /// Two listings of the same participants are one event when they start within this of each other.
+    /// Two listings of the same participants are one event if their starts are at most this far apart.
     pub same_event_within: Duration,
-    /// Beyond this they are two events; in between the names alone do not decide.
+    /// Beyond this they are two events; between the two limits, names alone do not decide.
     pub other_event_after: Duration,
-    /// Other names of it, which are not accepted as keys.
+    /// Other names of the sport, which are not accepted as keys.
     pub aliases: Vec<Box<str>>,
-    /// Those who take part, where they are a fixed circle of clubs.
+    /// The participants, if they are a fixed set of clubs.
     pub clubs: Vec<Club>,
-    /// How its keys on `/v4` are made.
+    /// The rule for its keys on `/v4`.
     pub v4: v4::KeyRule,
 }
 
-/// A club and what sources call it.
+/// A club and its names in the sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Club {
     pub name: Box<str>,
     pub forms: Vec<Box<str>>,
 }
 
-/// A bookmaker and where it is offered.
+/// A bookmaker and the regions where it is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bookmaker {
     pub key: Box<str>,
@@ -135,23 +135,23 @@ pub struct Catalogue {
     source: Box<str>,
 }
 
-/// What is wrong with a catalogue file; every fault, not only the first.
+/// The faults of a catalogue file: all of them, not only the first.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct CatalogueError(pub Vec<String>);
 
 impl Catalogue {
-    /// The embedded catalogue, with an operator's file laid over it.
+    /// The embedded catalogue, with the entries of an operator's file added or replaced.
     ///
     /// # Errors
-    /// The file is not TOML of the expected form, or its entries contradict themselves.
+    /// The file is not TOML of the expected form, or its entries contradict each other.
     pub fn load(operators_file: Option<&str>) -> Result<Self, CatalogueError> {
         let files = [EMBEDDED, EMBEDDED_CLUBS, EMBEDDED_V4].into_iter().chain(operators_file);
         let files: Vec<&str> = files.collect();
         Self::from_source(&files.join(SOURCE_SEPARATOR))
     }
 
-    /// A catalogue as [`Catalogue::source`] gave it, also from an earlier program.
+    /// A catalogue from the text that [`Catalogue::source`] returned, possibly in an earlier program version.
     ///
     /// # Errors
     /// As for [`Catalogue::load`].
@@ -160,8 +160,10 @@ impl Catalogue {
         Ok(Self { source: source.into(), ..catalogue })
     }
 
-    /// The same with what earlier ones have and it has not, the latest last; of one key, the later one's. It tells what
-    /// keys mean, or meant, and has no names of `/v4`. What does not fit any more is left out.
+    /// This catalogue plus the entries that only `earlier` ones have (given oldest first); of several with the same
+    /// key, the newest is used.
+    ///
+    /// It resolves present and former keys and has no names of `/v4`. Entries beyond the maximum are dropped.
     #[must_use]
     pub fn with_earlier<'a>(&self, earlier: impl DoubleEndedIterator<Item = &'a Self>) -> Self {
         let (mut sports, mut bookmakers) = (self.sports.clone(), self.bookmakers.clone());
@@ -183,22 +185,22 @@ impl Catalogue {
         Self { sports, bookmakers, v4: v4::Names::default(), source: Box::default() }
     }
 
-    /// All that it was made from, as one text.
+    /// All files that the catalogue was made from, as one text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// What tells it from other catalogues: a hash of its source.
+    /// Identifies the catalogue: a hash of its source.
     pub fn version(&self) -> String {
         format!("{:032x}", xxh3_128(self.source.as_bytes()))
     }
 
-    /// Tells what follows from it and a seed from what follows from others.
+    /// A hash of the catalogue and a seed, for values derived from both.
     pub fn hash_with(&self, seed: u64) -> u64 {
         xxh3_64_with_seed(self.source.as_bytes(), seed)
     }
 
-    /// What `/v4` calls sports and bookmakers.
+    /// The names of sports and bookmakers on `/v4`.
     pub fn v4(&self) -> &v4::Names {
         &self.v4
     }
@@ -223,8 +225,8 @@ impl Catalogue {
         self.sports().find(|(_, sport)| &*sport.key == key).map(|(id, _)| id)
     }
 
-    /// The sport that a wrong key means: nearly its key, an alias, or a key of The Odds API, which begins with the
-    /// sport (`americanfootball_nfl`).
+    /// The sport that a wrong key probably means: a similar key, an alias, or a key of The Odds API, which begins
+    /// with the sport (`americanfootball_nfl`).
     pub fn sport_meant(&self, wrong: &str) -> Option<&Sport> {
         let near = suggest::nearest(wrong, self.sports.iter().map(|sport| &*sport.key));
         if let Some(id) = near.and_then(|key| self.sport_id(key)) {
@@ -237,8 +239,8 @@ impl Catalogue {
         self.sports.iter().find(named).or_else(|| self.sports.iter().find(begins))
     }
 
-    /// Says which sports there are, and which one a wrong key may mean. The key is not repeated: it may be a secret in
-    /// the wrong place.
+    /// Lists the sports, and suggests the one that a wrong key may mean. The key is not repeated: it may be a secret
+    /// in the wrong place.
     pub fn sports_hint(&self, wrong: &str) -> String {
         let keys: Vec<&str> = self.sports.iter().map(|sport| &*sport.key).collect();
         let meant = self.sport_meant(wrong);
@@ -251,7 +253,7 @@ impl Catalogue {
         u8::try_from(found).ok().map(BookmakerId)
     }
 
-    /// The sport behind an id of this catalogue.
+    /// The sport with an id of this catalogue.
     #[expect(
         clippy::indexing_slicing,
         reason = "ids are made by this catalogue, which never shrinks"
@@ -260,7 +262,7 @@ impl Catalogue {
         &self.sports[id.index()]
     }
 
-    /// The bookmaker behind an id of this catalogue.
+    /// The bookmaker with an id of this catalogue.
     #[expect(
         clippy::indexing_slicing,
         reason = "ids are made by this catalogue, which never shrinks"

@@ -12,13 +12,13 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// 62^11 is the first power of 62 above 2^64.
 pub const DIGITS: usize = 11;
 
-/// One event, across bookmakers, restarts and nodes. Made once and persisted; never derived from text that
-/// may be corrected.
+/// One event, across bookmakers, restarts and nodes. Created once and persisted; never derived from text that may be
+/// corrected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EventId(u64);
 
-/// One odds record: an event's market at a bookmaker (and one pairing, D30). Derived from those, so it
-/// outlives moves of price and line (D13).
+/// One odds record: an event's market at a bookmaker (and one pairing, D30). Derived from those, so it stays the same
+/// when price or line move (D13).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordId(u64);
 
@@ -31,8 +31,7 @@ impl EventId {
         Self(scramble(n ^ salt))
     }
 
-    /// The id of what a source calls `reference`, for worlds that must come out the same everywhere (the
-    /// sandbox).
+    /// The id of a source's `reference`, for worlds whose ids must be the same everywhere (the sandbox).
     pub fn derived(salt: u64, reference: &str) -> Self {
         Self(xxh3_64_with_seed(reference.as_bytes(), salt))
     }
@@ -41,11 +40,10 @@ impl EventId {
         parse_base62(text.strip_prefix(Self::PREFIX)?).map(Self)
     }
 
-    /// Reads an id as [`EventId::push_hex`] writes it. `Err`: it has another form. `Ok(None)`: it has the form, and no
-    /// event can have it.
+    /// Reads an id as [`EventId::push_hex`] writes it. `Ok(None)`: the form is right, but no event can have this id.
     ///
     /// # Errors
-    /// It is not 32 hexadecimal digits in lower case.
+    /// The text is not 32 hexadecimal digits in lower case.
     pub fn parse_hex(text: &str) -> Result<Option<Self>, NotHex> {
         let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if text.len() != HEX_DIGITS || !text.bytes().all(digit) {
@@ -57,25 +55,25 @@ impl EventId {
         Ok((u128::from(id.check()) == check).then_some(id))
     }
 
-    /// The form of the prior interface: the number and what is computed from it, as 32 hexadecimal digits.
+    /// Writes the prior interface's form: the number and its check value, as 32 hexadecimal digits.
     pub fn push_hex(self, out: &mut String) {
         use std::fmt::Write as _;
         let written = write!(out, "{:016x}{:016x}", self.0, self.check());
         debug_assert!(written.is_ok());
     }
 
-    /// The second half of the form of the prior interface.
+    /// The second half of the prior interface's form.
     const fn check(self) -> u64 {
-        // Any number that `scramble` is not used with elsewhere.
+        // An arbitrary number that no other use of `scramble` has.
         scramble(self.0 ^ 0x7634_2f65_7665_6e74)
     }
 }
 
-/// A text that is not an id of the prior interface's form.
+/// A text that is not an id in the prior interface's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHex;
 
-/// Digits of an id in the form of the prior interface.
+/// Number of digits of an id in the prior interface's form.
 const HEX_DIGITS: usize = 32;
 
 impl RecordId {
@@ -142,7 +140,7 @@ pub fn base62(mut number: u64) -> [u8; DIGITS] {
 }
 
 fn push_base62(number: u64, out: &mut String) {
-    // They are ASCII; one copy instead of eleven.
+    // The digits are ASCII: this appends all eleven in one copy.
     out.push_str(std::str::from_utf8(&base62(number)).unwrap_or_default());
 }
 
@@ -151,7 +149,7 @@ fn parse_base62(text: &str) -> Option<u64> {
         return None;
     }
     let (last, others) = text.as_bytes().split_last()?;
-    // Ten digits are below 2^64: only the last can be one too many.
+    // Ten digits stay below 2^64; only the last can overflow.
     let number = others.iter().try_fold(0_u64, |number, byte| {
         Some(number.wrapping_mul(62).wrapping_add(digit(*byte)?))
     })?;
@@ -168,8 +166,7 @@ fn digit(byte: u8) -> Option<u64> {
     Some(u64::from(digit))
 }
 
-/// A permutation of the 64-bit numbers (the splitmix64 finaliser), so that ids do not tell how many events
-/// there are.
+/// A permutation of the 64-bit numbers (the splitmix64 finaliser), so that ids do not reveal the number of events.
 pub const fn scramble(n: u64) -> u64 {
     let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

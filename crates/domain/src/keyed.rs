@@ -1,4 +1,4 @@
-//! Enums whose variants have a text: on the wire, in files, in metrics.
+//! Enums whose variants have a text on the wire, in files and in metrics.
 
 /// Gives an enum `ALL` (in the order given), its texts, and `parse`.
 macro_rules! keyed {

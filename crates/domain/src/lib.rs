@@ -1,5 +1,5 @@
-//! What things are: exact prices, lines, markets, the catalogue of sports and bookmakers, scores,
-//! identifiers, instants and the messages that feeds push. No I/O, no async, no clock.
+//! The domain types: exact prices, lines, markets, the catalogue of sports and bookmakers, scores, identifiers,
+//! instants and the messages that feeds push. No I/O, no async, no clock.
 
 pub mod catalogue;
 pub mod id;
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keyed::keyed;
 
-/// Simulated and real data never meet (D19): two books, two logs; a key's kind picks the world once.
+/// Simulated and real data never mix (D19): two books, two logs; a key's kind selects the world once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum World {
     Live,
@@ -49,7 +49,8 @@ impl fmt::Display for World {
     }
 }
 
-/// The source that limits count an address under: an IPv6 network of 64 bits is one, as anybody has all its addresses.
+/// The source that limits count an address under: an IPv6 /64 network is one source, as a host may use all its
+/// addresses.
 pub fn source_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

@@ -4,25 +4,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::price::{quarters, shorten};
 
-/// Quarter points; -3.5 is -14.
+/// A number of quarter points; -3.5 is -14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Line(i32);
 
-/// Why a text is not a line.
+/// A text that is not a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a line: a number in quarter points between -10000 and 10000, such as -3.5 or 47.25"
 )]
 pub struct LineError(String);
 
-/// No handicap or total in our sports comes near; a bound keeps nonsense out.
+/// Far above any handicap or total in our sports; the bound keeps nonsense out.
 const QUARTERS_MAX: i32 = 40_000;
 
 impl Line {
     /// Reads a number such as `-3.5`.
     ///
     /// # Errors
-    /// It is no number, no multiple of a quarter, or beyond ±10000.
+    /// The text is no number, no multiple of a quarter, or beyond ±10000.
     pub fn parse(text: &str) -> Result<Self, LineError> {
         quarters(text)
             .filter(|quarters| quarters.abs() <= QUARTERS_MAX)

@@ -1,11 +1,10 @@
-//! Market keys, and what a point means in each.
+//! Market keys, and the meaning of a point in each market.
 
 use serde::{Deserialize, Serialize};
 
 use crate::keyed::keyed;
 
-/// The interface's market keys. Declared in the order of their keys, so that `Ord` is the order of answers
-/// (D15).
+/// The interface's market keys, declared in the order of their keys, so that `Ord` is the order of answers (D15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Market {
     Matchup,
@@ -32,10 +31,10 @@ pub enum PointRule {
     Total,
 }
 
-/// Who the outcomes of a market are.
+/// The kind of outcomes that a market has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeRule {
-    /// The event's participants, and the draw where the sport has one.
+    /// The event's participants, and the draw if the sport has one.
     Sides,
     /// Over and under.
     OverUnder,
@@ -92,7 +91,7 @@ impl Market {
     }
 }
 
-/// The prior interface's names (D16). `totals` means another market in each sport.
+/// The prior interface's names (D16). `totals` means a different market in each sport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarketAlias {
     Is(Market),

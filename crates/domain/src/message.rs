@@ -14,9 +14,9 @@ use crate::time::Timestamp;
 pub const REF_BYTES_MAX: usize = 128;
 /// Longest name of a participant, competition or tournament, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Most words in one name. Those of people have up to eight, of tournaments with their sponsors up to twenty.
+/// Most words in one name. Names of people have up to eight, of tournaments with their sponsors up to twenty.
 pub const WORDS_MAX: usize = 24;
-/// Words behind a dash that are a remark and no part of a name.
+/// Minimum number of words after a dash to be a remark and not part of a name.
 const REMARK_WORDS_MIN: usize = 3;
 /// Longest name in plain Latin letters, in bytes: a character of some scripts becomes several letters.
 pub const PLAIN_BYTES_MAX: usize = 400;
@@ -24,22 +24,23 @@ pub const PLAIN_BYTES_MAX: usize = 400;
 pub const OUTCOMES_MAX: usize = 512;
 /// Most periods in one score.
 pub const PERIODS_MAX: usize = 100;
-/// Most markets one event may have over all bookmakers and pairings; a golf week has some hundreds. What is closed or
-/// renamed at once is no more than this.
+/// Most markets that one event may have over all bookmakers and pairings; a golf week has some hundreds. It also
+/// bounds how many markets one message closes or renames.
 pub const MARKETS_MAX: usize = 4_000;
 /// How far ahead of our clock a source's `ts` may be, in milliseconds.
 pub const FUTURE_TS_MS_MAX: i64 = 5_000;
-/// Longest `fresh_for`, in seconds: what is read less than once a day is not odds.
+/// Longest `fresh_for`, in seconds: data read less than once a day is not odds.
 pub const FRESH_FOR_S_MAX: u32 = 86_400;
 
-/// A name without what is said of it behind: "(exhibition, no bets on the distance)", " - not before 8 pm". Some
-/// sources put such remarks into the field of the name.
+/// A name without a remark at its end: "(exhibition, no bets on the distance)", " - not before 8 pm". Some sources
+/// put such remarks into the field of the name.
 pub fn without_remark(name: &str) -> &str {
     let begins = name.char_indices().filter(|(at, c)| {
         let rest = name.get(at + c.len_utf8()..).unwrap_or_default();
         match c {
             '(' | '[' | '{' | ';' | '*' => true,
-            // A dash with space around it and some words behind: names have theirs inside, and one word at the most.
+            // A dash with space around it and several words after it: dashes in names have no spaces, or one word
+            // after them.
             '-' | '\u{2013}' | '\u{2014}' => {
                 let before = name.get(..*at).unwrap_or_default();
                 let spaced = rest.trim_start_matches('-').starts_with(' ')
@@ -58,26 +59,26 @@ pub fn without_remark(name: &str) -> &str {
 /// One message of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedMessage {
-    /// When the source says it happened; arrival time where it does not say.
+    /// When the source says it happened; the arrival time if it does not say.
     pub ts: Option<Timestamp>,
-    /// For how many seconds after `ts` the source counts as fresh, where that is longer than for others. Only odds and
-    /// heartbeats say it.
+    /// Number of seconds after `ts` for which the source counts as fresh, if longer than usual. Only odds and
+    /// heartbeats carry it.
     pub fresh_for_s: Option<u32>,
     pub body: Body,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// The source offers this event; sent again it corrects.
+    /// The source offers this event; a repeated message corrects it.
     Event { reference: Box<str>, listing: Listing },
-    /// A bookmaker's whole market as it stands now; no outcomes means no prices.
+    /// A bookmaker's whole current market; no outcomes means no prices.
     Odds(OddsBody),
-    /// Where an event stands.
+    /// The current state of an event.
     Score(ScoreBody),
     /// The source withdrew the event.
     Remove { reference: Box<str> },
-    /// Read, nothing changed.
+    /// The bookmaker was read and nothing changed.
     Heartbeat { bookmaker: BookmakerId, sport: Option<SportId> },
 }
 
@@ -90,7 +91,7 @@ pub struct Listing {
     pub fixture: Fixture,
 }
 
-/// Who or what meets: the nulls of the wire follow from the variant.
+/// The participants of an event: the nulls of the wire follow from the variant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Fixture {
     HeadToHead { home: Box<str>, away: Box<str> },
@@ -118,7 +119,7 @@ pub struct OddsBody {
     pub outcomes: Vec<OfferedOutcome>,
 }
 
-/// One outcome as the source names it.
+/// One outcome, with the source's name for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedOutcome {
     pub name: Box<str>,
@@ -126,7 +127,7 @@ pub struct OfferedOutcome {
     pub point: Option<Line>,
 }
 
-/// The body of a `score` message, sides as the source has them.
+/// The body of a `score` message, with the sides in the source's order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoreBody {
     pub reference: Box<str>,
@@ -146,7 +147,7 @@ pub enum Correction {
     No,
 }
 
-/// Why one message was refused. The slugs are part of the push API.
+/// The reason why one message was refused. The slugs are part of the push API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejectCode {
     InvalidJson,
@@ -184,7 +185,7 @@ keyed!(RejectCode, slug {
     TooLarge = "too_large",
 });
 
-/// A message refused: the code for programs, the sentence for people.
+/// A refused message: the code for programs, the sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Reject {

@@ -1,8 +1,8 @@
-//! Prometheus' text format, as every part of the service writes its series.
+//! Prometheus' text format, used by every part of the service.
 
 use std::fmt::Write;
 
-/// The `/metrics` page while it is written.
+/// The `/metrics` page under construction.
 #[derive(Debug, Default)]
 pub struct MetricsText(String);
 

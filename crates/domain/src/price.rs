@@ -1,8 +1,8 @@
 //! Exact prices (D5, D6).
 //!
-//! A price is the profit per unit staked, as a ratio in lowest terms: American, decimal and fractional odds
-//! are all rational, so one value holds all three without loss. Rounding happens only where a price is
-//! written in a format it was not quoted in. No floating point anywhere.
+//! A price is the profit per unit staked, as a ratio in lowest terms: American, decimal and fractional odds are all
+//! rational, so one value holds all three without loss. Rounding happens only when a price is written in a format
+//! other than the quoted one. No floating point anywhere.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keyed::keyed;
 
-/// How a price is written.
+/// The notation of a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Format {
     American,
@@ -26,21 +26,21 @@ keyed!(Format, key {
     Fractional = "fractional",
 });
 
-/// Profit per unit staked, in lowest terms; always more than nothing.
+/// Profit per unit staked, in lowest terms; always above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Price {
     profit: NonZeroU64,
     stake: NonZeroU64,
 }
 
-/// A price with the format the bookmaker quoted it in, so that it can be given back as quoted.
+/// A price with the format in which the bookmaker quoted it, so that it can be returned as quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Quote {
     pub price: Price,
     pub format: Format,
 }
 
-/// Why a text is not a price.
+/// The reason why a text is not a price.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
     #[error("`{0}` is not a number; a decimal price is a number above 1, such as 1.91")]
@@ -56,7 +56,7 @@ pub enum PriceError {
 }
 
 impl Price {
-    /// Reduces the ratio; `None` where a part is zero.
+    /// Reduces the ratio; `None` if a part is zero.
     pub fn from_ratio(profit: u64, stake: u64) -> Option<Self> {
         let divisor = gcd(profit, stake);
         Some(Self {
@@ -73,7 +73,7 @@ impl Price {
         self.stake.get()
     }
 
-    /// Nearest whole American price, half away from zero; even money is +100, never -100.
+    /// Nearest whole American price, rounded half away from zero; even money is +100, never -100.
     pub fn american(self) -> i128 {
         let (profit, stake) = (i128::from(self.profit()), i128::from(self.stake()));
         if profit >= stake {
@@ -85,7 +85,7 @@ impl Price {
         }
     }
 
-    /// Three places, half-even; where that would print `1`, as many more as it takes to stay above 1.
+    /// Three places, half-even; if that would print `1`, as many more as needed to stay above 1.
     pub fn write_decimal(self, out: &mut String) {
         // 20 places are enough for the smallest profit of 1 / u64::MAX, and stay within u128.
         let rounded = (3..=19).find_map(|places| {
@@ -103,13 +103,13 @@ impl Price {
         (u128::from(self.profit()) + u128::from(self.stake())) * 10_u128.pow(places)
     }
 
-    /// Exactly, in lowest terms: `10/11`.
+    /// Writes the exact fraction in lowest terms: `10/11`.
     pub fn write_fraction(self, out: &mut String) {
         push(out, format_args!("{}/{}", self.profit, self.stake));
     }
 
-    /// The decimal price with every digit, as units and places, where it has finitely many (true of whatever was
-    /// quoted so).
+    /// The decimal price with every digit, as units and places, if it is finite (always true of a price quoted as
+    /// decimal).
     fn exact_decimal(self) -> Option<(u128, u32)> {
         let stake = u128::from(self.stake());
         let exact = |places: &u32| self.payout(*places).is_multiple_of(stake);
@@ -118,7 +118,7 @@ impl Price {
 }
 
 impl Ord for Price {
-    /// By value: cross-multiplied, so exact.
+    /// Compares the values by cross-multiplication, so exactly.
     fn cmp(&self, other: &Self) -> Ordering {
         let ours = u128::from(self.profit()) * u128::from(other.stake());
         let theirs = u128::from(other.profit()) * u128::from(self.stake());
@@ -166,7 +166,7 @@ impl Quote {
         }
     }
 
-    /// What [`Quote::write_json`] writes, as a text of its own.
+    /// The text that [`Quote::write_json`] writes, as a `String`.
     pub fn to_json(self, format: Format) -> String {
         let mut out = String::new();
         self.write_json(format, &mut out);
@@ -181,7 +181,7 @@ struct Written {
     negative: bool,
 }
 
-/// Exponents beyond this are no price and no line.
+/// Numbers with larger exponents are neither prices nor lines.
 const EXPONENT_MAX: i32 = 18;
 
 /// Reads a JSON-like number without losing a digit. A leading `+` is accepted, as bookmakers write `+150`.
@@ -308,7 +308,7 @@ pub(crate) fn shorten(text: &str) -> String {
     text.chars().take(24).collect()
 }
 
-/// The number in quarters, where it is a whole number of them.
+/// The number in quarters, if it is a whole number of them.
 pub(crate) fn quarters(text: &str) -> Option<i32> {
     let number = read_number(text)?;
     let unit = 10_u64.pow(number.places);

@@ -1,10 +1,10 @@
-//! Where an event stands, and the one way it may move.
+//! The state of an event, and its legal transitions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::keyed::keyed;
 
-/// Scheduled, live, final: the states of a score and of an event (D9).
+/// Scheduled, live or final: the status of a score and of an event (D9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Status {
     Scheduled,
@@ -51,7 +51,7 @@ pub struct Score {
     pub away: Option<i32>,
     pub periods: Vec<Period>,
     pub winner: Option<Side>,
-    /// Golf: the leaders in the order sent, each an index into the event's entrants.
+    /// Golf only: the leaders in the order sent, each an index into the event's entrants.
     pub leaders: Vec<Leader>,
 }
 
@@ -62,7 +62,7 @@ pub struct Leader {
     pub rounds: Vec<i32>,
 }
 
-/// A score went backwards and did not say that it is a correction (D24).
+/// A score went backwards without being marked as a correction (D24).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IllegalTransition {
     #[error("the event is {} and cannot go back to {}; send `correction: true` if the earlier report was wrong", from.key(), to.key())]
@@ -76,7 +76,7 @@ pub enum IllegalTransition {
 }
 
 impl Score {
-    /// What is known of every event before a source reports (D31).
+    /// The score of every event before a source reports one (D31).
     pub const fn none_yet() -> Self {
         Self {
             status: Status::Scheduled,
@@ -88,7 +88,7 @@ impl Score {
         }
     }
 
-    /// Whether this score may be followed by `next` without a correction.
+    /// Checks that `next` may follow this score without a correction.
     ///
     /// # Errors
     /// The status or the score goes backwards, or a finished event changes its winner.

@@ -1,22 +1,22 @@
-//! "Did you mean …?" for keys that are nearly right.
+//! "Did you mean …?" suggestions for keys with a typing error.
 
-/// No key is longer; comparing anything longer would be work for nothing.
+/// Longer than any key; longer texts are not compared, to bound the work.
 const KEY_BYTES_MAX: usize = 40;
 
-/// The sentence's end that names the nearest key, or nothing.
+/// The end of a sentence that suggests the nearest key, or nothing.
 pub fn did_you_mean<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> String {
     nearest(given, keys).map(|key| format!("; did you mean `{key}`?")).unwrap_or_default()
 }
 
-/// The key fewest edits away, if that is few for its length. Case and punctuation do not count: a source
-/// that says `Draft Kings` means `draftkings`.
+/// The key with the fewest edits, if they are few for its length. Case and punctuation do not count: a source that
+/// says `Draft Kings` means `draftkings`.
 pub fn nearest<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let edits_max = (fold(given).chars().count() / 3).min(2);
     let (edits, key) = closest_by(given, keys)?;
     (edits <= edits_max).then_some(key)
 }
 
-/// The key fewest edits away, however far that is.
+/// The key with the fewest edits, however many those are.
 pub fn closest<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     closest_by(given, keys).map(|(_, key)| key)
 }

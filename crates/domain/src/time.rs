@@ -1,7 +1,7 @@
-//! Instants: milliseconds since the Unix epoch, and where they come from.
+//! Instants (milliseconds since the Unix epoch) and clocks.
 //!
-//! One type from the wire to the log. Nothing in this crate reads a clock: code that needs the time takes a [`Clock`],
-//! so that tests and replays decide what "now" is.
+//! One type from the wire to the log. Nothing in this crate reads a clock: code that needs the time takes a
+//! [`Clock`], so that tests and replays decide what "now" is.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The earliest and latest instants accepted from outside: four-digit years, so that every printed
 /// timestamp has the same width and records can be stamped in place.
 const EARLIEST_MS: i64 = -2_208_988_800_000; // 1900-01-01T00:00:00Z
-// The calendar library's own end: the last instant that is in the year 9999 everywhere on Earth.
+// The calendar library's upper limit: the last instant that is in the year 9999 in every time zone.
 const LATEST_MS: i64 = 253_402_207_200_999; // 9999-12-30T22:00:00.999Z
 
 /// An instant with millisecond precision.
@@ -52,12 +52,12 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// Reads an RFC 3339 instant; any offset is accepted and turned into UTC.
+    /// Reads an RFC 3339 instant; any offset is accepted and converted to UTC.
     ///
     /// # Errors
-    /// The text is something else, or lies outside the years 1900 to 9999.
+    /// The text is not such an instant, or lies outside the years 1900 to 9999.
     pub fn parse(text: &str) -> Result<Self, TimestampError> {
-        // The longest sensible form is "2026-11-14T23:38:00.123456789+00:00"; a bound keeps the parser cheap.
+        // The longest useful form is "2026-11-14T23:38:00.123456789+00:00"; the bound keeps the parser cheap.
         if text.len() > 40 {
             return Err(TimestampError);
         }
@@ -81,7 +81,7 @@ impl Timestamp {
         Self::from_millis(self.0.saturating_sub(ms))
     }
 
-    /// How long after `earlier` this is; zero when it is not after.
+    /// Time from `earlier` to this instant; zero if this one is not later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -124,7 +124,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Where the time comes from.
+/// The source of the current time.
 pub trait Clock: Send + Sync + fmt::Debug {
     fn now(&self) -> Timestamp;
 }
@@ -153,7 +153,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// The form nearly every feed sends, `2026-11-14T23:38:00Z`, without the general parser's cost.
+/// Reads the form of nearly every feed, `2026-11-14T23:38:00Z`, without the cost of the general parser.
 fn parse_plain(text: &[u8]) -> Option<Timestamp> {
     let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'Z')];
     if text.len() != 20 || separators.iter().any(|(at, byte)| text.get(*at) != Some(byte)) {

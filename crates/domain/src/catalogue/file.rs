@@ -1,4 +1,4 @@
-//! The form of a catalogue file, and what is checked of its entries.
+//! The form of a catalogue file, and the validation of its entries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::catalogue::v4;
 use crate::catalogue::v4_file::{V4BookmakerEntry, V4Names, V4SportEntry};
 use crate::market::{Market, OutcomeRule};
 
-/// Lays files over each other: what a later one has under the same key replaces what an earlier one has. Sports are in
-/// the order of the files and bookmakers in the order of their keys.
+/// Merges files: an entry of a later file replaces the one with the same key in an earlier file. Sports are in the
+/// order of the files and bookmakers in the order of their keys.
 pub(super) fn merge<'a>(files: impl Iterator<Item = &'a str>) -> Result<Catalogue, CatalogueError> {
     let mut sports: Vec<Sport> = Vec::new();
     let mut bookmakers = BTreeMap::new();
@@ -140,7 +140,7 @@ impl ClubEntry {
 }
 
 impl SportEntry {
-    /// Adds the sport, or replaces the one with its key, which keeps its clubs.
+    /// Adds the sport, or replaces the one with the same key and keeps that one's clubs.
     fn add_to(self, sports: &mut Vec<Sport>) -> Result<(), String> {
         let sport = self.checked()?;
         match sports.iter_mut().find(|held| held.key == sport.key) {
@@ -161,7 +161,7 @@ impl SportEntry {
         };
         let markets: Vec<Market> = match &self.markets {
             Some(names) => names.iter().map(|name| market(name)).collect::<Result<_, _>>()?,
-            // What a sport of this shape usually has: the winner, handicap and points, or all of a field's.
+            // The usual markets of a sport of this shape: winner, handicap and total, or all markets of a field.
             None => Market::ALL
                 .into_iter()
                 .filter(|market| fits(self.shape, *market) && *market != Market::TotalRounds)
@@ -231,7 +231,7 @@ impl BookmakerEntry {
     }
 }
 
-/// What is wrong and where, without the picture a TOML error draws.
+/// The fault and its line, without the multi-line excerpt of a TOML error.
 fn one_line(error: &toml::de::Error, text: &str) -> String {
     let line = error
         .span()

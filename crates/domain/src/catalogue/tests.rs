@@ -139,7 +139,7 @@ fn bookmakers_have_the_keys_titles_and_regions_of_the_prior_interface() {
         let found = catalogue.v4().find_bookmakers(&catalogue, key)?;
         Some(catalogue.v4().bookmakers().filter(|(id, _)| found.contains(*id)).count())
     };
-    // A key of theirs, one of ours, one that both have, one that is known and not carried, none.
+    // A `/v4` key, one of our own, one in both lists, one known but not carried, and an unknown one.
     let keys = ["betfair_ex_uk", "betfair", "unibet", "novig", "corner_shop"];
     assert_eq!(keys.map(count), [Some(1), Some(3), Some(1), Some(0), None]);
     let us2: v4::RegionSet = [v4::Region::Us2].into_iter().collect();

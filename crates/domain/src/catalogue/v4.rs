@@ -1,7 +1,7 @@
 //! Names of the prior interface, as `/v4` shows them: keys of sports, bookmakers and events (V8 to V11).
 //!
-//! They are data of the catalogue. Nothing in here is persisted: a name follows from the catalogue and from what the
-//! sources call a competition.
+//! They are data of the catalogue. Nothing here is persisted: a name is derived from the catalogue and from the
+//! sources' name of a competition.
 
 mod bookmaker;
 mod slug;
@@ -24,7 +24,7 @@ pub struct Names {
     pub(crate) also_known: Vec<Box<str>>,
     /// In the order of their keys.
     pub(crate) sports: Vec<SportEntry>,
-    /// What each bookmaker of ours is, by its position.
+    /// The `/v4` bookmakers of each catalogue bookmaker, by its position.
     entries: Vec<Vec<BookmakerId>>,
 }
 
@@ -45,7 +45,7 @@ impl Names {
         Self { bookmakers, also_known, sports, entries }
     }
 
-    /// What a bookmaker of ours is, in the order of keys.
+    /// The `/v4` bookmakers of a catalogue bookmaker, in the order of keys.
     pub fn entries_of(&self, bookmaker: catalogue::BookmakerId) -> &[BookmakerId] {
         self.entries.get(bookmaker.index()).map_or(&[], Vec::as_slice)
     }
@@ -59,8 +59,8 @@ impl Names {
         self.bookmakers.get(id.index())
     }
 
-    /// The bookmakers that a key of a request stands for: one of `/v4`, all entries of one of ours, or none where it
-    /// is known and not carried. `None`: there is no such key.
+    /// The bookmakers that a request's key means: one of `/v4`, all `/v4` entries of a catalogue bookmaker, or an
+    /// empty set for a key that is known but not carried. `None` if there is no such key.
     pub fn find_bookmakers(&self, catalogue: &Catalogue, key: &str) -> Option<BookmakerSet> {
         let mut found = BookmakerSet::default();
         if let Some((id, _)) = self.bookmakers().find(|(_, held)| &*held.key == key) {
@@ -74,7 +74,7 @@ impl Names {
         self.also_known.iter().any(|known| &**known == key).then_some(found)
     }
 
-    /// Every key that a request may name a bookmaker by.
+    /// Every key that a request may use for a bookmaker.
     pub fn bookmaker_keys<'a>(&'a self, catalogue: &'a Catalogue) -> impl Iterator<Item = &'a str> {
         let own = catalogue.bookmakers().map(|(_, bookmaker)| &*bookmaker.key);
         let also = self.also_known.iter().map(|key| &**key);
@@ -100,7 +100,7 @@ impl Names {
     }
 }
 
-/// What `/v4` calls the sport of an event.
+/// The name on `/v4` of an event's sport.
 pub fn sport_name<'a>(
     catalogue: &'a Catalogue,
     world: World,

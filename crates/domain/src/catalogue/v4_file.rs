@@ -1,4 +1,4 @@
-//! The names of `/v4` in catalogue files, and what is checked of them.
+//! The names of `/v4` in catalogue files, and their validation.
 
 use std::collections::BTreeMap;
 
@@ -36,14 +36,15 @@ pub(super) struct V4SportEntry {
     clubs: bool,
 }
 
-/// What the files say, before it is known to fit together.
+/// The content of the files before validation.
 #[derive(Debug, Default)]
 pub(super) struct V4Names {
-    /// Files read, for which of two entries is the later one.
+    /// Number of files read so far; decides which of two entries is the later one.
     files: usize,
     also_known: Vec<Box<str>>,
     sports: Vec<V4SportEntry>,
-    /// What each bookmaker of ours is on `/v4`, where a file says so, and the last file that has the bookmaker.
+    /// The `/v4` entries of each catalogue bookmaker, if a file has them, and the number of the last file with the
+    /// bookmaker.
     bookmakers: BTreeMap<Box<str>, (Option<Vec<V4BookmakerEntry>>, usize)>,
 }
 
@@ -54,7 +55,7 @@ impl V4Names {
         self.sports.extend(sports);
     }
 
-    /// Takes down what a bookmaker is on `/v4`; left out, it is what an earlier file said.
+    /// Records the `/v4` entries of a bookmaker; if they are left out, an earlier file's entries remain.
     pub(super) fn note_bookmaker(&mut self, key: &str, entries: Option<Vec<V4BookmakerEntry>>) {
         let held = self.bookmakers.entry(key.into()).or_default();
         if entries.is_some() || held.0.is_none() {
@@ -108,7 +109,7 @@ impl V4Names {
                     let key = &bookmaker.key;
                     faults.push(format!("bookmaker {key}, v4: a title and a region are needed"));
                 }
-                // A bookmaker that an operator adds keeps its key; what came with that key before goes.
+                // A bookmaker that an operator adds keeps its key; an earlier file's entry with that key is replaced.
                 match by_key.get(&entry.key).map(|(_, earlier)| earlier.cmp(&file)) {
                     Some(std::cmp::Ordering::Equal) => {
                         faults.push(format!("two bookmakers are `{}` on /v4", entry.key));
@@ -127,7 +128,7 @@ impl V4Names {
         let mut by_key: BTreeMap<Box<str>, SportEntry> = BTreeMap::new();
         for entry in &self.sports {
             match entry.checked(catalogue) {
-                // The last file's entry holds.
+                // The entry of the last file wins.
                 Ok(entries) => {
                     by_key.extend(entries.into_iter().map(|entry| (entry.key.clone(), entry)));
                 }

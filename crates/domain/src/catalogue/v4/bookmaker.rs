@@ -1,11 +1,11 @@
-//! Bookmakers as `/v4` shows them: a bookmaker of ours may be several here, each with its regions (V11).
+//! Bookmakers as `/v4` shows them: a catalogue bookmaker may be several here, each with its regions (V11).
 
 use serde::Deserialize;
 
 use crate::catalogue;
 use crate::keyed::keyed;
 
-/// Where a bookmaker is offered, as the prior interface divides it.
+/// A region where a bookmaker is offered, in the prior interface's division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Region {
@@ -56,7 +56,7 @@ impl RegionSet {
         self.0.count_ones()
     }
 
-    /// Whether they have a region in common.
+    /// True if the sets share a region.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -70,7 +70,7 @@ impl FromIterator<Region> for RegionSet {
     }
 }
 
-/// A bookmaker with the prices of one of ours.
+/// A `/v4` bookmaker, which shows the prices of a catalogue bookmaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bookmaker {
     pub key: Box<str>,
@@ -79,7 +79,7 @@ pub struct Bookmaker {
     pub bookmaker: catalogue::BookmakerId,
 }
 
-/// Sets of them are bit sets of this many bits.
+/// Number of bits in a set of `/v4` bookmakers.
 pub const BOOKMAKERS_MAX: usize = 256;
 
 /// Position among the bookmakers of `/v4`, which are in the order of their keys.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// What an empty slug becomes.
+/// Replaces an empty slug.
 const NOTHING: &str = "other";
 
 /// A text as a part of a key: lower case, without apostrophes, diacritics and years, every run of other characters

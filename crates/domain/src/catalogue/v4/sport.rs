@@ -1,4 +1,4 @@
-//! Which sport key an event has on `/v4`, and what the sport is called (V8).
+//! The sport key and the name of the sport that an event has on `/v4` (V8).
 
 use std::borrow::Cow;
 
@@ -8,20 +8,20 @@ use super::slug::{fold, is_apostrophe, slug, words};
 use crate::catalogue::Sport;
 use crate::{SportId, World};
 
-/// How the sport keys of a sport are made.
+/// The rule for the sport keys of a sport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyRule {
-    /// One for each competition.
+    /// One key for each competition.
     #[default]
     Competition,
-    /// One for each tournament of each tour, where the competition names a tour.
+    /// One key for each tournament of each tour, if the competition names a tour.
     Tours,
-    /// One for each tournament, by its title.
+    /// One key for each tournament, from its title.
     Tournament,
 }
 
-/// A tour of a sport that has one for men and one for women.
+/// A tour of a sport with separate tours for men and women.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tour {
@@ -66,13 +66,13 @@ impl Tour {
         }
     }
 
-    /// Whether a word of a competition only says which tour it is.
+    /// True if a word of a competition only names the tour.
     fn is_word(word: &str) -> bool {
         Self::ATP_WORDS.contains(&word) || Self::WTA_WORDS.contains(&word) || word == "singles"
     }
 }
 
-/// An entry of the table: a sport that has a key whether or not it has events.
+/// An entry of the table: a sport that has a key even without events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SportEntry {
     /// The whole key.
@@ -81,13 +81,13 @@ pub struct SportEntry {
     pub title: Box<str>,
     pub description: Box<str>,
     pub(crate) tour: Option<Tour>,
-    /// What competitions or tournaments of it are called, as slugs.
+    /// The names of its competitions or tournaments, as slugs.
     pub(crate) names: Vec<Box<str>>,
-    /// The same, in the sandbox only.
+    /// Further names, in the sandbox only.
     pub(crate) sandbox_names: Vec<Box<str>>,
-    /// Whether all events of the sport are of this key.
+    /// True if all events of the sport have this key.
     pub whole: bool,
-    /// Whether the sport's clubs are its participants.
+    /// True if the sport's clubs are its participants.
     pub clubs: bool,
 }
 
@@ -135,7 +135,7 @@ impl SportEntry {
     }
 }
 
-/// What the sport of an event is called.
+/// The `/v4` names of an event's sport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SportName<'a> {
     pub key: Cow<'a, str>,
@@ -144,7 +144,7 @@ pub struct SportName<'a> {
 }
 
 impl<'a> SportName<'a> {
-    /// The name for an event of a sport, by what its competition and its tournament are called.
+    /// The name for an event of a sport, from the names of its competition and its tournament.
     pub(super) fn of(
         sport: &'a Sport,
         mut entries: impl Iterator<Item = &'a SportEntry>,
@@ -168,7 +168,7 @@ impl<'a> SportName<'a> {
         };
         let slug = slug(&name);
         if let Some(entry) = entries.find(|entry| entry.matches(world, tour, &slug)) {
-            // A tournament's own words on what it belongs to are more than the table has.
+            // A tournament's own competition says more than the table's description.
             let known = sport.v4 != KeyRule::Tournament || competition.is_empty();
             let description = if known { Cow::Borrowed(&*entry.description) } else { description };
             return Self {
@@ -208,10 +208,10 @@ fn title(sport: &Sport, tour: Option<Tour>, name: &str) -> String {
     }
 }
 
-/// The competition without the words that only say which tour it is.
+/// The competition without the words that only name the tour.
 fn without_tour(competition: &str) -> String {
     let mut rest = String::with_capacity(competition.len());
-    // What stands between the last word that was kept and the next.
+    // The text between the last word that was kept and the next.
     let (mut between, mut dropped) = (String::new(), false);
     for (word, after) in words_with_gaps(competition) {
         if words(&fold(word)).any(Tour::is_word) {
@@ -221,7 +221,7 @@ fn without_tour(competition: &str) -> String {
         match (rest.is_empty(), dropped) {
             (true, _) => {}
             (false, true) => {
-                // Brackets that were closed before stay closed.
+                // Keep brackets that were closed before the dropped words.
                 rest.extend(between.chars().take_while(|c| matches!(c, ')' | ']' | '.' | ',')));
                 rest.push(' ');
             }
@@ -239,7 +239,7 @@ fn without_tour(competition: &str) -> String {
     rest
 }
 
-/// Each word of a text as it is written, and what stands after it.
+/// Each word of a text as written, and the text after it.
 fn words_with_gaps(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let in_word = |c: char| c.is_alphanumeric() || is_apostrophe(c);
     let mut rest = text.trim_start_matches(move |c| !in_word(c));
