@@ -1,5 +1,5 @@
-//! Credits of an upstream that sells them by the month: what may be spent, and how far intervals are stretched so that
-//! they last (The Odds API). Pure.
+//! The credits of an upstream with a monthly quota (The Odds API): how many may be spent, and how far intervals are
+//! stretched so that they last. Pure.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use feeds::adapter::the_odds_api::{affords, stretched};
 
 use crate::report::BudgetReport;
 
-/// What is known of the credits.
+/// The known state of the credits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// As upstream last said; `None`: it has not said yet.
+    /// As upstream last reported; `None` before its first report.
     remaining: Option<u64>,
     used: u64,
     reserve: u64,
@@ -27,8 +27,8 @@ impl Budget {
         self.used = used.unwrap_or(self.used);
     }
 
-    /// Whether a call may be made: it must leave the reserve, and before upstream has said what is left nothing is
-    /// spent, since the call itself might take it.
+    /// True if a call may be made: it must leave the reserve. Before upstream has reported the remaining credits
+    /// nothing is spent, since the call could use the last ones.
     pub fn may_spend(&self, cost: u64) -> bool {
         cost == 0 || self.remaining.is_some_and(|left| affords(cost, left, self.reserve))
     }
@@ -38,7 +38,7 @@ impl Budget {
         Some(BudgetReport { remaining, used: self.used, reserve: self.reserve })
     }
 
-    /// An interval such that what is planned until the end of the month fits into what may be spent.
+    /// An interval such that the planned cost until the end of the month fits into the available credits.
     pub fn stretch(&self, every: Duration, planned: u64) -> Duration {
         let Some(remaining) = self.remaining else { return every };
         stretched(every, planned, remaining, self.reserve).unwrap_or(MONTH).min(MONTH)
@@ -47,7 +47,7 @@ impl Budget {
 
 const MONTH: Duration = Duration::from_secs(31 * 86_400);
 
-/// What units that cost so much and are read so often cost until the month ends.
+/// Cost until the end of the month of units with these costs per read and intervals.
 pub fn planned(units: impl Iterator<Item = (u64, Duration)>, now: Timestamp) -> u64 {
     let left = until_month_ends(now);
     let cost = |(cost, every): (u64, Duration)| {
@@ -57,7 +57,7 @@ pub fn planned(units: impl Iterator<Item = (u64, Duration)>, now: Timestamp) -> 
     units.map(cost).fold(0, u64::saturating_add)
 }
 
-/// How long until the first of the next month, UTC.
+/// Time until the first of the next month, UTC.
 fn until_month_ends(now: Timestamp) -> Duration {
     let end = || {
         let at = jiff::Timestamp::from_millisecond(now.as_millis()).ok()?;

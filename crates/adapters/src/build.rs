@@ -1,4 +1,4 @@
-//! From the configuration to adapters that can run: bookmakers looked up, mappings compiled, addresses checked.
+//! Builds runnable adapters from the configuration: resolves bookmakers, compiles mappings, checks addresses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Adapter {
     pub kind: Kind,
 }
 
-/// What is made of the keys of a kind.
+/// The prepared settings of each kind.
 #[derive(Clone, Debug)]
 pub enum Kind {
     Exec(Rights),
@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Adapter {
-    /// What reads its input; `None`: a program's output is messages already.
+    /// The translator for its input; `None` if a program prints messages, which need none.
     pub fn translator(&self) -> Option<Box<dyn Translator>> {
         match &self.kind {
             Kind::Exec(_) => None,
@@ -56,7 +56,7 @@ impl Adapter {
     }
 }
 
-/// A key of an adapter and what is wrong with it.
+/// A fault in a key of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildFault {
     pub adapter: String,
@@ -68,7 +68,7 @@ pub struct BuildFault {
 /// Prepares adapters.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// All faults of all adapters.
 pub fn build(
     all: &[AdapterSettings],
     catalogue: &Arc<Catalogue>,
@@ -108,7 +108,7 @@ impl Builder<'_> {
         found
     }
 
-    /// What translators of all kinds are given.
+    /// The settings that translators of all kinds take.
     fn translation(&mut self, all: &[AdapterSettings]) -> Settings {
         let mut settings = Settings::new(Arc::clone(self.catalogue));
         settings.bookmaker =
@@ -212,7 +212,7 @@ impl Builder<'_> {
         if mapping.needs_bookmaker() && translation.bookmaker.is_none() {
             self.refuse(
                 "bookmaker",
-                "is missing: the mapping does not say whose prices these are".to_owned(),
+                "is missing: the mapping does not name a bookmaker".to_owned(),
             );
         }
         let urls =
@@ -227,7 +227,7 @@ impl Builder<'_> {
     }
 }
 
-/// Runs an adapter until it is dropped; returns only where it cannot run.
+/// Runs an adapter until it is dropped. An adapter that cannot run reports the failure and stays idle.
 pub async fn run_adapter(adapter: Adapter, context: Context) {
     let clock = Arc::clone(&context.clock);
     let board = context.board.clone();

@@ -21,27 +21,27 @@ use crate::schedule::backoff;
 use crate::settings::ExecSettings;
 use crate::sink::NotTaken;
 
-/// A batch ends with an empty line, this much silence, or this many lines.
+/// A batch ends with an empty line, after this much silence, or at the maximum number of lines.
 const SILENCE: Duration = Duration::from_millis(200);
 const BATCH_LINES_MAX: usize = 2_000;
-/// What one batch may hold, and one run whose output counts as a whole.
+/// Maximum size of one batch, and of the output of one run.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 const RUN_BYTES_MAX: usize = 32 << 20;
-/// Lines of stderr that are logged in a second.
+/// Lines of stderr that are logged per second.
 const LOG_LINES_PER_S: u32 = 20;
 const LOG_LINE_CHARS_MAX: usize = 500;
-/// How long a program may take to end after SIGTERM.
+/// Time that a program has to end after SIGTERM.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
-/// This number of failures within this time ends the attempts.
+/// This many failures within the time below end the attempts.
 const FAILURES_MAX: usize = 10;
 const FAILURES_WITHIN: Duration = Duration::from_secs(600);
 
-/// Which failures were recent: ten in ten minutes are too many.
+/// The recent failures: ten in ten minutes are too many.
 #[derive(Debug, Default)]
 pub(crate) struct Failures(VecDeque<Timestamp>);
 
 impl Failures {
-    /// `true`: there is no point in trying again.
+    /// `true`: do not try again.
     pub(crate) fn note(&mut self, now: Timestamp) -> bool {
         self.0.push_back(now);
         while self.0.front().is_some_and(|first| now.since(*first) > FAILURES_WITHIN) {
@@ -56,14 +56,14 @@ pub(crate) struct Exec {
     runner: Runner,
     settings: ExecSettings,
     rights: Rights,
-    /// Lines that the program has printed.
+    /// Number of lines that the program has printed.
     lines: usize,
 }
 
 /// A line of a program with its number.
 type Line = (usize, Vec<u8>);
 
-/// A program that is killed with its children when it is no longer wanted.
+/// A running program; dropping this kills it with its children.
 struct Program {
     child: Child,
     group: Option<Pid>,
@@ -73,11 +73,11 @@ impl Drop for Program {
     fn drop(&mut self) {
         let Some(group) = self.group else { return };
         signal(group, Signal::TERM);
-        // Whoever runs on is killed; a thread, since the runtime may be about to end.
+        // Kill processes that ignored SIGTERM; on a thread, since the runtime may be shutting down.
         std::thread::spawn(move || {
             #[expect(
                 clippy::disallowed_methods,
-                reason = "a thread of its own, which nobody waits for"
+                reason = "a separate thread that nothing waits for"
             )]
             std::thread::sleep(STOP_TIME_MAX);
             signal(group, Signal::KILL);
@@ -96,7 +96,7 @@ impl Exec {
         Self { runner: Runner::new(context), settings, rights, lines: 0 }
     }
 
-    /// Runs the program again and again until this is dropped.
+    /// Runs the program repeatedly until this is dropped.
     pub(crate) async fn run(mut self) {
         let mut failures = Failures::default();
         let mut in_a_row = 0;
@@ -133,7 +133,7 @@ impl Exec {
         }
     }
 
-    /// Waits, or until a person asks for a read.
+    /// Waits for this time, or until an operator requests a read.
     async fn wait(&mut self, time: Duration) {
         let until = Instant::now() + time;
         let read_now = Arc::clone(&self.runner.context.read_now);
@@ -165,7 +165,7 @@ impl Exec {
         Ok(Program { child, group })
     }
 
-    /// Starts the program and tells it what is open.
+    /// Starts the program and sends it the list of open markets.
     async fn greet(&mut self) -> Result<(Program, ChildStdin, BufReader<ChildStdout>), String> {
         let mut program = self.start()?;
         self.lines = 0;
@@ -189,7 +189,7 @@ impl Exec {
         Ok((program, stdin, BufReader::new(stdout)))
     }
 
-    /// A program that runs all the time; `Ok`: it ended by itself.
+    /// Reads a program that runs indefinitely; `Ok`: it ended by itself.
     async fn run_on(&mut self) -> Result<(), String> {
         let (mut program, mut stdin, mut stdout) = self.greet().await?;
         loop {
@@ -206,7 +206,7 @@ impl Exec {
         }
     }
 
-    /// One run of a program whose output counts if it ends well.
+    /// One run of a program whose output counts only if it exits successfully.
     async fn run_once(&mut self, every: Duration) -> Result<(), String> {
         let at = self.runner.now();
         let clock = Instant::now();
@@ -221,9 +221,9 @@ impl Exec {
             }
             end_of(program.child.wait().await)
         });
-        whole.await.unwrap_or_else(|_| {
-            Err("it did not end before it was to be started again".to_owned())
-        })?;
+        whole
+            .await
+            .unwrap_or_else(|_| Err("it was still running when its next run was due".to_owned()))?;
         let lines: Vec<Line> = feeds::push::split_lines(&output)
             .map(|(number, line)| (number, line.to_vec()))
             .collect();
@@ -240,7 +240,7 @@ impl Exec {
         Ok(())
     }
 
-    /// The next lines that belong together, and whether there are no more.
+    /// The next batch of lines, and whether the output has ended.
     async fn next_batch(
         &mut self,
         stdout: &mut BufReader<ChildStdout>,
@@ -251,7 +251,7 @@ impl Exec {
             let pause =
                 if batch.is_empty() && line.is_empty() { Duration::from_secs(1) } else { SILENCE };
             match timeout(pause, read_line(stdout, &mut line)).await {
-                // A line that is not whole yet goes on with the next call.
+                // An incomplete line is continued by the next call.
                 Err(_) if line.is_empty() => return Ok((batch, false)),
                 Err(_) => {}
                 Ok(Err(why)) => return Err(why),
@@ -272,7 +272,7 @@ impl Exec {
         }
     }
 
-    /// Parses lines; what is refused is reported to the program.
+    /// Parses lines; rejects are reported to the program.
     async fn parse(
         &mut self,
         lines: Vec<Line>,
@@ -327,7 +327,7 @@ impl Exec {
             }
         }
         if messages.is_empty() && count > 0 {
-            let why = "nothing that the program printed is a message";
+            let why = "the program printed no valid message";
             self.runner.board().set(State::Drift, why, now);
         } else if self.settings.every.is_none() {
             let every =
@@ -337,7 +337,7 @@ impl Exec {
         Ok(())
     }
 
-    /// The output of a run as all that there is.
+    /// Treats the output of a run as a complete read.
     async fn take_complete(
         &mut self,
         lines: Vec<Line>,
@@ -367,7 +367,7 @@ impl Exec {
     }
 }
 
-/// Reads on to the end of a line; `false`: there is nothing more. Cancelled, it goes on where it was.
+/// Reads to the end of the line; `false` at the end of the output. If cancelled, the next call continues the line.
 async fn read_line(
     stdout: &mut BufReader<ChildStdout>,
     line: &mut Vec<u8>,
@@ -401,7 +401,7 @@ fn end_of(status: std::io::Result<ExitStatus>) -> Result<(), String> {
     }
 }
 
-/// A program that does not read its input is no error, and is not waited for long.
+/// Writes a line. A program that does not read its input is not an error, and the wait for it is short.
 async fn write_line(stdin: &mut ChildStdin, text: &str) {
     let line = format!("{text}\n");
     let written = timeout(Duration::from_secs(1), stdin.write_all(line.as_bytes())).await;
@@ -410,7 +410,7 @@ async fn write_line(stdin: &mut ChildStdin, text: &str) {
     }
 }
 
-/// Puts what a program prints on stderr into the log, within a number of lines a second.
+/// Logs what a program prints on stderr, up to a number of lines per second.
 async fn log_lines(adapter: String, stderr: impl tokio::io::AsyncRead + Unpin) {
     let mut lines = BufReader::new(stderr);
     let (mut second, mut count, mut skipped) = (Instant::now(), 0, 0_u64);
@@ -434,7 +434,7 @@ async fn log_lines(adapter: String, stderr: impl tokio::io::AsyncRead + Unpin) {
         }
         let text: String =
             String::from_utf8_lossy(&line).trim_end().chars().take(LOG_LINE_CHARS_MAX).collect();
-        tracing::info!(event = "adapter.stderr", %adapter, text, "a program said");
+        tracing::info!(event = "adapter.stderr", %adapter, text, "stderr of a program");
     }
 }
 

@@ -19,29 +19,29 @@ use crate::settings::{Access, Secret};
 const REDIRECTS_MAX: usize = 5;
 const USER_AGENT: &str = concat!("linesman/", env!("CARGO_PKG_VERSION"));
 
-/// A client of one adapter.
+/// The HTTP client of one adapter.
 #[derive(Clone, Debug)]
 pub(crate) struct Client(reqwest::Client);
 
-/// What is asked for.
+/// A request to an upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, Secret)>,
-    /// For a request that posts something.
+    /// Makes the request a POST.
     pub(crate) body: Option<Secret>,
 }
 
-/// What upstream answered.
+/// The answer of an upstream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fetched {
     pub(crate) status: u16,
-    /// Those that decisions are made from, and that tapes keep; in lower case.
+    /// Headers that decisions depend on and that tapes record; names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-/// Headers that are kept of an answer.
+/// Headers of an answer that are kept.
 const KEPT: [&str; 10] = [
     "age",
     "content-type",
@@ -61,7 +61,7 @@ impl Fetched {
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        // The Odds API has written fractions here.
+        // The Odds API has sent fractions here.
         self.header(name)?.split('.').next()?.trim().parse().ok()
     }
 
@@ -69,7 +69,7 @@ impl Fetched {
         parse_date(self.header("date")?)
     }
 
-    /// How long upstream asks to wait.
+    /// The wait that upstream asks for.
     pub(crate) fn retry_after(&self, now: Timestamp) -> Option<Duration> {
         let text = self.header("retry-after")?;
         let seconds = text.trim().parse().ok().map(Duration::from_secs);
@@ -84,7 +84,7 @@ fn parse_date(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_millis(instant.as_millisecond()))
 }
 
-/// An address without what may hold a secret: user, password and query.
+/// An address without the parts that may hold a secret: user, password and query.
 pub(crate) fn shown(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) => {
@@ -96,10 +96,10 @@ pub(crate) fn shown(url: &str) -> String {
     }
 }
 
-/// Checks that an address may be asked: https, or http on this machine.
+/// Checks that an address may be requested: https, or http on this machine.
 ///
 /// # Errors
-/// It may not; the message does not hold its query.
+/// It may not; the message does not contain its query.
 pub(crate) fn check_url(url: &str) -> Result<(), String> {
     let parsed = Url::parse(url)
         .map_err(|_| "is not an address such as https://example.com/odds".to_owned())?;
@@ -115,7 +115,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), String> {
 
 impl Client {
     pub(crate) fn new(access: &Access, identity: Option<&[u8]>) -> Result<Self, String> {
-        // The one TLS library that is built. Where somebody chose before, that stays.
+        // The only TLS provider that is built. A provider that is already installed stays.
         let _chosen = ring::default_provider().install_default();
         let policy = Policy::custom(|attempt| {
             let same = attempt.previous().first().is_some_and(|first| {
@@ -146,7 +146,7 @@ impl Client {
     }
 
     /// # Errors
-    /// There was no whole answer; the message holds no query and no header.
+    /// There was no complete answer; the message contains no query and no header.
     pub(crate) async fn send(&self, request: &Request) -> Result<Fetched, String> {
         check_url(&request.url)?;
         let method = if request.body.is_some() { Method::POST } else { Method::GET };
@@ -196,7 +196,7 @@ async fn unpack(packed: Vec<u8>) -> Result<Vec<u8>, String> {
         match read {
             Ok(_) if body.len() > BODY_BYTES_MAX => Err(too_large()),
             Ok(_) => Ok(body),
-            Err(_) => Err("the answer is not gzip, as it says".to_owned()),
+            Err(_) => Err("the answer is not gzip although its header says so".to_owned()),
         }
     });
     unpacking.await.unwrap_or_else(|_| Err("the answer could not be unpacked".to_owned()))
@@ -208,7 +208,7 @@ fn certificates(file: &Path) -> Result<Vec<Certificate>, String> {
     Certificate::from_pem_bundle(&pem).map_err(|_| format!("{} is not PEM", file.display()))
 }
 
-/// An error without the address, which may hold a key, and with its causes.
+/// An error without the address, which may contain a key, and with its root cause.
 fn describe(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "upstream did not answer in time".to_owned();
@@ -220,7 +220,7 @@ fn describe(error: &reqwest::Error) -> String {
         next = cause.source();
     }
     let what = if error.is_connect() { "cannot connect" } else { "the request failed" };
-    // The last cause is the one that says why.
+    // The last cause is the root cause.
     causes.pop().map_or(what.to_owned(), |why| format!("{what}: {why}"))
 }
 

@@ -1,4 +1,4 @@
-//! The files transport: files that were put into a folder, in order of their names, then moved away (A27).
+//! The files transport: reads files put into a folder, in order of their names, then moves them away (A27).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::report::State;
 use crate::runner::{Context, Made, Runner};
 
-/// A file is whole when it has not changed for this long.
+/// A file is complete if it has not changed for this long.
 const SETTLED: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -62,7 +62,7 @@ impl Files {
                 return self.runner.board().note_failed(State::Retrying, why, now);
             }
         };
-        // All files are one unit: a complete file replaces the one before.
+        // All files are one unit: a complete file replaces the previous one.
         let to = match self.translator.translate("files", &body, now) {
             Ok(read) => {
                 let every = self.runner.context.settings.schedule.every(std::iter::empty(), now);
@@ -99,7 +99,7 @@ fn put_away(path: &Path, to: &str) -> io::Result<()> {
     std::fs::rename(path, folder.join(path.file_name().unwrap_or_default()))
 }
 
-/// The files that fit and have settled, in order of name.
+/// The files that match and have settled, in order of name.
 fn found(patterns: &[String]) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for pattern in patterns {
@@ -127,7 +127,7 @@ fn found(patterns: &[String]) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Whether a name fits a pattern in which `*` is any text.
+/// True if a name matches a pattern in which `*` is any text.
 fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

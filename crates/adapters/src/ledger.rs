@@ -1,7 +1,8 @@
-//! What of a read is sent: the difference between what upstream offers and what was sent before (A14 to A19).
+//! Which messages a read sends: the difference between the upstream's offer and the messages sent before (A14 to
+//! A19).
 //!
-//! Pure: reads and the time go in, messages come out. It is rebuilt from the book at every start, and whenever the book
-//! did not take what was sent.
+//! Pure: reads and the time go in, messages come out. The ledger is rebuilt from the book at every start, and
+//! whenever the book did not take a batch.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -12,70 +13,70 @@ use feeds::adapter::{Coverage, Offered, Read};
 
 use crate::sink::OpenEvent;
 
-/// Most events that one adapter may have: more than any source offers, and far below 64 MiB with their markets.
+/// Maximum number of events of one adapter: more than any source offers, and far below 64 MiB with their markets.
 pub const EVENTS_MAX: usize = 50_000;
-/// Most markets that it may have: each takes about 200 bytes here.
+/// Maximum number of markets of one adapter: each takes about 200 bytes here.
 pub const MARKETS_MAX: usize = 150_000;
-/// From this number of open events on, a read that would empty more than half of them is held back.
+/// With at least this many open events, a read that would empty more than half of them is held back.
 const SHRUNK_EVENTS_MIN: usize = 10;
-/// This number of such reads in a row is believed.
+/// This many such reads in a row are accepted.
 const SHRUNK_READS: u32 = 3;
 
-/// How an adapter wants its reads handled.
+/// An adapter's rules for its reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// How long good reads must lack an event before it is removed.
+    /// Time for which good reads must lack an event before it is removed.
     pub remove_after: Duration,
-    /// Whether prices stay when an event has started.
+    /// True if prices stay after an event has started.
     pub in_play: bool,
 }
 
-/// When a read was made, and for how long it keeps its sources fresh.
+/// The time of a read, and how long it keeps its sources fresh.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadAt<'a> {
-    /// Units whose name begins with another but ends in the same part belong together: `events/KEY` and `odds/KEY`.
+    /// Name of the unit. Units with the same last part belong together: `events/KEY` and `odds/KEY`.
     pub unit: &'a str,
-    /// When the request was sent, less the age that upstream gave.
+    /// Time when the request was sent, less the age reported by upstream.
     pub at: Timestamp,
     pub now: Timestamp,
     pub fresh_for_s: Option<u32>,
-    /// Whether every unit had a good complete read since the start, this one included.
+    /// True if every unit had a good complete read since the start, this one included.
     pub all_read: bool,
 }
 
-/// What follows from a read.
+/// The messages and counts that result from a read.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
     pub messages: Vec<FeedMessage>,
-    /// It was held back: it would have emptied this many events.
+    /// The number of events that the read would have emptied, if it was held back.
     pub held_back: Option<usize>,
-    /// Times ahead of our clock that were set to now.
+    /// Number of times ahead of our clock, which were set to now.
     pub clamped: u64,
-    /// Events or markets beyond what an adapter may have.
+    /// Number of events or markets beyond the maximum of an adapter.
     pub too_many: u64,
 }
 
 type MarketId = (BookmakerId, Market, Option<Box<str>>);
 
-/// What was sent, by ref.
+/// The offers sent so far, by ref.
 #[derive(Debug, Default)]
 pub struct Ledger {
     events: HashMap<Box<str>, Known>,
-    /// Reads in a row that would have emptied most, by group of units.
+    /// Number of consecutive reads that would have emptied most events, by group of units.
     shrunk: HashMap<Box<str>, u32>,
-    /// What the last good read of a unit confirmed as a whole, for reads that find nothing new.
+    /// The sources that the last good read of a unit confirmed, for reads that find nothing new.
     confirmed: HashMap<Box<str>, Vec<(BookmakerId, SportId)>>,
     markets: usize,
 }
 
 #[derive(Debug)]
 struct Known {
-    /// `None`: it is in the book, and what it says is not known here.
+    /// `None`: it is in the book, but its content is not known here.
     listing: Option<Listing>,
     starts: Timestamp,
-    /// The group of units that offers it; `None`: no read had it since the start.
+    /// The group of units that offers it; `None` if no read since the start had it.
     group: Option<Box<str>>,
-    /// When a good read last had it.
+    /// Time of the last good read that had it.
     seen: Timestamp,
     markets: HashMap<MarketId, Sent>,
     score: Option<ScoreBody>,
@@ -84,7 +85,7 @@ struct Known {
 
 #[derive(Debug)]
 struct Sent {
-    /// `None`: it has prices in the book, and they are not known here.
+    /// `None`: the book has prices that are not known here.
     outcomes: Option<Vec<OfferedOutcome>>,
     ts: Option<Timestamp>,
 }
@@ -94,7 +95,7 @@ impl Sent {
         self.outcomes.as_ref().is_none_or(|outcomes| !outcomes.is_empty())
     }
 
-    /// When a read that lacks it says that it went: not before the prices that it takes away.
+    /// The `ts` of a withdrawal because a read lacks the market: never before the `ts` of the prices it withdraws.
     fn withdrawn_at(&self, at: ReadAt<'_>) -> Timestamp {
         match (&self.outcomes, self.ts) {
             (None, _) => at.now,
@@ -125,7 +126,7 @@ fn group_of(unit: &str) -> &str {
 }
 
 impl Ledger {
-    /// Begins with what the book holds of the feed.
+    /// Starts with the feed's open events in the book.
     pub fn new(open: Vec<OpenEvent>, now: Timestamp) -> Self {
         let mut ledger = Self::default();
         for event in open {
@@ -145,14 +146,14 @@ impl Ledger {
         ledger
     }
 
-    /// When the events of a unit start, for its schedule.
+    /// The start times of a unit's events, for its schedule.
     pub fn starts(&self, unit: &str) -> impl Iterator<Item = Timestamp> {
         let group = group_of(unit);
         let own = self.events.values().filter(move |known| known.group.as_deref() == Some(group));
         own.map(|known| known.starts)
     }
 
-    /// Whether an event of a unit has started and its score is not final.
+    /// True if an event of a unit has started and its score is not final.
     pub fn has_begun(&self, unit: &str, now: Timestamp) -> bool {
         let group = group_of(unit);
         self.events.values().any(|known| {
@@ -162,12 +163,12 @@ impl Ledger {
         })
     }
 
-    /// How many events have prices.
+    /// Number of events with prices.
     pub fn open_events(&self) -> usize {
         self.events.values().filter(|known| known.markets.values().any(Sent::is_open)).count()
     }
 
-    /// What is open, for programs that are given it when they start.
+    /// The open markets, for programs that receive them when they start.
     pub fn open(&self) -> impl Iterator<Item = (&str, &MarketId)> {
         self.events.iter().flat_map(|(reference, known)| {
             let open = known.markets.iter().filter(|(_, sent)| sent.is_open());
@@ -175,7 +176,7 @@ impl Ledger {
         })
     }
 
-    /// What follows from a good read.
+    /// The messages that a good read requires.
     pub fn take(&mut self, read: Read, at: ReadAt<'_>, rules: Rules) -> Plan {
         let mut plan = Plan::default();
         if let Some(emptied) = self.would_empty(&read, at) {
@@ -210,7 +211,7 @@ impl Ledger {
         plan
     }
 
-    /// What follows from a read that found nothing new (304).
+    /// The messages after a read that found nothing new (304).
     pub fn take_unchanged(&mut self, at: ReadAt<'_>) -> Plan {
         let group = group_of(at.unit);
         for known in self.events.values_mut().filter(|known| known.group.as_deref() == Some(group))
@@ -224,7 +225,7 @@ impl Ledger {
         }
     }
 
-    /// What time alone brings about: prices go when an event starts, where they are not kept in play.
+    /// The messages due to the time alone: unless prices are kept in play, they are withdrawn when an event starts.
     pub fn tick(&mut self, now: Timestamp, rules: Rules) -> Vec<FeedMessage> {
         let mut messages = Vec::new();
         if rules.in_play {
@@ -241,7 +242,7 @@ impl Ledger {
         messages
     }
 
-    /// Forgets that a message was sent: it was refused, and the next read sends it again.
+    /// Forgets a message that was refused, so that the next read sends it again.
     pub fn forget(&mut self, message: &FeedMessage) {
         match &message.body {
             Body::Event { reference, .. } => {
@@ -254,7 +255,7 @@ impl Ledger {
                 let sent = known.and_then(|known| known.markets.remove(&market_id(odds)));
                 self.markets -= usize::from(sent.is_some());
             }
-            // A score that was refused is refused again until it changes.
+            // A score that was refused would be refused again until it changes.
             Body::Score(_) | Body::Remove { .. } | Body::Heartbeat { .. } => {}
         }
     }
@@ -314,7 +315,7 @@ impl Ledger {
                 }
                 (sent.outcomes, sent.ts) = (Some(odds.outcomes.clone()), ts);
             }
-            // What has no prices and never had any is not worth a message.
+            // A market that never had prices needs no message.
             None if odds.outcomes.is_empty() => return,
             None if self.markets >= MARKETS_MAX => {
                 plan.too_many += 1;
@@ -342,7 +343,7 @@ impl Ledger {
         plan.messages.push(FeedMessage { ts, fresh_for_s: None, body: Body::Score(score) });
     }
 
-    /// Withdraws what a complete read lacks.
+    /// Withdraws the markets and removes the events that a complete read lacks.
     fn note_missing(
         &mut self,
         coverage: Coverage,
@@ -383,8 +384,8 @@ impl Ledger {
         }
     }
 
-    /// How many events a complete read would leave without prices, where that is more than half of those that have
-    /// some.
+    /// Number of events that a complete read would leave without prices, if that is more than half of the events with
+    /// prices.
     fn would_empty(&self, read: &Read, at: ReadAt<'_>) -> Option<usize> {
         if !matches!(read.coverage, Coverage::Complete | Coverage::Prices) {
             return None;
@@ -409,8 +410,8 @@ impl Ledger {
 }
 
 impl Known {
-    /// Whether a read of this unit says all there is about it. An event that no read had since the start is of no
-    /// unit, so all must have been read.
+    /// True if a read of this unit is complete for the event. An event that no read since the start had belongs to no
+    /// unit, so every unit must have been read.
     fn is_of(&self, at: ReadAt<'_>) -> bool {
         self.group.as_deref().map_or(at.all_read, |group| group == group_of(at.unit))
     }

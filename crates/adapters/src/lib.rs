@@ -1,10 +1,10 @@
-//! The I/O half of the adapters: transports, scheduling and supervision. What upstream says is translated in
-//! [`feeds::adapter`]; what is done with it is decided here, in the same way for all kinds:
+//! The I/O half of the adapters: transports, scheduling and supervision. Input of upstreams is translated in
+//! [`feeds::adapter`]; its further handling is here and is the same for all kinds:
 //!
-//! - [`schedule`] and [`ledger`] decide when to read, and what of a read to send. They take the time as a value and do
-//!   nothing themselves.
+//! - [`schedule`] and [`ledger`] decide when to read and which parts of a read to send. They take the time as a value
+//!   and do no I/O.
 //! - `poll`, `exec`, `files` and `stream` are the transports.
-//! - [`supervisor`] runs adapters while this node leads, and starts again what ends.
+//! - [`supervisor`] runs adapters while this node leads, and restarts those that end.
 
 pub mod budget;
 pub mod build;

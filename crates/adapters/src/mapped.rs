@@ -1,4 +1,4 @@
-//! Upstreams of the kind `mapped`: addresses that are asked with a mapping.
+//! Upstreams of the kind `mapped`: addresses whose answers are translated by a mapping.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct MappedUpstream {
     /// Units and their addresses.
     urls: Vec<(Box<str>, String)>,
     headers: BTreeMap<String, Value>,
-    /// The value of the page that was asked for last, where pages are counted.
+    /// The value of the page that was last requested, if pages are counted.
     step: u64,
 }
 
@@ -33,7 +33,7 @@ impl MappedUpstream {
         let mut units: Vec<(Box<str>, String)> = Vec::new();
         for url in urls {
             let mut unit = unit_of(url);
-            // Addresses that differ in their query only are distinguished by number.
+            // Addresses that differ only in their query are distinguished by number.
             let same = units.iter().filter(|(own, _)| own.split('#').next() == Some(&unit)).count();
             if same > 0 {
                 unit = format!("{unit}#{}", same + 1).into();

@@ -17,29 +17,29 @@ use crate::settings::Secret;
 use crate::sink::NotTaken;
 use crate::tape::{Tape, gap};
 
-/// Pages of one read at the most.
+/// Maximum number of pages of one read.
 const PAGES_MAX: usize = 100;
-/// How often late reads and starts of events are looked for.
+/// Interval of the checks for late reads and started events.
 const TICK: Duration = Duration::from_secs(1);
 
-/// A unit that an upstream has.
+/// A unit of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnitSpec {
     pub(crate) name: Box<str>,
-    /// A fixed interval; `None`: by the schedule.
+    /// A fixed interval; `None` if the schedule decides.
     pub(crate) every: Option<Duration>,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
-    /// `None`: nothing that is sent, such as a list of units.
+    /// `None` if the answer holds nothing to send, such as a list of units.
     pub(crate) read: Option<Read>,
-    /// What the next page is asked for with.
+    /// The parameter for requesting the next page.
     pub(crate) next: Option<String>,
 }
 
-/// What an answer other than a good one means.
+/// The meaning of an answer that is not a good one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Try again soon.
@@ -52,12 +52,12 @@ pub(crate) enum Refusal {
     Missing,
 }
 
-/// An upstream that is asked.
+/// An upstream that is polled.
 pub(crate) trait Upstream: Send + std::fmt::Debug {
-    /// Its units as they are known now.
+    /// The units known now.
     fn units(&self) -> Vec<UnitSpec>;
 
-    /// Whether a unit is to be read at all now: some cost credits, some have nothing to say.
+    /// Decides whether a unit is read now: some cost credits, some have no data at the moment.
     fn wants(&mut self, _runner: &mut Runner, _unit: &str) -> Wants {
         Wants::Yes
     }
@@ -68,15 +68,15 @@ pub(crate) trait Upstream: Send + std::fmt::Debug {
 
     fn receive(&mut self, unit: &str, fetched: &Fetched, at: Timestamp) -> Result<Received, Drift>;
 
-    /// What follows from the headers of any answer.
+    /// Uses the headers of any answer.
     fn note_headers(&mut self, _runner: &Runner, _fetched: &Fetched) {}
 
-    /// An interval as its budget allows it.
+    /// The interval, stretched as the budget requires.
     fn stretched(&mut self, _unit: &str, every: Duration, _now: Timestamp) -> Duration {
         every
     }
 
-    /// A read begins; what was left of one that failed is forgotten.
+    /// Begins a read; forgets the rest of a failed one.
     fn begin(&mut self) {}
 
     fn refusal(&self, fetched: &Fetched) -> Refusal {
@@ -88,17 +88,17 @@ pub(crate) trait Upstream: Send + std::fmt::Debug {
     }
 }
 
-/// Whether a unit is read.
+/// Whether a unit is read now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wants {
     Yes,
-    /// Not now; ask again after its interval.
+    /// Not now; check again after its interval.
     NotNow,
-    /// There are no credits for it.
+    /// Too few credits.
     Spent(String),
 }
 
-/// What conditional requests are made with.
+/// The validators for conditional requests.
 #[derive(Clone, Debug, Default)]
 struct Validators {
     etag: Option<String>,
@@ -115,11 +115,11 @@ pub(crate) struct Poll<U> {
     validators: HashMap<Box<str>, Validators>,
     breakers: HashMap<String, Breaker>,
     rate: Rate,
-    /// Units with a good read since the start.
+    /// Units that had a good read since the start.
     good: HashSet<Box<str>>,
 }
 
-/// Why a read did not succeed, and how long upstream asks to wait.
+/// The reason why a read failed, and the wait that upstream asks for.
 enum Failure {
     Upstream(Refusal, Option<Duration>),
     Drift(Vec<u8>, Drift),
@@ -201,7 +201,7 @@ impl<U: Upstream> Poll<U> {
         self.units.iter_mut().find(|unit| &*unit.name == name)
     }
 
-    /// How often a unit is read, as things are.
+    /// The current interval of a unit.
     async fn every(&mut self, unit: &str) -> Result<Duration, NotTaken> {
         let now = self.runner.now();
         if let Some(every) = self.fixed.get(unit) {
@@ -212,7 +212,7 @@ impl<U: Upstream> Poll<U> {
         Ok(self.upstream.stretched(unit, every, now))
     }
 
-    /// Reads one unit, and says when it is read next.
+    /// Reads one unit and schedules its next read.
     async fn read(&mut self, unit: &str) {
         let begun = self.runner.now();
         let every = match self.every(unit).await {
@@ -240,7 +240,7 @@ impl<U: Upstream> Poll<U> {
         match self.fetch_and_take(unit, every).await {
             Ok(unchanged) => {
                 self.good.insert(unit.into());
-                // What was just read may bring it on earlier, or later.
+                // The read may have changed the interval.
                 let every = self.every(unit).await.unwrap_or(every);
                 let now = self.runner.now();
                 self.runner.board().note_good(now, every, unchanged, clock.elapsed());
@@ -296,7 +296,7 @@ impl<U: Upstream> Poll<U> {
                     unit.note_failed(now, max, retry_after, random());
                     unit.due
                 });
-                // One probe at a time: the others of the host wait for it.
+                // One probe at a time: the other units of the host wait for it.
                 if let (true, Some(due)) = (is_open || retry_after.is_some(), due) {
                     let hosts: Vec<String> =
                         self.units.iter().map(|unit| self.host(&unit.name)).collect();
@@ -316,7 +316,7 @@ impl<U: Upstream> Poll<U> {
             .unwrap_or_default()
     }
 
-    /// Asks for all pages of a unit and has them taken. `true`: nothing has changed.
+    /// Requests all pages of a unit and sends their messages. `true`: nothing has changed.
     async fn fetch_and_take(&mut self, unit: &str, every: Duration) -> Result<bool, Failure> {
         let sent_at = self.runner.now();
         self.upstream.begin();
@@ -383,7 +383,7 @@ impl<U: Upstream> Poll<U> {
         let breaker = self.breakers.entry(host.clone()).or_default();
         breaker.admit();
         self.rate.note(self.runner.now());
-        // The client has a limit for each part; this is for all of it.
+        // The client's timeouts are for single phases; this one is for the whole request.
         let limit = self.runner.context.settings.access.timeout;
         let answered = timeout(limit, self.client.send(&request)).await;
         let answered =
@@ -393,7 +393,7 @@ impl<U: Upstream> Poll<U> {
         self.check(fetched, &host)
     }
 
-    /// Whether an answer is good, and what its headers say.
+    /// Evaluates the headers, and checks that an answer is good.
     fn check(&mut self, fetched: Fetched, host: &str) -> Result<Fetched, Failure> {
         let now = self.runner.now();
         if let Some(date) = fetched.date() {
@@ -413,7 +413,7 @@ impl<U: Upstream> Poll<U> {
         self.validators.insert(unit.into(), held);
     }
 
-    /// Plays a tape in place of the network.
+    /// Plays a tape instead of using the network.
     async fn play(&mut self, path: &std::path::Path) -> Result<(), String> {
         let speed = self.runner.context.settings.speed;
         let tape =
@@ -468,7 +468,7 @@ impl<U: Upstream> Poll<U> {
     }
 }
 
-/// How a unit that is an address is shown.
+/// The name of a unit that is an address.
 pub(crate) fn unit_of(url: &str) -> Box<str> {
     shown(url).into()
 }

@@ -1,5 +1,5 @@
-//! How an adapter is doing: its state (A20), its counters, and what was quarantined. What is shown is safe to show:
-//! units without their query, no header and no secret.
+//! The status of an adapter: its state (A20), its counters and its quarantined inputs. All of it is safe to show:
+//! units without their query, no headers and no secrets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use domain::{MetricsText, Timestamp};
 use feeds::adapter::{Drift, Read};
 use serde::{Deserialize, Serialize};
 
-/// Quarantined inputs that are kept of one adapter, the newest.
+/// Number of quarantined inputs kept for each adapter, the newest ones.
 pub const SAMPLES_MAX: usize = 20;
-/// How much of each is kept.
+/// Number of bytes kept of each.
 pub const SAMPLE_BYTES_MAX: usize = 64 * 1024;
-/// Unmapped names that are kept of one adapter.
+/// Maximum number of unmapped names kept for each adapter.
 const UNMAPPED_MAX: usize = 500;
-/// What is said when a tape has been played.
+/// The message after a tape has been played.
 pub const TAPE_ENDED: &str = "the tape has ended";
-/// Clock skew below this is not worth a word.
+/// Clock skew above this is warned about.
 pub const SKEW_S_MIN: i64 = 30;
 
-/// What an adapter is doing.
+/// The state of an adapter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -88,7 +88,7 @@ pub struct BudgetReport {
     pub reserve: u64,
 }
 
-/// An upstream name without a counterpart here.
+/// An upstream name without a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnmappedCount {
     pub what: String,
@@ -96,7 +96,7 @@ pub struct UnmappedCount {
     pub count: u64,
 }
 
-/// What is reported of one adapter, to people and to other nodes.
+/// The report of one adapter, for operators and other nodes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub name: String,
@@ -113,7 +113,7 @@ pub struct Report {
     pub unmapped: Vec<UnmappedCount>,
     pub quarantined: u64,
     pub budget: Option<BudgetReport>,
-    /// How long after its last good read an adapter may be in another state than `ok` before the service is degraded.
+    /// Time since the last good read after which an adapter in a state other than `ok` degrades the service.
     #[serde(default)]
     pub stale_after_s: u64,
     #[serde(default)]
@@ -131,11 +131,11 @@ pub struct Sample {
     pub unit: String,
     pub path: String,
     pub reason: String,
-    /// Its beginning.
+    /// The beginning of the input.
     pub body: Vec<u8>,
 }
 
-/// The report that an adapter writes and others read.
+/// The report that an adapter writes, shared with its readers.
 #[derive(Clone, Debug, Default)]
 pub struct Board(Arc<Mutex<Inner>>);
 
@@ -144,7 +144,7 @@ struct Inner {
     report: Report,
     since: Option<Timestamp>,
     last_good: Option<Timestamp>,
-    /// The interval of the read that was last good.
+    /// The interval of the last good read.
     every: Duration,
     unmapped: BTreeMap<(String, String), u64>,
     samples: VecDeque<Sample>,
@@ -181,7 +181,7 @@ impl Board {
         self.lock().report.state
     }
 
-    /// A good read of a unit that is read this often.
+    /// Notes a good read of a unit with this interval.
     pub fn note_good(&self, now: Timestamp, every: Duration, unchanged: bool, took: Duration) {
         {
             let mut inner = self.lock();
@@ -199,7 +199,7 @@ impl Board {
         self.set(state, message, now);
     }
 
-    /// Counts what a read left out.
+    /// Counts the items that a read dropped.
     pub fn note_read(&self, read: &Read) {
         let mut inner = self.lock();
         for (reason, count) in &read.dropped {
@@ -223,7 +223,7 @@ impl Board {
         self.lock().report.lag_s = i64::try_from(now.since(ts).as_secs()).ok();
     }
 
-    /// Notes how far upstream's clock is ahead of ours.
+    /// Notes how far the upstream's clock is ahead of ours.
     pub fn note_skew(&self, upstream: Timestamp, now: Timestamp) {
         let skew_s = upstream.as_secs() - now.as_secs();
         let mut inner = self.lock();
@@ -254,7 +254,7 @@ impl Board {
         self.lock().report.stale_after_s = stale_after.as_secs();
     }
 
-    /// Keeps the beginning of an input that nothing was accepted of.
+    /// Keeps the beginning of an input that was refused as a whole.
     pub fn quarantine(&self, unit: &str, body: &[u8], drift: &Drift, now: Timestamp) {
         {
             let mut inner = self.lock();
@@ -274,7 +274,7 @@ impl Board {
         self.lock().samples.iter().rev().cloned().collect()
     }
 
-    /// An adapter that was well is late once twice its interval has passed without a good read.
+    /// Sets an `ok` adapter to `late` once twice its interval has passed without a good read.
     pub fn look(&self, now: Timestamp) {
         let (last_good, every, state) = {
             let inner = self.lock();
@@ -302,12 +302,12 @@ impl Board {
         inner.report.clone()
     }
 
-    /// Has the report taken again: it could not be kept.
+    /// Marks the report as changed again, because it could not be written.
     pub fn mark_changed(&self) {
         self.lock().changed = true;
     }
 
-    /// The report, if it differs from the last that was taken here.
+    /// The report, if it changed since the last call.
     pub fn take_changed(&self) -> Option<Report> {
         let changed = std::mem::take(&mut self.lock().changed);
         changed.then(|| self.report())
@@ -315,7 +315,7 @@ impl Board {
 }
 
 impl Report {
-    /// Whether it has been neither well nor paused for longer than it may be (A21).
+    /// True if the adapter has been in a failing state for longer than allowed (A21).
     pub fn degrades(&self, now: Timestamp) -> bool {
         if matches!(self.state, State::Off | State::Paused | State::Ok) {
             return false;
@@ -326,7 +326,7 @@ impl Report {
     }
 }
 
-/// `linesman_adapter_*`.
+/// Writes the `linesman_adapter_*` metrics.
 pub fn render(reports: &[Report], page: &mut MetricsText) {
     let seconds = |ms: u64| format!("{}.{:03}", ms / 1000, ms % 1000);
     let name = "linesman_adapter_state";
@@ -353,14 +353,14 @@ pub fn render(reports: &[Report], page: &mut MetricsText) {
         }
     }
     let name = "linesman_adapter_read_seconds";
-    page.family(name, "summary", "How long good reads took.");
+    page.family(name, "summary", "Duration of good reads.");
     for report in reports {
         let (sum, count) = (seconds(report.read_ms), report.reads.ok + report.reads.unchanged);
         page.line(format_args!("{name}_sum{{adapter=\"{}\"}} {sum}", report.name));
         page.line(format_args!("{name}_count{{adapter=\"{}\"}} {count}", report.name));
     }
     let name = "linesman_adapter_dropped_total";
-    page.family(name, "counter", "What reads left out, by reason.");
+    page.family(name, "counter", "Items that reads dropped, by reason.");
     for report in reports {
         for (reason, count) in &report.dropped {
             page.line(format_args!(
@@ -370,7 +370,7 @@ pub fn render(reports: &[Report], page: &mut MetricsText) {
         }
     }
     let name = "linesman_adapter_unmapped_total";
-    page.family(name, "counter", "Names of upstream that have no counterpart here.");
+    page.family(name, "counter", "Upstream names without a mapping.");
     for report in reports {
         for what in ["bookmaker", "sport", "market"] {
             let of = report.unmapped.iter().filter(|name| name.what == what);
@@ -390,13 +390,13 @@ fn render_gauges(reports: &[Report], page: &mut MetricsText) {
         (
             "linesman_adapter_lag_seconds",
             "gauge",
-            "How old upstream's newest time was when it was read.",
+            "Age of upstream's newest timestamp when it was read.",
             |r| r.lag_s,
         ),
         (
             "linesman_adapter_clock_skew_seconds",
             "gauge",
-            "How far upstream's clock is ahead of ours.",
+            "Time by which upstream's clock is ahead of ours.",
             |r| r.skew_s,
         ),
         (
@@ -405,19 +405,16 @@ fn render_gauges(reports: &[Report], page: &mut MetricsText) {
             "Inputs that were not in the expected format.",
             |r| i64::try_from(r.quarantined).ok(),
         ),
-        (
-            "linesman_adapter_reconnects_total",
-            "counter",
-            "Connections of a stream that were made again.",
-            |r| i64::try_from(r.reconnects).ok(),
-        ),
+        ("linesman_adapter_reconnects_total", "counter", "Reconnections of streams.", |r| {
+            i64::try_from(r.reconnects).ok()
+        }),
         (
             "linesman_adapter_restarts_total",
             "counter",
-            "Tasks and programs that ended and were started again.",
+            "Restarts of tasks and programs that ended.",
             |r| i64::try_from(r.restarts).ok(),
         ),
-        ("linesman_adapter_budget_remaining", "gauge", "Credits that are left.", |r| {
+        ("linesman_adapter_budget_remaining", "gauge", "Remaining credits.", |r| {
             r.budget.and_then(|budget| i64::try_from(budget.remaining).ok())
         }),
     ];

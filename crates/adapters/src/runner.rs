@@ -1,4 +1,4 @@
-//! The part that all transports share: a read becomes messages, messages go to the service, and the report says so.
+//! The part that all transports share: turns reads into messages, sends them to the service, and keeps the report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::sink::{NotTaken, Receipt, Sink};
 use crate::tape::{Record, Recorder};
 use crate::threads::let_requests_go_first;
 
-/// What every adapter is run with.
+/// The dependencies of every adapter.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub settings: Arc<AdapterSettings>,
@@ -25,13 +25,13 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     pub sink: Arc<dyn Sink>,
     pub board: Board,
-    /// Notified when a person asks for a read now.
+    /// Notified when an operator requests a read.
     pub read_now: Arc<tokio::sync::Notify>,
 }
 
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// When a read was made and how often its unit is read.
+/// The time of a read and the interval of its unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made<'a> {
     pub(crate) unit: &'a str,
@@ -45,7 +45,7 @@ pub(crate) struct Runner {
     pub(crate) context: Context,
     ledger: Option<Ledger>,
     recorder: Option<Recorder>,
-    /// How much later than recorded a tape is played.
+    /// Time by which the records of a tape are shifted to later.
     shift: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Runner {
         Rules { remove_after: settings.remove_after, in_play: settings.in_play }
     }
 
-    /// What was sent; at first, what the book holds.
+    /// The ledger; if there is none, it is built from the book.
     pub(crate) async fn ledger(&mut self) -> Result<&mut Ledger, NotTaken> {
         if self.ledger.is_none() {
             let open = self.context.sink.open(&self.context.settings.name).await?;
@@ -78,12 +78,12 @@ impl Runner {
         self.ledger.as_mut().ok_or(NotTaken::NotLeader)
     }
 
-    /// Whether an event of a unit has started and is not final, as far as is known.
+    /// True if an event of a unit is known to have started and not to be final.
     pub(crate) fn has_begun(&self, unit: &str, now: Timestamp) -> bool {
         self.ledger.as_ref().is_some_and(|ledger| ledger.has_begun(unit, now))
     }
 
-    /// How long the reads of a unit keep its sources fresh.
+    /// Time for which the reads of a unit keep its sources fresh.
     pub(crate) fn fresh_for(&self, every: Duration) -> Duration {
         let longest = Duration::from_secs(FRESH_FOR_S_MAX.into());
         self.context
@@ -93,7 +93,7 @@ impl Runner {
             .clamp(Duration::from_secs(1), longest)
     }
 
-    /// Begins a tape whose first record came then: its times are moved by whole days where that is wanted.
+    /// Begins a tape with the time of its first record: with `tape_today`, times are shifted by whole days.
     pub(crate) fn begin_tape(&mut self, first: Timestamp) {
         if self.context.settings.tape_today {
             let days = self.now().since(first).as_secs() / DAY_S;
@@ -101,7 +101,7 @@ impl Runner {
         }
     }
 
-    /// Sends what follows from a good read.
+    /// Sends the messages that a good read requires.
     pub(crate) async fn take(&mut self, mut read: Read, made: Made<'_>) -> Result<(), NotTaken> {
         read.shift(self.shift);
         self.board().note_read(&read);
@@ -121,7 +121,7 @@ impl Runner {
         self.follow(plan).await
     }
 
-    /// Sends what time alone brings about.
+    /// Sends the messages that are due to the time alone.
     pub(crate) async fn tick(&mut self) -> Result<(), NotTaken> {
         let (now, rules) = (self.now(), self.rules());
         self.board().look(now);
@@ -149,7 +149,7 @@ impl Runner {
         self.send(&plan.messages).await.map(drop)
     }
 
-    /// Has messages taken; those that are refused are counted and sent again with the next read.
+    /// Sends messages; those that are refused are counted and sent again with the next read.
     pub(crate) async fn send(&mut self, messages: &[FeedMessage]) -> Result<Receipt, NotTaken> {
         if messages.is_empty() {
             return Ok(Receipt::default());
@@ -161,12 +161,12 @@ impl Runner {
         }
         let taken = self.context.sink.submit(&self.context.settings.name, Bytes::from(body)).await;
         if taken.is_err() {
-            // What of it was taken is not known: the book is asked.
+            // It is not known which messages were taken: rebuild the ledger from the book.
             self.ledger = None;
         }
         let receipt = taken?;
         for (line, reject) in &receipt.rejected {
-            // A score that others report differently is no error of this feed.
+            // A score that differs from another feed's is not an error of this feed.
             if reject.code != RejectCode::IllegalTransition {
                 self.board().note_dropped(reject.code.slug(), 1);
             }
@@ -178,7 +178,7 @@ impl Runner {
         Ok(receipt)
     }
 
-    /// Writes an answer or a line of a stream to the tape.
+    /// Records an answer or a line of a stream on the tape.
     pub(crate) async fn record(&self, unit: &str, status: Option<u16>, fetched: &Fetched) {
         let Some(recorder) = &self.recorder else { return };
         let record = Record::new(self.now(), unit, status, &fetched.headers, &fetched.body);
@@ -188,7 +188,7 @@ impl Runner {
         }
     }
 
-    /// Notes that the service did not take what was sent; it is sent again.
+    /// Reports that the service did not take a batch, which is sent again.
     pub(crate) fn note_not_taken(&self, why: NotTaken) {
         self.board().note_failed(State::Retrying, why.to_string(), self.now());
     }

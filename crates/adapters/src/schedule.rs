@@ -1,29 +1,29 @@
-//! When to read: by time to start, after failures, and how often a host may be asked. Pure: the time and the random
-//! number are passed in.
+//! When to read: by time to start, after failures, and within the request rate of a host. Pure: the time and the
+//! random number are passed in.
 
 use std::time::Duration;
 
 use domain::Timestamp;
 
-/// The longest `Retry-After` that is respected.
+/// Maximum `Retry-After` that is respected.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
-/// How long an adapter waits that upstream refused (401, 403).
+/// Wait of an adapter after upstream refused its credentials (401, 403).
 pub const REFUSED_WAIT: Duration = Duration::from_secs(15 * 60);
-/// How long a unit waits that upstream does not have (404).
+/// Wait of a unit that does not exist upstream (404).
 pub const MISSING_WAIT: Duration = Duration::from_secs(3600);
 /// Failures in a row that open the circuit breaker of a host.
 pub const BREAKER_FAILURES: u32 = 5;
 /// The shortest interval.
 const EVERY_MIN: Duration = Duration::from_secs(1);
 
-/// A row of a schedule: events that start within this time are read this often; `None` is for all others.
+/// A row of a schedule: the interval for events that start within this time; `None` is for all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleRow {
     pub starts_within: Option<Duration>,
     pub every: Duration,
 }
 
-/// How often events are read by their time to start.
+/// Read intervals by time to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule(Vec<ScheduleRow>);
 
@@ -42,8 +42,8 @@ impl Schedule {
         Self(rows)
     }
 
-    /// The interval of a unit whose events start then: the shortest that any of them requires. Events that have
-    /// started are within 0 s.
+    /// The interval of a unit whose events have these start times: the shortest that any of them requires. Events
+    /// that have started are within 0 s.
     pub fn every(&self, starts: impl Iterator<Item = Timestamp>, now: Timestamp) -> Duration {
         let other = self.0.iter().find(|row| row.starts_within.is_none());
         let rarely = other.map_or(Duration::from_secs(1800), |row| row.every);
@@ -64,7 +64,7 @@ pub fn jittered(every: Duration, random: u32) -> Duration {
     every - tenth + scaled(tenth * 2, random)
 }
 
-/// How long to wait after the n-th failure in a row, not less than what upstream asked for.
+/// Wait after the n-th failure in a row, at least as long as upstream asked for.
 pub fn backoff(
     failures: u32,
     max: Duration,
@@ -78,13 +78,13 @@ pub fn backoff(
     wait.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX))
 }
 
-/// A share of a duration: `random` of 2^32 parts.
+/// A fraction of a duration: `random` / 2^32.
 fn scaled(span: Duration, random: u32) -> Duration {
     let nanos = (span.as_nanos() * u128::from(random)) >> 32;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Whether a host may be asked: after some failures in a row, one probe at a time is allowed.
+/// A circuit breaker: after some failures in a row, a host gets one probe at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breaker {
     failures: u32,
@@ -96,7 +96,7 @@ impl Breaker {
         self.failures >= BREAKER_FAILURES
     }
 
-    /// Leave for one request.
+    /// Asks for permission to send one request.
     pub fn admit(&mut self) -> bool {
         if self.is_open() && self.probing {
             return false;
@@ -111,7 +111,7 @@ impl Breaker {
     }
 }
 
-/// Evenly spaced requests: `per_minute` at the most, and none saved up.
+/// Evenly spaced requests: at most `per_minute`, with no bursts after idle time.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     gap: Duration,
@@ -133,13 +133,13 @@ impl Rate {
     }
 }
 
-/// When one unit is read next.
+/// The schedule of one unit.
 #[derive(Clone, Debug)]
 pub struct Unit {
     pub name: Box<str>,
-    /// From when on it may be read.
+    /// Time from which it may be read.
     pub due: Timestamp,
-    /// Its interval when it was last read.
+    /// Its interval at the last read.
     pub every: Duration,
     pub failures: u32,
 }
@@ -149,7 +149,7 @@ impl Unit {
         Self { name: name.into(), due, every: Duration::from_secs(60), failures: 0 }
     }
 
-    /// After a good read: the next is due an interval after this one began. What was missed is not made up for.
+    /// After a good read: the next is due one interval after this one began. Missed reads are not made up.
     pub fn note_good(&mut self, now: Timestamp, every: Duration, random: u32) {
         (self.failures, self.every) = (0, every);
         self.due = now.plus(jittered(every, random));

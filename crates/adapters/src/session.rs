@@ -1,4 +1,4 @@
-//! A Betfair session: signing in, and the catalogue of markets.
+//! A Betfair session: the sign-in, and the catalogue of markets.
 
 use domain::Timestamp;
 use serde::Deserialize;
@@ -10,10 +10,10 @@ use crate::settings::{Access, BetfairSettings, Secret};
 const LOGIN_URL: &str = "https://identitysso.betfair.com";
 const CERT_LOGIN_URL: &str = "https://identitysso-cert.betfair.com";
 const API_URL: &str = "https://api.betfair.com";
-/// Markets of one question: the exchange weighs each and takes 200 at the most.
+/// Markets per catalogue request: the exchange weighs each and allows at most 200.
 pub(crate) const MARKETS_AT_ONCE: usize = 100;
 
-/// Why there is no session.
+/// The reason why there is no session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoSession {
     Failed(String),
@@ -38,17 +38,17 @@ struct Login {
     login_status: String,
 }
 
-/// What is asked of the catalogue.
+/// A query to the catalogue.
 #[derive(Clone, Debug)]
 pub(crate) enum Question {
-    /// Those with these ids.
+    /// The markets with these ids.
     Markets(Vec<Box<str>>),
-    /// Those of these event types that start soonest, up to an instant.
+    /// The markets of these event types that start soonest, up to an instant.
     Soonest { event_types: Vec<String>, until: Timestamp },
 }
 
 impl Session {
-    /// Signs in; secrets are read now.
+    /// Signs in with the secrets as they are now.
     pub(crate) async fn sign_in(
         settings: &BetfairSettings,
         access: &Access,
@@ -103,7 +103,7 @@ impl Session {
         Ok(Self { client, app_key, token: token.into(), api_url })
     }
 
-    /// Asks the catalogue; each answer is a list of markets.
+    /// Queries the catalogue; each answer is a list of markets.
     pub(crate) async fn catalogue(self, question: Question) -> Result<Vec<Vec<u8>>, String> {
         let filters: Vec<serde_json::Value> = match &question {
             Question::Markets(ids) => {
@@ -157,7 +157,7 @@ fn identity(settings: &BetfairSettings) -> Result<Option<Vec<u8>>, String> {
     Ok(Some(pem))
 }
 
-/// The ids of the markets in an answer of the catalogue.
+/// The ids of the markets in answers of the catalogue.
 pub(crate) fn market_ids(answers: &[Vec<u8>]) -> Vec<Box<str>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! What the configuration says of an adapter, and the table of kinds.
+//! The settings of adapters, and the table of kinds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 pub use crate::schedule::{Schedule, ScheduleRow};
 
-/// A file with a secret is a line; more is some other file.
+/// Maximum size of a secret file, which is one line; a larger file is not a secret.
 const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// A kind of upstream: a translator, a transport and these keys.
@@ -16,11 +16,11 @@ pub struct KindRow {
     pub name: &'static str,
     pub variant: Variant,
     pub about: &'static str,
-    /// Where the upstream's terms are.
+    /// Link to, or description of, the upstream's terms.
     pub terms: &'static str,
-    /// The keys it has besides those of all kinds.
+    /// Its keys in addition to the common ones.
     pub own_keys: &'static [&'static str],
-    /// Of each of these groups, one key must be given.
+    /// Groups of keys; one key of each group is required.
     pub needs: &'static [&'static [&'static str]],
 }
 
@@ -32,7 +32,7 @@ pub enum Variant {
     Betfair,
 }
 
-/// The keys of all kinds.
+/// The keys common to all kinds.
 pub const COMMON_KEYS: [&str; 20] = [
     "kind",
     "enabled",
@@ -56,13 +56,13 @@ pub const COMMON_KEYS: [&str; 20] = [
     "ca_file",
 ];
 
-/// Every kind; adding one means a row here.
+/// Every kind; a new kind needs a row here.
 pub static KINDS: [KindRow; 4] = [
     KindRow {
         name: "exec",
         variant: Variant::Exec,
         about: "any program that prints messages, supervised",
-        terms: "the terms of whatever the program reads",
+        terms: "the terms of the source that the program reads",
         own_keys: &["command", "env", "every", "complete"],
         needs: &[&["command"]],
     },
@@ -121,7 +121,7 @@ impl KindRow {
         self.keys().any(|own| own == key)
     }
 
-    /// Whether a tape stands for what these keys would give: a tape needs no address and no secrets.
+    /// True if a tape replaces the input that these keys configure: a tape needs no address and no secrets.
     pub fn tape_replaces(&self, keys: &[&str]) -> bool {
         !keys.iter().any(|key| ["mapping", "regions"].contains(key))
     }
@@ -149,17 +149,17 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a secret comes from. A file is read again whenever the secret is needed.
+/// The source of a secret. A file is read again whenever the secret is needed.
 #[derive(Clone, Debug)]
 pub enum SecretSource {
-    /// From the environment.
+    /// From an environment variable.
     Given(Secret),
     File(PathBuf),
 }
 
 impl SecretSource {
     /// # Errors
-    /// The file cannot be read or is empty; the message does not hold any of it.
+    /// The file cannot be read or is empty; the message contains none of its content.
     pub fn read(&self) -> Result<Secret, String> {
         match self {
             Self::Given(secret) => Ok(secret.clone()),
@@ -178,7 +178,7 @@ fn read_secret(path: &Path) -> Result<Secret, String> {
     }
 }
 
-/// A text, or where a secret is.
+/// A plain text, or the source of a secret.
 #[derive(Clone, Debug)]
 pub enum Value {
     Plain(String),
@@ -196,14 +196,14 @@ impl Value {
     }
 }
 
-/// How fast a tape is played.
+/// The speed at which a tape is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
     Times(u32),
     Max,
 }
 
-/// How upstream is reached.
+/// The settings for requests to upstream.
 #[derive(Clone, Debug)]
 pub struct Access {
     pub timeout: Duration,
@@ -213,7 +213,7 @@ pub struct Access {
     pub ca_file: Option<PathBuf>,
 }
 
-/// One `[adapters.NAME]`.
+/// One section `[adapters.NAME]`.
 #[derive(Clone, Debug)]
 pub struct AdapterSettings {
     pub name: String,
@@ -231,7 +231,7 @@ pub struct AdapterSettings {
     pub record: Option<PathBuf>,
     pub tape: Option<PathBuf>,
     pub speed: Speed,
-    /// A tape's times are moved by whole days, so that its first record is of the last 24 hours.
+    /// Shifts a tape's times by whole days, so that its first record is of the last 24 hours.
     pub tape_today: bool,
     pub kind: KindSettings,
 }
@@ -248,7 +248,7 @@ pub enum KindSettings {
 pub struct ExecSettings {
     pub command: Vec<String>,
     pub env: BTreeMap<String, Value>,
-    /// The service's own PATH, the only other variable that the program gets.
+    /// The service's own PATH, the only other variable passed to the program.
     pub path: String,
     pub every: Option<Duration>,
     pub complete: bool,
@@ -265,17 +265,17 @@ pub struct MappedSettings {
     pub page: Option<Page>,
 }
 
-/// How further pages are asked for.
+/// How further pages are requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// The parameter is what the path gives in the page before.
+    /// The parameter's value comes from the previous page, at this path.
     Next { param: String, path: String },
-    /// The parameter grows by this much while pages have events.
+    /// The parameter grows by this step while pages have events.
     Step { param: String, step: u64 },
 }
 
 impl Page {
-    /// As it is written in the configuration.
+    /// As written in the configuration.
     pub fn to_toml(&self) -> toml::Table {
         let text = |key: &str, text: &str| (key.to_owned(), toml::Value::String(text.to_owned()));
         match self {
@@ -294,7 +294,7 @@ impl Page {
 pub struct TheOddsApiSettings {
     pub api_key: Option<SecretSource>,
     pub regions: Vec<String>,
-    /// Asked for in place of regions.
+    /// Requested instead of regions.
     pub bookmakers: Vec<String>,
     pub markets: Vec<String>,
     pub reserve: u64,

@@ -1,4 +1,5 @@
-//! Where messages go, and what is asked of the book: the service, or a copy of it for a check.
+//! The interface to the book: takes messages and lists open events. Implemented by the service, or by a copy for a
+//! check.
 
 use std::fmt;
 use std::future::Future;
@@ -11,7 +12,7 @@ use domain::{BookmakerId, Market, SportId, Timestamp};
 /// A future of a [`Sink`].
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What became of a batch, durably.
+/// The durable result of a batch.
 #[derive(Debug, Default)]
 pub struct Receipt {
     pub accepted: u64,
@@ -21,16 +22,16 @@ pub struct Receipt {
     pub rejected: Vec<(usize, Reject)>,
 }
 
-/// The batch was not taken, or not all of it; sending it again doubles nothing.
+/// The batch was not taken, or only in part; sending it again is idempotent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
     #[error("the log cannot be written")]
     LogFailed,
-    #[error("this node does not write any more")]
+    #[error("this node is no longer the leader")]
     NotLeader,
 }
 
-/// What a feed has open in the book.
+/// An open event of a feed in the book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenEvent {
     pub reference: Box<str>,
@@ -39,11 +40,11 @@ pub struct OpenEvent {
     pub markets: Vec<(BookmakerId, Market, Option<Box<str>>)>,
 }
 
-/// Takes messages. Waiting for it is the back-pressure on adapters.
+/// Takes messages. Waiting for the answer is the back-pressure on adapters.
 pub trait Sink: Send + Sync + fmt::Debug {
-    /// Has a body of NDJSON lines taken.
+    /// Submits a body of NDJSON lines.
     fn submit<'a>(&'a self, feed: &'a str, body: Bytes) -> Answer<'a, Result<Receipt, NotTaken>>;
 
-    /// What the feed lists, with the markets that have prices.
+    /// The events that the feed lists, with the markets that have prices.
     fn open<'a>(&'a self, feed: &'a str) -> Answer<'a, Result<Vec<OpenEvent>, NotTaken>>;
 }

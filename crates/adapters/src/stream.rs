@@ -1,4 +1,4 @@
-//! The stream transport, for Betfair: TLS, a line for each message, resumed where it was cut.
+//! The stream transport, for Betfair: TLS, one line per message, resumed where it was cut.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,26 +32,26 @@ use crate::threads::let_requests_go_first;
 
 const STREAM: &str = "stream-api.betfair.com:443";
 const HEARTBEAT_MS: u64 = 5000;
-/// Without a line for two heartbeats the connection is dead.
+/// The connection is dead after two heartbeat intervals without a line.
 const SILENCE_MAX: Duration = Duration::from_millis(2 * HEARTBEAT_MS);
-/// A line of the stream at the most: the image of all markets of a subscription comes in segments.
+/// Maximum length of a line: the image of all markets of a subscription comes in segments.
 const LINE_BYTES_MAX: usize = 16 << 20;
-/// What is conflated is sent this often, and changes within this time go together.
+/// Interval for sending conflated prices; changes within it are sent together.
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
-/// How often the catalogue is asked as a whole, and for names that are missing.
+/// Interval of queries for the whole catalogue; below it, that for missing names.
 const CATALOGUE_EVERY: Duration = Duration::from_secs(300);
 const NAMES_EVERY: Duration = Duration::from_secs(5);
-/// What a good read stands for: sources are confirmed every 10 s.
+/// The interval reported for good reads: sources are confirmed every 10 s.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug)]
 enum End {
     Retry(String),
-    /// The session is not valid any more.
+    /// The session is no longer valid.
     BadSession(String),
     Refused(String),
-    /// Subscribe again: the clock is not known, or the subscription was too large.
+    /// Subscribe again: the clock is unknown, or the subscription was too large.
     Again,
 }
 
@@ -70,11 +70,11 @@ pub(crate) struct Stream {
     translator: Betfair,
     pending: Option<Read>,
     session: Option<Session>,
-    /// The markets to subscribe to, where all would be too many.
+    /// The markets to subscribe to, if all would be too many.
     only: Option<Vec<Box<str>>>,
-    /// When the first of the events starts that are too far ahead.
+    /// Earliest start of the events beyond the horizon.
     beyond: Option<Timestamp>,
-    /// The catalogue was last asked for the markets that start soonest.
+    /// True if the last catalogue query was for the markets that start soonest.
     asked_soonest: bool,
     noted: Instant,
 }
@@ -143,7 +143,7 @@ impl Stream {
         }
     }
 
-    /// One connection, from its beginning to its end.
+    /// Runs one connection from beginning to end.
     async fn connect(&mut self) -> End {
         match self.converse().await {
             Ok(never) => never,
@@ -216,7 +216,7 @@ impl Stream {
         Ok((Lines { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }, writer))
     }
 
-    /// Waits for the line that answers a request, or greets.
+    /// Waits for the greeting, or for the line that answers a request.
     async fn expect(&mut self, lines: &mut Lines, asked: Option<u64>) -> Result<(), End> {
         loop {
             let line = lines.next(SILENCE_MAX).await?;
@@ -237,7 +237,7 @@ impl Stream {
         }
     }
 
-    /// Takes lines until there are none.
+    /// Reads lines until the connection ends.
     async fn follow(&mut self, lines: &mut Lines, session: &Session) -> Result<End, End> {
         let mut catalogue: Option<Catalogue> = None;
         let read_now = Arc::clone(&self.runner.context.read_now);
@@ -253,7 +253,7 @@ impl Stream {
                     self.take_line(line).await?;
                     let_requests_go_first();
                 }
-                // A stream is always read; what can be asked for are names and the choice of markets.
+                // A stream is always read; a requested read renews the names and the choice of markets.
                 () = read_now.notified() => whole = None,
                 answer = wait_for(&mut catalogue) => {
                     catalogue = None;
@@ -277,7 +277,7 @@ impl Stream {
         }
     }
 
-    /// Asks for names where some are missing, and for all now and then.
+    /// Queries missing names, and from time to time the whole catalogue.
     fn ask_catalogue(
         &mut self,
         session: &Session,
@@ -309,7 +309,7 @@ impl Stream {
         let answers = match answer {
             Ok(answers) => answers,
             Err(why) => {
-                // Prices go on; names are asked for again.
+                // Prices continue; the names are queried again later.
                 let name = &self.runner.context.settings.name;
                 tracing::warn!(event = "adapter.catalogue_failed", adapter = %name, %why, "the catalogue of markets cannot be read");
                 return Ok(());
@@ -338,7 +338,7 @@ impl Stream {
             Ok(read) => self.add(read).await?,
             Err(drift) => {
                 self.runner.board().quarantine("stream", &fetched.body, &drift, now);
-                // The cache may lack what the line said.
+                // The translator's cache may lack this line's changes.
                 self.translator.forget_clocks();
                 return Err(End::Retry(drift.to_string()));
             }
@@ -365,21 +365,21 @@ impl Stream {
         Ok(())
     }
 
-    /// All markets are too many: those that start soonest are read.
+    /// All markets are too many: subscribes to those that start soonest.
     async fn choose_markets(&mut self) -> Result<(), End> {
         let Some(session) = self.session.clone() else { return Ok(()) };
         let answers = session.catalogue(self.soonest()).await.map_err(End::Retry)?;
         let ids = market_ids(&answers);
         if ids.is_empty() {
             return Err(End::Refused(
-                "all markets are too many, and the catalogue names none".to_owned(),
+                "the subscription limit is exceeded, and the catalogue lists no markets".to_owned(),
             ));
         }
         self.only = Some(ids);
         Ok(())
     }
 
-    /// Where only some markets are read and others start sooner now: subscribes to those.
+    /// Renews the subscription if it covers only some markets and others start sooner now.
     fn renew_choice(&mut self, answers: &[Vec<u8>]) -> Result<(), End> {
         let Some(only) = self.only.as_ref().filter(|_| self.asked_soonest) else { return Ok(()) };
         let soonest = market_ids(answers);
@@ -391,7 +391,7 @@ impl Stream {
         Err(End::Again)
     }
 
-    /// Lists the events that have come near enough, with their prices.
+    /// Lists the events that have come within the horizon, with their prices.
     async fn add_come_near(&mut self, now: Timestamp) -> Result<(), NotTaken> {
         let until = now.plus(self.settings.horizon);
         if self.beyond.is_none_or(|start| start > until) {
@@ -403,10 +403,10 @@ impl Stream {
         }
     }
 
-    /// Adds to what is sent next; what cannot wait is sent now.
+    /// Adds a read to the pending one; urgent content is sent at once.
     async fn add(&mut self, mut read: Read) -> Result<(), NotTaken> {
         let is_whole = read.coverage != Coverage::Delta;
-        // A tape holds what was in reach when it was recorded.
+        // A tape holds only events that were within the horizon when it was recorded.
         if self.runner.context.settings.tape.is_none() {
             let until = self.runner.now().plus(self.settings.horizon);
             let starts = read.listings.iter().map(|listed| listed.listing.commence_time);
@@ -438,7 +438,7 @@ impl Stream {
         let made = Made { unit: "stream", at: self.runner.now(), every: EVERY, all_read: true };
         let taken = self.runner.take(read, made).await;
         if taken.is_err() {
-            // What was lost is in the cache, which an image renews.
+            // The lost changes are in the translator's cache, which a new image renews.
             self.translator.forget_clocks();
         }
         taken
@@ -470,7 +470,7 @@ impl Stream {
             self.send_pending().await.map_err(|why| why.to_string())?;
             self.runner.board().note_good(now, EVERY, false, Duration::ZERO);
         }
-        // What was conflated is due once its time has come.
+        // Flush the conflated prices as of a later time, when they are due.
         let due = self.translator.flush(self.runner.now().plus(self.settings.emit_every * 2));
         self.add(due).await.map_err(|why| why.to_string())?;
         self.send_pending().await.map_err(|why| why.to_string())?;
@@ -480,7 +480,7 @@ impl Stream {
     }
 }
 
-/// What an error of the stream means.
+/// The end that an error of the stream causes.
 fn end_of(error: String) -> End {
     match error.as_str() {
         "INVALID_SESSION_INFORMATION" | "NO_SESSION" => End::BadSession(error),
@@ -491,7 +491,7 @@ fn end_of(error: String) -> End {
     }
 }
 
-/// The answer of the catalogue; never, where nothing was asked.
+/// The answer of the catalogue; pending forever if there is no query.
 async fn wait_for(catalogue: &mut Option<Catalogue>) -> Result<Vec<Vec<u8>>, String> {
     match catalogue {
         Some(task) => task.await.unwrap_or_else(|error| Err(error.to_string())),
@@ -507,7 +507,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The next line without its end. Dropped half-way, it goes on where it was.
+    /// The next line without its line end. If cancelled, the next call continues the line.
     async fn next(&mut self, within: Duration) -> Result<Vec<u8>, End> {
         let reading = async {
             loop {
@@ -515,7 +515,7 @@ impl Lines {
                     .reader
                     .fill_buf()
                     .await
-                    .map_err(|error| End::Retry(format!("the stream broke: {error}")))?;
+                    .map_err(|error| End::Retry(format!("the stream failed: {error}")))?;
                 if held.is_empty() {
                     return Err(End::Retry("the stream was closed".to_owned()));
                 }
@@ -546,8 +546,8 @@ async fn send(writer: &mut Writer, message: &serde_json::Value) -> Result<(), En
     };
     match timeout(SILENCE_MAX, sending).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(End::Retry(format!("the stream broke: {error}"))),
-        Err(_) => Err(End::Retry("the stream does not read".to_owned())),
+        Ok(Err(error)) => Err(End::Retry(format!("the stream failed: {error}"))),
+        Err(_) => Err(End::Retry("writing to the stream timed out".to_owned())),
     }
 }
 

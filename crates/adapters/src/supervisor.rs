@@ -1,5 +1,5 @@
-//! Runs the adapters while this node leads, starts again what ends, and keeps their reports where every node finds
-//! them (A4, A5, A20).
+//! Runs the adapters while this node leads, restarts those that end, and writes their reports where every node can
+//! read them (A4, A5, A20).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,30 +19,30 @@ use crate::settings::AdapterSettings;
 use crate::sink::{Answer, Sink};
 use crate::threads::AdapterThreads;
 
-/// How often leadership is looked at: adapters start within 2 s of gaining it, and end within 1 s of losing it.
+/// Interval of checks for leadership: adapters start within 2 s of gaining it, and end within 1 s of losing it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often the store is asked what people want, and gets how adapters are.
+/// Interval at which desired states are read from the store, and reports written to it.
 const EXCHANGE_EVERY: Duration = Duration::from_secs(1);
-/// How long the store may take.
+/// Timeout of the store.
 const STORE_TIME_MAX: Duration = Duration::from_millis(500);
-/// A task that ran for this long before it ended was well.
+/// A task that ran at least this long starts a new count of failures.
 const WELL_AFTER: Duration = Duration::from_secs(60);
-/// The longest wait before a task is started again.
+/// Maximum wait before a task is restarted.
 const RESTART_MAX: Duration = Duration::from_secs(60);
-/// The `stale_after` of an adapter that has not read anything yet.
+/// The `stale_after` of an adapter before its first read.
 const STALE_AFTER_FIRST: Duration = Duration::from_secs(120);
 
-/// What people want of an adapter.
+/// The state that operators want an adapter to have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DesiredState {
     pub paused: bool,
-    /// When a read was last asked for, in milliseconds.
+    /// Time of the last request for a read, in milliseconds.
     pub read_asked_ms: Option<i64>,
-    /// When it was last resumed, in milliseconds.
+    /// Time when it was last resumed, in milliseconds.
     pub resumed_ms: Option<i64>,
 }
 
-/// What all nodes share: reports, samples and desired states.
+/// The state that all nodes share: reports, samples and desired states.
 pub trait Shared: Send + Sync + fmt::Debug {
     fn desired_states(&self) -> Answer<'_, Result<BTreeMap<String, DesiredState>, String>>;
 
@@ -54,7 +54,7 @@ pub trait Shared: Send + Sync + fmt::Debug {
         samples: &'a [Sample],
     ) -> Answer<'a, Result<(), String>>;
 
-    /// Notes the first start of an adapter in the audit log, with who accepted the terms.
+    /// Records the first start of an adapter in the audit log, with the person who accepted the terms.
     fn note_first_start<'a>(
         &'a self,
         name: &'a str,
@@ -62,7 +62,7 @@ pub trait Shared: Send + Sync + fmt::Debug {
     ) -> Answer<'a, Result<(), String>>;
 }
 
-/// What the supervisor runs with.
+/// The supervisor with its dependencies.
 #[derive(Debug)]
 pub struct Supervisor {
     pub catalogue: Arc<Catalogue>,
@@ -71,11 +71,11 @@ pub struct Supervisor {
     pub shared: Arc<dyn Shared>,
     pub adapters: Vec<Adapter>,
     pub boards: Boards,
-    /// Where the adapters run; the supervisor itself runs where it is awaited.
+    /// The threads of the adapters; the supervisor itself runs where it is awaited.
     pub threads: AdapterThreads,
 }
 
-/// The reports of the adapters that this node runs, or would.
+/// The reports of this node's adapters, running or not.
 #[derive(Clone, Debug, Default)]
 pub struct Boards(Arc<Vec<(String, Board)>>);
 
@@ -99,7 +99,7 @@ impl Boards {
     }
 }
 
-/// One adapter as the supervisor sees it.
+/// The supervisor's state of one adapter.
 struct SupervisedAdapter {
     adapter: Adapter,
     board: Board,
@@ -107,7 +107,7 @@ struct SupervisedAdapter {
     read_now: Arc<Notify>,
     task: Option<JoinHandle<()>>,
     started: Timestamp,
-    /// Ends in a row, and when it may be started again.
+    /// Number of ends in a row, and the time from which it may be restarted.
     ends: u32,
     due: Timestamp,
     announced: bool,
@@ -115,7 +115,7 @@ struct SupervisedAdapter {
 }
 
 impl Supervisor {
-    /// Runs until it is dropped. `leads` says whether this node writes.
+    /// Runs until it is dropped. `leads` returns whether this node is the leader.
     pub async fn run(self, leads: impl Fn() -> bool + Send) {
         let now = self.clock.now();
         let mut supervised: Vec<SupervisedAdapter> = Vec::new();
@@ -169,8 +169,8 @@ impl Supervisor {
                 held.ends = if now.since(held.started) >= WELL_AFTER { 1 } else { held.ends + 1 };
                 held.due = now.plus(backoff(held.ends, RESTART_MAX, None, random()));
                 let name = &held.adapter.settings.name;
-                tracing::error!(event = "adapter.ended", adapter = %name, "an adapter ended; it is started again");
-                held.board.set(State::Retrying, "it ended and is started again", now);
+                tracing::error!(event = "adapter.ended", adapter = %name, "an adapter ended and will be restarted");
+                held.board.set(State::Retrying, "it ended and will be restarted", now);
             }
             Some(_) => held.board.look(now),
             None if now >= held.due => self.start(held, now).await,
@@ -183,7 +183,7 @@ impl Supervisor {
         if !held.announced {
             let by = settings.accepted_by.as_deref().unwrap_or_default();
             if let Err(why) = within(self.shared.note_first_start(&settings.name, by)).await {
-                // The start is noted before it happens, so it waits.
+                // The audit entry comes before the start, so the start waits.
                 held.board.set(
                     State::Retrying,
                     format!("the audit log cannot be written: {why}"),
@@ -206,7 +206,7 @@ impl Supervisor {
         held.task = self.threads.spawn(run_adapter(held.adapter.clone(), context));
     }
 
-    /// Asks what people want, and writes down how adapters are: only the leader knows.
+    /// Reads the desired states, and on the leader, which alone knows them, writes the reports.
     async fn exchange(&self, supervised: &mut [SupervisedAdapter], leading: bool) {
         let desired_states = match within(self.shared.desired_states()).await {
             Ok(desired_states) => desired_states,
@@ -221,7 +221,7 @@ impl Supervisor {
             if desired.read_asked_ms > held.desired.read_asked_ms {
                 held.read_now.notify_one();
             }
-            // Resuming starts anew what had given up.
+            // Resuming restarts an adapter that had given up.
             if desired.resumed_ms > held.desired.resumed_ms && held.board.state() == State::Failed {
                 held.stop();
             }
@@ -243,14 +243,14 @@ impl Supervisor {
     }
 }
 
-/// The store is not waited for for long: leadership may be lost meanwhile.
+/// Limits the wait for the store: leadership may be lost in the meantime.
 async fn within<T>(asked: Answer<'_, Result<T, String>>) -> Result<T, String> {
     let answered = timeout(STORE_TIME_MAX, asked).await;
     answered.unwrap_or_else(|_| Err("the store does not answer".to_owned()))
 }
 
 impl SupervisedAdapter {
-    /// Ends it at once: what it had under way is dropped, and its program gets a signal to end.
+    /// Stops it at once: work in progress is dropped, and its program gets a signal to end.
     fn stop(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();
@@ -266,12 +266,12 @@ impl Drop for SupervisedAdapter {
     }
 }
 
-/// Whether an adapter has not been well for longer than it may be.
+/// True if an adapter has been failing for longer than allowed.
 pub fn degraded(reports: &[Report], now: Timestamp) -> bool {
     reports.iter().any(|report| report.degrades(now))
 }
 
-/// Adapters of a configuration that are enabled.
+/// The enabled adapters of a configuration.
 pub fn enabled(adapters: &[AdapterSettings]) -> impl Iterator<Item = &AdapterSettings> {
     adapters.iter().filter(|adapter| adapter.enabled)
 }

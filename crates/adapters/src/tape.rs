@@ -1,4 +1,4 @@
-//! Tapes: all that upstream sent, one JSON object a line, to be played in place of the network (A24).
+//! Tapes: all input from upstream, one JSON object per line, to be played instead of using the network (A24).
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
@@ -14,9 +14,9 @@ use zstd::stream::write::Encoder;
 
 use crate::settings::Speed;
 
-/// All tapes of one adapter together; the oldest go first.
+/// Maximum size of all tapes of one adapter; the oldest are deleted first.
 const FOLDER_BYTES_MAX: u64 = 1 << 30;
-/// A line of a tape: a body of 32 MiB, escaped.
+/// Maximum length of a line: a body of 32 MiB, escaped.
 const LINE_BYTES_MAX: u64 = 96 << 20;
 const LEVEL: i32 = 3;
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -25,7 +25,7 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub v: u8,
-    /// When it came.
+    /// Arrival time.
     pub at: String,
     pub unit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct Record {
     pub headers: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// In place of `body` where that is not text.
+    /// Replaces `body` if that is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_b64: Option<String>,
 }
@@ -99,7 +99,7 @@ impl Recorder {
         Self(Arc::new(Mutex::new(Writer { folder, name, hour: i64::MIN, open: None })))
     }
 
-    /// Adds a record; it can be read as soon as this returns.
+    /// Adds a record, which can be read as soon as this returns.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -121,7 +121,7 @@ impl Writer {
             self.make_room()?;
             let stamp = Timestamp::from_secs(hour.saturating_mul(3600)).to_string();
             let stamp: String = stamp.chars().filter(char::is_ascii_alphanumeric).collect();
-            // A start within the hour begins another file: a file that was cut off is never written to.
+            // A restart within the hour begins another file: a file that was cut off is never appended to.
             let free = (0..1000).map(|n| {
                 let more = if n == 0 { String::new() } else { format!("-{n}") };
                 self.folder.join(format!("{}-{stamp}{more}.tape.zst", self.name))
@@ -142,7 +142,7 @@ impl Writer {
         self.open.take().map_or(Ok(()), |open| open.finish().map(drop))
     }
 
-    /// Deletes the oldest tapes of this adapter where there are too many.
+    /// Deletes the oldest tapes of this adapter if they are too large together.
     fn make_room(&self) -> io::Result<()> {
         let prefix = format!("{}-", self.name);
         let mut tapes: Vec<(PathBuf, u64)> = Vec::new();
@@ -241,7 +241,7 @@ impl Iterator for Tape {
     }
 }
 
-/// How long to wait between two records of a tape.
+/// The wait between two records of a tape.
 pub fn gap(speed: Speed, before: Option<Timestamp>, next: Option<Timestamp>) -> Duration {
     match (speed, before, next) {
         (Speed::Times(times), Some(before), Some(next)) => next.since(before) / times.max(1),

@@ -1,4 +1,4 @@
-//! The Odds API as an upstream: which sports are read, what each call costs, and the credits that are left.
+//! The Odds API as an upstream: the sports to read, the cost of each call, and the remaining credits.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::runner::Runner;
 use crate::settings::TheOddsApiSettings;
 
 const BASE_URL: &str = "https://api.the-odds-api.com";
-/// Free calls.
+/// Intervals of free calls.
 const SPORTS_EVERY: Duration = Duration::from_secs(3600);
 const EVENTS_EVERY: Duration = Duration::from_secs(600);
-/// A call for scores of the last day.
+/// Cost of a call for the scores of the last day.
 const SCORES_COST: u64 = 2;
-/// How often a sport is taken to be read before its events are known.
+/// Assumed interval of a sport before its events are known.
 const RARELY: Duration = Duration::from_secs(1800);
 /// The unit that lists the sports.
 const SPORTS: &str = "sports";
@@ -32,9 +32,9 @@ pub(crate) struct TheOddsApiUpstream {
     translator: TheOddsApi,
     settings: TheOddsApiSettings,
     base_url: String,
-    /// Those that are offered now and mapped to one of ours.
+    /// The sports that are offered now and mapped to one of ours.
     sports: Vec<UpstreamSport>,
-    /// How often the odds of each sport are wanted, for the plan of the month.
+    /// The wanted odds interval of each sport, for the plan of the month.
     intervals: HashMap<String, Duration>,
     budget: Budget,
     format: &'static str,
@@ -58,7 +58,7 @@ impl TheOddsApiUpstream {
         }
     }
 
-    /// The markets that are asked for of a sport: tournaments have outrights only, matches have no outrights.
+    /// The markets to request for a sport: tournaments have only outrights, matches have none.
     fn markets(&self, key: &str) -> Vec<&str> {
         let sport = self.sports.iter().find(|sport| sport.key == key);
         let outrights = sport.is_some_and(|sport| sport.has_outrights);
@@ -174,7 +174,7 @@ impl Upstream for TheOddsApiUpstream {
     fn refusal(&self, fetched: &Fetched) -> Refusal {
         match refusal(fetched.status, &fetched.body) {
             Some(ApiRefusal::Spent) => {
-                Refusal::Spent("upstream says that the credits are used up".to_owned())
+                Refusal::Spent("upstream reports that the credits are used up".to_owned())
             }
             Some(ApiRefusal::Refused(why)) => Refusal::Refused(why),
             None if fetched.status == 404 => Refusal::Missing,

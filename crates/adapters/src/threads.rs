@@ -1,7 +1,7 @@
 //! The threads that adapters run on.
 //!
-//! On a busy machine, requests come before what upstream sends: an exchange sends hundreds of lines at once, which a
-//! request would wait for if both ran on the same thread.
+//! On a busy machine, requests take precedence over upstream input: an exchange sends hundreds of lines at once, and
+//! a request would wait for them if both ran on the same thread.
 
 use std::cell::Cell;
 use std::io;
@@ -11,18 +11,18 @@ use rustix::process::setpriority_process;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-/// One that reads a large document does not keep the others waiting.
+/// Two, so that reading a large document does not block the other adapters.
 const THREADS: usize = 2;
-/// A quarter of a contended core, as the writer has it; a request that wakes up goes first.
+/// About a quarter of a contended core, like the writer; a request that wakes up goes first.
 const NICENESS: i32 = 6;
 
-/// Threads of a lower priority than those of requests. What runs on them ends with this.
+/// Threads of a lower priority than those of requests. Dropping this ends the tasks on them.
 #[derive(Debug)]
 pub struct AdapterThreads(Option<Runtime>);
 
 impl AdapterThreads {
     /// # Errors
-    /// Where the system gives no threads.
+    /// The system starts no threads.
     pub fn start() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -43,24 +43,24 @@ impl AdapterThreads {
 
 impl Drop for AdapterThreads {
     fn drop(&mut self) {
-        // It is dropped on a thread that must not wait.
+        // It may be dropped on a thread that must not block.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Work between two looks whether somebody else waits for the core.
+/// Minimum time of work between two yields of the core.
 const PIECE: Duration = Duration::from_micros(10);
 
 thread_local! {
-    /// When this thread works on without a look until.
+    /// Time until which this thread works without yielding.
     static WORKS_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Lets a request go first that waits for this core. The system leaves a thread on its core until it waits for
-/// something or some milliseconds are over, whatever its priority. After others have had the core, this thread works
-/// for as long as they did before it looks again, so that it goes on where requests never end.
+/// Yields the core to a waiting request. The system leaves a thread on its core until it blocks or some milliseconds
+/// are over, whatever its priority. After a yield, this thread works for at least as long as others had the core, so
+/// that it makes progress even if requests never stop.
 pub(crate) fn let_requests_go_first() {
     let begun = Instant::now();
     if WORKS_UNTIL.get().is_none_or(|until| until <= begun) {
@@ -69,12 +69,12 @@ pub(crate) fn let_requests_go_first() {
     }
 }
 
-/// Until when a thread works that looked from one instant to another.
+/// The end of the work period after a yield that lasted from `begun` to `ended`.
 fn works_until(begun: Instant, ended: Instant) -> Instant {
     ended + ended.saturating_duration_since(begun).max(PIECE)
 }
 
-/// On Linux this is the priority of the thread.
+/// On Linux this sets the priority of the calling thread.
 fn lower_priority() {
     if let Err(error) = setpriority_process(None, NICENESS) {
         tracing::debug!(event = "adapter.priority_failed", %error, "adapters run at normal priority");
@@ -104,7 +104,7 @@ mod tests {
         let (sender, receiver) = oneshot::channel();
         let work = async { sender.send(getpriority_process(None).unwrap()).unwrap() };
         threads.spawn(work).unwrap().await.unwrap();
-        // Also where the test itself runs at a low one.
+        // Also true if the test itself runs at a low priority.
         assert_eq!(receiver.await.unwrap().max(own), NICENESS.max(own));
         assert_eq!(getpriority_process(None).unwrap(), own);
     }

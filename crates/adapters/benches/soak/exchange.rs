@@ -1,4 +1,4 @@
-//! A fake exchange: its services and its stream, over real sockets and TLS.
+//! A fake exchange: its HTTP services and its stream, over real sockets and TLS.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 pub(crate) const MARKETS: u64 = 500;
 pub(crate) const LINES_PER_SECOND: u64 = 20_000;
-/// Lines are sent in this many bursts a second.
+/// Number of bursts per second in which the lines are sent.
 const BURSTS: u64 = 1_000;
 
-/// What the exchange sends.
+/// The state of the sender.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     pub(crate) lines: AtomicU64,
-    /// Only heartbeats.
+    /// True while only heartbeats are sent.
     pub(crate) is_paused: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ impl Clock for RealClock {
     }
 }
 
-/// Signs in; the stream names its markets itself, so the catalogue has nothing to add.
+/// The sign-in and catalogue services; the stream itself names the markets, so the catalogue is empty.
 pub(crate) async fn services() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -75,7 +75,7 @@ async fn answer(mut socket: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// An exchange that sends an image and then changes without end, but for pauses; its certificate is written into the
+/// An exchange that sends an image and then endless changes, except while paused. Writes its certificate into the
 /// folder.
 pub(crate) async fn exchange(dir: &Path, sending: Arc<Sending>) -> String {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
@@ -93,7 +93,7 @@ pub(crate) async fn exchange(dir: &Path, sending: Arc<Sending>) -> String {
     let port = listener.local_addr().expect("an address").port();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            // It ends when the adapter does; an earlier end shows as a reconnection.
+            // The connection ends with the adapter; an earlier end is counted as a reconnection.
             let _ended = serve(&acceptor, socket, &sending).await;
         }
     });
@@ -126,7 +126,7 @@ async fn serve(
         burst.clear();
         ticked += 1;
         if sending.is_paused.load(Ordering::SeqCst) {
-            // Twice a second, so that the connection is seen to be there.
+            // Twice a second, so that the connection counts as alive.
             if ticked % (BURSTS / 2) == 0 {
                 let heartbeat = format!(
                     r#"{{"op":"mcm","id":2,"clk":"AAAA{n}","pt":{published},"ct":"HEARTBEAT"}}"#

@@ -1,9 +1,10 @@
-//! A busy Exchange Stream through a whole adapter: a fake exchange sends 20,000 lines a second over TLS that change 500
-//! markets in turn, and what comes out goes into a book. Fails if a hundredth of the prices is a second old when it
-//! arrives, if memory grows, or if the adapter cannot keep up.
+//! A busy Exchange Stream through a whole adapter: a fake exchange sends 20,000 lines a second over TLS that change
+//! 500 markets in turn, and the resulting messages go into a book. Fails if 1% of the prices are a second old when
+//! they arrive, if memory grows, or if the adapter cannot keep up.
 //!
-//! `cargo bench -p linesman-adapters --bench soak [-- --seconds 600]`; half a minute unless it says otherwise. With
-//! `--program target/release/linesman` the whole service runs on one core, and its API is asked beside from the other.
+//! `cargo bench -p linesman-adapters --bench soak [-- --seconds 600]`; the default is 30 seconds. With `--program
+//! target/release/linesman` the whole service runs on one core, and a client on the other core calls its API at the
+//! same time.
 
 #![expect(
     clippy::print_stdout,
@@ -37,12 +38,12 @@ use market::{Book, Ids};
 
 use crate::exchange::{LINES_PER_SECOND, MARKETS, RealClock, Sending, exchange, services};
 
-/// Prices must be younger than this when they arrive, but for a hundredth of them.
+/// Maximum age of a price at arrival, for 99% of them.
 const LAG_P99_MAX: Duration = Duration::from_secs(1);
-/// Memory may differ by this much between the first quarter and the end.
+/// Maximum growth of memory from the first quarter to the end.
 const GROWTH_KIB_MAX: u64 = 8 << 10;
 
-/// A book that notes how old prices are when they arrive.
+/// A book that records the age of prices at arrival.
 #[derive(Debug)]
 struct Measured {
     catalogue: Arc<Catalogue>,
@@ -101,7 +102,7 @@ async fn soak(time: Duration) -> bool {
     let sink = Arc::new(Measured {
         book: Mutex::new(Book::new(Arc::clone(&catalogue), Ids::Minted { salt: 1 })),
         catalogue: Arc::clone(&catalogue),
-        // All that there will be, so that it does not look like growth.
+        // Allocated in advance, so that it does not count as growth.
         lags: Mutex::new(vec![Duration::ZERO; samples(time)]),
         rejected: AtomicU64::new(0),
     });
@@ -147,7 +148,7 @@ async fn soak(time: Duration) -> bool {
         && sink.rejected.load(Ordering::SeqCst) == 0
 }
 
-/// More than the prices that this time can bring: one for each market a second.
+/// More than the number of prices in this time, which is one for each market and second.
 fn samples(time: Duration) -> usize {
     usize::try_from((time.as_secs() + 10) * MARKETS * 2).unwrap_or(usize::MAX)
 }
@@ -192,7 +193,7 @@ fn settings(dir: &Path, services: &str, exchange: &str) -> AdapterSettings {
     }
 }
 
-/// Memory of this process, the exchange included.
+/// Memory of this process, including the exchange.
 fn resident_kib() -> u64 {
     resident_kib_of("self")
 }

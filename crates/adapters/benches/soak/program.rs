@@ -1,5 +1,4 @@
-//! The whole service with the adapter: how long its API takes to answer while the exchange sends, and while it does
-//! not.
+//! The whole service with the adapter: API latency while the exchange sends, and while it is paused.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,19 +13,20 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::exchange::{LINES_PER_SECOND, Sending, exchange, services};
 
-/// Requests a second.
+/// Requests per second.
 const RATE: u32 = 1_000;
-/// The exchange sends for this long, and is silent for as long.
+/// Time for which the exchange sends, and then pauses, alternating.
 const TURN: Duration = Duration::from_secs(5);
-/// A virtual machine is paused for tens of milliseconds now and then: the p99 is taken of many windows, and of those
-/// the lower quartile. Each is as long as the adapter's own period, so that all it does is in each.
+/// Window over which a p99 is taken. A virtual machine pauses for tens of milliseconds now and then, so the result is
+/// the lower quartile of many windows. The window is as long as the adapter's own period, so that each contains all
+/// of its work.
 const WINDOW: Duration = Duration::from_secs(1);
-/// How much longer the API may take while the exchange sends.
+/// Maximum ratio of the API's p99 while the exchange sends to that while it is paused.
 const P99_RATIO_MAX: f64 = 1.1;
 const START_MAX: Duration = Duration::from_secs(60);
 const ODDS: &str = "/v1/sports/tennis/odds?market=moneyline&regions=uk&limit=100";
 
-/// The program as a child; it ends with this.
+/// The program as a child process, killed on drop.
 struct Service {
     child: Child,
     program: PathBuf,
@@ -82,7 +82,7 @@ ca_file = "{}"
         let (_, address) = line.split_once("http://").expect("an address");
         let address = address.split(['/', ' ']).next().expect("an address");
         let address = address.parse().expect("an address");
-        // Nobody stops it by not reading.
+        // Read its output, so that it does not block on a full pipe.
         std::thread::spawn(move || lines.count());
         Self { child, program, dir: dir.to_owned(), address }
     }
@@ -106,7 +106,7 @@ ca_file = "{}"
     }
 }
 
-/// A connection that asks again and again.
+/// A connection that repeats one request.
 struct Client {
     stream: TcpStream,
     request: Vec<u8>,
@@ -122,7 +122,7 @@ impl Client {
         Self { stream, request: request.into_bytes(), held: vec![0; 256 << 10] }
     }
 
-    /// The body's length.
+    /// Sends the request; returns the length of the answer's body.
     fn ask(&mut self) -> usize {
         self.stream.write_all(&self.request).expect("a connection");
         let mut read = 0;
@@ -152,18 +152,20 @@ impl Client {
         }
     }
 
-    /// Asks at an even rate until the time is over; the p99 of each window.
+    /// Sends requests at an even rate until the time is over; returns the p99 of each window.
     fn windows(&mut self, time: Duration) -> Vec<Duration> {
         let (begun, step) = (Instant::now(), Duration::from_secs(1) / RATE);
         let (mut due, mut found, mut window) = (begun, Vec::new(), Vec::new());
         let mut window_ends = begun + WINDOW;
         while begun.elapsed() < time {
-            // A core that sleeps takes long to wake up, which is no part of an answer. The exchange needs it, too.
+            // Spin: waking a sleeping core takes long and is not part of the answer. The exchange uses the core in
+            // between.
             let is_late = Instant::now() >= due;
             while Instant::now() < due {
                 std::thread::yield_now();
             }
-            // Late is who waits for the answer before, not who has lent the core to the exchange.
+            // Latency counts from the due time only if the previous answer was late, not if the exchange had the
+            // core.
             let asked = if is_late { due } else { Instant::now() };
             self.ask();
             window.push(asked.elapsed());
@@ -179,12 +181,12 @@ impl Client {
     }
 }
 
-/// Runs the service for a time, and says whether the API is as quick as without the exchange.
+/// Runs the service for a time; true if the API is as fast as without the exchange.
 pub(crate) fn soak(program: &Path, time: Duration) -> bool {
     let mut core = CpuSet::new();
     core.set(1);
     sched_setaffinity(None, &core).expect("two cores");
-    // Who measures goes before the exchange, which shares its core.
+    // The measuring client has priority over the exchange on their shared core.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().on_thread_start(|| {
         setpriority_process(None, 19).expect("Linux");
@@ -201,7 +203,7 @@ pub(crate) fn soak(program: &Path, time: Duration) -> bool {
 fn measure(service: &Service, sending: &Sending, time: Duration) -> bool {
     let mut client = Client::new(service.address, &service.key());
     let begun = Instant::now();
-    // A page of a hundred records is longer.
+    // A page of a hundred records is longer than this.
     while client.ask() < 10_000 {
         assert!(begun.elapsed() < START_MAX, "no odds arrived");
         std::thread::sleep(Duration::from_millis(100));

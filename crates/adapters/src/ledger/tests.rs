@@ -16,7 +16,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// Made a number of seconds after `NOW`.
+/// A read this many seconds after `NOW`.
 fn at(later: u64) -> ReadAt<'static> {
     let now = NOW.plus(secs(later));
     ReadAt { unit: "u", at: now, now, fresh_for_s: Some(180), all_read: true }

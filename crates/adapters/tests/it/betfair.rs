@@ -1,4 +1,4 @@
-//! Betfair over TLS: signing in, the subscription, names from the catalogue, and resuming where it was cut.
+//! Betfair over TLS: the sign-in, the subscription, names from the catalogue, and resuming a cut stream.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use crate::harness::{
     Reaction, RealClock, Running, TestSink, Upstream, ok, settings, still_clock, wait_for,
 };
 
-/// Plays the exchange: what it was sent, connection by connection, and what it answers to each subscription.
+/// A fake exchange that records the messages it receives.
 struct Exchange {
     address: String,
     heard: Arc<Mutex<Vec<Value>>>,
@@ -45,7 +45,7 @@ fn image(clk: &str) -> Value {
     image_of(clk, &[("1.5", "3001", in_two_hours())])
 }
 
-/// An image of markets with their events and starts.
+/// An image of markets with their events and start times.
 fn image_of(clk: &str, markets: &[(&str, &str, Timestamp)]) -> Value {
     let market = |(id, event, start): &(&str, &str, Timestamp)| {
         json!({
@@ -67,7 +67,7 @@ fn delta(clk: &str, price: f64) -> Value {
 }
 
 impl Exchange {
-    /// `react` gives the lines after the n-th subscription; the connection is closed after them where it says so.
+    /// `react` returns the lines after the n-th subscription, and whether the connection is closed after them.
     async fn start(
         dir: &Path,
         react: impl Fn(usize, &Value) -> (Vec<Value>, bool) + Send + Sync + 'static,
@@ -123,7 +123,7 @@ impl Exchange {
     }
 }
 
-/// TLS of `localhost`, whose certificate is added to `ca.pem`; clients must have this certificate, where one is given.
+/// TLS of `localhost`, whose certificate is added to `ca.pem`. If `client` is given, clients must present it.
 fn acceptor(dir: &Path, client: Option<CertificateDer<'static>>) -> TlsAcceptor {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let trusted = std::fs::read_to_string(dir.join("ca.pem")).unwrap_or_default();
@@ -147,7 +147,7 @@ fn acceptor(dir: &Path, client: Option<CertificateDer<'static>>) -> TlsAcceptor 
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// A market as the catalogue names it.
+/// A market as an entry of the catalogue.
 fn named(market: &str, event: &str, home: &str, away: &str, start: Timestamp) -> Value {
     let start = start.to_string();
     json!({
@@ -167,7 +167,7 @@ fn in_two_hours() -> Timestamp {
     RealClock.now().plus(Duration::from_secs(7200))
 }
 
-/// Signs in, and names markets as the function says.
+/// Services that accept the sign-in and return this catalogue.
 async fn services_with(catalogue: impl Fn() -> Value + Send + Sync + 'static) -> Upstream {
     Upstream::start(move |request: &str, _| match request.contains("/api/login") {
         true => ok(r#"{"token":"session-secret","product":"p","status":"SUCCESS","error":""}"#),
@@ -176,7 +176,7 @@ async fn services_with(catalogue: impl Fn() -> Value + Send + Sync + 'static) ->
     .await
 }
 
-/// Signs in, and names the market.
+/// Services that check the sign-in and return a catalogue with one market.
 async fn services() -> Upstream {
     Upstream::start(|request: &str, _| {
         if request.contains("/api/login") {
@@ -241,7 +241,7 @@ async fn the_stream_is_subscribed_to_and_resumed_where_it_was_cut() {
         json!({ "ladderLevels": 3, "fields": ["EX_BEST_OFFERS", "EX_MARKET_DEF"] })
     );
     assert!(first.get("clk").is_none());
-    // The exchange is silent from here on: after two heartbeats the connection is made again.
+    // The exchange is silent from here on: after two heartbeat intervals the adapter reconnects.
     let second =
         wait_for("the second subscription", || exchange.subscriptions().get(1).cloned()).await;
     assert_eq!((&second["initialClk"], &second["clk"]), (&json!("init"), &json!("clk-1")));
@@ -367,7 +367,7 @@ async fn where_all_markets_are_too_many_those_that_start_soonest_are_read() {
     let questions = services.requests();
     let soonest = questions.iter().find(|request| request.contains("marketStartTime")).unwrap();
     assert!(soonest.contains("\"sort\":\"FIRST_TO_START\""), "{soonest}");
-    // What starts soonest changes with time; the catalogue is asked now and then, and when somebody asks for a read.
+    // The markets that start soonest change with time; a requested read queries the catalogue again.
     second.store(true, Ordering::SeqCst);
     running.read_now.notify_one();
     wait_for("the second market", || (sink.open_markets("betfair") == 2).then_some(())).await;

@@ -13,7 +13,7 @@ const ODDS: &str = r#"{"type":"odds","ref":"b1","bookmaker":"fanduel","market":"
 async fn a_program_is_told_what_is_open_and_what_was_refused() {
     let dir = tempfile::tempdir().unwrap();
     let heard = dir.path().join("heard");
-    // It writes down its input, and runs on.
+    // The program records its input, and keeps running.
     let script = format!(
         "read hello; echo \"$hello\" > {0}; printf '%s\\n' '{BOUT}' '{ODDS}' '' 'nonsense' ''; read refused; echo \"$refused\" >> {0}; exec sleep 1000",
         heard.display()

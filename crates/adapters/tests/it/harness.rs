@@ -1,4 +1,4 @@
-//! The book that adapters write to, upstreams that answer as a test says, and waiting for conditions.
+//! The book that adapters write to, scripted upstreams, and waiting for conditions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) async fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>)
     }
 }
 
-/// A book that takes messages while this node leads.
+/// A book that takes messages while `leads` is true.
 #[derive(Debug)]
 pub(crate) struct TestSink {
     pub(crate) catalogue: Arc<Catalogue>,
@@ -70,12 +70,12 @@ impl TestSink {
         })
     }
 
-    /// What was sent, without what differs from run to run.
+    /// The lines sent so far.
     pub(crate) fn sent(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }
 
-    /// How many markets of a feed have prices.
+    /// Number of markets of a feed with prices.
     pub(crate) fn open_markets(&self, feed: &str) -> usize {
         self.book.lock().unwrap().open_of(feed).iter().map(|event| event.markets.len()).sum()
     }
@@ -123,18 +123,18 @@ impl Sink for TestSink {
     }
 }
 
-/// What an upstream does with a request.
+/// The reaction of an upstream to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reaction {
     /// Status, headers, body.
     Answer(u16, Vec<(&'static str, String)>, Vec<u8>),
-    /// Says how long the body is and closes half-way.
+    /// Announces a body's length and closes in the middle of the body.
     Cut,
     /// Never answers.
     Hang,
 }
 
-/// An HTTP server that reacts as a function of the request says.
+/// An HTTP server whose reactions are a function of the request.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) url: String,
@@ -155,7 +155,7 @@ impl Upstream {
         Self::start_with(None, react).await
     }
 
-    /// Over TLS, at `https://localhost`, where there is an acceptor.
+    /// Over TLS, at `https://localhost`, if an acceptor is given.
     pub(crate) async fn start_with(
         tls: Option<TlsAcceptor>,
         react: impl Fn(&str, usize) -> Reaction + Send + Sync + 'static,
@@ -175,7 +175,7 @@ impl Upstream {
                 let (seen, react, count) =
                     (Arc::clone(&seen), Arc::clone(&react), Arc::clone(&count));
                 let tls = tls.clone();
-                // A client that went away or is refused is no fault of the test.
+                // A client that left or is refused is not a fault of the test.
                 tokio::spawn(async move {
                     let Some(tls) = tls else {
                         return answer(socket, &seen, &*react, &count).await.unwrap_or_default();
@@ -339,7 +339,7 @@ pub(crate) fn shell(script: &str, every: Option<Duration>, complete: bool) -> Ad
     settings("mine", kind)
 }
 
-/// An adapter that runs until the test ends.
+/// An adapter that runs until this is dropped.
 pub(crate) struct Running {
     pub(crate) board: Board,
     pub(crate) read_now: Arc<tokio::sync::Notify>,
@@ -386,12 +386,12 @@ pub(crate) fn one(settings: AdapterSettings, sink: &Arc<TestSink>) -> Adapter {
     build(&[settings], &sink.catalogue).unwrap().remove(0)
 }
 
-/// A clock that stands still, at a whole second of now.
+/// A clock that stands still, at the current time in whole seconds.
 pub(crate) fn still_clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Timestamp::from_secs(RealClock.now().as_secs())))
 }
 
-/// Reactions one after the other; the last stays.
+/// Reactions in order; the last one repeats.
 pub(crate) fn script(reactions: Vec<Reaction>) -> impl Fn(&str, usize) -> Reaction + Send + Sync {
     let queue = Mutex::new(VecDeque::from(reactions));
     move |_, _| {

@@ -1,4 +1,4 @@
-//! The poll transport under faults of upstream, tapes, and The Odds API with its budget.
+//! The poll transport with failing upstreams and with tapes, and The Odds API with its budget.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -125,7 +125,7 @@ async fn credentials_that_are_refused_stop_the_reads_until_they_are_asked_for() 
     assert_eq!(upstream.requests().len(), 2, "nothing was asked meanwhile");
 }
 
-/// The time between two requests that `rate_per_minute` of these tests asks for.
+/// The time between two requests at the `rate_per_minute` of these tests.
 const GAP: Duration = Duration::from_millis(10);
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Adapters run on the leader only, and start again.
+//! Adapters run only on the leader, and are restarted.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,13 +96,13 @@ async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
     task.abort();
 }
 
-/// One node of a cluster: it writes to the book that all share while it is the leader.
+/// One node of a cluster: while it is the leader, it writes to the shared book.
 #[derive(Debug)]
 struct Node {
     number: usize,
     leader: Arc<AtomicUsize>,
     book: Arc<TestSink>,
-    /// Which node sent what, in order.
+    /// The lines sent by each node, in order.
     sent: Arc<Mutex<Vec<(usize, String)>>>,
 }
 
@@ -138,7 +138,7 @@ async fn another_node_takes_over_without_a_lost_or_doubled_market() {
     let leader = Arc::new(AtomicUsize::new(1));
     let sent: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
     let (before, after) = (card(0..3, "2.5"), card(1..4, "2.5"));
-    // The second read is under way when leadership is lost.
+    // The second read is in progress when leadership is lost.
     let upstream = Upstream::start(move |_: &str, n| match n {
         0 => ok(&before),
         1 => Reaction::Hang,
@@ -186,14 +186,14 @@ async fn another_node_takes_over_without_a_lost_or_doubled_market() {
         refs.sort();
         refs
     };
-    // What is gone since is withdrawn although the second node never sent it; what is new is there.
+    // Withdrawn markets are gone although the second node never sent them; new ones are there.
     wait_for("the other card", || (refs() == ["b1", "b2", "b3"]).then_some(())).await;
     wait_for("the removal", || (book.listed("card") == 3).then_some(())).await;
     let sent = sent.lock().unwrap().clone();
     let first_of_second = sent.iter().position(|(node, _)| *node == 2).unwrap();
     assert!(sent.iter().skip(first_of_second).all(|(node, _)| *node == 2), "{sent:?}");
     assert_eq!(book.book.lock().unwrap().open_of("card").len(), 3);
-    // Leadership comes back: nothing is lost or doubled either.
+    // Leadership comes back: again nothing is lost or duplicated.
     leader.store(1, Ordering::SeqCst);
     is(2, State::Waiting).await;
     is(1, State::Ok).await;
