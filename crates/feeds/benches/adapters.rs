@@ -1,13 +1,13 @@
-//! How fast translators read, on one core: lines of the Exchange Stream, and megabytes of mapped JSON and XML and of
-//! The Odds API. Generated input always; recordings where `../shared/data` is beside the repository. Fails below the
-//! bounds: 600,000 lines/s, 40 and 20 MB/s, 100 MB/s. These are for a second of processor time; what was done in a
-//! second by the clock is beside it, and is less where other programs run.
+//! Throughput of the translators on one core: lines of the Exchange Stream, and megabytes of mapped JSON and XML and
+//! of The Odds API. Uses generated input, and recordings if `../shared/data` is next to the repository. Fails below
+//! the bounds: 600,000 lines/s, 40 and 20 MB/s, 100 MB/s. The bounds are per second of processor time; the rate per
+//! second of wall-clock time is printed too, and is lower if other programs run.
 //!
-//! `cargo bench -p linesman-feeds --bench adapters [-- NAME]`: only what has NAME in its name
+//! `cargo bench -p linesman-feeds --bench adapters [-- NAME]`: only the measurements with NAME in their name
 //!
-//! `… -- --compare PYTHON`: beside the public parsers of the Exchange Stream, on the same lines (the recordings, where
-//! they are there). Fails if the best of them is faster than a third of ours. PYTHON is a Python that has them
-//! installed (`betfair_parsers.py`).
+//! `… -- --compare PYTHON`: compares with the public parsers of the Exchange Stream on the same lines (the
+//! recordings, if present). Fails if the best of them is faster than a third of ours. PYTHON is a Python that has
+//! them installed (`betfair_parsers.py`).
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a program for people")]
 
@@ -24,7 +24,7 @@ use linesman_feeds::adapter::mapped::{Mapped, Mapping};
 use linesman_feeds::adapter::the_odds_api::TheOddsApi;
 use linesman_feeds::adapter::{Settings, Translator};
 
-/// Each measurement takes this much processor time.
+/// Processor time of each measurement.
 const RUN: Duration = Duration::from_millis(700);
 
 const JSON: &str = r#"
@@ -116,7 +116,8 @@ fn main() -> ExitCode {
     if slow { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Ours and the public parsers in turn, so that a busy moment of the machine is not one parser's alone.
+/// Alternates between ours and the public parsers, so that a busy moment of the machine does not affect only one of
+/// them.
 fn compare(python: &str) -> ExitCode {
     const TURNS: usize = 3;
     let lines = recorded_lines().unwrap_or_else(stream_lines);
@@ -136,7 +137,7 @@ fn compare(python: &str) -> ExitCode {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).expect("text");
         for (name, rate) in text.lines().filter_map(|line| line.split_once(' ')) {
-            // Parsers print messages of their own, too.
+            // Parsers may print messages of their own.
             let rate: Option<f64> = rate.parse().ok();
             others.entry(name.to_owned()).or_default().extend(rate);
         }
@@ -179,13 +180,13 @@ fn spent() -> Duration {
     Duration::from_nanos(nanos.expect("nanoseconds"))
 }
 
-/// How much is done in a second of processor time, and in a second by the clock.
+/// Work done per second of processor time, and per second of wall-clock time.
 struct Rate {
     processor: f64,
     clock: f64,
 }
 
-/// The amount that `work` does each time, by how often it is done.
+/// The rate of `work`, which processes `amount` each time.
 fn rate(amount: usize, mut work: impl FnMut()) -> Rate {
     let amount = f64::from(u32::try_from(amount).unwrap_or(u32::MAX));
     work();
@@ -210,7 +211,7 @@ fn megabytes(translator: &mut dyn Translator, body: &str) -> Rate {
     Rate { processor: processor / 1e6, clock: clock / 1e6 }
 }
 
-/// Lines as fast as they come, each at the time at which the exchange published it.
+/// Processes the lines without pauses, each at the time at which the exchange published it.
 fn lines_a_second(lines: &[(Timestamp, Vec<u8>)]) -> Rate {
     let settings = settings();
     rate(lines.len(), || {
@@ -312,7 +313,7 @@ fn stream_lines() -> Vec<(Timestamp, Vec<u8>)> {
     lines
 }
 
-/// The tennis recordings, if they and the tool that unpacks them are there.
+/// The tennis recordings, if they and the tool that unpacks them are available.
 fn recorded_lines() -> Option<Vec<(Timestamp, Vec<u8>)>> {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/feeds/betfair_stream");

@@ -1,4 +1,4 @@
-//! How many messages a second one core reads: `cargo bench -p linesman-feeds`. All data is invented.
+//! Messages that one core parses per second: `cargo bench -p linesman-feeds`. All data is invented.
 #![expect(clippy::print_stdout, reason = "a bench is read from the terminal")]
 
 use std::error::Error;
@@ -50,8 +50,8 @@ fn write(body: &str, catalogue: &Catalogue) -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Prints the rate of the fastest round and of all rounds together. On a shared machine the fastest is what
-/// one core does; the other is what was left to us.
+/// Prints the rate of the fastest round and of all rounds together. On a shared machine, the fastest is the capacity
+/// of one core; the other is the share that was available.
 fn measure(
     name: &str,
     mut round: impl FnMut() -> Result<usize, Box<dyn Error>>,

@@ -1,5 +1,5 @@
-//! How long the sandbox takes: a whole world from nothing (budget 200 ms) and a 30 s step (budget 20 ms).
-//! A plain program: `cargo bench -p linesman-feeds --bench sandbox`.
+//! Time that the sandbox takes: a whole world from scratch (budget 200 ms) and a 30 s step (budget 20 ms). A plain
+//! program: `cargo bench -p linesman-feeds --bench sandbox`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its numbers")]
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The scheduler's clock is coarse and the machine is shared: the least of three is what the work takes.
+/// The scheduler's clock is coarse and the machine is shared: the minimum of three is the cost of the work.
 fn best_of_three<T>(times: &mut Vec<Duration>, mut work: impl FnMut() -> Vec<T>) -> Vec<T> {
     let mut least = Duration::MAX;
     let mut done = Vec::new();
@@ -48,7 +48,7 @@ fn best_of_three<T>(times: &mut Vec<Duration>, mut work: impl FnMut() -> Vec<T>)
     done
 }
 
-/// Time on the processor, where the system tells; other programs do not count then.
+/// Processor time if the system reports it, so that other programs do not count.
 struct Watch {
     begun: Instant,
     used: Option<Duration>,
@@ -65,7 +65,7 @@ impl Watch {
     }
 }
 
-/// The first number of the scheduler's statistics: nanoseconds on the processor.
+/// Nanoseconds on the processor, the first number of the scheduler's statistics.
 fn processor_time() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let used = text.split_whitespace().next()?.parse().ok()?;

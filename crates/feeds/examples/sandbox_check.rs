@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Every processor checks some of the instants, with a sandbox of its own.
+/// Distributes the instants over the processors, each with a sandbox of its own.
 fn check_all(n: u32) -> Vec<Facts> {
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let check_some = |first: usize| -> Vec<Facts> {

@@ -1,8 +1,8 @@
-//! Upstream formats to what they offer: the pure half of the adapters.
+//! Translation of upstream formats to offers: the pure half of the adapters.
 //!
 //! A kind of upstream is one [`Translator`]: bytes in, a [`Read`] out. It opens nothing, reads no clock and knows
-//! nothing of schedules, withdrawals or the book; one runner turns reads into messages for all kinds. Translators never
-//! panic, hold a small multiple of their input, and take prices from the text of the numbers.
+//! nothing of schedules, withdrawals or the book; one runner turns reads into messages for all kinds. Translators
+//! never panic, hold a small multiple of their input, and take prices from the text of the numbers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,11 +25,11 @@ pub mod the_odds_api;
 pub(crate) use gather::Gather;
 pub use names::{Known, Names};
 
-/// Longest body that a translator takes, uncompressed.
+/// Maximum size of a body, uncompressed.
 pub const BODY_BYTES_MAX: usize = 32 << 20;
-/// Most names of one read that are kept as unmapped; the others are only counted as dropped.
+/// Maximum number of names of one read that are kept as unmapped; further ones are only counted as dropped.
 pub const UNMAPPED_MAX: usize = 200;
-/// Most failed items of one read that are kept with path and reason.
+/// Maximum number of failed items of one read that are kept with path and reason.
 pub const FAILURES_MAX: usize = 20;
 
 /// One upstream format.
@@ -37,16 +37,16 @@ pub trait Translator: Send + fmt::Debug {
     /// Reads one body or stream line of `unit`. `at` is when the request was sent, or the line arrived.
     ///
     /// # Errors
-    /// The input is not in the expected format, or too many of its items failed: nothing of it is to be accepted.
+    /// The input is not in the expected format, or too many of its items failed: none of it must be accepted.
     fn translate(&mut self, unit: &str, bytes: &[u8], at: Timestamp) -> Result<Read, Drift>;
 
-    /// What was held back and is due at `at`: streams that are conflated. Others hold nothing back.
+    /// Held-back changes that are due at `at`, for conflated streams. Others hold nothing back.
     fn flush(&mut self, _at: Timestamp) -> Read {
         Read::default()
     }
 }
 
-/// What one input says about its unit.
+/// The content of one input for its unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Read {
     pub coverage: Coverage,
@@ -55,32 +55,32 @@ pub struct Read {
     /// One per ref, bookmaker, market and group. A market may belong to a ref that another read lists.
     pub markets: Vec<Offered>,
     pub scores: Vec<Scored>,
-    /// Bookmakers and sports that this read confirms as a whole, where upstream gives no time per market: what a
-    /// heartbeat is sent for.
+    /// Bookmakers and sports that this read confirms as a whole, if upstream gives no time per market. Heartbeats are
+    /// sent for them.
     pub confirmed: Vec<(BookmakerId, SportId)>,
-    /// What was left out on purpose or because it is unknown, by reason (see the constants in [`dropped`]).
+    /// Number of items left out on purpose or because they are unknown, by reason (see the constants in [`dropped`]).
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Names without a mapping: nothing of theirs is in this read.
+    /// Names without a mapping; their offers are not in this read.
     pub unmapped: BTreeMap<Unmapped, u64>,
-    /// How many items (events and priced outcomes) were tried.
+    /// Number of items (events and priced outcomes) that were tried.
     pub items: u64,
-    /// How many of them failed; they are not in this read.
+    /// Number of items that failed; they are not in this read.
     pub failed: u64,
-    /// The first of them, with path and reason.
+    /// The first failures, with path and reason.
     pub failures: Vec<Drift>,
 }
 
-/// How much of its unit a read covers.
+/// The part of its unit that a read covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coverage {
-    /// Only what changed: what is missing is as it was.
+    /// Only changes: items that are missing are unchanged.
     #[default]
     Delta,
-    /// Everything: a missing market has no prices any more, a missing event is gone.
+    /// Everything: a missing market no longer has prices, a missing event is gone.
     Complete,
-    /// Every event, no prices: a missing event is gone; markets are as they were.
+    /// Every event, no prices: a missing event is gone; markets are unchanged.
     Events,
-    /// Every price: a missing market has no prices any more, but a missing event is still listed.
+    /// Every price: a missing market no longer has prices, but a missing event is still listed.
     Prices,
 }
 
@@ -91,14 +91,14 @@ pub struct Listed {
     pub listing: Listing,
 }
 
-/// A bookmaker's market as upstream has it.
+/// A bookmaker's market as upstream offers it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offered {
-    /// Without outcomes where it is suspended, withdrawn or has no usable price.
+    /// Has no outcomes if it is suspended, withdrawn or has no usable price.
     pub odds: OddsBody,
-    /// When upstream says it last read or confirmed these prices; `None`: upstream gives no such time.
+    /// Time at which upstream last read or confirmed these prices; `None` if upstream gives no such time.
     pub ts: Option<Timestamp>,
-    /// Upstream keeps the market but takes no bets: sent without waiting.
+    /// True if upstream keeps the market but takes no bets; sent without delay.
     pub suspended: bool,
 }
 
@@ -109,14 +109,14 @@ pub struct Scored {
     pub ts: Option<Timestamp>,
 }
 
-/// An upstream name that has no counterpart here.
+/// An upstream name without a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unmapped {
     pub what: What,
     pub value: Box<str>,
 }
 
-/// What kind of name it is.
+/// The kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     Bookmaker,
@@ -125,7 +125,7 @@ pub enum What {
 }
 
 impl What {
-    /// As reports and metrics name it.
+    /// Its name in reports and metrics.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Bookmaker => "bookmaker",
@@ -146,7 +146,7 @@ impl What {
 
 /// Reasons in [`Read::dropped`].
 pub mod dropped {
-    /// A bookmaker that another adapter reads (A10).
+    /// A bookmaker that belongs to another adapter (A10).
     pub const OWNED: &str = "owned";
     /// Mapped to nothing by the operator or by the kind's own tables.
     pub const IGNORED: &str = "ignored";
@@ -160,7 +160,7 @@ pub mod dropped {
     pub const INCOMPLETE: &str = "incomplete";
     /// A single item that could not be read while most could (A18).
     pub const FAILED: &str = "failed";
-    /// More than a read may hold.
+    /// More items than a read may hold.
     pub const TOO_MANY: &str = "too_many";
 }
 
@@ -168,9 +168,9 @@ pub mod dropped {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct Drift {
-    /// Where: `events[3].start`, or `line 1, column 20`.
+    /// Position in the input: `events[3].start`, or `line 1, column 20`.
     pub path: String,
-    /// What was wrong. It may quote a few characters of the input.
+    /// Description of the fault. It may quote a few characters of the input.
     pub reason: String,
 }
 
@@ -180,27 +180,27 @@ impl Drift {
     }
 }
 
-/// What the operator's configuration says to translators of every kind.
+/// The operator's settings for translators of every kind.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub catalogue: Arc<Catalogue>,
-    /// `bookmaker`: whose prices these are, where the input does not say.
+    /// `bookmaker`: the bookmaker of the prices, if the input does not name it.
     pub bookmaker: Option<BookmakerId>,
-    /// Bookmakers that other adapters read: dropped here as `owned` (A10).
+    /// Bookmakers that belong to other adapters: dropped here as `owned` (A10).
     pub owned: BookmakerSet,
-    /// `bookmakers`, `sports` and `markets_map` over the kind's own tables.
+    /// `bookmakers`, `sports` and `markets_map`, which override the kind's own tables.
     pub names: Names,
 }
 
 impl Settings {
-    /// No operator's mappings, no bookmaker.
+    /// Settings without mappings of the operator and without a bookmaker.
     pub fn new(catalogue: Arc<Catalogue>) -> Self {
         Self { catalogue, bookmaker: None, owned: BookmakerSet::default(), names: Names::default() }
     }
 }
 
 impl Read {
-    /// Moves all its times later.
+    /// Shifts all its times to later.
     pub fn shift(&mut self, by: Duration) {
         let listings = self.listings.iter_mut().map(|listed| &mut listed.listing.commence_time);
         let markets = self.markets.iter_mut().filter_map(|market| market.ts.as_mut());
@@ -210,7 +210,7 @@ impl Read {
         }
     }
 
-    /// Adds the next page of the same unit; its coverage stays.
+    /// Appends the next page of the same unit; the coverage stays.
     pub fn append(&mut self, next: Self) {
         self.listings.extend(next.listings);
         self.markets.extend(next.markets);
@@ -232,7 +232,7 @@ impl Read {
         self.failures.truncate(FAILURES_MAX);
     }
 
-    /// The read as messages: events, then prices, then scores. Withdrawals and heartbeats are the runner's.
+    /// The read as messages: events, then prices, then scores. The runner adds withdrawals and heartbeats.
     pub fn messages(&self) -> impl Iterator<Item = FeedMessage> {
         let events = self.listings.iter().map(|listed| FeedMessage {
             fresh_for_s: None,
@@ -259,7 +259,7 @@ impl Read {
 /// Translates bodies or stream lines, each with its unit, to NDJSON as `feeds translate` prints it.
 ///
 /// # Errors
-/// One of them is not in the expected format; what came before it is in `out`.
+/// One of them is not in the expected format; the messages before it are in `out`.
 pub fn translate_bodies<'b>(
     translator: &mut dyn Translator,
     bodies: impl Iterator<Item = (&'b str, &'b [u8])>,

@@ -1,9 +1,9 @@
-//! The parser of pushes: a body of NDJSON lines to [`FeedMessage`]s, and back.
+//! The parser of pushes: converts a body of NDJSON lines to [`FeedMessage`]s, and back.
 //!
-//! It knows the catalogue and the current line, nothing else: whether a `ref` is known, a market belongs to
-//! the event's sport or a `ts` is ahead of the clock is checked where the book and the clock are.
-//! Prices and points are taken from the text of the JSON number, never through floating point (D6).
-//! Nothing a feed sends may panic here or make us hold more than a small multiple of the line.
+//! It knows only the catalogue and the current line: whether a `ref` is known, a market belongs to the event's sport
+//! or a `ts` is ahead of the clock is checked by the code that has the book and the clock. Prices and points are
+//! taken from the text of the JSON number, never through floating point (D6). No input may cause a panic or an
+//! allocation of more than a small multiple of the line.
 
 use domain::catalogue::{BookmakerId, Catalogue};
 use domain::message::{Body, FeedMessage, Reject, RejectCode};
@@ -20,14 +20,14 @@ mod tests;
 pub(crate) use invisible::find_invisible;
 pub use write::write_line;
 
-/// Longest line, in bytes. A market of 512 outcomes with the longest names is about a tenth of it.
+/// Maximum length of a line, in bytes. A market of 512 outcomes with the longest names takes about a tenth of it.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Reads one line of the body as a message of a feed whose token is bound to `bound`, if to any.
+/// Parses one line of the body as a message of a feed. `bound` is the bookmaker of the feed's token, if it has one.
 ///
 /// # Errors
-/// The line is too long, not a JSON object, not a message of the contract, or names a sport, bookmaker or
-/// market that the catalogue does not have.
+/// The line is too long, not a JSON object, not a message of the contract, or names a sport, bookmaker or market that
+/// the catalogue does not have.
 pub fn parse_line(
     line: &[u8],
     catalogue: &Catalogue,
@@ -49,12 +49,12 @@ pub fn parse_line(
     read::Reader { catalogue, bound }.message(&message)
 }
 
-/// What a feed's token may send.
+/// The rights of a feed's token.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights {
-    /// The one bookmaker whose prices it may send; `None`: any.
+    /// The only bookmaker whose prices it may send; `None`: any.
     pub bookmaker: Option<BookmakerId>,
-    /// Whether it may report scores.
+    /// True if it may report scores.
     pub scores: bool,
 }
 
@@ -77,19 +77,19 @@ impl Rights {
 
 /// The lines of a body with their numbers, counted from 1.
 ///
-/// Blank lines are counted but not given; a `\r` before the line's end and a byte order mark before the first
-/// line are dropped; the last line needs no line end.
+/// Blank lines are counted but not returned; a `\r` before the line's end and a byte order mark before the first line
+/// are dropped; the last line needs no line end.
 pub fn split_lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     number_lines(body.get(mark_bytes(body)..).unwrap_or_default(), 1)
 }
 
-/// The length of the byte order mark that a body begins with.
+/// Length of the byte order mark at the start of a body.
 pub fn mark_bytes(body: &[u8]) -> usize {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     if body.starts_with(MARK) { MARK.len() } else { 0 }
 }
 
-/// The lines of a part of a body, as [`split_lines`] gives them; `first` is the number of its first line.
+/// The lines of a part of a body, as [`split_lines`] returns them; `first` is the number of its first line.
 pub fn number_lines(part: &[u8], first: usize) -> impl Iterator<Item = (usize, &[u8])> {
     part.split(|&byte| byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
@@ -98,10 +98,10 @@ pub fn number_lines(part: &[u8], first: usize) -> impl Iterator<Item = (usize, &
         .map(|(line, number)| (number, line))
 }
 
-/// Whether a body is lines of text at all, good or bad: no NUL anywhere, and at least one line is UTF-8.
+/// True if a body consists of text lines, valid or not: no NUL anywhere, and at least one line is UTF-8.
 ///
-/// Only some lines in another encoding are bad lines, which never harm the others. An empty body is text
-/// with no lines.
+/// Lines in another encoding are single bad lines, which do not affect the others. An empty body is text with no
+/// lines.
 pub fn looks_like_text(body: &[u8]) -> bool {
     if body.contains(&0) {
         return false;

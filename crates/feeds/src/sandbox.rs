@@ -1,12 +1,12 @@
 //! The sandbox: a simulated market that is always in season (D19).
 //!
-//! It is a function of a seed and an instant. Nothing is stored and nothing is carried from one call to the next:
-//! [`Simulation::world_at`] builds the state at any instant from nothing, [`Simulation::between`] says what happens
-//! from one instant to another, and both give the same book. Its only output is feed messages.
+//! It is a function of a seed and an instant. Nothing is stored, and no state is kept between calls:
+//! [`Simulation::world_at`] builds the state at any instant from scratch, [`Simulation::between`] returns the
+//! messages from one instant to another, and both give the same book. Its only output is feed messages.
 //!
-//! Where things are: `schedule` knows which slot holds which event; `fight`, `tennis`, `football` and `golf` play
-//! the contests and know the fair chances at any moment of them; `bookmaker`, `grid`, `offer` and `field` turn
-//! chances into prices; `scheduled_faults` is what goes wrong on purpose.
+//! Modules: `schedule` assigns events to slots; `fight`, `tennis`, `football` and `golf` play the contests and
+//! compute their fair chances at any moment; `bookmaker`, `grid`, `offer` and `field` turn chances into prices;
+//! `scheduled_faults` lists the deliberate faults.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ mod schedule;
 mod scheduled_faults;
 mod tennis;
 
-/// A final event is kept this long (D24).
+/// Time for which a final event is kept (D24).
 const KEPT_MS: i64 = 72 * 3_600_000;
 const KEPT_S: i64 = KEPT_MS / 1000;
 
@@ -53,14 +53,14 @@ const KEPT_S: i64 = KEPT_MS / 1000;
 #[derive(Clone, Debug)]
 pub struct Simulation {
     schedule: Schedule,
-    /// Tells its world from that of another seed or catalogue.
+    /// Distinguishes its world from that of another seed or catalogue.
     pub hash: u64,
     catalogue: Arc<Catalogue>,
     pricers: Vec<(BookmakerId, &'static Profile, Ladder)>,
     sports: Vec<(Discipline, SportId)>,
 }
 
-/// Messages of one instant come in this order: what there is, how it stands, what it costs, who is there.
+/// The order of messages of one instant: listings, scores, odds, heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Listing,
@@ -69,7 +69,7 @@ enum Rank {
     Heartbeat,
 }
 
-/// Messages as they are found, event by event, with the instant each goes out.
+/// Messages in the order in which they are generated, event by event, with the instant at which each is sent.
 #[derive(Debug, Default)]
 struct Outbox(Vec<(i64, Rank, FeedMessage)>);
 
@@ -91,8 +91,8 @@ impl Simulation {
         Self { schedule: Schedule { seed }, hash, catalogue, pricers, sports }
     }
 
-    /// Everything that brings an empty book to the state at `at`: events, scores, odds, heartbeats, each with the
-    /// `ts` it would have had.
+    /// All messages that bring an empty book to the state at `at`: events, scores, odds, heartbeats, each with its
+    /// original `ts`.
     pub fn world_at(&self, at: Timestamp) -> Vec<FeedMessage> {
         let now = to_tick(at.as_secs());
         let mut outbox = Outbox::default();
@@ -101,7 +101,7 @@ impl Simulation {
                 continue;
             };
             let removed = event.removed.is_some_and(|removed| removed <= now);
-            // Compared to the millisecond, as the book does, which removes what is older than this by itself.
+            // Compared in milliseconds, like the book, which removes older events itself.
             let forgotten = now >= event.start()
                 && event.over().saturating_mul(1000).saturating_add(KEPT_MS).lt(&at.as_millis());
             if removed || forgotten {
@@ -126,17 +126,17 @@ impl Simulation {
         outbox.world()
     }
 
-    /// The last instant, up to this one, at which anything may have happened.
+    /// The last instant, up to this one, at which anything can happen.
     pub fn last_step(at: Timestamp) -> Timestamp {
         Timestamp::from_secs(to_tick(at.as_secs()))
     }
 
-    /// The first instant after this one at which anything may happen.
+    /// The first instant after this one at which anything can happen.
     pub fn next_step(at: Timestamp) -> Timestamp {
         Timestamp::from_secs(to_tick(at.as_secs()) + TICK_S)
     }
 
-    /// What happened after `from`, up to and including `to`.
+    /// The messages after `from`, up to and including `to`.
     pub fn between(&self, from: Timestamp, to: Timestamp) -> Vec<FeedMessage> {
         let (from, to) = (to_tick(from.as_secs()), to_tick(to.as_secs()));
         let mut outbox = Outbox::default();
@@ -205,7 +205,7 @@ impl Simulation {
         }
     }
 
-    /// The odds that changed at each read. While a bookmaker goes by the same as before nothing is computed.
+    /// The odds that changed at each read. As long as a bookmaker's view is unchanged, no prices are computed.
     fn moving_odds(
         &self,
         event: &Event,
@@ -253,7 +253,7 @@ impl Simulation {
         }
     }
 
-    /// Sends odds, unless the operator's catalogue has taken the market from the sport.
+    /// Sends odds, unless the operator's catalogue has removed the market from the sport.
     fn send(
         &self,
         event: &Event,
@@ -309,7 +309,7 @@ impl Outbox {
         self.push(arrival, Rank::Heartbeat, read, body);
     }
 
-    /// The score as it stands.
+    /// The current score.
     fn score_at(&mut self, event: &Event, now: i64) {
         if now < event.start() {
             return;
@@ -416,19 +416,19 @@ impl Outbox {
         self.push(at, Rank::Score, at, body);
     }
 
-    /// By kind: events before what refers to them.
+    /// Sorted by kind: events before the messages that refer to them.
     fn world(mut self) -> Vec<FeedMessage> {
         self.0.sort_by_key(|(_, rank, _)| *rank);
         self.0.into_iter().map(|(_, _, message)| message).collect()
     }
 
-    /// By instant, with it.
+    /// Sorted by instant, and returned with it.
     fn timed(mut self) -> Vec<(Timestamp, FeedMessage)> {
         self.0.sort_by_key(|(out, rank, _)| (*out, *rank));
         self.0.into_iter().map(|(out, _, message)| (Timestamp::from_secs(out), message)).collect()
     }
 
-    /// By instant.
+    /// Sorted by instant.
     fn in_order(mut self) -> Vec<FeedMessage> {
         self.0.sort_by_key(|(out, rank, _)| (*out, *rank));
         self.0.into_iter().map(|(_, _, message)| message).collect()

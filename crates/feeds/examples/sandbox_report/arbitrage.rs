@@ -1,10 +1,10 @@
-//! How often the best prices of all bookmakers together can be beaten.
+//! How often the best prices of all bookmakers together are an arbitrage.
 
 use crate::page::Page;
 use crate::svg::{Frame, Svg, clock_ticks, number, real};
 use crate::tape::{DAY_S, Tape};
 
-/// What the tests hold the simulator to: one in a hundred.
+/// The maximum that the tests allow: one in a hundred.
 const MOST: f64 = 0.01;
 
 pub(crate) fn draw(tape: &Tape, page: &mut Page) {
@@ -52,7 +52,7 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
     svg.label(
         "limit-text end",
         (frame.right - 6.0, y.at(MOST) - 5.0),
-        "the tests hold the average below this",
+        "the tests require an average below this",
     );
     svg.name_y(14.0, frame, "share of markets");
     svg.label("name mid", (562.0, 204.0), "time of day, UTC");

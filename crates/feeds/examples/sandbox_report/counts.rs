@@ -1,4 +1,4 @@
-//! What there is in each sport.
+//! The number of events and records in each sport.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use crate::tape::Tape;
 pub(crate) fn draw(tape: &Tape, page: &mut Page) {
     page.section(
         "counts",
-        "What there is",
-        "At the end of the day, and in brackets the least and the most of each hour of it. Competitions, bookmakers \
-         and odds records are of events scheduled or live; finals are kept for 72 hours.",
+        "Events and records",
+        "The count at the end of the day, and in brackets the lowest and the highest hourly count. Competitions, \
+         bookmakers and odds records are those of scheduled and live events; finals are kept for 72 hours.",
     );
     let head = [
         "Sport",

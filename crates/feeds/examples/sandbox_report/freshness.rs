@@ -1,4 +1,4 @@
-//! One hour of the sources: what is fresh, what is stale, and the scheduled faults each hour.
+//! One hour of the sources: fresh and stale ones, and the scheduled faults of each hour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,9 +17,9 @@ const LEFT: f64 = 136.0;
 const STRIP: f64 = 4.0;
 const ROW: f64 = 26.0;
 
-/// When each source was last read, as far as a client can tell.
+/// Time of the last read of each source, as far as a client can tell.
 type Sources = BTreeMap<(BookmakerId, SportId), Timestamp>;
-/// Stale spells of something, in seconds of the hour.
+/// Stale periods, in seconds of the hour.
 type Spells<K> = BTreeMap<K, Vec<(i64, i64)>>;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Hour {
     references: BTreeMap<Box<str>, SportId>,
     stale: Spells<(BookmakerId, SportId)>,
     inactive: Spells<SportId>,
-    /// Second of the hour, and what happened.
+    /// Second of the hour, and the kind of disruption.
     disruptions: Vec<(i64, &'static str)>,
 }
 
@@ -42,9 +42,9 @@ pub(crate) fn draw(
         "freshness",
         "An hour of freshness and scheduled faults",
         "Each bookmaker has five strips, one for each sport in the order of the lower rows; a source is stale when it \
-         has had no good read for 90 seconds. What goes wrong on purpose is the same every hour: one bookmaker is \
-         always stale (so the service's status is always degraded), one falls silent for five minutes, and nobody \
-         reads boxing at the end of the hour, so that the sport is not active for the last two minutes.",
+         has had no good read for 90 seconds. The scheduled faults are the same every hour: one bookmaker is \
+         always stale (so the service's status is always degraded), one is silent for five minutes, and boxing is \
+         not read at the end of the hour, so that the sport is not active for the last two minutes.",
     );
     page.legend(&[("fresh", "fresh"), ("stale", "stale"), ("inactive", "sport not active")]);
     let from = day.plus(Duration::from_secs(13 * 3600));
@@ -70,7 +70,7 @@ impl Hour {
         hour
     }
 
-    /// `second` is of the hour, once the watch has begun.
+    /// `second` is the second of the hour, once the observation has begun.
     fn take(&mut self, message: &FeedMessage, second: Option<i64>) {
         let ts = message.ts.unwrap_or_default();
         let mut seen = |bookmaker, sport| {

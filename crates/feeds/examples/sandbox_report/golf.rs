@@ -1,4 +1,5 @@
-//! A golf tournament: what one bookmaker's prices say of the first fifteen, from before the first tee to the end.
+//! A golf tournament: one bookmaker's prices for the first fifteen players, from before the first tee time to the
+//! end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -13,13 +14,13 @@ use crate::tape::implied;
 
 const SAMPLE_S: i64 = 1800;
 const DAY_S: i64 = 86_400;
-/// Drawn before the first tee time.
+/// Time before the first tee time at which the chart begins.
 const BEFORE_S: i64 = 6 * 3600;
 const SHOWN: usize = 15;
 const MARKETS: [Market; 4] = [Market::Top20, Market::Top10, Market::Top5, Market::Outright];
 const CLASSES: [&str; 4] = ["n4", "n3", "n2", "n1"];
 
-/// Top 20, 10, 5, winner; `None` where the market is not there.
+/// Top 20, 10, 5, winner; `None` if the market is not offered.
 type Chances = [Option<f64>; 4];
 type Sample = (i64, Chances);
 
@@ -45,10 +46,10 @@ pub(crate) fn draw(
     page.section(
         "golf",
         "A golf tournament's probabilities",
-        "What Pinnacle's prices imply (margin included) for the fifteen players whose chance to win was highest at any \
-         time. Areas are nested: who wins is in the top 5, and so on, so an area for fewer places never rises above one \
+        "Probabilities implied by Pinnacle's prices (margin included) for the fifteen players whose chance to win was \
+         highest at any time. Areas are nested: the winner is in the top 5, and so on, so an area for fewer places never rises above one \
          for more. Dashed lines are the first tee times of the rounds: prices jump in the eight hours of play after each and \
-         only drift until the next. Below a name: the place it came to and its rounds.",
+         only drift until the next. Below a name: the final position and the rounds.",
     );
     page.caption(&format!("{}, {}, {} players", golf.title, golf.competition, golf.field));
     page.legend(&[("n1", "wins"), ("n2", "top 5"), ("n3", "top 10"), ("n4", "top 20")]);
@@ -135,7 +136,7 @@ impl Followed {
         }
     }
 
-    /// Adds what a world says; whether the tournament is over.
+    /// Adds a sample from a world; returns whether the tournament is over.
     fn sample(
         &mut self,
         world: &[FeedMessage],
@@ -172,7 +173,7 @@ impl Followed {
             }
         }
         for name in self.players.keys() {
-            // Selection was cut has no chance left; a market that nobody has is another matter.
+            // A player who missed the cut has no chance left; a market without any offer is a different case.
             chances.entry(name.clone()).or_insert(offered.map(|offered| offered.then_some(0.0)));
         }
         for (name, row) in chances {
@@ -185,7 +186,7 @@ impl Followed {
         rows.iter().filter_map(|(_, row)| row[3]).fold(0.0, f64::max)
     }
 
-    /// The place a player came in and his rounds, if he is on the final board.
+    /// A player's final position and rounds, if he is on the final board.
     fn finish(&self, name: &str) -> Option<String> {
         let place = self.leaders.iter().position(|(leader, _)| &**leader == name)?;
         let rounds: Vec<String> = self.leaders[place].1.iter().map(i32::to_string).collect();

@@ -1,4 +1,4 @@
-//! The prices each bookmaker has on its board.
+//! The prices that each bookmaker quotes.
 
 use domain::{Format, Quote};
 
@@ -42,7 +42,7 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
     page.table("grids", &head, &rows);
 }
 
-/// The prices within bounds, as many as there is room for.
+/// The prices within bounds, as many as fit.
 fn some(quotes: &[Quote], (from, to): (f64, f64), most: usize) -> String {
     let within = quotes.iter().filter(|quote| (from..=to).contains(&decimal(quote.price)));
     let texts: Vec<String> = within.map(|quote| text(*quote)).collect();

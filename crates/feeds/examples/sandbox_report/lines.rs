@@ -1,4 +1,4 @@
-//! A football game: where the spread stands and what the home side costs at it.
+//! A football game: the spread line, and the price of the home side at it.
 
 use domain::{Line, Market};
 
@@ -7,7 +7,7 @@ use crate::prices::{BEFORE_S, Span, WIDTH, marks, result, spans};
 use crate::svg::{Frame, Scale, Svg};
 use crate::tape::{Point, Tape, decimal};
 
-/// How far from its place each family's line is drawn where many share one.
+/// Vertical offset of each family's line if several coincide.
 const APART: [f64; 5] = [0.0, -2.5, 2.5, 5.0, -5.0];
 const PANELS: [(f64, f64); 2] = [(46.0, 216.0), (258.0, 428.0)];
 
@@ -16,7 +16,7 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
         "spread",
         "Spread line and its price in a football game",
         "Above, the home side's handicap; below, the decimal price at it. Bookmakers with an American grid hold the \
-         price at standard juice while the chances are near even, and move the line; the others let the price go first and step the line later. In play \
+         price at standard juice while the chances are near even, and move the line; the others move the price first and the line later. In play \
          the line follows the lead, and every score suspends. Lines at the same height are drawn a little apart.",
     );
     let reference = tape.best("american_football", |reference| interest(tape, reference));
@@ -28,7 +28,7 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
     page.add(&chart(tape, &reference));
 }
 
-/// A game whose line moved before the start, in which the lead changed hands a few times, and with few enough scores
+/// Rates a game: the line moved before the start, the lead changed hands a few times, and there are few enough scores
 /// for their labels.
 fn interest(tape: &Tape, reference: &str) -> (usize, usize, usize) {
     let scores = &tape.scores[reference];

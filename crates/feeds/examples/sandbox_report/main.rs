@@ -1,8 +1,8 @@
-//! Draws what the sandbox does, so that a person can see whether it is plausible:
-//! `cargo run --release -p linesman-feeds --example sandbox_report -- FILE [SEED]`.
+//! Draws the behaviour of the sandbox, so that a person can see whether it is plausible: `cargo run --release -p
+//! linesman-feeds --example sandbox_report -- FILE [SEED]`.
 //!
-//! The page is made of the messages alone, as any reader of the ingest endpoint would see them. It asks nothing of the
-//! outside and has no scripts; its instants are fixed, so the same program writes the same page.
+//! The page is built from the messages alone, as any reader of the ingest endpoint would see them. It loads nothing
+//! from outside and has no scripts; its instants are fixed, so the same program writes the same page.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What each bookmaker keeps, by sport.
+//! The margin of each bookmaker, by sport.
 
 use crate::page::Page;
 use crate::svg::{Frame, Scale, Svg, number, percent_ticks};

@@ -19,14 +19,14 @@ impl Page {
         let date = day.to_string();
         let date = date.split('T').next().unwrap_or_default();
         let intro = format!(
-            "<h1>The sandbox, looked at</h1>\n<p class=\"lead\">Seed {seed}, {date} (UTC). Everything here is drawn from \
-             the messages the simulator sends, as a feed would: nothing is read from inside it. All people, teams, \
-             competitions and prices are invented. Point at a line or a bar to see what it is.</p>\n"
+            "<h1>The sandbox in charts</h1>\n<p class=\"lead\">Seed {seed}, {date} (UTC). Everything here is drawn from \
+             the messages that the simulator sends, as by a feed: nothing is read from its internals. All people, teams, \
+             competitions and prices are invented. Hover over a line or a bar for its name.</p>\n"
         );
         Self { contents: String::new(), body: String::new(), intro }
     }
 
-    /// A chapter: what is drawn, and what to look for in it.
+    /// A section: its content, and a note on how to read it.
     pub(crate) fn section(&mut self, id: &str, title: &str, note: &str) {
         let (title, note) = (escape(title), escape(note));
         put(&mut self.contents, format_args!("<a href=\"#{id}\">{title}</a>\n"));
@@ -46,7 +46,7 @@ impl Page {
         put(&mut self.body, format_args!("<h3>{}</h3>\n", escape(text)));
     }
 
-    /// What the colours of bookmakers mean.
+    /// A legend of the bookmakers' colours.
     pub(crate) fn families(&mut self) {
         let keys = Family::ALL.map(|family| (family.class(), family.title()));
         self.legend(&keys);
@@ -61,7 +61,7 @@ impl Page {
         self.body.push_str("</p>\n");
     }
 
-    /// A table; its class says how cells are aligned.
+    /// A table; its class sets the alignment of cells.
     pub(crate) fn table(&mut self, class: &str, head: &[&str], rows: &[Vec<String>]) {
         put(&mut self.body, format_args!("<table class=\"{class}\"><thead><tr>"));
         for cell in head {
@@ -83,7 +83,7 @@ impl Page {
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>Linesman: the sandbox, looked at</title>\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>Linesman: the sandbox in charts</title>\n\
              <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{intro}<nav>\n{contents}</nav>\n{body}</main>\n</body>\n</html>\n"
         )
     }

@@ -1,4 +1,4 @@
-//! What bookmakers ask for the home side of one contest: hours before the start, and in play.
+//! The bookmakers' prices for the home side of one contest: hours before the start, and in play.
 
 use domain::message::ScoreBody;
 use domain::{BookmakerId, Market, Status};
@@ -7,11 +7,11 @@ use crate::page::Page;
 use crate::svg::{Frame, Scale, Svg, area, clock_ticks, number, percent_ticks, put, real, steps};
 use crate::tape::{Paths, Point, Tape, implied};
 
-/// A part of the time with its own scale: play goes by faster than waiting.
+/// A part of the time axis with its own scale: play is drawn wider than the time before it.
 pub(crate) struct Span {
     pub(crate) from: i64,
     pub(crate) to: i64,
-    /// Between two labels.
+    /// Time between two labels.
     pub(crate) every: i64,
     pub(crate) frame: Frame,
 }
@@ -31,7 +31,7 @@ impl Span {
         self.scale().within(real(at.clamp(self.from, self.to) - self.from))
     }
 
-    /// Times of day; the last moment is left to the next span.
+    /// Labels with times of day; the last moment is left to the next span.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         clock_ticks(self.from, self.to - 300, self.every)
     }
@@ -50,7 +50,7 @@ impl Span {
     }
 }
 
-/// The wait and the play, side by side.
+/// The time before the start and the play, next to each other.
 pub(crate) fn spans(tape: &Tape, reference: &str, top: f64, bottom: f64) -> [Span; 2] {
     let start = starts(tape, reference);
     let over = tape.scores[reference].last().map_or(start, |(at, _)| *at);
@@ -79,9 +79,9 @@ pub(crate) fn draw(tape: &Tape, sport: &str, page: &mut Page) {
         (
             "mma",
             "Prices of a bout",
-            "What each bookmaker asks for the home fighter: before the start opinion drifts and may jump on news; in play \
-             prices follow the cards. Every round's end suspends the market for a while; there the lines break. The late \
-             bookmaker closes at the start. A line that runs on from :30 to :35 is Bovada, which is dark then.",
+            "Each bookmaker's price for the home fighter: before the start opinion drifts and may jump on news; in play \
+             prices follow the cards. The end of each round suspends the market for a while, which interrupts the lines. \
+             The late bookmaker closes at the start. A line that continues from :30 to :35 is Bovada, which is silent then.",
         )
     } else {
         (
@@ -89,11 +89,11 @@ pub(crate) fn draw(tape: &Tape, sport: &str, page: &mut Page) {
             "Prices of a tennis match",
             "The home player's price, game by game. Every game suspends the market until the bookmaker has priced it, breaks \
              of serve and ends of sets for longer. Short ticks at the bottom are games, dashed lines the ends of sets. \
-             A line that runs on from :30 to :35 is Bovada, which is dark then.",
+             A line that continues from :30 to :35 is Bovada, which is silent then.",
         )
     };
     page.section(id, title, note);
-    // A fighter who is replaced makes another story than a price that moves.
+    // A replaced fighter is another case than a moving price.
     let reference =
         tape.best(sport, |reference| (!reference.contains("replaced"), interest(tape, reference)));
     let (home, away) = tape.sides(&reference);
@@ -108,7 +108,8 @@ pub(crate) fn draw(tape: &Tape, sport: &str, page: &mut Page) {
     page.add(&chart(tape, &reference, sport));
 }
 
-/// How much there is to see: how long it went, then how far the price travelled, drift before the start being rarer.
+/// How interesting a contest is: its length, then how far the price moved; drift before the start counts more, as it
+/// is rarer.
 fn interest(tape: &Tape, reference: &str) -> (usize, f64) {
     let start = starts(tape, reference);
     let travelled = |from: i64, to: i64| {
@@ -124,7 +125,7 @@ fn interest(tape: &Tape, reference: &str) -> (usize, f64) {
     (rounds.min(3), 3.0 * travelled(start - BEFORE_S, start) + travelled(start, i64::MAX))
 }
 
-/// The least and the most of the chances that prices imply.
+/// The lowest and the highest chance that prices imply.
 fn asked<'a>(points: impl Iterator<Item = &'a Point>) -> (f64, f64) {
     let asked = points.filter_map(|point| point.held.map(|(price, _)| implied(price)));
     asked.fold((1.0_f64, 0.0_f64), |(least, most), p| (least.min(p), most.max(p)))
@@ -160,7 +161,7 @@ fn chart(tape: &Tape, reference: &str, sport: &str) -> String {
     marks(&mut svg, tape, reference, sport, live);
     let mut lines: Vec<_> =
         paths.iter().filter(|((market, _), _)| *market == Market::Moneyline).collect();
-    // The low-margin lines last, so that they lie on top.
+    // Draw the low-margin lines last, so that they are on top.
     lines.sort_by_key(|((_, id), _)| std::cmp::Reverse(tape.family(*id)));
     for ((_, id), path) in &lines {
         let place = |point: Point| point.held.map(|(price, _)| y.within(implied(price)));
@@ -177,7 +178,7 @@ fn chart(tape: &Tape, reference: &str, sport: &str) -> String {
     svg.finish()
 }
 
-/// How many bookmakers have a price, below the chart.
+/// The number of bookmakers with a price, below the chart.
 fn quoting(svg: &mut Svg, span: &Span, lines: &[(BookmakerId, &[Point])]) {
     let frame = Frame { top: 384.0, bottom: 430.0, ..span.frame };
     let all = number(lines.len());
@@ -213,7 +214,7 @@ fn quoting(svg: &mut Svg, span: &Span, lines: &[(BookmakerId, &[Point])]) {
     }
 }
 
-/// Whole percents around all that is drawn.
+/// Whole percents that enclose everything drawn.
 fn range(paths: &Paths, spans: &[Span; 2]) -> (i64, i64) {
     let drawn = paths.iter().filter(|((market, _), _)| *market == Market::Moneyline);
     let points = drawn.flat_map(|(_, path)| path);
@@ -223,7 +224,7 @@ fn range(paths: &Paths, spans: &[Span; 2]) -> (i64, i64) {
     (low, fives(most).next().unwrap_or(20) * 5)
 }
 
-/// Where the score moved.
+/// Marks the moments at which the score changed.
 pub(crate) fn marks(svg: &mut Svg, tape: &Tape, reference: &str, sport: &str, span: &Span) {
     let (home, away) = tape.sides(reference);
     let mut before: Option<&ScoreBody> = None;
@@ -245,7 +246,7 @@ pub(crate) fn marks(svg: &mut Svg, tape: &Tape, reference: &str, sport: &str, sp
     }
 }
 
-/// What a new score says in short; empty where it is not worth a label.
+/// A new score in short form; empty if it needs no label.
 fn moved(
     sport: &str,
     before: Option<&ScoreBody>,
@@ -275,7 +276,7 @@ fn moved(
     }
 }
 
-/// How it ended.
+/// The result.
 pub(crate) fn result(score: &ScoreBody, home: &str, away: &str) -> String {
     let mut text = match (&score.winner, score.home, score.away) {
         (Some(winner), _, _) => format!("{winner} won; rounds on the card:"),

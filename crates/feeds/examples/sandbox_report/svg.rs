@@ -1,21 +1,21 @@
-//! As much SVG as the charts need. Colours are classes, so that the page's style decides for light and dark.
+//! The parts of SVG that the charts need. Colours are classes, so that the page's style decides for light and dark.
 
 use std::fmt::Write as _;
 
-/// A drawing under way.
+/// A drawing under construction.
 #[derive(Debug)]
 pub(crate) struct Svg {
     text: String,
 }
 
-/// From values to places.
+/// Maps values to positions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     pub(crate) values: (f64, f64),
     pub(crate) places: (f64, f64),
 }
 
-/// The place of a plot in its drawing.
+/// The position of a plot in its drawing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub(crate) left: f64,
@@ -76,7 +76,7 @@ impl Svg {
         );
     }
 
-    /// A label; `class` says how it is anchored too.
+    /// A label; `class` also sets its anchor.
     pub(crate) fn label(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let text = escape(text);
         put(
@@ -85,7 +85,7 @@ impl Svg {
         );
     }
 
-    /// A path that says what it is when pointed at.
+    /// A path with a title that is shown on hover.
     pub(crate) fn path(&mut self, class: &str, d: &str, title: &str) {
         if d.is_empty() {
             return;
@@ -127,7 +127,7 @@ impl Svg {
         }
     }
 
-    /// The name of an axis that goes up, standing left of its labels.
+    /// The title of a vertical axis, left of its labels.
     pub(crate) fn name_y(&mut self, x: f64, frame: Frame, text: &str) {
         let y = f64::midpoint(frame.top, frame.bottom);
         let text = escape(text);
@@ -145,7 +145,7 @@ impl Svg {
     }
 }
 
-/// A line of steps through points in the order of time; a point without a value breaks it.
+/// A stepped line through points in the order of time; a point without a value interrupts it.
 pub(crate) fn steps(points: &[(f64, Option<f64>)], until: f64) -> String {
     let mut d = String::new();
     for (i, (x, y)) in points.iter().enumerate() {
@@ -161,7 +161,7 @@ pub(crate) fn steps(points: &[(f64, Option<f64>)], until: f64) -> String {
     d
 }
 
-/// What fills the room between a curve and the bottom.
+/// The area between a curve and the bottom.
 pub(crate) fn area(points: &[(f64, f64)], bottom: f64) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return String::new();
@@ -178,12 +178,12 @@ pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
-/// Texts grow without fail.
+/// Appends to a `String`, which cannot fail.
 pub(crate) fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
     text.write_fmt(what).expect("a text takes what is written to it");
 }
 
-/// A count or a span in seconds as a number to draw with.
+/// A count or a number of seconds as a float.
 pub(crate) fn real(n: i64) -> f64 {
     f64::from(i32::try_from(n).unwrap_or(i32::MAX))
 }

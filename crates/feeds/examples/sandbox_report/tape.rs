@@ -1,4 +1,4 @@
-//! A day of the sandbox as its messages tell it: prices over time, scores, samples of margins and arbitrage.
+//! A day of the sandbox from its messages: prices over time, scores, samples of margins and arbitrage.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::book::Book;
 use crate::promises;
 use crate::svg::number;
 
-/// How often the day is looked at.
+/// Interval at which the day is sampled.
 const STEP_S: i64 = 120;
 pub(crate) const DAY_S: i64 = 86_400;
-/// Margins and counts are taken this often.
+/// Interval of the samples of margins and counts.
 const SAMPLE_S: i64 = 3600;
 
 /// The home side's price of one market at one bookmaker, from an instant on; `None` while there is none.
@@ -27,7 +27,7 @@ pub(crate) struct Point {
     pub(crate) held: Option<(Price, Option<Line>)>,
 }
 
-/// Whether a bookmaker is distinguished in charts by its grid or by its nature.
+/// The family of a bookmaker in charts: by its grid or by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {
     Sharp,
@@ -37,7 +37,7 @@ pub(crate) enum Family {
     Late,
 }
 
-/// What one look at the arbitrage found.
+/// The result of one arbitrage sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     pub(crate) at: i64,
@@ -45,7 +45,7 @@ pub(crate) struct Look {
     pub(crate) beaten: usize,
 }
 
-/// How many of something a sport had, over the samples: now, least, most.
+/// The count of something in a sport over the samples: now, minimum, maximum.
 pub(crate) type Range = (usize, usize, usize);
 
 pub(crate) type Paths = BTreeMap<(Market, BookmakerId), Vec<Point>>;
@@ -58,12 +58,12 @@ pub(crate) struct Tape {
     pub(crate) listings: BTreeMap<Box<str>, Listing>,
     pub(crate) paths: BTreeMap<Box<str>, Paths>,
     pub(crate) scores: BTreeMap<Box<str>, Vec<(i64, ScoreBody)>>,
-    /// Every price a bookmaker had on its board.
+    /// Every price that a bookmaker quoted.
     pub(crate) boards: BTreeMap<BookmakerId, BTreeMap<Price, Quote>>,
     /// Overrounds of the winner market.
     pub(crate) margins: BTreeMap<(SportId, BookmakerId), Vec<f64>>,
     pub(crate) looks: Vec<Look>,
-    /// How many looks each arbitrage lasted.
+    /// Number of samples for which each arbitrage lasted.
     pub(crate) lives: Vec<u32>,
     pub(crate) counts: BTreeMap<(SportId, &'static str), Range>,
 }
@@ -113,7 +113,7 @@ impl Tape {
         tape
     }
 
-    /// A late bookmaker's messages are older than the step they came in; they are seen in it.
+    /// Messages of a late bookmaker are older than the step in which they arrive; they are counted in that step.
     fn take(&mut self, message: &FeedMessage, since: i64) {
         let at = message.ts.map_or(since, Timestamp::as_secs).max(since);
         match &message.body {
@@ -214,7 +214,7 @@ impl Tape {
         }
     }
 
-    /// The event of a sport, played from start to end within the day, that scores best.
+    /// The event of a sport, played from start to end within the day, with the highest score.
     pub(crate) fn best<S: PartialOrd>(&self, sport: &str, score: impl Fn(&str) -> S) -> Box<str> {
         let sport = self.sport(sport);
         let whole = self.listings.iter().filter(|(reference, listing)| {
@@ -257,12 +257,12 @@ impl Family {
             Self::American => "American grid",
             Self::Decimal => "decimal grid",
             Self::Fractional => "fractional grid",
-            Self::Late => "always a quarter of an hour late (Barstool)",
+            Self::Late => "always 15 minutes late (Barstool)",
         }
     }
 }
 
-/// The chance a price pays for, margin included.
+/// The probability that a price implies, margin included.
 pub(crate) fn implied(price: Price) -> f64 {
     1.0 / decimal(price)
 }

@@ -1,7 +1,7 @@
 //! `betfair`: the lines of the Exchange Stream.
 //!
-//! Images and deltas go into a cache of markets; what changed comes out as best back prices, at most once per market
-//! and [`Options::emit_every`], suspensions at once.
+//! Images and deltas update a cache of markets; changes are emitted as best back prices, at most once per market and
+//! [`Options::emit_every`], suspensions at once.
 //!
 //! The stream is resumed with [`Betfair::clocks`]. Names come from `listMarketCatalogue`
 //! ([`Betfair::read_catalogue`]); an event without names is not listed, and its prices wait.
@@ -33,11 +33,11 @@ use line::{Change, Line};
 
 pub use option::{Control, Options, own_names};
 
-/// The catalogue's key of the exchange.
+/// The exchange's key in our catalogue.
 const BOOKMAKER: &str = "betfair";
-/// Most markets of one stream; the exchange allows 200 unless it agreed to more.
+/// Maximum number of markets of one stream; the exchange allows 200 unless it agreed to more.
 const MARKETS_MAX: usize = 10_000;
-/// How often silence is confirmed as "nothing changed".
+/// Interval at which silence is confirmed as "nothing changed".
 const CONFIRM_EVERY: Duration = Duration::from_secs(10);
 
 /// Reads the Exchange Stream.
@@ -51,14 +51,14 @@ pub struct Betfair {
     slots: HashMap<u64, Slot>,
     next_slot: u64,
     catalogue: HashMap<Box<str>, Entry>,
-    /// Slots with something to send.
+    /// Slots with changes to send.
     pending: Vec<u64>,
-    /// When the next of them may be sent.
+    /// Earliest time at which one of them may be sent.
     due: Option<Timestamp>,
-    /// A suspension is among them.
+    /// True if a suspension is among them.
     urgent: bool,
     image: u64,
-    /// An image is whole, but not all names are known yet.
+    /// True if an image is complete, but not all names are known yet.
     complete_waits: bool,
     in_image: bool,
     initial_clk: String,
@@ -77,14 +77,14 @@ struct Event {
     slots: Vec<u64>,
 }
 
-/// One of our markets: several of the exchange where each is a line of it.
+/// One of our markets: several of the exchange's if each of those is one line of it.
 #[derive(Debug)]
 struct Slot {
     event: Box<str>,
     market: OurMarket,
     members: Vec<Box<str>>,
     sent: Option<Timestamp>,
-    /// Whether the last message said suspended; `None`: there was none.
+    /// True if the last message said suspended; `None` before the first.
     suspended: Option<bool>,
     pending: bool,
 }
@@ -116,30 +116,31 @@ impl Betfair {
         }
     }
 
-    /// `initialClk` and `clk` to resume with; nothing before the first image.
+    /// `initialClk` and `clk` to resume with; `None` before the first image.
     pub fn clocks(&self) -> Option<(&str, &str)> {
         let known = !self.initial_clk.is_empty() && !self.clk.is_empty();
         known.then_some((&*self.initial_clk, &*self.clk))
     }
 
-    /// Forgets the clocks, so that the next subscription begins with an image. The cache stays until that is whole.
+    /// Forgets the clocks, so that the next subscription begins with an image. The cache stays until that image is
+    /// complete.
     pub fn forget_clocks(&mut self) {
         self.initial_clk.clear();
         self.clk.clear();
     }
 
-    /// The newest line that was for the connection.
+    /// The latest line that concerned the connection.
     pub fn take_control(&mut self) -> Option<Control> {
         self.control.take()
     }
 
-    /// Event types to subscribe to: those whose sport is ours.
+    /// Event types to subscribe to: those mapped to one of our sports.
     pub fn event_types(&self) -> impl Iterator<Item = &str> {
         let sports = self.settings.names.sports.iter();
         sports.filter(|(_, ours)| !ours.is_empty()).map(|(id, _)| &**id)
     }
 
-    /// Markets that names are missing for, to ask the catalogue about.
+    /// Markets without names, to query the catalogue for.
     pub fn missing_names(&self) -> Vec<Box<str>> {
         let missing = self.markets.iter().filter(|(id, market)| {
             market.slot.is_some() && !self.catalogue.contains_key(*id) && !is_named(market)
@@ -147,7 +148,7 @@ impl Betfair {
         missing.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Takes an answer of `listMarketCatalogue`: events that have their names now are listed, with their prices.
+    /// Takes an answer of `listMarketCatalogue`: events whose names are now known are listed, with their prices.
     ///
     /// # Errors
     /// It is not a list of markets.
@@ -171,7 +172,7 @@ impl Betfair {
         Ok(read)
     }
 
-    /// Everything that is known now, as a complete read; nothing while an image is not whole.
+    /// Everything known now, as a complete read; `None` while an image is incomplete.
     pub fn everything(&mut self, at: Timestamp) -> Option<Read> {
         (!self.in_image && !self.complete_waits).then(|| self.complete(at))
     }
@@ -203,7 +204,7 @@ impl Betfair {
         }
     }
 
-    /// Applies one market change of a line.
+    /// Applies one market's change from a line.
     fn change(&mut self, id: &str, change: &mut Change, published: Timestamp, read: &mut Read) {
         let held = self.markets.len();
         let (known, market) = match self.markets.get_mut(id) {
@@ -217,7 +218,7 @@ impl Betfair {
         let size_min = self.options.min_size.saturating_mul(UNIT);
         let definition = change.definition.take();
         market.image = self.image;
-        // Markets that are not ours are only remembered.
+        // Of markets that are not ours, only the id is kept.
         if known && market.slot.is_none() {
             if definition.is_some_and(|definition| definition.state == State::Closed) {
                 self.markets.remove(id);
@@ -242,7 +243,7 @@ impl Betfair {
         }
     }
 
-    /// Finds the event and our market of a market whose definition is new.
+    /// Assigns a market with a new definition to its event and to our market.
     fn place(&mut self, id: &str, read: &mut Read) {
         let Some(market) = self.markets.get(id) else {
             return;
@@ -297,7 +298,7 @@ impl Betfair {
         self.mark(slot);
     }
 
-    /// Lists the event of a market, or corrects it, and reports the state of play.
+    /// Lists or corrects the event of a market, and reports its status.
     fn update_event(&mut self, id: &str, read: &mut Read) {
         let Some(market) = self.markets.get(id) else {
             return;
@@ -309,7 +310,7 @@ impl Betfair {
         };
         let entry = self.catalogue.get(id);
         let listing = offer::listing(market, slot.market, event.sport, entry, &self.settings);
-        // Runners of the result name the sides; other markets only where nothing has.
+        // The runners of the result market name the sides; other markets name them only if nothing else has.
         let better = matches!(slot.market, OurMarket::Moneyline | OurMarket::Outright);
         if let Some(listing) = listing
             .filter(|listing| event.listing.as_ref().is_none_or(|held| better && held != listing))
@@ -346,7 +347,7 @@ impl Betfair {
         }
     }
 
-    /// Sends what is pending and due; all of it where `now` says so.
+    /// Emits the pending changes that are due; all of them if `now`.
     fn emit(&mut self, at: Timestamp, now: bool, read: &mut Read) {
         let pending = std::mem::take(&mut self.pending);
         self.due = None;
@@ -399,7 +400,7 @@ impl Betfair {
         self.remove_closed(id);
     }
 
-    /// Takes closed markets out of the cache; the event goes with its last market.
+    /// Removes closed markets from the cache; the event is removed with its last market.
     fn remove_closed(&mut self, id: u64) {
         let Some(slot) = self.slots.get_mut(&id) else {
             return;
@@ -426,7 +427,7 @@ impl Betfair {
         }
     }
 
-    /// The end of an image: what it does not have is gone.
+    /// Ends an image: markets that it lacks are gone.
     fn end_image(&mut self, at: Timestamp) -> Option<Read> {
         let image = self.image;
         let gone: Vec<Box<str>> = self
@@ -452,7 +453,7 @@ impl Betfair {
         Some(self.complete(at))
     }
 
-    /// Bookmaker and sports that this line confirms, at most every ten seconds.
+    /// Adds the bookmaker and sports that this line confirms, at most every ten seconds.
     fn confirm(&mut self, at: Timestamp, read: &mut Read) {
         if self.confirmed.is_some_and(|last| at.since(last) < CONFIRM_EVERY && at >= last) {
             return;
@@ -528,7 +529,7 @@ impl Translator for Betfair {
     }
 }
 
-/// Open where any member is, closed where all are.
+/// Open if any member is, closed if all are.
 fn slot_state(slot: &Slot, markets: &HashMap<Box<str>, Market>) -> State {
     let states = slot.members.iter().filter_map(|id| markets.get(id));
     let states = states.map(|market| market.definition.state);

@@ -1,4 +1,4 @@
-//! A read while it is made: rules that hold for every kind, in one place.
+//! Builds a read: the rules that hold for every kind, in one place.
 
 use std::collections::HashMap;
 
@@ -14,25 +14,25 @@ use crate::adapter::{
     What, dropped,
 };
 
-/// Most events and most markets of one read.
+/// Maximum number of events and of markets in one read.
 const LISTINGS_MAX: usize = 50_000;
 const MARKETS_MAX: usize = 200_000;
-/// Most markets of one event in a read: as many as the book takes.
+/// Maximum number of markets of one event in a read: the book's own maximum.
 const EVENT_MARKETS_MAX: usize = domain::message::MARKETS_MAX;
-/// More than this share of the items failing is drift, if it is at least [`FAILED_MIN`] of them (A18).
+/// More than one failed item in this many is drift, if at least [`FAILED_MIN`] failed (A18).
 const FAILED_SHARE: u64 = 5;
 const FAILED_MIN: u64 = 5;
 
-/// Collects a [`Read`]: one listing per ref (the first counts), one market per ref, bookmaker, market and group (an
-/// outcome's last price counts), names resolved or counted, failures counted.
+/// Collects a [`Read`]: one listing per ref (the first wins), one market per ref, bookmaker, market and group (the
+/// last price of an outcome wins), names resolved or counted, failures counted.
 #[derive(Debug)]
 pub(crate) struct Gather<'s> {
     settings: &'s Settings,
     read: Read,
     listed: HashMap<Box<str>, usize>,
-    /// Where the markets of each ref are in the read.
+    /// Indices of each ref's markets in the read.
     markets: HashMap<Box<str>, Vec<usize>>,
-    /// The sport that was looked up last: it is the same for most events of a read.
+    /// The result of the last sport lookup: most events of a read have the same sport.
     sport: Option<(Box<str>, Known<SportId>)>,
 }
 
@@ -64,7 +64,7 @@ impl<'s> Gather<'s> {
         *self.read.dropped.entry(reason).or_default() += 1;
     }
 
-    /// An item that was tried, whatever becomes of it.
+    /// Counts an item that was tried, whether it succeeds or fails.
     pub(crate) fn tried(&mut self) {
         self.read.items += 1;
     }
@@ -83,7 +83,7 @@ impl<'s> Gather<'s> {
         self.unless_owned(id)
     }
 
-    /// The bookmaker, unless another adapter reads it.
+    /// The bookmaker, unless it belongs to another adapter.
     pub(crate) fn unless_owned(&mut self, id: BookmakerId) -> Option<BookmakerId> {
         if self.settings.owned.contains(id) {
             self.drop_one(dropped::OWNED);
@@ -132,13 +132,13 @@ impl<'s> Gather<'s> {
         None
     }
 
-    /// The listing of a ref, if it has one already.
+    /// The listing of a ref, if it already has one.
     pub(crate) fn listing(&self, reference: &str) -> Option<&Listing> {
         let index = *self.listed.get(reference)?;
         self.read.listings.get(index).map(|listed| &listed.listing)
     }
 
-    /// Adds an event; the first listing of a ref counts.
+    /// Adds an event; the first listing of a ref wins.
     ///
     /// # Errors
     /// A name is empty or too long, or both sides have the same name.
@@ -171,7 +171,7 @@ impl<'s> Gather<'s> {
         Ok(())
     }
 
-    /// Adds a market, or its outcomes to the same market found before.
+    /// Adds a market, or adds its outcomes to the same market found before.
     pub(crate) fn offer(&mut self, mut found: Found) {
         if check_reference(&found.reference).is_err()
             || found.group.as_deref().is_some_and(|group| check_reference(group).is_err())
@@ -190,7 +190,8 @@ impl<'s> Gather<'s> {
             return;
         };
         offered.ts = offered.ts.max(found.ts);
-        // A market that is split over several items is suspended only if every part is: the others have prices.
+        // A market that is split over several items is suspended only if every part is: otherwise some part has
+        // prices.
         offered.suspended = if offered.odds.outcomes.is_empty() && found.outcomes.is_empty() {
             offered.suspended || found.suspended
         } else {
@@ -212,7 +213,8 @@ impl<'s> Gather<'s> {
         }
     }
 
-    /// Where the market is in the read, added with its ref and group if it is new; nothing where there is no room.
+    /// The index of the market in the read, which is added with its ref and group if it is new; `None` if there is no
+    /// room.
     fn place(&mut self, found: &mut Found) -> Option<usize> {
         let read = &mut self.read;
         let same = |index: &&usize| {
@@ -224,7 +226,7 @@ impl<'s> Gather<'s> {
             })
         };
         let of_event = self.markets.get_mut(&*found.reference);
-        // Parts of one market follow each other.
+        // Search backwards: parts of one market usually follow each other.
         if let Some(index) = of_event.as_ref().and_then(|all| all.iter().rev().find(same)) {
             return Some(*index);
         }
@@ -252,14 +254,14 @@ impl<'s> Gather<'s> {
         self.read.scores.push(Scored { score, ts });
     }
 
-    /// The bookmaker's offer in this sport was read.
+    /// Notes that the bookmaker's offer in this sport was read.
     pub(crate) fn confirm(&mut self, bookmaker: BookmakerId, sport: SportId) {
         if !self.read.confirmed.contains(&(bookmaker, sport)) {
             self.read.confirmed.push((bookmaker, sport));
         }
     }
 
-    /// The read, unless too much of it failed.
+    /// The read, unless too many of its items failed.
     ///
     /// # Errors
     /// More than a fifth of the items failed, and at least five.
@@ -278,7 +280,7 @@ impl<'s> Gather<'s> {
     }
 }
 
-/// Whether two of a few outcomes are the same.
+/// True if two of a few outcomes are the same.
 fn repeats(outcomes: &[OfferedOutcome]) -> bool {
     let same = |a: &OfferedOutcome, b: &OfferedOutcome| a.name == b.name && a.point == b.point;
     outcomes
@@ -287,10 +289,10 @@ fn repeats(outcomes: &[OfferedOutcome]) -> bool {
         .any(|(at, one)| outcomes.iter().skip(at + 1).any(|other| same(one, other)))
 }
 
-/// Adds an outcome or replaces the same one; `false` where there are too many.
+/// Adds an outcome or replaces the same one; `false` if there are too many.
 fn put(outcomes: &mut Vec<OfferedOutcome>, new: OfferedOutcome) -> bool {
     let same = |held: &OfferedOutcome| held.name == new.name && held.point == new.point;
-    // The last few first: parts of one market follow each other.
+    // Search backwards: parts of one market usually follow each other.
     let held = outcomes.iter().rposition(same);
     if let Some(held) = held.and_then(|index| outcomes.get_mut(index)) {
         *held = new;
@@ -303,12 +305,12 @@ fn put(outcomes: &mut Vec<OfferedOutcome>, new: OfferedOutcome) -> bool {
     fits
 }
 
-/// A ref as messages take it.
+/// Checks a ref by the rules for messages.
 pub(crate) fn check_reference(reference: &str) -> Result<(), String> {
     check_text(reference, REF_BYTES_MAX)
 }
 
-/// A name as messages take it.
+/// Checks a name by the rules for messages.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     check_text(name, NAME_BYTES_MAX)
 }

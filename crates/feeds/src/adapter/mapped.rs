@@ -1,8 +1,8 @@
 //! `mapped`: any JSON, NDJSON, XML or CSV, read by a mapping in TOML (A27–A31).
 //!
 //! A [`Mapping`] is compiled once: paths, values and conditions are parsed, names become numbers, every fault is
-//! reported. An input becomes one tree, whatever its format, and the mapping is run over it. The language is described
-//! in `docs/adapters/mapped.md`.
+//! reported. An input of any format becomes one tree, and the mapping is applied to it. The language is described in
+//! `docs/adapters/mapped.md`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Mapped {
         Self { mapping, settings, next_page: None }
     }
 
-    /// The value that asks for the page after the one that was read last, where there is one.
+    /// The value that requests the page after the last one read, if there is one.
     pub fn next_page(&self) -> Option<&str> {
         self.next_page.as_deref()
     }
@@ -94,7 +94,7 @@ fn decode(bytes: &[u8], format: InputFormat) -> Result<Cow<'_, str>, Drift> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
         Err(_) if format == InputFormat::Xml && declares_western(bytes) => {
-            // Every byte is the character of its number; Windows puts quotes and dashes where there are none.
+            // Each byte is the character with its number, except that Windows has quotes and dashes at control codes.
             Ok(Cow::Owned(bytes.iter().map(|byte| western(*byte)).collect()))
         }
         Err(error) => {

@@ -1,20 +1,20 @@
-//! Upstream names of bookmakers, sports and markets to ours: the operator's tables over the kind's own.
+//! Resolves upstream names of bookmakers, sports and markets to ours: the operator's tables override the kind's own.
 
 use std::collections::BTreeMap;
 
 use domain::catalogue::{BookmakerId, Catalogue, SportId};
 use domain::market::{Market, MarketAlias};
 
-/// Tables of upstream name to ours; an empty text means that the name is known and ignored.
+/// Tables from upstream names to ours; an empty text marks a name as known and ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     pub bookmakers: BTreeMap<String, String>,
-    /// A `*` in the upstream name stands for any text; the longest name that fits counts.
+    /// A `*` in the upstream name matches any text; the longest matching name wins.
     pub sports: BTreeMap<String, String>,
     pub markets: BTreeMap<String, String>,
 }
 
-/// What an upstream name is here.
+/// The result of resolving an upstream name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known<T> {
     Is(T),
@@ -23,7 +23,7 @@ pub enum Known<T> {
 }
 
 impl Names {
-    /// Lays `over` on top: its entries replace entries of the same name.
+    /// Adds the entries of `over`, which replace entries of the same name.
     #[must_use]
     pub fn overlaid(mut self, over: &Self) -> Self {
         let lay = |under: &mut BTreeMap<String, String>, over: &BTreeMap<String, String>| {
@@ -35,12 +35,12 @@ impl Names {
         self
     }
 
-    /// A name without an entry is one of ours, or unmapped.
+    /// Resolves a name; a name without an entry is one of ours, or unmapped.
     pub fn bookmaker(&self, upstream: &str, catalogue: &Catalogue) -> Known<BookmakerId> {
         resolve(self.bookmakers.get(upstream), upstream, |key| catalogue.bookmaker_id(key))
     }
 
-    /// As [`Names::bookmaker`]; an exact entry comes before one with a `*`.
+    /// As [`Names::bookmaker`]; an exact entry takes precedence over one with a `*`.
     pub fn sport(&self, upstream: &str, catalogue: &Catalogue) -> Known<SportId> {
         let exact = self.sports.get(upstream);
         let entry = exact.or_else(|| {
@@ -72,7 +72,7 @@ fn resolve<T>(
     }
 }
 
-/// Whether a pattern with any number of `*` fits the whole text.
+/// True if a pattern with any number of `*` matches the whole text.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

@@ -1,24 +1,25 @@
-//! A reader of JSON that is asked for what is expected next, for formats whose fields are known. Texts are borrowed,
-//! and numbers go from their text to scaled integers at once. What is passed over must be balanced, and is not checked
-//! further.
+//! A pull parser of JSON for formats with known fields: the caller asks for the type it expects next. Texts are
+//! borrowed, and numbers are converted directly from their text to scaled integers. Skipped values must have balanced
+//! brackets, and are not checked further.
 
 use std::borrow::Cow;
 
-/// Numbers are held in millionths.
+/// Numbers are in millionths.
 pub(super) const UNIT: u64 = 1_000_000;
 const PLACES: usize = 6;
 const POWERS: [u64; PLACES + 1] = [1, 10, 100, 1_000, 10_000, 100_000, UNIT];
-/// Deepest nesting of what is passed over.
+/// Maximum nesting of skipped values.
 const DEPTH_MAX: u32 = 128;
 
-/// Where the reader is in a text. Everything gives `None` where the text has something else.
+/// The position of the reader in a text. Methods return `None` if the text has something other than what was asked
+/// for.
 #[derive(Clone, Debug)]
 pub(super) struct Pull<'l> {
     text: &'l str,
     at: usize,
 }
 
-/// A text between its quotes.
+/// Start and end of a text, without its quotes.
 struct Quoted {
     start: usize,
     end: usize,
@@ -90,13 +91,13 @@ impl<'l> Pull<'l> {
         Some(Cow::Borrowed(text))
     }
 
-    /// Where a text without escapes begins and ends.
+    /// Start and end of a text, which must have no escapes.
     pub(super) fn plain_text(&mut self) -> Option<(usize, usize)> {
         let Quoted { start, end, escaped } = self.quoted()?;
         (!escaped).then_some((start, end))
     }
 
-    /// A text, or nothing where it is null.
+    /// A text, or an inner `None` if it is null.
     pub(super) fn text_or_null(&mut self) -> Option<Option<Cow<'l, str>>> {
         if self.is_null() {
             self.skip()?;
@@ -109,7 +110,7 @@ impl<'l> Pull<'l> {
         self.peek() == Some(b'n')
     }
 
-    /// A whole number, in quotes or not; nothing where it is something else.
+    /// A whole number; an inner `None` if the value is something else, such as a text.
     pub(super) fn text_or_integer(&mut self) -> Option<Option<u64>> {
         if self.peek()?.is_ascii_digit() {
             return self.integer().map(Some);
@@ -139,7 +140,7 @@ impl<'l> Pull<'l> {
         self.word()
     }
 
-    /// A number from zero in millionths; more places are cut off a size, and no price has them.
+    /// A non-negative number in millionths; further places of a size are cut off, and prices have none.
     pub(super) fn scaled(&mut self) -> Option<u64> {
         self.peek()?;
         let rest = self.text.as_bytes().get(self.at..)?;
@@ -170,7 +171,7 @@ impl<'l> Pull<'l> {
         self.text.get(start..self.at)
     }
 
-    /// Passes over any value.
+    /// Skips any value.
     pub(super) fn skip(&mut self) -> Option<()> {
         match self.peek()? {
             b'"' => self.quoted().map(drop),
@@ -180,7 +181,7 @@ impl<'l> Pull<'l> {
     }
 
     fn skip_nested(&mut self) -> Option<()> {
-        // What is open, innermost last: a bit that is set is an object.
+        // The open brackets, innermost last: a set bit is an object.
         let (mut open, mut depth) = (0_u128, 0_u32);
         loop {
             let rest = self.text.as_bytes().get(self.at..)?;
@@ -251,12 +252,12 @@ impl<'l> Pull<'l> {
     }
 }
 
-/// Where the text that begins at `from` has its closing quote, and whether it has escapes. Most texts are shorter than
-/// what a call of a searching function costs, so that eight bytes are looked at together.
+/// Position of the closing quote of the text that begins at `from`, and whether the text has escapes. Most texts are
+/// shorter than the cost of calling a search function, so eight bytes are tested at a time.
 #[inline]
 pub(super) fn find_quote(bytes: &[u8], from: usize) -> Option<(usize, bool)> {
     const ONES: u64 = u64::MAX / 255;
-    // The lowest byte of the word that is this one has its top bit set; higher ones may be wrong.
+    // Sets the top bit of the lowest byte of the word that equals `byte`; higher bits may be wrong.
     let equal = |word: u64, byte: u8| {
         let zero = word ^ (ONES * u64::from(byte));
         zero.wrapping_sub(ONES) & !zero & (ONES << 7)
@@ -283,7 +284,7 @@ pub(super) fn find_quote(bytes: &[u8], from: usize) -> Option<(usize, bool)> {
     }
 }
 
-/// `1.25E7`, as large sizes are written.
+/// `1.25E7`, the form in which large sizes are written.
 fn scaled_with_exponent(text: &str) -> Option<u64> {
     let (mantissa, exponent) = text.split_once(['e', 'E'])?;
     let exponent: i32 = exponent.parse().ok().filter(|exponent: &i32| exponent.abs() < 20)?;

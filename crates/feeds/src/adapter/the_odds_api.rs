@@ -1,8 +1,8 @@
-//! `the_odds_api`: The Odds API v4. Reads `/events`, `/odds` and `/scores` of one upstream sport each, and knows what
-//! calls cost.
+//! `the_odds_api`: The Odds API v4. Reads `/events`, `/odds` and `/scores` of one upstream sport each, and computes
+//! the cost of calls.
 //!
-//! A unit is `events/KEY`, `odds/KEY` or `scores/KEY` with the upstream's sport key. Outcomes are taken by name: the
-//! first is the home side in few of them. Lay prices are dropped.
+//! A unit is `events/KEY`, `odds/KEY` or `scores/KEY` with the upstream's sport key. Outcomes are matched by name:
+//! the first one is rarely the home side. Lay prices are dropped.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use body::{Bookmaker, Event, Outcome};
 
 /// The upstream's names.
 const TABLES: &str = include_str!("the_odds_api.toml");
-/// This many bookmakers cost as much as one region.
+/// Number of bookmakers that cost as much as one region.
 const BOOKMAKERS_PER_REGION: u64 = 10;
 
 /// Reads bodies of The Odds API.
@@ -40,7 +40,7 @@ pub struct TheOddsApi {
     format: Format,
 }
 
-/// A sport that upstream has, of `/sports`.
+/// A sport from upstream's `/sports`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UpstreamSport {
     pub key: String,
@@ -52,16 +52,16 @@ pub struct UpstreamSport {
     pub has_outrights: bool,
 }
 
-/// Why upstream does not answer.
+/// The reason why upstream refuses to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The month's credits are used up.
     Spent,
-    /// The key or the question is wrong; upstream's own words.
+    /// The key or the request is wrong; upstream's own text.
     Refused(String),
 }
 
-/// The upstream's names and ours: what the operator's own are laid over.
+/// The built-in table from the upstream's names to ours, which the operator's entries override.
 pub fn own_names() -> Names {
     #[derive(Default, Deserialize)]
     struct Tables {
@@ -73,14 +73,14 @@ pub fn own_names() -> Names {
     Names { bookmakers: tables.bookmakers, sports: tables.sports, markets: tables.markets }
 }
 
-/// The format to ask for: American where every region is American.
+/// The format to request: American if every region is American.
 pub fn odds_format<'r>(regions: impl IntoIterator<Item = &'r str>) -> Format {
     let mut regions = regions.into_iter().peekable();
     let american = regions.peek().is_some() && regions.all(|region| region.starts_with("us"));
     if american { Format::American } else { Format::Decimal }
 }
 
-/// The credits of a call for odds: markets times regions, where ten bookmakers asked for by name are one region.
+/// The credits of a call for odds: markets times regions; ten bookmakers requested by name count as one region.
 pub fn call_cost(markets: usize, regions: usize, bookmakers: usize) -> u64 {
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let regions = match bookmakers {
@@ -90,13 +90,13 @@ pub fn call_cost(markets: usize, regions: usize, bookmakers: usize) -> u64 {
     count(markets).saturating_mul(regions)
 }
 
-/// Whether a call leaves the reserve untouched.
+/// True if a call leaves the reserve untouched.
 pub fn affords(cost: u64, remaining: u64, reserve: u64) -> bool {
     remaining.checked_sub(cost).is_some_and(|left| left >= reserve)
 }
 
-/// The interval, stretched so that what is planned to the end of the month can be paid; `None` where nothing is left
-/// above the reserve.
+/// The interval, stretched so that the plan until the end of the month can be paid; `None` if no credits above the
+/// reserve remain.
 pub fn stretched(
     interval: Duration,
     planned: u64,
@@ -111,7 +111,7 @@ pub fn stretched(
     Some(Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX)))
 }
 
-/// What an answer with this status says, where it is a refusal of upstream's own.
+/// The refusal in an answer with this status, if it is one of upstream's own.
 pub fn refusal(status: u16, body: &[u8]) -> Option<Refusal> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -140,13 +140,13 @@ pub fn sports(bytes: &[u8]) -> Result<Vec<UpstreamSport>, Drift> {
 }
 
 impl TheOddsApi {
-    /// `format` is the one that was asked for ([`odds_format`]): a number alone does not say.
+    /// `format` is the one that was requested ([`odds_format`]): a number alone does not show it.
     pub fn new(settings: Settings, format: Format) -> Self {
         let names = own_names().overlaid(&settings.names);
         Self { settings: Settings { names, ..settings }, format }
     }
 
-    /// Our sport behind an upstream key; nothing where it is not read.
+    /// Our sport for an upstream key; `None` if it is not read.
     pub fn wants(&self, key: &str) -> Option<SportId> {
         match self.settings.names.sport(key, &self.settings.catalogue) {
             Known::Is(sport) => Some(sport),
@@ -179,7 +179,7 @@ impl Translator for TheOddsApi {
             let from = pull.clone();
             match event.read(pull) {
                 Some(()) => reader.event(index, &event),
-                // One bad event does not make the others bad.
+                // A bad event does not affect the others.
                 None => {
                     let reason = event.fault(pull.offset());
                     *pull = from;

@@ -1,4 +1,4 @@
-//! One field of a message: raw JSON text to a checked value, or a refusal that names the field.
+//! Converts one field of a message from raw JSON text to a checked value, or to a rejection that names the field.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::push::invisible;
 use crate::push::object::AtMost;
 
-/// A field and where it is, for the refusal: `ref`, or `outcomes[2].price`.
+/// A field with its position for the rejection: `ref`, or `outcomes[2].price`.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
     raw: Option<&'a RawValue>,
@@ -47,7 +47,7 @@ impl<'a> Field<'a> {
         Self { raw, key, within: Some((list, index)) }
     }
 
-    /// The field itself where it is given and not `null`.
+    /// The field itself, if it is present and not `null`.
     pub(super) fn given(self) -> Option<Self> {
         self.raw.map(|_| self)
     }
@@ -63,8 +63,7 @@ impl<'a> Field<'a> {
         json_text(self.json()?).ok_or_else(|| self.must_be("a string"))
     }
 
-    /// A participant's, competition's or tournament's name, trimmed; without a remark behind it where it is too long
-    /// with it.
+    /// A participant's, competition's or tournament's name, trimmed; if it is too long, without the remark after it.
     pub(super) fn name(self) -> Result<Box<str>, Reject> {
         let text = self.text()?;
         let name = text.trim();
@@ -121,12 +120,12 @@ impl<'a> Field<'a> {
         Ok(items)
     }
 
-    /// A refusal that says what the field should have been.
+    /// A rejection with a description of the expected value.
     pub(super) fn must_be(self, what: &str) -> Reject {
         self.refuse(RejectCode::InvalidMessage, &format!("must be {what}"))
     }
 
-    /// A refusal that begins with the field's name.
+    /// A rejection that begins with the field's name.
     pub(super) fn refuse(self, code: RejectCode, problem: &str) -> Reject {
         Reject::new(code, format!("{self} {problem}"))
     }
@@ -152,7 +151,7 @@ pub(super) fn shorten(text: &str) -> String {
     text.chars().take(40).map(|c| if invisible::is_invisible(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// What a raw JSON string says; `None` where it is no string, or its escapes make no text (`"\ud800"`).
+/// The text of a raw JSON string; `None` if it is no string, or its escapes are not valid text (`"\ud800"`).
 fn json_text(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {

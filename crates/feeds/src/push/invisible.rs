@@ -1,13 +1,13 @@
-//! Characters that are not seen, or that change how others are seen. A name with one of them looks like another
-//! name, or turns the text around it: an operator would read something else than what a program compares.
+//! Characters that are invisible, or that change how other characters appear. A name with one of them looks like
+//! another name, or reorders the text around it: an operator would read something other than what a program compares.
 //!
-//! Refused are control characters, line and paragraph separators, everything that Unicode says to ignore where it
-//! cannot be shown (zero-width and bidirectional signs, joiners, variation selectors, tags, fillers), noncharacters,
-//! characters for private use, and a combining mark that has nothing to combine with. Joiners (U+200C, U+200D) have
-//! a meaning in some scripts; in names of participants they make no difference that a reader would miss, so there is
-//! no exception.
+//! The rejected characters are control characters, line and paragraph separators, the characters that Unicode marks
+//! as default ignorable (zero-width and bidirectional signs, joiners, variation selectors, tags, fillers),
+//! noncharacters, private-use characters, and a combining mark at the start of a text. Joiners (U+200C, U+200D) have
+//! a meaning in some scripts, but in names of participants they make no difference that a reader would miss, so there
+//! is no exception.
 
-/// The first character of a text that is refused.
+/// The first rejected character of a text.
 pub(crate) fn find_invisible(text: &str) -> Option<char> {
     if text.is_ascii() {
         return text.bytes().find(u8::is_ascii_control).map(char::from);
@@ -19,14 +19,14 @@ pub(crate) fn find_invisible(text: &str) -> Option<char> {
 pub(super) fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            // Default ignorable, format characters (Cf) and separators of lines.
+            // Default ignorable and format characters (Cf), and line separators.
             '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
             | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffc}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
-            // For private use: shown differently, or not at all, everywhere.
+            // Private use: displayed differently everywhere, or not at all.
             | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}')
         || is_noncharacter(c)
 }
@@ -35,7 +35,7 @@ fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// Marks that are set upon the character before them.
+/// Marks that combine with the character before them.
 fn is_combining(c: char) -> bool {
     matches!(c,
         '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}'..='\u{5c2}'

@@ -1,8 +1,8 @@
-//! The JSON objects of the contract with their values still as raw text, read in one pass.
+//! The JSON objects of the contract with their values as raw text, read in one pass.
 //!
-//! Values stay raw because only the type of a message decides which of its fields mean anything: what the
-//! type does not use is ignored, whatever it holds. A `null` is an absent field; of a key given twice the
-//! last counts; nesting costs no stack, since raw values are skipped by a loop.
+//! Values stay raw because the type of a message decides which of its fields have a meaning: all others are ignored,
+//! whatever they contain. A `null` is an absent field; of duplicate keys the last wins; nesting uses no stack, since
+//! raw values are skipped by a loop.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use domain::message::{Reject, RejectCode};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Reads a line as a message object.
+/// Parses a line as a message object.
 pub(super) fn parse_message(text: &str) -> Result<Message<'_>, Reject> {
     serde_json::from_str(text).map_err(|error| {
         if text.trim_start().starts_with('[') {
@@ -24,7 +24,7 @@ pub(super) fn parse_message(text: &str) -> Result<Message<'_>, Reject> {
             return Reject::new(RejectCode::InvalidJson, problem);
         }
         let problem = error.to_string();
-        // The position that serde_json adds speaks of "line 1", which is not the line of the body.
+        // The position that serde_json adds says "line 1", which is not the line of the body.
         let what = problem.split(" at line ").next().unwrap_or_default();
         Reject::new(
             RejectCode::InvalidJson,
@@ -33,12 +33,12 @@ pub(super) fn parse_message(text: &str) -> Result<Message<'_>, Reject> {
     })
 }
 
-/// A list that is read to its end but keeps at most one item more than `MAX`, so that a long list costs no
-/// memory and can still be problem from one that fits.
+/// A list that is read to its end but keeps at most one item more than `MAX`, so that a long list costs no memory and
+/// is still recognised as too long.
 pub(super) struct AtMost<T, const MAX: usize>(pub(super) Vec<T>);
 
-/// Declares an object whose fields are raw. Unlike serde's derived form it refuses a JSON list in place of
-/// the object, and lets the last of two equal keys win.
+/// Declares an object with raw fields. Unlike serde's derived form it rejects a JSON list instead of the object, and
+/// the last of two equal keys wins.
 macro_rules! object {
     ($(#[$meta:meta])* $name:ident { $($field:ident: $key:literal),+ $(,)? }) => {
         $(#[$meta])*
@@ -100,17 +100,17 @@ object! {
 }
 
 object! {
-    /// One of `outcomes`.
+    /// An item of `outcomes`.
     Outcome { name: "name", price: "price", point: "point" }
 }
 
 object! {
-    /// One of `periods`.
+    /// An item of `periods`.
     Period { number: "number", home_score: "home_score", away_score: "away_score" }
 }
 
 object! {
-    /// One of `leaders`.
+    /// An item of `leaders`.
     Leader { name: "name", rounds: "rounds" }
 }
 

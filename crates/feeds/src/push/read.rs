@@ -1,5 +1,5 @@
-//! The messages of the contract, built from their raw objects. One function per type, fields in the order
-//! of the contract, so that the first fault of a line is the one a reader sees first.
+//! Builds the messages of the contract from their raw objects. There is one function per type with the fields in the
+//! order of the contract, so that the first fault of a line is the one that a reader sees first.
 
 use std::ops::RangeInclusive;
 
@@ -17,16 +17,16 @@ use crate::push::field::{Field, shorten};
 use crate::push::object::{self, Message};
 use domain::suggest::did_you_mean;
 
-/// A side's score: nothing that is counted here goes below zero, and nothing comes near the upper end.
+/// A side's score: no score is below zero, and none comes near the upper limit.
 const SCORE: RangeInclusive<i32> = 0..=9_999;
-/// A period's score or a golf round. Wide enough for any sport and for rounds problem relative to par.
+/// A period's score or a golf round. Wide enough for any sport and for rounds counted relative to par.
 const PERIOD_SCORE: RangeInclusive<i32> = -1_000..=9_999;
 /// A period's number.
 const PERIOD_NUMBER: RangeInclusive<i32> = 1..=9_999;
 /// A source's `fresh_for`, in seconds.
 const FRESH_FOR: RangeInclusive<i32> = 1..=FRESH_FOR_S_MAX.cast_signed();
-/// Up to this many outcomes every pair is compared, which is cheaper than sorting; nearly every market is
-/// two or three.
+/// Up to this number of outcomes every pair is compared, which is cheaper than sorting; nearly every market has two
+/// or three.
 const PAIRWISE_MAX: usize = 16;
 
 /// A golfer and the rounds played.
@@ -34,11 +34,11 @@ type Leader = (Box<str>, Vec<i32>);
 
 const TYPES: [&str; 5] = ["event", "odds", "score", "remove", "heartbeat"];
 
-/// What a line is read against.
+/// The context for reading a line.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'c> {
     pub(super) catalogue: &'c Catalogue,
-    /// The bookmaker the token speaks for, where it is bound to one.
+    /// The bookmaker that the token is bound to, if any.
     pub(super) bound: Option<BookmakerId>,
 }
 
@@ -83,7 +83,7 @@ impl Reader<'_> {
         let market = market(Field::top("market", raw.market))?;
         let group = Field::top("group", raw.group).given();
         let group = group.map(Field::reference).transpose()?;
-        // A suspended market has no prices, so what it would have cost is not looked at.
+        // A suspended market has no prices, so any outcomes are ignored.
         let outcomes = if Field::top("suspended", raw.suspended).flag()? {
             Vec::new()
         } else {
@@ -171,7 +171,7 @@ fn outcomes(raw: &Message<'_>, market: Market) -> Result<Vec<OfferedOutcome>, Re
     let field = Field::top("outcomes", raw.outcomes);
     let listed =
         field.list::<object::Outcome<'_>, OUTCOMES_MAX>("a list of objects with name and price")?;
-    // Without a price there is nothing for the format to say.
+    // Without prices the format has no meaning.
     if listed.is_empty() {
         return Ok(Vec::new());
     }
@@ -199,7 +199,7 @@ fn outcomes(raw: &Message<'_>, market: Market) -> Result<Vec<OfferedOutcome>, Re
 fn quote(field: Field<'_>, format: Format) -> Result<Quote, Reject> {
     let json = field.json()?;
     let parsed = match format {
-        // A quoted number is no number to the price parser, so a string is refused there.
+        // The price parser does not accept a quoted number, so a string is rejected there.
         Format::American | Format::Decimal => Quote::parse(json, format),
         Format::Fractional => match field.text() {
             Ok(text) => Quote::parse(&text, format),

@@ -13,13 +13,13 @@ use domain::message::{FeedMessage, Reject};
 
 use crate::push::{parse_line, write_line};
 
-/// The embedded catalogue, read once: reading it for every case would be most of the run.
+/// The embedded catalogue, loaded once: loading it for every case would dominate the run time.
 fn catalogue() -> &'static Catalogue {
     static EMBEDDED: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::load(None).unwrap());
     &EMBEDDED
 }
 
-/// Reads a line with a token that is bound to no bookmaker.
+/// Parses a line with a token that is bound to no bookmaker.
 fn parse(line: &str) -> Result<FeedMessage, Reject> {
     parse_line(line.as_bytes(), catalogue(), None)
 }

@@ -1,4 +1,4 @@
-//! The inverse of the parser: a message as one line that reads back to the equal message.
+//! The inverse of the parser: writes a message as one line that parses to an equal message.
 
 use std::fmt::{self, Write};
 
@@ -11,10 +11,10 @@ use domain::time::Timestamp;
 
 /// Appends the message to `out` as one NDJSON line with its line end.
 ///
-/// `catalogue` is the one the message's ids come from. Prices are written in the format they were quoted in.
-/// The contract has one format a message, so outcomes quoted in several, or at a price their format cannot
-/// write exactly, are written as fractions: the prices stay exact and only the quoted format is lost. Neither
-/// comes from [`crate::push::parse_line`].
+/// `catalogue` is the one that the message's ids come from. Prices are written in the format they were quoted in. The
+/// contract has one format per message, so outcomes with several formats, or with a price that its format cannot
+/// express exactly, are written as fractions: the prices stay exact and only the quoted format is lost.
+/// [`crate::push::parse_line`] returns neither.
 pub fn write_line(message: &FeedMessage, catalogue: &Catalogue, out: &mut String) {
     match &message.body {
         Body::Event { reference, listing } => write_event(reference, listing, catalogue, out),
@@ -112,7 +112,7 @@ fn write_score(score: &ScoreBody, out: &mut String) {
     }
 }
 
-/// The format all outcomes can be written in without changing any.
+/// The format in which all outcomes can be written exactly.
 fn common_format(outcomes: &[OfferedOutcome]) -> Format {
     let Some(first) = outcomes.first() else {
         return Format::Decimal;
@@ -134,7 +134,7 @@ fn text_field(key: &str, text: &str, out: &mut String) {
     push_text(text, out);
 }
 
-/// Seconds where that is exact, as most sources write it, milliseconds otherwise.
+/// Writes seconds if that is exact, as most sources do, otherwise milliseconds.
 fn instant_field(key: &str, instant: Timestamp, out: &mut String) {
     push(out, format_args!(",\"{key}\":\""));
     if instant.as_millis() % 1000 == 0 {
@@ -156,7 +156,7 @@ fn list_field<T>(key: &str, items: &[T], out: &mut String, write: impl Fn(&T, &m
     out.push(']');
 }
 
-/// A JSON string. Only what RFC 8259 says must be escaped is.
+/// A JSON string. Only the characters that RFC 8259 requires are escaped.
 fn push_text(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

@@ -1,22 +1,22 @@
-//! Where a golf field may finish: one distribution of the leaderboard, from which outright, top-N, round leader and
-//! pairings are all read, so that they agree.
+//! The final positions of a golf field: one distribution of the leaderboard, from which outright, top-N, round leader
+//! and pairings are all derived, so that they agree.
 //!
-//! Each player's final score is taken as normal. On a grid of scores the chance that fewer than k others are better
-//! is that of a sum of independent events (Poisson-binomial); integrating over a player's own score gives the chance
-//! of a place. No draws, so it is the same everywhere and cheap.
+//! Each player's final score is assumed to be normal. On a grid of scores, the number of better players is a sum of
+//! independent events (Poisson-binomial); integrating the chance of fewer than k over a player's own score gives the
+//! chance of a position. Nothing is random, so the result is the same everywhere and cheap.
 
 use super::noise::{count, normal_cdf};
 
-/// A player's final score as it looks now.
+/// The expected final score of a player, with its variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Outlook {
     pub(crate) mean: f64,
     pub(crate) variance: f64,
 }
 
-/// The chance of each player to finish among the first `k`, for each `k` asked, smallest first.
+/// The chance of each player to finish among the first `k`, for each requested `k`, smallest first.
 pub(crate) fn places<const N: usize>(field: &[Outlook], among: [usize; N]) -> Vec<[f64; N]> {
-    /// Grid points; 40 give chances to about a tenth of a percent.
+    /// Number of grid points; 40 give chances with an error of about 0.1%.
     const POINTS: i32 = 40;
     let most = among.into_iter().max().unwrap_or(1);
     let deviation = |player: &Outlook| player.variance.max(0.04).sqrt();
@@ -24,7 +24,7 @@ pub(crate) fn places<const N: usize>(field: &[Outlook], among: [usize; N]) -> Ve
         .iter()
         .map(|player| player.mean - 3.6 * deviation(player))
         .fold(f64::INFINITY, f64::min);
-    // The places asked for are all won below the mean of the player in twice the last of them.
+    // The requested positions are all won below the mean of the player at twice the largest of them.
     let mut means: Vec<f64> =
         field.iter().map(|player| player.mean + 1.2 * deviation(player)).collect();
     means.sort_by(f64::total_cmp);
@@ -50,8 +50,8 @@ pub(crate) fn places<const N: usize>(field: &[Outlook], among: [usize; N]) -> Ve
             if here < 1e-7 {
                 continue;
             }
-            // The sum counts the player as well; dividing his own share out again is exact for the first place and
-            // near enough for the others.
+            // The sum includes the player himself; dividing his own share out is exact for the first position and
+            // close enough for the others.
             let own = 1.0 - better;
             for (slot, (reach, k)) in chance.iter_mut().zip(reach.into_iter().zip(among)) {
                 let reach = if k == 1 { (reach / own.max(0.02)).min(1.0) } else { reach };
@@ -62,7 +62,7 @@ pub(crate) fn places<const N: usize>(field: &[Outlook], among: [usize; N]) -> Ve
     for (at, k) in among.into_iter().enumerate() {
         settle(&mut chances, at, count(k.min(field.len())));
     }
-    // Selection is among the first five is among the first ten, whatever the scaling did.
+    // A player among the first five is also among the first ten, despite the scaling.
     for chance in &mut chances {
         let mut least = 0.0_f64;
         for p in chance {
@@ -77,13 +77,13 @@ fn better_than(player: &Outlook, score: f64) -> f64 {
     normal_cdf((score - player.mean) / player.variance.max(0.04).sqrt())
 }
 
-/// The chances of exactly 0, 1, 2 … of the events happening, as many as `into` holds.
+/// The chances that exactly 0, 1, 2 … of the events happen, as many as `into` holds.
 fn sum_of_events(events: &[f64], into: &mut [f64]) {
     into.fill(0.0);
     if let Some(first) = into.first_mut() {
         *first = 1.0;
     }
-    // Beyond as many events as have been seen there is nothing to carry.
+    // Only as many entries as events so far can be above zero.
     let mut seen = 0_usize;
     for &p in events {
         if p < 1e-9 {
@@ -99,7 +99,7 @@ fn sum_of_events(events: &[f64], into: &mut [f64]) {
     }
 }
 
-/// Scales chances to their right sum, in odds rather than in chances, so that none passes 1.
+/// Scales chances to the right sum, in odds rather than in chances, so that none exceeds 1.
 fn settle<const N: usize>(chances: &mut [[f64; N]], at: usize, sum: f64) {
     for _ in 0..4_u8 {
         let have: f64 = chances.iter().filter_map(|p| p.get(at)).sum();
@@ -113,13 +113,13 @@ fn settle<const N: usize>(chances: &mut [[f64; N]], at: usize, sum: f64) {
     }
 }
 
-/// The chance that the first is better than the second, ties left out.
+/// The chance that the first is better than the second, ignoring ties.
 pub(crate) fn duel(one: Outlook, other: Outlook) -> f64 {
     let deviation = (one.variance + other.variance).max(0.3).sqrt();
     normal_cdf((other.mean - one.mean) / deviation)
 }
 
-/// The chances of three players to have the best score of the three.
+/// The chance of each of three players to have the best score of the three.
 pub(crate) fn best_of_three(three: [Outlook; 3]) -> [f64; 3] {
     let [a, b, c] = three;
     let (ab, ac, bc) = (duel(a, b), duel(a, c), duel(b, c));

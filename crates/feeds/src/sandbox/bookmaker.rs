@@ -1,5 +1,5 @@
-//! The bookmakers of the sandbox: who carries what, on which grid, with what margin, bias and delay, and when each
-//! feed is read.
+//! The bookmakers of the sandbox: their sports, grid, margin, bias and delay, and the times at which each feed is
+//! read.
 //!
 //! The keys are the catalogue's; the behaviour is invented. Each region has at least five of them.
 
@@ -11,7 +11,7 @@ use super::noise::{TICK_S, below, mix, to_tick, uniform};
 use super::schedule::{Discipline, FOOTBALL_SPACING_S};
 use super::scheduled_faults::{STALE, STALE_BY_S, is_silent};
 
-/// How one bookmaker behaves.
+/// The behaviour of one bookmaker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Profile {
     pub(crate) key: &'static str,
@@ -20,44 +20,44 @@ pub(crate) struct Profile {
     pub(crate) margin: f64,
     /// Overround of an outright.
     pub(crate) long_margin: f64,
-    /// How far its opinion of an event may be from the market's, in log-odds. Kept well under the margins, or
+    /// Maximum deviation of its opinion of an event from the market's, in log-odds. Well below the margins, or
     /// arbitrage would be common.
     pub(crate) bias: f64,
-    /// From news, or from an incident, until it prices it.
+    /// Time from news or an incident until it is priced.
     pub(crate) delay_s: i64,
-    /// How often it looks at an event again before the start.
+    /// Interval at which it reprices an event before the start.
     pub(crate) requote_s: i64,
-    /// How often its feed is read, and when within that.
+    /// Read interval of its feed, and the phase of the reads.
     pub(crate) read_s: (i64, i64),
     pub(crate) sports: &'static [Discipline],
     pub(crate) style: Style,
-    /// The share of lesser events it carries.
+    /// Share of the minor events that it carries.
     pub(crate) cover: f64,
     /// A hash of the key.
     salt: u64,
 }
 
-/// Habits of pricing.
+/// Pricing habits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Lines at standard juice: the line moves, the price stays.
     American,
-    /// Prices follow; boxing is priced with the draw.
+    /// The price moves; boxing is priced with the draw.
     British,
-    /// Prices follow.
+    /// The price moves.
     Plain,
-    /// The winner markets only.
+    /// Only the winner markets.
     Exchange,
-    /// Like American, and closed once the event starts.
+    /// Like American, but closed once the event starts.
     PreMatch,
 }
 
-/// The bookmaker with an opinion of its own on some games, so that there is always somebody to disagree with: an
-/// arbitrage, a price above its fair value, and lines far enough apart for a middle. It is never silent.
+/// The bookmaker that deviates from the market on some games, so that there is always an arbitrage, a price above its
+/// fair value, and lines far enough apart for a middle. It is never silent.
 const CONTRARY: &str = "caesars";
-/// How far its opinion is from the market's on those games, in log-odds.
+/// Deviation of its opinion from the market's on those games, in log-odds.
 const CONTRARY_BIAS: f64 = 0.3;
-/// Every sixth football game. About 24 are scheduled at any time.
+/// The interval of those football games. About 24 games are scheduled at any time.
 const CONTRARY_EVERY: i64 = 6;
 
 const ALL: &[Discipline] = &Discipline::ALL;
@@ -150,7 +150,7 @@ const fn profile(
         grid,
         margin,
         long_margin,
-        // The sharp are hardly biased.
+        // Bookmakers with low margins have little bias.
         bias: 0.45 * (margin - 0.01),
         delay_s,
         requote_s,
@@ -173,7 +173,7 @@ const fn salt_of(key: &str) -> u64 {
 }
 
 impl Profile {
-    /// A number of this bookmaker about something.
+    /// A hash of this bookmaker and `about`.
     pub(crate) fn hash(&self, about: u64) -> u64 {
         mix(self.salt, about)
     }
@@ -184,7 +184,7 @@ impl Profile {
         if self.is_contrary_on(event) { CONTRARY_BIAS.copysign(side) } else { self.bias * side }
     }
 
-    /// Whether this is a game on which it thinks otherwise than everybody else.
+    /// True if this is a game on which it deviates from the market.
     fn is_contrary_on(&self, event: &Event) -> bool {
         let slot = event.revisions.first().map(|first| first.commence / FOOTBALL_SPACING_S);
         let chosen = slot.is_some_and(|slot| slot % CONTRARY_EVERY == 0);
@@ -195,18 +195,18 @@ impl Profile {
         self.sports.contains(&event.discipline) && uniform(self.hash(event.key ^ 0xc0)) < self.cover
     }
 
-    /// When it opens its book on an event.
+    /// Time at which it first offers an event.
     pub(crate) fn opens(&self, event: &Event) -> i64 {
         let wait = i64::try_from(below(self.hash(event.key ^ 0x09), 2400)).unwrap_or(0);
         event.listed() + to_tick(wait)
     }
 
-    /// Whether it offers this market on the sport at all.
+    /// True if it offers this market in the sport at all.
     pub(crate) fn offers(&self, sport: Discipline, market: Market) -> bool {
         let combat = matches!(sport, Discipline::Mma | Discipline::Boxing);
         match market {
             Market::Moneyline | Market::Outright | Market::Matchup => true,
-            // Handicaps on the judges' cards are not for everybody.
+            // Only some bookmakers offer handicaps on the judges' cards.
             Market::Spread if combat => self.hash(0x57).is_multiple_of(2) || self.margin < 0.03,
             Market::Spread
             | Market::TotalPoints
@@ -219,7 +219,7 @@ impl Profile {
         }
     }
 
-    /// How late what is read arrives.
+    /// Delay between a read and its arrival.
     pub(crate) fn lag_s(&self) -> i64 {
         if self.key == STALE { STALE_BY_S } else { 0 }
     }
@@ -229,7 +229,7 @@ impl Profile {
         arrival.rem_euclid(period) == phase && !is_silent(self.key, sport, arrival)
     }
 
-    /// When the last read at or before an instant arrived. No silence lasts longer than ten minutes.
+    /// Arrival of the last read at or before an instant. No silence lasts longer than ten minutes.
     pub(crate) fn last_read(&self, sport: Discipline, at: i64) -> i64 {
         let mut arrival = to_tick(at);
         for _ in 0..90_u8 {

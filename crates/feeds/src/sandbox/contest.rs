@@ -1,22 +1,23 @@
-//! What a contest between two is to the rest of the simulator: a course of play, and fair chances at any moment of it.
+//! The interface between head-to-head contests and the rest of the simulator: a course of play, and fair chances at
+//! any moment.
 //!
 //! Each sport's module plays the contest once, from a hash, by a model with a strength and a tempo; chances are
-//! computed from the same model and the score so far. So prices follow the score, and end where the score ends.
+//! computed from the same model and the score so far. So prices follow the score, and agree with the final score.
 
 use domain::{Period, Side, Status};
 
 use super::noise::normal_cdf;
 
-/// How the two compare, as the model of the sport takes it.
+/// The parameters of a contest, in the units of the sport's model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Form {
-    /// How much better the home side is: log-odds in fights and tennis, points in football.
+    /// Advantage of the home side: log-odds in fights and tennis, points in football.
     pub(crate) strength: f64,
-    /// Added to what is usual for totals: log-odds in fights and tennis, points in football.
+    /// Deviation from the usual total: log-odds in fights and tennis, points in football.
     pub(crate) tempo: f64,
 }
 
-/// The score from an instant on.
+/// The score from an instant until the next step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {
     pub(crate) at: i64,
@@ -25,16 +26,16 @@ pub(crate) struct Step {
     pub(crate) away: i32,
     pub(crate) periods: Vec<Period>,
     pub(crate) winner: Option<Side>,
-    /// Bookmakers suspend when it happens.
+    /// True if bookmakers suspend when it happens.
     pub(crate) incident: bool,
 }
 
-/// A contest as it is played, from its start to its end.
+/// The course of a contest from its start to its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
-    /// Never empty; the last is final.
+    /// Never empty; the last one is final.
     pub(crate) steps: Vec<Step>,
-    /// Nobody takes bets from here on: the contest is decided, though perhaps not yet official.
+    /// Time from which nobody takes bets: the contest is decided, though perhaps not yet official.
     pub(crate) closed: i64,
     /// The instant of the final score.
     pub(crate) over: i64,
@@ -46,25 +47,25 @@ impl Timeline {
         self.steps.partition_point(|step| step.at <= at).checked_sub(1)
     }
 
-    /// Whether something happened after `from` and not after `to` for which bookmakers suspend.
+    /// True if an incident for which bookmakers suspend happened after `from` and not after `to`.
     pub(crate) fn incident_within(&self, from: i64, to: i64) -> bool {
         self.steps.iter().any(|step| step.incident && from < step.at && step.at <= to)
     }
 }
 
-/// A contest under way as one who prices it sees it.
+/// The state of a live contest as a bookmaker sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) step: &'a Step,
-    /// What comes next; those who watch have an inkling of it.
+    /// The next step; observers have a vague impression of it.
     pub(crate) next: Option<&'a Step>,
     pub(crate) at: i64,
     pub(crate) start: i64,
-    /// What the watchers' impressions are made of.
+    /// Seed of the observers' impressions.
     pub(crate) luck: u64,
 }
 
-/// Fair chances: the moneyline, and where margin and total may end.
+/// Fair chances: the moneyline, and the distributions of margin and total.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fair {
     pub(crate) home: f64,
@@ -73,14 +74,14 @@ pub(crate) struct Fair {
     pub(crate) total: Spread,
 }
 
-/// A distribution over whole numbers, asked only at halves so that nothing ties.
+/// A distribution over whole numbers, evaluated only at halves, so that there are no ties.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Spread {
     Normal {
         mean: f64,
         deviation: f64,
     },
-    /// The chance of `low`, `low + 1`, …
+    /// The chances of `low`, `low + 1`, …
     Mass {
         low: i32,
         mass: Vec<f64>,
@@ -105,7 +106,7 @@ impl Spread {
         }
     }
 
-    /// The line, in halves, that splits the chances most evenly; `None` where there is no doubt left to price.
+    /// The line, in halves, that splits the chances most evenly; `None` if the outcome is no longer in doubt.
     pub(crate) fn line(&self, shift: f64) -> Option<i32> {
         match self {
             Self::Normal { mean, .. } => {
@@ -118,7 +119,8 @@ impl Spread {
                 for (p, value) in mass.iter().zip(*low..) {
                     left -= p;
                     let off: f64 = (left - 0.5 + shift * 0.05).abs();
-                    // Where no end lies between two lines they are the same bet; the favourite gives points.
+                    // Lines with no possible result between them are the same bet; choose the one where the favourite
+                    // gives points.
                     let better = off < best.0 - 1e-9 || (off < best.0 + 1e-9 && left > 0.5);
                     if better && (0.1..=0.9).contains(&left) {
                         best = (off, Some(2 * value + 1));

@@ -1,5 +1,5 @@
-//! Disrupted bouts: each hour one is cancelled, one postponed and one gets another fighter.
-//! They are extra bouts on small cards, so that the regular schedule keeps its promises without them.
+//! Disrupted bouts: each hour one is cancelled, one is postponed and in one a fighter is replaced. They are extra
+//! bouts on small cards, so that the regular schedule keeps its promises without them.
 
 use super::contest::Form;
 use super::event::{Contest, Event, Names, Revision};
@@ -11,7 +11,7 @@ use super::scheduled_faults::{
     CANCELLED_AT_S, HOUR_S, POSTPONED_AT_S, POSTPONED_BY_S, REPLACED_AT_S,
 };
 
-/// Disrupted bouts are listed this long before their hour.
+/// Time before their hour at which disrupted bouts are listed.
 const DISRUPTION_LEAD_S: i64 = 5 * HOUR_S;
 
 impl Schedule {
@@ -27,7 +27,7 @@ impl Schedule {
         }
     }
 
-    /// A bout that starts `after` the hour it is disrupted in.
+    /// A bout that starts `after` seconds after the hour in which it is disrupted.
     fn disrupted_bout(&self, discipline: Discipline, fate: &str, hour: i64, after: i64) -> Event {
         let salt = u64::try_from(after).unwrap_or(0);
         let key = mix_signed(mix(self.seed, salt ^ 0xea7), hour);
@@ -53,7 +53,7 @@ impl Schedule {
         Self::event(key, slot)
     }
 
-    /// Those of the roster beyond the regular cards; six an hour, so each is back after five days.
+    /// A fighter from the part of the roster beyond the regular cards; six per hour, so each is back after five days.
     fn disrupted_fighter(&self, circuit: Circuit, fate: &str, hour: i64, place: i64) -> Box<str> {
         let first = if fate == "cancelled" { 0 } else { 2 };
         let turn = (hour * 6 + first + place).rem_euclid(720);
@@ -91,7 +91,7 @@ impl Schedule {
         if let Contest::Duel(duel) = &mut event.contest {
             let mut form =
                 duel.forms.first().copied().unwrap_or(Form { strength: 0.0, tempo: 0.0 });
-            // Selection steps in late is mostly the lesser fighter.
+            // A late substitute is usually the weaker fighter.
             form.strength += 0.35 + 0.3 * gauss(mix(duel.key, 0x5b));
             duel.forms.push(form);
             duel.news = None;

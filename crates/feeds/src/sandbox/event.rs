@@ -1,4 +1,4 @@
-//! An event of the sandbox: its slot's listing, what is corrected of it later, and the contest behind it.
+//! An event of the sandbox: its slot's listing, the later corrections, and the contest behind it.
 
 use std::cell::OnceCell;
 
@@ -10,28 +10,28 @@ use super::noise::{mix, real, wave};
 use super::schedule::Discipline;
 use super::tennis::Match;
 
-/// One event. Everything in it follows from the seed and the slot.
+/// One event. All of it is derived from the seed and the slot.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) discipline: Discipline,
-    /// The feed's own id, from the slot; never used again for another event.
+    /// The feed's own id, from the slot; never reused for another event.
     pub(crate) reference: Box<str>,
     pub(crate) key: u64,
     /// The listing and its corrections, oldest first; never empty.
     pub(crate) revisions: Vec<Revision>,
-    /// When it is cancelled, if it is.
+    /// Time at which it is cancelled, if it is.
     pub(crate) removed: Option<i64>,
     pub(crate) contest: Contest,
 }
 
-/// The event as listed from an instant on.
+/// The listing of the event from an instant on.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     pub(crate) at: i64,
     pub(crate) competition: Box<str>,
     pub(crate) commence: i64,
     pub(crate) names: Names,
-    /// Whether a participant changes: bookmakers withdraw and price anew.
+    /// True if a participant changes: bookmakers withdraw and reprice.
     pub(crate) renames: bool,
 }
 
@@ -60,7 +60,7 @@ impl Event {
         }
     }
 
-    /// The instant of the final score; never for a cancelled event.
+    /// The instant of the final score; `i64::MAX` for a cancelled event.
     pub(crate) fn over(&self) -> i64 {
         match &self.contest {
             _ if self.removed.is_some() => i64::MAX,
@@ -69,14 +69,14 @@ impl Event {
         }
     }
 
-    /// Whether bookmakers may offer it: listed, not cancelled, not final.
+    /// True if bookmakers may offer it: listed, not cancelled, not final.
     pub(crate) fn is_open(&self, at: i64) -> bool {
         self.listed() <= at
             && self.removed.is_none_or(|removed| at < removed)
             && (at < self.start() || at < self.over())
     }
 
-    /// Whether a participant changed after `from`, not after `to`.
+    /// True if a participant changed after `from` and not after `to`.
     pub(crate) fn renamed_within(&self, from: i64, to: i64) -> bool {
         self.revisions
             .iter()
@@ -89,24 +89,24 @@ impl Event {
     }
 }
 
-/// A contest between two: a latent form that drifts, jumps on news and meets the truth at the start.
+/// A head-to-head contest: opinion of its form drifts, jumps on news and reaches the true form at the start.
 #[derive(Debug)]
 pub(crate) struct Duel {
     pub(crate) rules: Rules,
     pub(crate) key: u64,
     pub(crate) listed: i64,
     pub(crate) start: i64,
-    /// The truth, for each revision: another fighter is another truth. The last one is fought out.
+    /// The true form for each revision: another fighter has another form. The last one is played.
     pub(crate) forms: Vec<Form>,
     pub(crate) news: Option<News>,
     pub(crate) timeline: OnceCell<Timeline>,
 }
 
-/// Something becomes known: an injury, a weigh-in, who plays.
+/// News: an injury, a weigh-in, a line-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct News {
     pub(crate) at: i64,
-    /// How far opinion was off before, in units of strength.
+    /// Error of the opinion before the news, in units of strength.
     pub(crate) jump: f64,
 }
 
@@ -118,7 +118,7 @@ pub(crate) enum Rules {
 }
 
 impl Rules {
-    /// How far opinion strays from the truth, in units of strength and of tempo.
+    /// Deviation of opinion from the true form, in units of strength and of tempo.
     pub(crate) const fn doubt(&self) -> (f64, f64) {
         match self {
             Self::Fight(_) => (0.2, 0.12),
@@ -128,13 +128,13 @@ impl Rules {
     }
 }
 
-/// What one who prices knows, apart from who he is.
+/// What a bookmaker knows, independent of the bookmaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Knowledge {
-    /// The instant of his opinion.
+    /// The instant of the opinion.
     pub(crate) at: i64,
     pub(crate) news: bool,
-    /// The step of the score he has seen; `None` before the start.
+    /// The last step of the score that is known; `None` before the start.
     pub(crate) step: Option<usize>,
     pub(crate) revision: usize,
 }
@@ -152,18 +152,18 @@ impl Duel {
         })
     }
 
-    /// The truth of a revision, or of the last before it.
+    /// The true form of a revision, or of the last one before it.
     fn form(&self, revision: usize) -> Form {
         let known = self.forms.get(revision).or(self.forms.last());
         known.copied().unwrap_or(Form { strength: 0.0, tempo: 0.0 })
     }
 
-    /// What people think of the two.
+    /// The public opinion of the form.
     fn opinion(&self, known: Knowledge) -> Form {
         let mut form = self.form(known.revision);
         let (doubt, tempo_doubt) = self.rules.doubt();
         if known.step.is_some() {
-            // Once it is under way the score speaks; opinion only trembles.
+            // In play, opinion follows the score and only fluctuates slightly.
             form.strength += 0.2 * doubt * wave(mix(self.key, 11), known.at, 420);
             return form;
         }
@@ -185,7 +185,7 @@ impl Duel {
         form
     }
 
-    /// Fair chances for one who knows this much.
+    /// Fair chances, given this knowledge.
     pub(crate) fn fair(&self, known: Knowledge) -> Fair {
         let form = self.opinion(known);
         let seen = known.step.and_then(|at| {

@@ -1,4 +1,4 @@
-//! Golf markets: outright, top-N, round leader, three-balls and matchups, all read from one leaderboard
+//! Golf markets: outright, top-N, round leader, three-balls and matchups, all derived from one leaderboard
 //! distribution.
 
 use domain::Market;
@@ -13,11 +13,11 @@ use super::schedule::Discipline;
 /// Fair chances of a whole field at an instant.
 #[derive(Debug)]
 pub(crate) struct FieldFair {
-    /// Positions in the field of those still in it.
+    /// Indices in the field of the players still in the tournament.
     players: Vec<usize>,
-    /// First, first five, ten and twenty.
+    /// Chances to finish first and among the first five, ten and twenty.
     finish: Vec<[f64; 4]>,
-    /// To have the best score of the round; empty when that is not offered.
+    /// Chances of the best score of the round; empty if that is not offered.
     round_best: Vec<f64>,
     pairings: Vec<Pairing>,
 }
@@ -37,7 +37,7 @@ const MARKETS: [Market; 4] = [Market::Outright, Market::Top5, Market::Top10, Mar
 /// Round markets open half a day before the round.
 const ROUND_OPENS_S: i64 = 43_200;
 const MATCHUPS: usize = 12;
-/// Every so manieth group of a round is offered as a three-ball.
+/// One in this many groups of a round is offered as a three-ball.
 const THREE_BALL_EVERY: u64 = 3;
 
 impl FieldFair {
@@ -52,7 +52,7 @@ impl FieldFair {
             pairings: Vec::new(),
         };
         let Some(round) = tournament.round_at(at) else {
-            // The last putt has dropped.
+            // All rounds are over.
             fair.players.clear();
             return fair;
         };
@@ -63,7 +63,7 @@ impl FieldFair {
                 .map(|(_, player)| tournament.round_outlook(player, round, at))
                 .collect();
             fair.round_best = places(&rounds, [1]).into_iter().map(|[p]| p).collect();
-            // From the third round on they go out in twos.
+            // From the third round on, groups have two players.
             if round < 2 {
                 fair.three_balls(tournament, round, at);
             }
@@ -97,7 +97,7 @@ impl FieldFair {
         }
     }
 
-    /// The best against the next best, by what was thought of them at the start.
+    /// Pairs the players by skill at the start: the best with the second best, and so on.
     fn matchups(&mut self, tournament: &Tournament, at: i64) {
         let players = &tournament.course().players;
         let mut order: Vec<usize> = (0..players.len()).collect();
@@ -127,7 +127,7 @@ impl FieldFair {
     }
 }
 
-/// What a bookmaker makes of it.
+/// The offers of a bookmaker.
 pub(crate) fn field_offers(pricer: Pricer<'_>, event: &Event, fair: &FieldFair) -> Vec<Offer> {
     let mut offers = Vec::new();
     let margin = pricer.profile.long_margin;
@@ -141,7 +141,7 @@ pub(crate) fn field_offers(pricer: Pricer<'_>, event: &Event, fair: &FieldFair) 
         offers.push(Offer { market, group: Group::Only, rows });
     };
     for (at, (market, winners)) in MARKETS.into_iter().zip(PLACES).enumerate() {
-        // Small fields have no top twenty worth the name once most of it is decided; the grid's guard sees to it.
+        // Small fields have no meaningful top twenty once most of it is decided; the grid's guard handles that.
         if offered(market) && winners * 2 < fair.players.len() {
             let chances: Vec<f64> = fair.finish.iter().filter_map(|p| p.get(at).copied()).collect();
             let margin = if winners == 1 { margin } else { margin * 0.6 };
@@ -152,7 +152,7 @@ pub(crate) fn field_offers(pricer: Pricer<'_>, event: &Event, fair: &FieldFair) 
         listed(Market::RoundLeader, &fair.round_best, 1, margin * 1.1);
     }
     for pairing in fair.pairings.iter().filter(|pairing| offered(pairing.market)) {
-        // Not everybody takes every pairing.
+        // Each bookmaker offers only some of the pairings.
         let taken = below(pricer.profile.hash(mix(event.key, pairing.salt)), 4) != 0;
         let decided = pairing.chances.iter().any(|p| *p > 0.94);
         if !taken || decided {

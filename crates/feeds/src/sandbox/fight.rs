@@ -1,33 +1,34 @@
 //! Fights: rounds by the ten-point must, a finish or a decision.
 //!
-//! In each round either fighter may finish it; otherwise one of them wins the round 10-9. The bout goes to whoever
-//! finishes it or leads the cards, an even card to the judges' variant. There are no draws and no 10-8 rounds.
+//! In each round either fighter may finish the bout; otherwise one of them wins the round 10-9. The winner is the
+//! fighter who finishes it or leads on the cards; an even card is decided by a random draw. There are no draws and no
+//! 10-8 rounds.
 
 use domain::{Period, Side, Status};
 
 use super::contest::{Fair, Form, Seen, Spread, Step, Timeline};
 use super::noise::{Draws, gauss, logistic, mix_signed, real, to_tick, whole};
 
-/// The rules of a bout and how likely it is to end early.
+/// The rules of a bout and its chance of an early end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fight {
     pub(crate) rounds: i32,
     pub(crate) round_s: i64,
     /// Log-odds of a finish within a round.
     pub(crate) finish: f64,
-    /// The result is not official before this long after the start. It keeps a bout of each sport live at any
-    /// instant, whatever the knock-outs.
+    /// Minimum time from the start until the result is official. It keeps a bout of each sport live at any instant,
+    /// whatever the knock-outs.
     pub(crate) official_after_s: i64,
 }
 
-/// Walk-outs and introductions.
+/// Time for walk-outs and introductions.
 const WALKOUT_S: i64 = 240;
 const BREAK_S: i64 = 60;
-/// From the end to the announcement.
+/// Time from the end to the announcement.
 const ANNOUNCE_S: i64 = 120;
-/// Those who watch a round are shown something new this often: as often as live prices are looked at.
+/// Interval at which observers of a round get a new impression: the live repricing interval.
 const GLIMPSE_S: i64 = 30;
-/// At the bell they are right about five rounds in six.
+/// Strength of the impressions: at the bell they are right in about five rounds of six.
 const CLARITY: f64 = 1.0;
 /// A finish counts as a lead beyond any card.
 const FINISH_MARGIN: i32 = 20;
@@ -63,7 +64,7 @@ impl Fight {
             let finish = draws.uniform();
             let when = draws.uniform();
             if finish < chances.home_finish + chances.away_finish {
-                // The first seconds are spent measuring.
+                // No bout ends in the first seconds of a round.
                 now += to_tick(whole(real(self.round_s) * (0.06 + 0.94 * when)));
                 winner = Some(if finish < chances.home_finish { Side::Home } else { Side::Away });
                 break;
@@ -108,9 +109,10 @@ impl Fight {
         Fair { home, margin, total }
     }
 
-    /// The log-odds that watching the round so far adds to home's chance of winning it. What is seen goes the way of
-    /// the round but is blurred, so the odds wander there instead of pointing straight at the winner; this is what
-    /// Bayes makes of a drift of [`CLARITY`] in noise of one.
+    /// The log-odds that watching the round so far adds to home's chance of winning it.
+    ///
+    /// Impressions point to the round's winner but are noisy, so the odds drift there instead of jumping; the formula
+    /// is the Bayes update for a drift of [`CLARITY`] in noise of one.
     fn impression(&self, done: i32, elapsed: f64, way: f64, luck: u64) -> f64 {
         let glimpses = self.round_s / GLIMPSE_S;
         let seen = whole(elapsed * real(glimpses));
@@ -120,13 +122,13 @@ impl Fight {
         2.0 * CLARITY * (CLARITY * share * way + blur / real(glimpses).sqrt())
     }
 
-    /// How much of the current round is over.
+    /// Elapsed fraction of the current round.
     fn elapsed(&self, done: i32, seen: Seen<'_>) -> f64 {
         let bell = seen.start + WALKOUT_S + i64::from(done) * (self.round_s + BREAK_S);
         (real(seen.at - bell) / real(self.round_s)).clamp(0.0, 1.0)
     }
 
-    /// Home's chance, and the distribution of the lead on the cards.
+    /// Home's chance to win, and the distribution of the final lead on the cards.
     fn ends(&self, done: i32, lead: i32, current: Round, later: Round) -> (f64, Spread) {
         let width = usize::try_from(2 * FINISH_MARGIN + 1).unwrap_or(0);
         let at = |lead: i32| usize::try_from(lead + FINISH_MARGIN).unwrap_or(0);
@@ -164,7 +166,7 @@ impl Fight {
         (home, margin)
     }
 
-    /// How many rounds' middles are passed: over 2.5 is past the middle of the third.
+    /// The distribution of the number of rounds whose middle is passed: over 2.5 means past the middle of the third.
     fn lasts(&self, done: i32, elapsed: f64, finish: f64) -> Spread {
         let mut mass = Vec::new();
         let mut passed_before = 1.0;
@@ -190,7 +192,7 @@ impl Fight {
     }
 }
 
-/// Which way the current round goes, for those who watch: 1 home's, -1 away's.
+/// The direction of the current round, for observers: 1 is home's, -1 away's.
 fn inkling(lead: i32, seen: Seen<'_>) -> f64 {
     let winner = seen.next.and_then(|next| next.winner);
     let after = seen.next.map_or(lead, |next| {

@@ -1,37 +1,37 @@
-//! American football: drives that end in a touchdown, a field goal or nothing, by quarter; overtime until somebody
+//! American football: drives that end in a touchdown, a field goal or nothing, by quarter; overtime until a side
 //! scores.
 //!
-//! The margin and the total that remain are taken as normal, with variance in proportion to the clock that remains.
+//! The remaining margin and total are assumed to be normal, with variance in proportion to the remaining clock.
 
 use domain::{Period, Side, Status};
 
 use super::contest::{Fair, Form, Seen, Spread, Step, Timeline};
 use super::noise::{Draws, normal_cdf, real, to_tick, whole};
 
-/// A league's scoring.
+/// The scoring level of a league.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gridiron {
-    /// Points of both sides in an even game.
+    /// Expected points of both sides together in an even game.
     pub(crate) points: f64,
 }
 
 const QUARTER_CLOCK_S: f64 = 900.0;
-/// What a quarter takes with its stops.
+/// Real time of a quarter, including stoppages.
 const QUARTER_S: i64 = 2640;
 const HALF_TIME_S: i64 = 780;
-/// Per game; from how far real results fall from the closing line.
+/// Variances per game, from the deviation of real results from the closing line.
 const MARGIN_VARIANCE: f64 = 174.0;
 const TOTAL_VARIANCE: f64 = 165.0;
-/// Points come in sevens: a lead is less safe late than the clock alone says.
+/// Points come in sevens: a late lead is less safe than the clock alone suggests.
 const LATE_VARIANCE: f64 = 25.0;
-/// What stays open at the very end: a last kick.
+/// Variance that remains at the very end: a last kick.
 const LAST_VARIANCE: f64 = 0.6;
 const DRIVE_CLOCK_S: (f64, f64) = (85.0, 225.0);
-/// What such drives come to in two halves, less the last of each.
+/// Mean number of such drives in two halves, less the last of each half.
 const DRIVES_PER_SIDE: f64 = 11.15;
 const FIELD_GOAL: f64 = 0.155;
 
-/// The score as it is being played.
+/// The score during play.
 struct Board {
     home: i32,
     away: i32,
@@ -102,7 +102,7 @@ impl Gridiron {
             loop {
                 let (least, most) = DRIVE_CLOCK_S;
                 clock += least + (most - least) * draws.uniform();
-                // A drive that does not end within the half comes to nothing.
+                // A drive that does not end within the half scores nothing.
                 if clock >= f64::from(2 * half + 2) * QUARTER_CLOCK_S {
                     break;
                 }
@@ -137,7 +137,7 @@ impl Gridiron {
         Timeline { steps: board.steps, closed, over }
     }
 
-    /// What one drive brings.
+    /// Plays one drive.
     fn drive(&self, form: Form, side: Side, draws: &mut Draws, board: &mut Board, at: i64) {
         let luck = draws.uniform();
         let touchdown = self.touchdown(form, side);
@@ -168,7 +168,7 @@ impl Gridiron {
         let late = LATE_VARIANCE * left.sqrt() * (1.0 - left);
         let deviation = (MARGIN_VARIANCE * left + late + LAST_VARIANCE).sqrt();
         let home = normal_cdf(mean / deviation);
-        // With the last minutes goes the market for margins and totals.
+        // In the last minutes there is no market for margins and totals.
         if left < 0.02 {
             return Fair { home, margin: Spread::Closed, total: Spread::Closed };
         }
@@ -183,12 +183,12 @@ impl Gridiron {
     }
 }
 
-/// When a quarter (0 to 3) begins.
+/// Start of a quarter (0 to 3).
 fn quarter_start(start: i64, quarter: i32) -> i64 {
     start + i64::from(quarter) * QUARTER_S + if quarter >= 2 { HALF_TIME_S } else { 0 }
 }
 
-/// The share of the clock that remains so long after the start.
+/// The share of the clock that remains at this time since the start.
 fn remaining(since: i64) -> f64 {
     let half = 2 * QUARTER_S;
     let played = if since < half { since } else { (since - HALF_TIME_S).clamp(half, 2 * half) };

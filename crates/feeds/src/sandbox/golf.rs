@@ -1,7 +1,7 @@
 //! Golf tournaments: a field of players, tee times, holes, a cut and a leaderboard.
 //!
-//! Every hole of every player is one hash, so the state of a tournament at any instant is a sum over the holes the
-//! clock says are behind him. Four-day tournaments cut the field after two rounds; qualifiers are one round.
+//! Every hole of every player is one hash, so the state of a tournament at any instant is a sum over the holes
+//! completed by then. Four-day tournaments cut the field after two rounds; qualifiers are one round.
 
 use std::cell::OnceCell;
 
@@ -9,59 +9,59 @@ use super::board::Outlook;
 use super::noise::{TICK_S, count, gauss, mix, uniform, wave};
 use super::people::{Circuit, name, shuffled};
 
-/// What a tournament is made of.
+/// The parameters of a tournament.
 #[derive(Clone, Debug)]
 pub(crate) struct Tournament {
     pub(crate) seed: u64,
     pub(crate) key: u64,
     pub(crate) circuit: Circuit,
-    /// Where the tour's roster begins in the circuit, and how many it has.
+    /// Start of the tour's roster in the circuit, and its size.
     pub(crate) roster: (u64, u64),
     pub(crate) players: u64,
     pub(crate) rounds: i64,
     /// First tee time.
     pub(crate) start: i64,
-    /// Between two groups off one tee.
+    /// Time between two groups on one tee.
     pub(crate) gap_s: i64,
     pub(crate) hole_s: i64,
     pub(crate) course: OnceCell<Course>,
 }
 
-/// What the hashes give, worked out once.
+/// The values derived from hashes, computed once.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
     pub(crate) players: Vec<Player>,
-    /// Selection plays in the last two rounds.
+    /// The players of the last two rounds.
     survivors: Vec<bool>,
     names: OnceCell<Vec<Box<str>>>,
 }
 
-/// A player with his whole tournament, seen and unseen.
+/// A player with the whole tournament, past and future.
 #[derive(Clone, Debug)]
 pub(crate) struct Player {
     /// Position in the circuit's roster.
     person: u64,
-    /// Strokes a round against the field; negative is better.
+    /// Strokes per round against the field; negative is better.
     pub(crate) skill: f64,
-    /// Strokes against par after a number of holes.
+    /// Strokes against par after each number of holes.
     after: Vec<i32>,
     tees: Vec<i64>,
-    /// Decides ties: the play-off.
+    /// Decides ties, like a play-off.
     fate: u64,
-    /// Group of the first round.
+    /// Group in the first round.
     pub(crate) group: u64,
 }
 
-/// A leaderboard: who leads, with the totals of the rounds he completed.
+/// A leaderboard: the leaders, with the totals of the rounds they completed.
 pub(crate) type Leaders = Vec<(usize, Vec<i32>)>;
 
-/// Leaderboards change at multiples of this.
+/// Interval at which leaderboards change.
 pub(crate) const BOARD_S: i64 = 120;
 const PAR: i32 = 72;
 const DAY_S: i64 = 86_400;
-/// Everybody up to this place plays on after two rounds, ties included.
+/// Players up to this position, ties included, continue after two rounds.
 const CUT: usize = 65;
-/// Mean and variance of a hole against par, of the table in [`hole`].
+/// Mean and variance of a hole against par, from the table in [`hole`].
 const HOLE_MEAN: f64 = 0.015;
 const HOLE_VARIANCE: f64 = 0.505;
 const LEADERS: usize = 10;
@@ -75,29 +75,29 @@ impl Tournament {
         self.start + round * DAY_S
     }
 
-    /// When the last player holes out, rounded up to a leaderboard.
+    /// Time when the last player finishes, rounded up to a leaderboard.
     pub(crate) fn round_end(&self, round: i64) -> i64 {
         let groups = i64::try_from(self.players / 3).unwrap_or(0);
         let span = (groups + 1) / 2 * self.gap_s + 18 * self.hole_s;
         self.round_start(round) + (span / BOARD_S + 1) * BOARD_S
     }
 
-    /// When the result is official.
+    /// Time when the result is official.
     pub(crate) fn over(&self) -> i64 {
         self.round_end(self.rounds - 1) + 30 * TICK_S
     }
 
-    /// When the cut is made, for tournaments that have one.
+    /// Time of the cut; `i64::MAX` for tournaments without one.
     pub(crate) fn cut_at(&self) -> i64 {
         if self.rounds > 2 { self.round_end(1) } else { i64::MAX }
     }
 
-    /// The round that is being played, or else the next one; `None` when all are over.
+    /// The current round, or else the next one; `None` when all are over.
     pub(crate) fn round_at(&self, at: i64) -> Option<i64> {
         (0..self.rounds).find(|&round| at < self.round_end(round))
     }
 
-    /// Whether any player is on the course.
+    /// True if any player is on the course.
     pub(crate) fn playing(&self, at: i64) -> bool {
         self.round_at(at).is_some_and(|round| at >= self.round_start(round))
     }
@@ -141,7 +141,7 @@ impl Tournament {
             after.push(score);
         }
         let place = shuffled(mix(self.key, 4), i, self.players);
-        // Early one day, late the next.
+        // An early tee time one day, a late one the next.
         let other = (place + self.players / 6 * 3) % self.players;
         let tees = [place, other]
             .into_iter()
@@ -154,7 +154,7 @@ impl Tournament {
         Player { person, skill, after, tees, fate: mix(holes, 9), group: place / 3 }
     }
 
-    /// Tee times by the standing: the leaders go out last. Selection was cut never does.
+    /// Tee times by position: the leaders start last, and players who missed the cut do not start.
     fn send_out(&self, round: i64, players: &mut [Player], survivors: &[bool]) {
         let done = usize::try_from(round * 18).unwrap_or(0);
         let mut order: Vec<(i32, u64, usize)> = players
@@ -177,7 +177,7 @@ impl Tournament {
         }
     }
 
-    /// Selection is still in it at an instant.
+    /// The players still in the tournament at an instant.
     pub(crate) fn in_it(&self, at: i64) -> impl Iterator<Item = (usize, &Player)> {
         let course = self.course();
         let cut = at >= self.cut_at();
@@ -185,13 +185,13 @@ impl Tournament {
         players.filter(move |(_, (_, stays))| !cut || **stays).map(|(i, (player, _))| (i, player))
     }
 
-    /// What is to be expected of a player's whole tournament.
+    /// The expected score of a player's whole tournament.
     pub(crate) fn outlook(&self, player: &Player, at: i64) -> Outlook {
         let done = player.holes(at, self.hole_s);
         self.expect(player, done, usize::try_from(self.rounds * 18).unwrap_or(0), at)
     }
 
-    /// What is to be expected of a player's round.
+    /// The expected score of a player's round.
     pub(crate) fn round_outlook(&self, player: &Player, round: i64, at: i64) -> Outlook {
         let from = usize::try_from(round * 18).unwrap_or(0);
         let done = player.holes(at, self.hole_s).clamp(from, from + 18);
@@ -202,7 +202,7 @@ impl Tournament {
 
     fn expect(&self, player: &Player, done: usize, until: usize, at: i64) -> Outlook {
         let left = count(until.saturating_sub(done));
-        // What people think of him drifts by a fifth of a stroke a round.
+        // The opinion of a player drifts by a fifth of a stroke per round.
         let form = 0.2 * wave(player.fate, at, 20_000);
         Outlook {
             mean: f64::from(player.score(done)) + left * (HOLE_MEAN + (player.skill + form) / 18.0),
@@ -210,7 +210,7 @@ impl Tournament {
         }
     }
 
-    /// The first of the leaderboard, by strokes against par of those who have begun.
+    /// The top of the leaderboard, by strokes against par of the players who have started.
     pub(crate) fn leaders(&self, at: i64) -> Leaders {
         let mut board: Vec<(i32, u64, usize, usize)> = self
             .in_it(at)
@@ -231,7 +231,7 @@ impl Tournament {
         board.into_iter().filter_map(row).collect()
     }
 
-    /// The leaderboard as it stands, and since when; `None` before the start.
+    /// The current leaderboard and its time; `None` before the start.
     pub(crate) fn board_at(&self, at: i64) -> Option<(i64, Leaders)> {
         if at < self.start {
             return None;
@@ -240,7 +240,7 @@ impl Tournament {
         let mut held = self.leaders(candidate);
         while candidate > self.start {
             if !self.may_change(candidate) {
-                // Nothing moves at night: go back to the end of the last round.
+                // Nothing changes at night: go back to the end of the last round.
                 let ended = (0..self.rounds).map(|round| self.round_end(round));
                 candidate = ended.filter(|end| *end < candidate).max().unwrap_or(self.start);
                 continue;
@@ -271,7 +271,7 @@ impl Tournament {
         boards
     }
 
-    /// Whether the leaderboard at an instant can differ from the one before.
+    /// True if the leaderboard at an instant can differ from the previous one.
     fn may_change(&self, at: i64) -> bool {
         (0..self.rounds).any(|round| self.round_start(round) < at && at <= self.round_end(round))
     }
@@ -283,14 +283,14 @@ impl Player {
         self.after.get(holes).copied().unwrap_or(0)
     }
 
-    /// How many holes are behind him.
+    /// Number of completed holes.
     fn holes(&self, at: i64, hole_s: i64) -> usize {
         let played =
             self.tees.iter().map(|tee| at.saturating_sub(*tee).div_euclid(hole_s).clamp(0, 18));
         usize::try_from(played.sum::<i64>()).unwrap_or(0)
     }
 
-    /// Strokes of the first rounds.
+    /// Strokes in each of the first rounds.
     fn rounds(&self, rounds: usize) -> Vec<i32> {
         (0..rounds)
             .map(|round| PAR + self.score(18 * round + 18) - self.score(18 * round))

@@ -1,22 +1,22 @@
-//! Price grids: the prices a bookmaker has on its board. A probability becomes the longest price on the grid that
-//! still pays the bookmaker its margin, so rounding never makes a book underround.
+//! Price grids: the prices that a bookmaker can quote. A probability becomes the longest price on the grid that still
+//! includes the bookmaker's margin, so rounding never makes a book underround.
 
 use domain::{Format, Price, Quote};
 
-/// Which prices a bookmaker quotes.
+/// The grid of a bookmaker's prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grid {
-    /// American in fives, tens further out.
+    /// American in steps of five, larger steps for longer prices.
     AmericanFives,
-    /// American in tens throughout.
+    /// American in steps of ten or more.
     AmericanTens,
-    /// American to the point near even money.
+    /// American in single points near even money.
     AmericanPoints,
-    /// Decimal hundredths, then coarser: the tick ladder of exchanges and most of Europe.
+    /// Decimal hundredths, then larger steps: the tick ladder of exchanges and most of Europe.
     DecimalTicks,
-    /// Decimal thousandths.
+    /// Decimal thousandths for short prices.
     DecimalThousandths,
-    /// The traditional fractions of British boards.
+    /// The traditional fractions of British bookmakers.
     Fractions,
 }
 
@@ -32,7 +32,7 @@ impl Grid {
     ];
 }
 
-/// The prices of a grid, shortest first, each with its decimal value to compare by.
+/// The prices of a grid, shortest first, each with its decimal value for comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Ladder(Vec<(f64, Quote)>);
 
@@ -64,7 +64,7 @@ impl Ladder {
         Self(prices)
     }
 
-    /// The longest price whose implied probability is no less than `implied`.
+    /// The longest price whose implied probability is at least `implied`.
     pub(crate) fn at_least(&self, implied: f64) -> Option<Quote> {
         let longest = 1.0 / implied;
         let after = self.0.partition_point(|(value, _)| *value <= longest);
@@ -85,7 +85,7 @@ fn entry(profit: u64, stake: u64, format: Format) -> Option<(f64, Quote)> {
     Some((value, Quote { price, format }))
 }
 
-/// Both sides of even money, in steps up to each bound; longer prices in hundreds, then in five hundreds.
+/// Prices on both sides of even money, in steps up to each bound; longer prices in steps of 100, then 500.
 fn american(steps: &[(u64, u64)]) -> Vec<(f64, Quote)> {
     let mut sizes = vec![100];
     for &(bound, step) in steps.iter().chain(&[(5_000, 100), (100_000, 500)]) {
@@ -94,13 +94,13 @@ fn american(steps: &[(u64, u64)]) -> Vec<(f64, Quote)> {
         }
     }
     let plus = sizes.iter().filter_map(|&n| entry(n, 100, Format::American));
-    // Shorter than -10000 is nobody's board.
+    // No bookmaker quotes shorter than -10000.
     let minus = sizes.iter().filter(|&&n| n <= 10_000);
     let minus = minus.filter_map(|&n| entry(100, n, Format::American));
     plus.chain(minus).collect()
 }
 
-/// Thousandths, in steps up to each bound.
+/// Prices in thousandths, in steps up to each bound.
 fn decimal(steps: &[(u64, u64)]) -> Vec<(f64, Quote)> {
     let mut prices = Vec::new();
     let mut thousandths = 1_010;
@@ -115,7 +115,7 @@ fn decimal(steps: &[(u64, u64)]) -> Vec<(f64, Quote)> {
     prices
 }
 
-/// The board of a British betting shop.
+/// The fractions of a British betting shop.
 const FRACTIONS: &str = "1/100 1/66 1/50 1/40 1/33 1/25 1/20 1/16 1/14 1/12 1/11 1/10 1/9 1/8 2/15 1/7 2/13 \
     1/6 2/11 1/5 2/9 1/4 2/7 3/10 1/3 4/11 2/5 4/9 1/2 8/15 4/7 8/13 4/6 8/11 4/5 5/6 10/11 20/21 1/1 21/20 \
     11/10 6/5 5/4 13/10 11/8 7/5 6/4 8/5 13/8 7/4 9/5 15/8 2/1 85/40 11/5 9/4 12/5 5/2 13/5 11/4 14/5 3/1 \

@@ -1,4 +1,4 @@
-//! One event of the sandbox from its listing on, without the others.
+//! The messages of one event of the sandbox, from its listing on, without the other events.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::noise::to_tick;
 use super::offer::Pricer;
 use super::{KEPT_S, Outbox, Rank, Simulation};
 
-/// All that is said about an event; of heartbeats only those that a change of prices, or the start, looks back to.
+/// All messages about an event, but only those heartbeats that matter for a change of prices or the start.
 #[derive(Debug)]
 pub struct Life {
     pub sport: SportId,
     pub listed: Timestamp,
-    /// When it is announced for, in turn, and when it starts.
+    /// The announced starts in order, then the actual start.
     pub starts: Vec<Timestamp>,
-    /// When each message goes out, in this order.
+    /// The messages in order, each with its sending time.
     pub messages: Vec<(Timestamp, FeedMessage)>,
 }
 
 impl Simulation {
-    /// Events of a sport that started after `from`, by `to`: the reference of each, and when it was last announced for.
+    /// The events of a sport that started after `from`, by `to`: the reference and the last announced start of each.
     pub fn started(
         &self,
         sport: SportId,
@@ -46,7 +46,7 @@ impl Simulation {
         started.collect()
     }
 
-    /// The events of a sport that were shown at `from` or later, to look up what was said about them up to `to`.
+    /// The events of a sport that were shown at `from` or later, for looking up their messages up to `to`.
     pub fn lives(&self, sport: SportId, from: Timestamp, to: Timestamp) -> Lives<'_> {
         let (from, to) = (to_tick(from.as_secs()), to_tick(to.as_secs()));
         Lives { simulation: self, events: self.events_of(sport, from, to), from, to }
@@ -95,15 +95,15 @@ impl Simulation {
 }
 
 impl LifeRequest<'_> {
-    /// When a publication shows an event as started.
+    /// Time by which a publication shows the event as started.
     fn start_shown(&self, event: &Event) -> i64 {
         let announced = event.revisions.iter().map(|revision| revision.commence);
         let start = announced.fold(event.start(), i64::max);
         start.saturating_add(2 * i64::try_from(self.interval.as_secs()).unwrap_or(i64::MAX) + 1)
     }
 
-    /// The instants at which it matters how fresh a bookmaker's prices are, or everybody's: the publications around a
-    /// change of them, and around a start.
+    /// The instants at which the freshness of a bookmaker (or, with `None`, of all) matters: the publications around
+    /// a change of its prices, and around a start.
     fn looked_at(&self, event: &Event, outbox: &Outbox) -> BTreeSet<(Option<BookmakerId>, i64)> {
         let interval_ms = i64::try_from(self.interval.as_millis()).unwrap_or(i64::MAX).max(1);
         let around = |at: i64| {
@@ -122,18 +122,18 @@ impl LifeRequest<'_> {
     }
 }
 
-/// What is wanted of an event.
+/// A request for the messages of an event.
 #[expect(missing_debug_implementations, reason = "it asks a function")]
 pub struct LifeRequest<'a> {
-    /// Whose prices.
+    /// Selects the bookmakers whose prices are included.
     pub bookmaker: &'a dyn Fn(BookmakerId) -> bool,
-    /// How often there is a publication.
+    /// Interval of publications.
     pub interval: Duration,
-    /// Only what was said until a publication shows its start.
+    /// True to include only messages up to the publication that shows the start.
     pub until_start: bool,
 }
 
-/// The events of a span of time.
+/// The events of a time span.
 #[derive(Debug)]
 pub struct Lives<'a> {
     simulation: &'a Simulation,
@@ -143,7 +143,7 @@ pub struct Lives<'a> {
 }
 
 impl Lives<'_> {
-    /// What was said about the event with a reference, if it was shown in that time.
+    /// The messages about the event with a matching reference, if it was shown in that time.
     pub fn find(&self, is: impl Fn(&str) -> bool, wanted: &LifeRequest<'_>) -> Option<Life> {
         let event = self.events.iter().find(|event| is(&event.reference))?;
         self.simulation.life_of(event, (self.from, self.to), wanted)

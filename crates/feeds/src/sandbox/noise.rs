@@ -1,13 +1,13 @@
-//! Chance without memory: hashes, noise over time and the little mathematics the models need.
+//! Stateless randomness: hashes, noise over time and the mathematics that the models need.
 //!
-//! Every number the sandbox shows is a function of the seed, a slot and an instant, so that any instant can be
-//! computed directly. Only operations that IEEE 754 fixes to the last bit are used (`+ - * /` and `sqrt`; `exp` and
-//! `ln` are written out here): two nodes on different machines must come out with the same prices.
+//! Every number of the sandbox is a function of the seed, a slot and an instant, so that any instant can be computed
+//! directly. Only operations that IEEE 754 defines to the last bit are used (`+ - * /` and `sqrt`; `exp` and `ln` are
+//! implemented here): nodes on different machines must compute the same prices.
 
-/// The golden ratio in 64 bits; an odd constant whose multiples spread evenly.
+/// The golden ratio in 64 bits; an odd constant whose multiples are evenly distributed.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Joins two numbers into one that looks random; the finaliser of splitmix64.
+/// Mixes two numbers into a pseudorandom one, with the finaliser of splitmix64.
 pub(crate) const fn mix(a: u64, b: u64) -> u64 {
     let mut z = a ^ b.wrapping_mul(GOLDEN).rotate_left(29);
     z = z.wrapping_add(GOLDEN);
@@ -21,13 +21,13 @@ pub(crate) const fn mix_signed(a: u64, b: i64) -> u64 {
     mix(a, b.cast_unsigned())
 }
 
-/// Evenly spread over [0, 1).
+/// Uniformly distributed over [0, 1).
 pub(crate) fn uniform(hash: u64) -> f64 {
-    // 53 bits are what a double holds exactly.
+    // A double holds 53 bits exactly.
     real(i64::try_from(hash >> 11).unwrap_or(0)) * (1.0 / 9_007_199_254_740_992.0)
 }
 
-/// Nearly normal with mean 0 and deviation 1, never beyond 3.5: the sum of four uniforms.
+/// Approximately normal with mean 0 and deviation 1, never beyond 3.5: the sum of four uniforms.
 pub(crate) fn gauss(hash: u64) -> f64 {
     let lanes = [hash, hash >> 16, hash >> 32, hash >> 48];
     let sum: f64 = lanes
@@ -37,19 +37,19 @@ pub(crate) fn gauss(hash: u64) -> f64 {
     (sum - 2.0) * 1.732_050_807_568_877_2
 }
 
-/// A number below `n`; 0 where there is none.
+/// A number below `n`; 0 if `n` is 0.
 pub(crate) fn below(hash: u64, n: u64) -> u64 {
     hash.checked_rem(n).unwrap_or(0)
 }
 
-/// One of the items.
+/// One of the items; `None` if there are none.
 pub(crate) fn pick<T: Copy>(hash: u64, items: &[T]) -> Option<T> {
     let n = u64::try_from(items.len()).unwrap_or(0);
     let at = usize::try_from(below(hash, n)).unwrap_or(0);
     items.get(at).copied()
 }
 
-/// Smooth noise with deviation about 1: a curve through one random number each `period` seconds.
+/// Smooth noise with deviation about 1: a curve through one random number every `period` seconds.
 pub(crate) fn wave(key: u64, at: i64, period: i64) -> f64 {
     let knot = at.div_euclid(period);
     let f = real(at.rem_euclid(period)) / real(period);
@@ -58,7 +58,7 @@ pub(crate) fn wave(key: u64, at: i64, period: i64) -> f64 {
     left + (right - left) * smooth
 }
 
-/// A sequence of draws from one hash. Short-lived: it never outlasts the building of one thing.
+/// A sequence of random draws from one hash. Short-lived: used while one value is built.
 #[derive(Clone, Debug)]
 pub(crate) struct Draws(u64);
 
@@ -86,7 +86,7 @@ impl Draws {
     }
 }
 
-/// The state of the world moves in steps of this many seconds.
+/// The simulation advances in steps of this many seconds.
 pub(crate) const TICK_S: i64 = 10;
 
 /// Rounds down to a tick.
@@ -99,12 +99,12 @@ pub(crate) const fn real(n: i64) -> f64 {
     n as f64
 }
 
-/// A length as a number to compute with.
+/// A length as a float.
 pub(crate) fn count(n: usize) -> f64 {
     real(i64::try_from(n).unwrap_or(0))
 }
 
-/// The whole part, towards minus infinity.
+/// Rounds towards minus infinity.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the float is a count, a line or a time, far inside i64"
@@ -135,15 +135,15 @@ pub(crate) fn exp(x: f64) -> f64 {
     const LN_2: f64 = std::f64::consts::LN_2;
     const TO_WHOLE: f64 = 6_755_399_441_055_744.0;
     let x = x.clamp(-700.0, 700.0);
-    // Adding and taking away 1.5 * 2^52 leaves the nearest whole number, and is faster than `round`.
+    // Adding and subtracting 1.5 * 2^52 rounds to the nearest whole number, and is faster than `round`.
     let k = (x / LN_2 + TO_WHOLE) - TO_WHOLE;
     let r = x - k * LN_2;
-    // The Taylor series, Horner's way: r is at most 0.35, so twelve terms reach the last digits.
+    // The Taylor series by Horner's method: r is at most 0.35, so twelve terms reach the last digits.
     let sum = INVERSE_FACTORIALS.iter().fold(0.0, |sum, factor| sum * r + factor);
     sum * f64::from_bits(exponent_bits(k))
 }
 
-/// The bits of two to the power of a whole number.
+/// The bits of the float 2^`k`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -169,7 +169,7 @@ pub(crate) fn ln(x: f64) -> f64 {
     2.0 * sum + real(exponent) * std::f64::consts::LN_2
 }
 
-/// The probability behind log-odds.
+/// The probability for log-odds.
 pub(crate) fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + exp(-x))
 }

@@ -1,6 +1,6 @@
-//! What a bookmaker offers on an event: what it knows at a read, and the prices it makes of it.
+//! A bookmaker's offers on an event: its knowledge at a read, and the prices it derives from that.
 //!
-//! The two are kept apart so that most reads cost nothing: a [`View`] is cheap, and while it is the same, so are
+//! The two are separate so that most reads cost nothing: a [`View`] is cheap, and as long as it is the same, so are
 //! the prices.
 
 use std::cell::RefCell;
@@ -27,7 +27,7 @@ pub(crate) struct Offer {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One price. Selection it is for is a name only when it is sent: most offers are only compared.
+/// One price. Its selection becomes a name only when it is sent: most offers are only compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) selection: Selection,
@@ -46,7 +46,7 @@ pub(crate) enum Selection {
     Player(usize),
 }
 
-/// Which pairing of a market, where there are several.
+/// The pairing, if a market has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Only,
@@ -104,25 +104,25 @@ impl Offer {
     }
 }
 
-/// What a bookmaker goes by at a read; `None` for what is closed or suspended.
+/// The inputs of a bookmaker's prices at a read; `None` for closed or suspended markets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     Duel {
         winner: Option<Knowledge>,
-        /// Lines move before prices: those who make them hear news in half the time.
+        /// Lines move before prices: line makers hear news in half the time.
         lines: Option<Knowledge>,
     },
     Field(Option<i64>),
 }
 
-/// A read: when the feed saw it, and when it reached us.
+/// A read: when the feed saw it, and when it arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read {
     pub(crate) at: i64,
     pub(crate) arrival: i64,
 }
 
-/// An event as it is being priced, with the fair chances worked out so far.
+/// An event with the fair chances computed so far.
 #[derive(Debug)]
 pub(crate) struct Priced<'a> {
     pub(crate) event: &'a Event,
@@ -130,28 +130,28 @@ pub(crate) struct Priced<'a> {
     fields: RefCell<HashMap<i64, Rc<FieldFair>>>,
 }
 
-/// A bookmaker at work: its profile and its grid.
+/// A bookmaker's profile and its grid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pricer<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) ladder: &'a Ladder,
 }
 
-/// What clients see is published this often (D14).
+/// Publication interval (D14).
 const PUBLISHED_S: i64 = 30;
-/// Live prices are looked at again this often.
+/// Interval at which live prices are recomputed.
 const LIVE_REQUOTE_S: i64 = 30;
-/// After an incident a market stays closed this long beyond the bookmaker's own delay.
+/// Time for which a market stays closed after an incident, in addition to the bookmaker's delay.
 const SUSPENDED_S: i64 = 20;
-/// Beyond this a winner market is taken off the board.
+/// Maximum chance of a side; beyond it a winner market is withdrawn.
 const DECIDED: f64 = 0.975;
-/// A market of many is taken off the board when less than this is left to win, for each place that wins.
+/// Minimum of the chances still open, per winning position; below it a market of many is withdrawn.
 const DOUBT: f64 = 0.1;
-/// What a draw is given where it is priced; it never comes.
+/// Chance of a draw if it is priced; it never happens.
 const DRAW: f64 = 0.02;
-/// Where lines are held at standard juice, chances this close to even are even.
+/// If lines are held at standard juice, chances this close to even count as even.
 const JUICE_BAND: f64 = 0.012;
-/// How often bookmakers price a golf tournament again, in seconds: in play, and otherwise.
+/// Repricing intervals of a golf tournament in seconds: in play, and otherwise.
 const GOLF_LIVE_S: i64 = 180;
 const GOLF_QUIET_S: i64 = 1800;
 
@@ -172,7 +172,7 @@ impl<'a> Priced<'a> {
 }
 
 impl Pricer<'_> {
-    /// What this bookmaker goes by. The event is open at the arrival.
+    /// The view of this bookmaker. The event is open at the arrival.
     pub(crate) fn view(&self, event: &Event, read: Read) -> View {
         let opened = read.at >= self.profile.opens(event)
             && !event.renamed_within(read.at, read.arrival)
@@ -185,7 +185,7 @@ impl Pricer<'_> {
             }
             Contest::Field(tournament) => {
                 let at = opened.then(|| Self::golf_turn(tournament, read.at));
-                // No prices until the first turn after the opening.
+                // No prices before the first repricing after the opening.
                 View::Field(at.filter(|at| *at >= self.profile.opens(event)))
             }
         }
@@ -216,12 +216,12 @@ impl Pricer<'_> {
 
     fn golf_turn(tournament: &Tournament, at: i64) -> i64 {
         let every = if tournament.playing(at) { GOLF_LIVE_S } else { GOLF_QUIET_S };
-        // All bookmakers price a tournament at the same moment, each tournament at another.
+        // All bookmakers price a tournament at the same moment; the phase differs by tournament.
         let phase = tournament.key.cast_signed().rem_euclid(GOLF_LIVE_S / PUBLISHED_S);
         turn(at, every, phase * PUBLISHED_S)
     }
 
-    /// The prices that follow from a view.
+    /// The prices for a view.
     pub(crate) fn offers(&self, priced: &Priced<'_>, view: View) -> Vec<Offer> {
         match (&priced.event.contest, view) {
             (Contest::Duel(duel), View::Duel { winner, lines }) => {
@@ -303,10 +303,10 @@ impl Pricer<'_> {
         })
     }
 
-    /// The bookmaker's line, in halves, and the chance it gives to its being passed.
+    /// The bookmaker's line, in halves, and its chance that the result is above it.
     fn lined(&self, event: &Event, spread: &Spread) -> Option<(i32, f64)> {
         let bias = self.profile.bias_on(event);
-        // Points of a game weigh about a twentieth of log-odds each.
+        // Each point of a game is about a twentieth in log-odds.
         let half = spread.line(bias * 6.0)?;
         let p = logistic(logit(spread.above(half)) + bias);
         let held = matches!(self.profile.style, Style::American | Style::PreMatch)
@@ -314,7 +314,7 @@ impl Pricer<'_> {
         Some((half, if held { 0.5 } else { p }))
     }
 
-    /// Two prices with the bookmaker's margin in them, less of it where one side is nearly certain.
+    /// Two prices that include the bookmaker's margin, which shrinks if one side is nearly certain.
     pub(crate) fn two_way(&self, one: f64, other: f64) -> Option<[Quote; 2]> {
         if one.max(other) > DECIDED {
             return None;
@@ -326,8 +326,8 @@ impl Pricer<'_> {
         ])
     }
 
-    /// Prices for one of many, `places` of whom win. `None` where the grid cannot hold the margin any more: the
-    /// market is as good as decided, and is taken off the board.
+    /// Prices for each of many, of whom `places` win. `None` if the grid cannot hold the margin any more: the market
+    /// is nearly decided, and is withdrawn.
     pub(crate) fn many_way(
         &self,
         chances: &[f64],
@@ -351,8 +351,9 @@ impl Pricer<'_> {
     }
 }
 
-/// The last moment at which prices were made that are made every `every` seconds, shifted by `phase`. It is ten seconds
-/// after a publication, so that every feed is read once before the next.
+/// The last repricing, at an interval of `every` seconds with a `phase`.
+///
+/// It is ten seconds after a publication, so that every feed is read once before the next.
 fn turn(at: i64, every: i64, phase: i64) -> i64 {
     let first = phase + TICK_S;
     (at - first).div_euclid(every) * every + first

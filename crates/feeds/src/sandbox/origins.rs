@@ -1,24 +1,24 @@
-//! Where invented people come from: given names, and roots and endings of surnames nobody bears.
+//! Origins of invented people: given names, and roots and endings of surnames that do not exist.
 
-/// The names of a region, words separated by spaces: 16 men's and 10 women's given names, 10 roots and 5 endings.
+/// The names of a region, separated by spaces: 16 men's and 10 women's given names, 10 roots and 5 endings.
 pub(crate) struct Origin {
     pub(crate) men: &'static str,
     pub(crate) women: &'static str,
     pub(crate) roots: &'static str,
     pub(crate) endings: &'static str,
-    /// Endings of women's surnames, where the language has its own.
+    /// Endings of women's surnames; different ones if the language has them.
     pub(crate) endings_women: &'static str,
     pub(crate) marks: &'static [Mark],
 }
 
-/// What some people of a region have in their names.
+/// A feature of some names of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Stands before some surnames.
+    /// A particle before some surnames.
     Particle(&'static str),
     /// Two surnames, hyphenated.
     Doubled,
-    /// Named after the father.
+    /// A `Jr.` after the name.
     Junior,
 }
 

@@ -1,13 +1,13 @@
-//! Invented people: names that sound like somewhere and belong to nobody.
+//! Invented people: plausible names that belong to nobody.
 //!
-//! Surnames are put together from invented roots and endings, so that no combination is a known athlete; given names
-//! are ordinary. The hard cases a client meets are there on purpose: accents, hyphens, apostrophes, `Jr.`, and
-//! several people of one surname. A person is a position in a circuit's roster; two positions never share a name.
+//! Surnames are combinations of invented roots and endings, so that none is a known athlete; given names are
+//! ordinary. The cases that are hard for clients are included on purpose: accents, hyphens, apostrophes, `Jr.`, and
+//! several people with one surname. A person is a position in a circuit's roster; two positions never share a name.
 
 use super::noise::{below, mix, pick};
 use super::origins::{Mark, ORIGINS};
 
-/// Where a roster draws its people from. Circuits share the same names of origin but never a person.
+/// A circuit with its roster. Circuits use the same names but never share a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Circuit {
     Mma,
@@ -21,11 +21,11 @@ pub(crate) enum Circuit {
 const REGIONS: u64 = 12;
 const MEN: u64 = REGIONS * 16 * 50;
 const WOMEN: u64 = REGIONS * 10 * 50;
-/// Prime, and no divisor of the numbers of names, so that multiplying by it visits each name once.
+/// A prime that does not divide the numbers of names, so that multiplying by it visits each name once.
 const STRIDE: u64 = 4871;
 
 impl Circuit {
-    /// Which share of the names is this circuit's, of how many.
+    /// The index of this circuit's share of the names, and the number of shares.
     const fn share(self) -> (u64, u64) {
         match self {
             Self::Mma => (0, 4),
@@ -62,7 +62,7 @@ pub(crate) fn name(seed: u64, circuit: Circuit, index: u64) -> Box<str> {
         text.push_str(word(origin.roots, n % 10));
         text.push_str(word(endings, n / 10 % 5));
     };
-    // What is special about a name depends on the name, so the plain form of a special one never occurs.
+    // The features of a name depend on the name, so a name with one never occurs without it.
     let variant = mix(position, 0x517);
     for mark in origin.marks {
         if let Mark::Particle(particle) = mark
@@ -87,7 +87,7 @@ fn word(list: &'static str, n: u64) -> &'static str {
     usize::try_from(n).ok().and_then(|n| list.split(' ').nth(n)).unwrap_or_default()
 }
 
-/// Position `p` of `n` in an order that depends on `key`. `n` must be made of the primes 2, 3 and 5.
+/// Position `p` of `n` in an order that depends on `key`. `n` must have no prime factors other than 2, 3 and 5.
 pub(crate) fn shuffled(key: u64, p: u64, n: u64) -> u64 {
     const MULTIPLIERS: [u64; 20] =
         [7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83];
@@ -95,8 +95,10 @@ pub(crate) fn shuffled(key: u64, p: u64, n: u64) -> u64 {
     below(p * by + below(mix(key, 2), n), n)
 }
 
-/// The roster position that comes up at `turn` when a roster of four groups of `group` takes turns: one group at a
-/// time, in a new order each time. Whoever came up stays out for three groups' turns.
+/// The roster position at `turn`, for a roster of four groups of size `group`.
+///
+/// The groups alternate, each in a new order every time, so that nobody returns before the three other groups had
+/// their turns.
 pub(crate) fn at_turn(key: u64, turn: i64, group: u64) -> u64 {
     let size = i64::try_from(group).unwrap_or(1).max(1);
     let (epoch, place) = (turn.div_euclid(size), turn.rem_euclid(size));

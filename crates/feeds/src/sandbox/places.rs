@@ -16,7 +16,7 @@ pub(crate) fn team(league: u64, index: u64) -> Box<str> {
         pick(index % 8, &STEMS).unwrap_or_default(),
         pick(index / 8, &STEM_ENDINGS).unwrap_or_default(),
     );
-    // Mascots move on by league, so that towns of one name do not share theirs.
+    // Mascots are offset by league, so that towns with the same name have different ones.
     let mascot = pick_word(index + league * 11, MASCOTS);
     match league {
         0 => format!("{stem}{ending} {mascot}"),
@@ -33,7 +33,7 @@ pub(crate) fn mma_card(track: u64, card: i64) -> Box<str> {
     format!("{promotion} {}", card.rem_euclid(1000)).into()
 }
 
-/// The small card on which things go wrong each hour.
+/// The small card with the scheduled faults of each hour.
 pub(crate) fn prospects_card(hour: i64) -> Box<str> {
     format!("Ironvale Prospects {}", hour.rem_euclid(1000)).into()
 }
@@ -62,7 +62,7 @@ pub(crate) const GOLF_TOURS: [&str; 5] = [
     "Meridian Qualifying Series",
 ];
 
-/// A golf tournament's title. Titles come back, but not before four months are over.
+/// A golf tournament's title. Titles recur, but not within four months.
 pub(crate) fn golf_title(seed: u64, tour: u64, number: i64) -> Box<str> {
     let key = mix_signed(mix(seed, tour + 0x60f), number);
     let course = pick_word(number.cast_unsigned().wrapping_mul(4).wrapping_add(tour), COURSES);

@@ -1,8 +1,8 @@
-//! The endless schedule: which slot of which sport holds which event.
+//! The endless schedule: assigns events to the slots of each sport.
 //!
-//! Every stream of events runs for ever in both directions, one slot after the other at fixed spacings chosen so
-//! that at any instant each sport has something live, something about to start and something just finished. An
-//! event's reference names its slot.
+//! Every stream of events is unlimited in both directions, one slot after the other with fixed spacing, chosen so
+//! that at any instant each sport has a live event, one about to start and one just finished. An event's reference
+//! names its slot.
 
 use std::cell::OnceCell;
 
@@ -43,27 +43,27 @@ impl Discipline {
     }
 }
 
-/// Bouts of a mixed martial arts card, 24 minutes apart; two tracks of cards, half a bout out of step.
+/// Bouts of a mixed martial arts card, 24 minutes apart; there are two tracks of cards, offset by half a spacing.
 const MMA_BOUTS: i64 = 10;
 const MMA_SPACING_S: i64 = 24 * 60;
-/// Longer than half the spacing, so that one of the two tracks always has a bout live.
+/// Longer than half the spacing, so that one of the two tracks always has a live bout.
 const MMA_OFFICIAL_S: i64 = 13 * 60;
 const MMA_LEAD_S: i64 = 8 * HOUR_S;
-/// Every sixth card of the first track is a big one, listed early.
+/// Every sixth card of the first track is a major one, listed early.
 const MMA_BIG_LEAD_S: i64 = 72 * HOUR_S;
-/// Boxing: four tracks of shows, a bout an hour each, a quarter of an hour out of step.
+/// Boxing: four tracks of shows with one bout per hour, offset by a quarter of an hour.
 const BOXING_BOUTS: i64 = 6;
 const BOXING_OFFICIAL_S: i64 = 16 * 60;
 const BOXING_LEAD_S: i64 = 6 * HOUR_S;
-/// Tennis: nine courts, three to a tournament, a match every three hours on each.
+/// Tennis: nine courts, three per tournament, with a match every three hours on each.
 const TENNIS_COURTS: i64 = 9;
 const TENNIS_SPACING_S: i64 = 3 * HOUR_S;
 const TENNIS_LEAD_S: i64 = 12 * HOUR_S;
 const WEEK_S: i64 = 7 * 24 * HOUR_S;
-/// American football: a game every forty minutes, the leagues in turn.
+/// American football: a game every forty minutes, alternating between the leagues.
 pub(crate) const FOOTBALL_SPACING_S: i64 = 40 * 60;
 const FOOTBALL_LEAD_S: i64 = 16 * HOUR_S;
-/// Golf: four tours, a tournament every five days each, thirty hours out of step.
+/// Golf: four tours with a tournament every five days each, offset by thirty hours.
 const TOUR_SPACING_S: i64 = 120 * HOUR_S;
 const TOUR_OFFSET_S: i64 = 30 * HOUR_S;
 const TOUR_LEAD_S: i64 = 72 * HOUR_S;
@@ -77,25 +77,26 @@ pub(crate) struct Schedule {
     pub(crate) seed: u64,
 }
 
-/// A head-to-head slot before its contest is worked out.
+/// A head-to-head slot before its contest is computed.
 pub(crate) struct Slot {
     pub(crate) discipline: Discipline,
     pub(crate) reference: String,
     pub(crate) competition: Box<str>,
     pub(crate) listed: i64,
     pub(crate) commence: i64,
-    /// After the announced time.
+    /// Delay of the start after the announced time.
     pub(crate) delay: i64,
     pub(crate) home: Box<str>,
     pub(crate) away: Box<str>,
     pub(crate) rules: Rules,
-    /// Deviation of strength among the slot's pairings, and what playing at home is worth.
+    /// Deviation of strength among the slot's pairings, and the home advantage.
     pub(crate) spread: (f64, f64),
 }
 
 impl Schedule {
-    /// Every event that is listed by `to` and was not over long before `from`: those whose slot begins after
-    /// `from`, less the longest contest, are surely among them.
+    /// Every event that is listed by `to` and that can still matter at `from`.
+    ///
+    /// The slots searched begin early enough before `from` to include the longest contest.
     pub(crate) fn events(&self, from: i64, to: i64) -> Vec<Event> {
         let mut events = Vec::new();
         self.mma(from, to, &mut events);
@@ -108,7 +109,7 @@ impl Schedule {
         events
     }
 
-    /// The same of one discipline, at a fraction of the cost.
+    /// The same for one discipline, at a fraction of the cost.
     pub(crate) fn events_of(&self, discipline: Discipline, from: i64, to: i64) -> Vec<Event> {
         let mut events = Vec::new();
         match discipline {
@@ -123,7 +124,7 @@ impl Schedule {
         events
     }
 
-    /// The seed as part of references, so that two seeds never share an id.
+    /// The part of references that identifies the seed, so that two seeds never share an id.
     pub(crate) fn tag(&self) -> u64 {
         mix(self.seed, 0x7a6) >> 44
     }
@@ -228,7 +229,7 @@ impl Schedule {
     fn tennis_match(&self, court: i64, turn: i64, start: i64) -> Event {
         let key = mix_signed(mix(self.seed, 0x7e), turn);
         let tour = u64::try_from(court % 3).unwrap_or(0);
-        // Weeks of the three tours begin on different days.
+        // The weeks of the three tours begin on different days.
         let week = (start + (court % 3) * 2 * 24 * HOUR_S).div_euclid(WEEK_S);
         let (circuit, hold) = match tour {
             1 => (Circuit::TennisWomen, 0.62),
@@ -315,7 +316,7 @@ impl Schedule {
             3 => (Circuit::GolfMen, 144),
             _ => (Circuit::GolfMen, 60),
         };
-        // Qualifiers draw on ten rosters in turn, so that nobody plays in two at once.
+        // Qualifiers alternate between ten rosters, so that nobody plays in two at once.
         let (roster, rounds, lead) = if tour == 4 {
             let turn = u64::try_from(number.rem_euclid(10)).unwrap_or(0);
             ((720 + turn * 60, 60), 1, QUALIFIER_LEAD_S)
@@ -363,7 +364,7 @@ impl Schedule {
             strength: home + spread * gauss(mix(key, 1)),
             tempo: tempo_doubt * gauss(mix(key, 2)),
         };
-        // Somewhat under half of all contests have news, between the listing and ten minutes before the start.
+        // Slightly less than half of all contests have news, between the listing and ten minutes before the start.
         let window = real(start - slot.listed - 1200);
         let news = (uniform(mix(key, 3)) < 0.45).then(|| News {
             at: to_tick(slot.listed + 600 + whole(window * uniform(mix(key, 4)))),
@@ -417,7 +418,7 @@ pub(crate) fn mma_rules(key: u64, main_event: bool) -> Rules {
     })
 }
 
-/// Bouts grow longer as the night goes on; all fit into an hour.
+/// Later bouts of a show are longer; all fit into an hour.
 pub(crate) fn boxing_rules(key: u64, bout: i64) -> Rules {
     let rounds = match bout {
         0 => 4,

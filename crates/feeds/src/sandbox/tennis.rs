@@ -5,21 +5,21 @@ use domain::{Period, Status};
 use super::contest::{Fair, Form, Seen, Spread, Step, Timeline};
 use super::noise::{Draws, logistic};
 
-/// How a tour serves.
+/// The serve parameters of a match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Match {
-    /// Log-odds of holding serve among equals.
+    /// Log-odds of holding serve between equal players.
     pub(crate) hold: f64,
-    /// Whether the home player serves first.
+    /// True if the home player serves first.
     pub(crate) home_first: bool,
 }
 
 const SETS_TO_WIN: i32 = 2;
-/// Games beyond this add up in the last bin; three sets of 7-6 are 39.
+/// Number of bins for games, the last one for all larger counts; three sets of 7-6 are 39.
 const GAMES_MAX: usize = 40;
 const LEAD_MAX: i32 = 20;
 
-/// Chances of a game.
+/// Chances in one game.
 #[derive(Clone, Copy)]
 struct Game {
     home_holds: f64,
@@ -27,7 +27,7 @@ struct Game {
     tie_break: f64,
 }
 
-/// Where a set may end, with the chance of it.
+/// A possible end of a set, with its chance.
 #[derive(Clone, Copy)]
 struct SetEnd {
     home: i32,
@@ -53,7 +53,7 @@ impl Match {
         let mut periods = vec![period(1)];
         let mut steps = vec![step(start, sets, &periods, false)];
         let mut home_serves = self.home_first;
-        // Two players who warm up, walk on and toss.
+        // Time for walk-on, coin toss and warm-up.
         now += draws.seconds(240, 480);
         while sets.0 < SETS_TO_WIN && sets.1 < SETS_TO_WIN {
             let Some(set) = periods.last_mut() else { break };
@@ -118,7 +118,7 @@ impl Match {
     }
 }
 
-/// One way the match may have gone so far.
+/// One possible course of the match so far.
 #[derive(Clone, Copy)]
 struct Branch {
     sets: (i32, i32),
@@ -127,7 +127,7 @@ struct Branch {
     p: f64,
 }
 
-/// The ways a match may end, added up.
+/// Sums over the possible ends of a match.
 struct Count {
     home: f64,
     leads: Vec<f64>,
@@ -135,7 +135,7 @@ struct Count {
 }
 
 impl Count {
-    /// `fresh` are the ends of a whole set that begins after an even number of games, and after an odd one.
+    /// `fresh` holds the ends of a whole set that begins after an even number of games, and after an odd one.
     fn sets_from(&mut self, fresh: &[Vec<SetEnd>; 2], from: Branch, ends: &[SetEnd]) {
         for end in ends {
             let won = end.home > end.away;
@@ -169,12 +169,12 @@ impl Count {
     }
 }
 
-/// Where a set may end from a score of it.
+/// The possible ends of a set from a given score.
 fn set_ends(from: (i32, i32), home_serves: bool, game: Game) -> Vec<SetEnd> {
     let mut ends = Vec::with_capacity(14);
     let mut states = vec![SetEnd { home: from.0, away: from.1, p: 1.0 }];
     let mut serves = home_serves;
-    // Thirteen games at most; all states of one pass have the same number of games behind them.
+    // At most thirteen games; all states of one pass have the same number of games played.
     while !states.is_empty() {
         let mut next: Vec<SetEnd> = Vec::with_capacity(14);
         for state in states {

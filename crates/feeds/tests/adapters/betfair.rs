@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::{read, recordings, settings};
 
-/// Every change comes out at once, whatever the size behind it.
+/// A translator that emits every change at once, whatever the size.
 fn translator() -> Betfair {
     Betfair::new(settings("betfair"), Options { min_size: 0, emit_every: Duration::ZERO })
 }
 
-/// The lines of the recordings, with the number of markets in each.
+/// The lines of each recording.
 fn files() -> Vec<(PathBuf, Vec<String>)> {
     let Some(data) = recordings() else { return Vec::new() };
     let names = [
@@ -36,10 +36,10 @@ fn files() -> Vec<(PathBuf, Vec<String>)> {
     paths.filter_map(lines).collect()
 }
 
-/// Ladders as the exchange describes them, without any cleverness.
+/// A naive model of the ladders, as the exchange describes them.
 #[derive(Clone, Default)]
 struct Model {
-    /// By market and runner: price text to size.
+    /// By market and runner: size by price text.
     ladders: BTreeMap<(String, u64), BTreeMap<String, f64>>,
     definitions: BTreeMap<String, Value>,
 }
@@ -69,7 +69,7 @@ impl Model {
         }
     }
 
-    /// What the result market, or the finish market, offers: names with their best prices.
+    /// The offers of the result market, or of the finish market: names with their best prices.
     fn offers(&self) -> BTreeMap<String, Quote> {
         let mut offers = BTreeMap::new();
         for (id, definition) in &self.definitions {
@@ -94,7 +94,7 @@ impl Model {
     }
 }
 
-/// What has been sent, as the book would hold it.
+/// The messages sent, as the book would hold them.
 #[derive(Default)]
 struct Sent {
     offers: BTreeMap<String, Quote>,
@@ -139,7 +139,7 @@ fn best_prices_after_every_line_are_those_of_a_simple_model() {
             compared += usize::from(!sent.offers.is_empty());
         }
         let golf = path.to_string_lossy().contains("golf");
-        // The golf recording has last traded prices only.
+        // The golf recording has only last traded prices.
         assert!(golf || compared > lines.len() / 2, "{}: {compared}", path.display());
         assert!(sent.suspensions > 0, "{}", path.display());
         if !golf {
@@ -153,10 +153,10 @@ fn best_prices_after_every_line_are_those_of_a_simple_model() {
     }
 }
 
-/// By runner and price, the level as the exchange sent it last.
+/// By runner and price, the last level sent by the exchange.
 type Ladders = BTreeMap<u64, BTreeMap<String, Value>>;
 
-/// The lines from one to another as the exchange sends them after a resumption: each level and definition once.
+/// The lines of a range as the exchange sends them after a resumption: each level and definition once.
 fn conflated(lines: &[Value]) -> Value {
     let mut markets: BTreeMap<String, (Option<Value>, Ladders)> = BTreeMap::new();
     for line in lines {
@@ -198,7 +198,7 @@ fn after_a_resumption_at_any_point_prices_are_the_same() {
         let (mut ours, mut model, mut sent) = (translator(), Model::default(), Sent::default());
         let mut number = 0;
         while number < lines.len() {
-            // Some lines arrive one by one, then the connection is cut and as many come as one.
+            // Some lines arrive one by one; then the connection is cut, and the next ones arrive as one.
             for line in lines.iter().skip(number).take(step) {
                 let bytes = line.to_string();
                 sent.take(&ours.translate("stream", bytes.as_bytes(), at(line)).unwrap());
@@ -272,12 +272,12 @@ fn an_image_is_complete_at_its_last_segment_and_names_come_from_the_catalogue() 
         .iter()
         .map(|o| format!("{} {}", o.name, o.quote.to_json(Format::Decimal)))
         .collect();
-    // A price with less than the smallest size behind it does not count.
+    // A price with less than the minimum size does not count.
     assert_eq!(prices, ["Miami 1.8", "Buffalo 2.4"]);
     let listing = read.listings.iter().find(|listed| &*listed.reference == "100").unwrap();
     assert_eq!(listing.listing.fixture.to_string(), "Miami v Buffalo");
     assert!(betfair.missing_names().is_empty());
-    // A new image without the second market: what it lacks is not in the complete read.
+    // A new image without the second market: the complete read lacks it, too.
     let again = image(None, &[market("1.1", 100, "1.81")]);
     let read = betfair.translate("s", again.as_bytes(), now.plus(Duration::from_secs(5))).unwrap();
     assert_eq!(read.coverage, Coverage::Complete);

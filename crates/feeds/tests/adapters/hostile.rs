@@ -1,4 +1,4 @@
-//! Whatever comes in, translators give a read or drift, and quickly; prices are the digits of the input.
+//! For any input, translators return a read or drift, and quickly; prices have the digits of the input.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn all() -> Vec<Box<dyn Translator>> {
     all
 }
 
-/// Every message of a read is one that a push could have sent.
+/// Checks that a push could have sent every message of a read.
 fn check(translator: &mut dyn Translator, input: &[u8]) {
     let catalogue = settings("none").catalogue;
     let Ok(read) = translator.translate("odds/x", input, Timestamp::from_secs(1_800_000_000))
@@ -144,7 +144,7 @@ fn work_and_memory_are_bounded() {
     let drift =
         mapped("json").translate("u", many.as_bytes(), Timestamp::from_secs(0)).unwrap_err();
     assert!(drift.reason.contains("values"), "{drift}");
-    // Every event compared with every market.
+    // Compares every event with every market.
     let mapping = "format = \"json\"\n[event]\neach = \"e\"\nref = \"#\"\nsport = \"'golf'\"\nlist = false\n\
                    [[market]]\neach = \"/e[#={x}]\"\nkey = \"outright\"\nformat = \"auto\"\n\
                    [[market.outcome]]\nname = \"#\"\nprice = \"'2'\"\n";
@@ -154,7 +154,7 @@ fn work_and_memory_are_bounded() {
         .translate("u", body.as_bytes(), Timestamp::from_secs(0))
         .unwrap_err();
     assert!(drift.reason.contains("use `join`"), "{drift}");
-    // A body beyond the bound is not even looked at.
+    // A body beyond the bound is not parsed at all.
     let large = vec![b' '; (32 << 20) + 1];
     assert!(mapped("xml").translate("u", &large, Timestamp::from_secs(0)).is_err());
 }

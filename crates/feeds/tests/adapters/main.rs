@@ -1,5 +1,5 @@
-//! Translators of upstream formats: hand-made samples with what they must give, hostile input, and recordings of real
-//! feeds where `../shared/data` is beside the repository.
+//! Translators of upstream formats: hand-made samples with their expected output, hostile input, and recordings of
+//! real feeds if `../shared/data` is next to the repository.
 
 #![expect(
     clippy::tests_outside_test_module,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use domain::Catalogue;
 use linesman_feeds::adapter::Settings;
 
-/// The recordings, if they are there.
+/// The folder of the recordings, if it exists.
 fn recordings() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     if !path.exists() {
@@ -32,7 +32,7 @@ fn recordings() -> Option<PathBuf> {
     Some(path)
 }
 
-/// A file's bytes, unpacked where it is packed; nothing where the tool for that is not installed.
+/// A file's bytes, unpacked if it is packed; `None` if the tool for that is not installed.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let tool = match path.extension()?.to_str()? {
         "gz" => "gzip",

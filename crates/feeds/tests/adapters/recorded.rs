@@ -1,4 +1,4 @@
-//! Real feeds, one mapping each: the events of the flat list, and the prices of the file itself.
+//! Real feeds, one mapping each: compares with the events of the flat list, and with the prices in the file itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ struct Row {
     prices: Vec<String>,
 }
 
-/// The flat list, read with a mapping of its own: CSV.
+/// The flat list, a CSV file that is read with a mapping of its own.
 fn flat_list() -> Vec<Row> {
     let path = recordings().unwrap().join("combat/book_feeds_2021/bouts_flat.csv.gz");
     let text = String::from_utf8(read(&path).unwrap()).unwrap();
@@ -68,7 +68,7 @@ fn plain(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The decimal price, rounded as the flat list has it.
+/// The decimal price, rounded as in the flat list.
 fn decimal(outcome: &OfferedOutcome) -> f64 {
     outcome.quote.to_json(Format::Decimal).parse().unwrap()
 }
@@ -86,7 +86,7 @@ fn the_feeds_of_eight_bookmakers_give_the_bouts_of_the_flat_list() {
         let Some(body) = read(&path) else { continue };
         let result = translate(mapping(&book), &body);
         assert_eq!(result.failed, 0, "{file}: {:?}", result.failures);
-        // Matchups of golf are not head to head here.
+        // Golf matchups are not head-to-head events here.
         let expected: BTreeMap<&str, &Row> = rows
             .iter()
             .filter(|row| row.file == file && row.sport != "golf")
@@ -105,7 +105,7 @@ fn the_feeds_of_eight_bookmakers_give_the_bouts_of_the_flat_list() {
         for (id, row) in &expected {
             assert_eq!(listed.get(id), Some(&row.names), "{file} {id}");
         }
-        // The flat list leaves out bouts that one side has no price in.
+        // The flat list leaves out bouts in which one side has no price.
         let whole = |id: &str| {
             result
                 .markets
@@ -135,7 +135,7 @@ fn check_prices(file: &str, result: &Read, expected: &BTreeMap<&str, &Row>) {
             .map(decimal)
             .collect();
         let theirs: Vec<f64> = row.prices.iter().filter_map(|price| price.parse().ok()).collect();
-        // The list misreads decimals of Sports Interaction, which are checked against the file below, and has the
+        // The list misreads decimals of Sports Interaction, which are checked against the file below, and contains
         // prices of suspended outcomes.
         if file.contains("sportsint") || theirs.len() < 2 || ours.len() < 2 {
             continue;
@@ -241,7 +241,7 @@ fn polymarket_gives_the_asks_of_both_sides() {
     let file = |name: &str| -> serde_json::Value {
         serde_json::from_slice(&std::fs::read(folder.join(name)).unwrap()).unwrap()
     };
-    // The recorded markets are closed; the event is put together from them, open, as `/events` answers.
+    // The recorded markets are closed; the event is assembled from them with the markets open, as `/events` answers.
     let mut moneyline = file("gamma_market_sports_market_money_line.json");
     let mut spread = file("gamma_market_sports_market_map_handicap.json");
     let mut event = moneyline["events"][0].clone();

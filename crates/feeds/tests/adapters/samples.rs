@@ -1,7 +1,7 @@
-//! Hand-made samples of every kind, and the messages that they must become (`*.out.ndjson`).
+//! Hand-made samples of every kind, and their expected messages (`*.out.ndjson`).
 //!
-//! A new sample is a file in the kind's folder; `LINESMAN_WRITE_SAMPLES=1 cargo test -p linesman-feeds --test adapters`
-//! writes what it becomes, to be read before it is committed.
+//! A new sample is a file in the kind's folder; `LINESMAN_WRITE_SAMPLES=1 cargo test -p linesman-feeds --test
+//! adapters` writes the messages, which must be reviewed before the commit.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What the analytics always find in the sandbox (N20), with requests that have no parameters: scheduled events, and
-//! the bookmakers of the United States.
+//! The analytics that always find something in the sandbox (N20), with requests that have no parameters: scheduled
+//! events, and the bookmakers of the United States.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use domain::{Catalogue, Line, Market, Region, Status, Timestamp};
 use crate::book::Book;
 use crate::promises::{Facts, implied, is_on};
 
-/// The cost of a middle that is asked for where nothing else is.
+/// Default of the maximum cost of a middle.
 const MIDDLE_COST_MAX: f64 = 0.05;
 
 /// A line: event, market, pairing, point and the number of outcomes.
 type Key<'a> = (&'a str, Market, Option<&'a str>, Option<i32>, usize);
-/// Each bookmaker's probabilities with the margin in them.
+/// Each bookmaker's probabilities, margin included.
 type Lines<'a> = BTreeMap<Key<'a>, Vec<Vec<f64>>>;
 
 pub(crate) fn check(book: &Book, catalogue: &Catalogue, at: Timestamp, facts: &mut Facts) {
@@ -25,7 +25,7 @@ pub(crate) fn check(book: &Book, catalogue: &Catalogue, at: Timestamp, facts: &m
         if !american || !is_on(book, reference, Status::Scheduled) {
             continue;
         }
-        // Whether or not it is fresh: boxing is not read in the last minutes of an hour.
+        // Fresh or not: boxing is not read in the last minutes of an hour.
         let fight = catalogue.sport(sport).bouts && *market == Market::Moneyline;
         three_way |= fight && record.outcomes.len() == 3;
         if book.is_stale(*bookmaker, sport, at) {
@@ -52,7 +52,7 @@ fn is_two_way((_, _, _, _, ways): &Key<'_>) -> bool {
     *ways == 2
 }
 
-/// The least that anybody asks for each of two outcomes.
+/// The lowest probability among the bookmakers, for each of two outcomes.
 fn best(offers: &[Vec<f64>]) -> [f64; 2] {
     [0, 1].map(|at| offers.iter().map(|own| own[at]).fold(1.0, f64::min))
 }
@@ -61,7 +61,8 @@ fn is_arbitrage((key, offers): (&Key<'_>, &Vec<Vec<f64>>)) -> bool {
     is_two_way(key) && best(offers).iter().sum::<f64>() < 0.999
 }
 
-/// Whether a price is better than the median of the others without their margins, which is multiplicative here.
+/// True if a price is better than the median of the others without their margins, removed by the multiplicative
+/// method.
 fn has_value((key, offers): (&Key<'_>, &Vec<Vec<f64>>)) -> bool {
     let fair = |own: &Vec<f64>| own[0] / own.iter().sum::<f64>();
     let value = |at: usize, own: &Vec<f64>| {
@@ -74,7 +75,7 @@ fn has_value((key, offers): (&Key<'_>, &Vec<Vec<f64>>)) -> bool {
     is_two_way(key) && offers.len() > 2 && offers.iter().enumerate().any(|(at, own)| value(at, own))
 }
 
-/// Whether two bookmakers are so far apart that both sides win between their points.
+/// True if the lines of two bookmakers are so far apart that both sides win between them.
 fn has_middle(lines: &Lines<'_>) -> bool {
     let markets: BTreeSet<(&str, Market)> = lines.keys().map(|key| (key.0, key.1)).collect();
     markets.into_iter().any(|(reference, market)| {
@@ -82,7 +83,7 @@ fn has_middle(lines: &Lines<'_>) -> bool {
             .iter()
             .filter(|(key, _)| (key.0, key.1) == (reference, market) && is_two_way(key))
             .filter_map(|(key, offers)| {
-                // The first outcome wins above a total, and above the home side's handicap turned round.
+                // The first outcome wins above a total, and above the negated handicap of the home side.
                 let bound = if market == Market::Spread { -key.3? } else { key.3? };
                 Some((bound, best(offers)))
             })

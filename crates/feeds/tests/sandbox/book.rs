@@ -1,4 +1,5 @@
-//! A naive book: applies messages one after the other as the decisions say, and refuses what the service would.
+//! A naive book: applies messages in order by the rules of the contract, and records those that the service would
+//! refuse.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub(crate) struct Book {
     pub(crate) sources: BTreeMap<(BookmakerId, SportId), Timestamp>,
     /// The last heartbeat of each source.
     confirmed: BTreeMap<(BookmakerId, SportId), Timestamp>,
-    /// What the service would have refused or ignored.
+    /// Messages that the service would have refused or ignored.
     pub(crate) faults: Vec<String>,
 }
 
@@ -154,8 +155,8 @@ impl Book {
         self.confirmed.insert((bookmaker, sport), ts);
     }
 
-    /// A heartbeat confirms all records of its source. Odds never come with a `ts` before a heartbeat of the same
-    /// source that came earlier (`price` sees to it), so one pass at the end does what one for each would.
+    /// Applies heartbeats: each confirms all records of its source. Odds never have a `ts` before that of an earlier
+    /// heartbeat of the same source (`price` ensures it), so one pass at the end is enough.
     fn settle(&mut self) {
         for (key, record) in &mut self.odds {
             let sport = self.events.get(&key.0).map(|event| event.listing.sport);
@@ -166,7 +167,7 @@ impl Book {
         }
     }
 
-    /// Final events go 72 h after their final score.
+    /// Removes final events 72 h after their final score.
     fn forget(&mut self, now: Timestamp) {
         self.events.retain(|_, event| {
             event.status() != Status::Final
@@ -186,7 +187,7 @@ impl Book {
             .filter(move |event| event.listing.sport == sport && event.status() == status)
     }
 
-    /// How the other differs, in words; empty when it does not.
+    /// The differences to another book, as texts; empty if there are none.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for (what, event) in &self.events {
@@ -219,7 +220,7 @@ impl Book {
     }
 }
 
-/// The id of a sport that the embedded catalogue has.
+/// The id of a sport of the embedded catalogue.
 pub(crate) fn sport(catalogue: &Catalogue, key: &str) -> SportId {
     catalogue.sport_id(key).expect("a sport of the catalogue")
 }

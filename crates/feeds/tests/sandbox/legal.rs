@@ -1,4 +1,4 @@
-//! What a legal score is, sport by sport, written from the rules of the game and not from the simulator.
+//! The legal scores of each sport, written from the rules of the game and not from the simulator.
 
 use domain::message::ScoreBody;
 use domain::{Period, Status};
@@ -52,7 +52,7 @@ fn football(score: &ScoreBody) -> Result<(), String> {
     ensure((1..=5).contains(&score.periods.len()), "one to five periods")?;
     let sum = |f: fn(&Period) -> i32| score.periods.iter().map(f).sum::<i32>();
     ensure(sum(|q| q.home) == home && sum(|q| q.away) == away, "quarters do not add up")?;
-    // Points come as 2, 3, 6, 7 and 8: everything but 1 can be reached.
+    // Points come as 2, 3, 6, 7 and 8: every total but 1 is possible.
     let legal = |points: i32| points >= 0 && points != 1;
     let all = score.periods.iter();
     ensure(all.clone().all(|q| legal(q.home) && legal(q.away)), "a quarter of one point")?;

@@ -1,4 +1,5 @@
-//! The sandbox keeps its promises (issue 3) and its law: whichever way a book came to an instant, it shows the same.
+//! The sandbox keeps its promises (issue 3) and its invariant: every way of bringing a book to an instant gives the
+//! same book.
 
 #![expect(
     clippy::tests_outside_test_module,
@@ -24,7 +25,7 @@ use linesman_feeds::sandbox::Simulation;
 use crate::book::{Book, sport};
 use crate::promises::{arbitrages, instants, simulation, world};
 
-/// Unoptimised, a world takes most of a second; `--example sandbox_check` does a thousand.
+/// Without optimisation a world takes most of a second; `--example sandbox_check` checks a thousand.
 const INSTANTS: u32 = if cfg!(debug_assertions) { 12 } else { 200 };
 
 /// 2026-11-14T00:00:00Z, an hour.
@@ -64,7 +65,7 @@ fn every_promise_holds_at_random_instants_of_two_years() {
 #[test]
 fn a_book_shows_the_same_whichever_way_it_came() {
     let (simulation, _) = simulation(7);
-    // Short steps, ragged ones, and spans over all scheduled faults of an hour.
+    // Short steps, uneven ones, and spans that cover all scheduled faults of an hour.
     let spans = [30, 10, 137, 4_400];
     for (start, span) in instants(4).zip(spans) {
         let (middle, end) = (after(start, span / 3), after(start, span));
@@ -202,12 +203,12 @@ fn each_hour_a_bout_is_cancelled_one_postponed_and_a_fighter_replaced() {
         }
         if old.listing.fixture != new.listing.fixture {
             *kinds.entry("replaced").or_default() += 1;
-            // The new pairing is priced again, by name.
+            // The new pairing is priced again, under its new names.
             assert!(book.odds.keys().any(|key| key.0 == *reference));
         }
     }
     assert_eq!(kinds, BTreeMap::from([("postponed", 1), ("replaced", 1)]));
-    // At the instant itself the old odds are gone, and come back with the next reads.
+    // At the instant itself the old odds are removed; they come back with the next reads.
     let just = world(&simulation, at(3, 40, 0));
     let replaced = just.events.keys().find(|reference| {
         before.events.get(*reference).map(|event| &event.listing.fixture)

@@ -1,5 +1,5 @@
 //! Every promise of the sandbox, checked at one instant. Shared by the test, which samples some instants, and by the
-//! example `sandbox_check`, which samples as many as are asked for.
+//! example `sandbox_check`, which samples as many as requested.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::analytics;
 use crate::book::{Book, Event, sport};
 use crate::legal;
 
-/// What one instant holds, for those who add up.
+/// The counts at one instant, for summing up.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) events: BTreeMap<Box<str>, usize>,
     pub(crate) live: BTreeMap<Box<str>, usize>,
     pub(crate) finals: BTreeMap<Box<str>, usize>,
     pub(crate) records: BTreeMap<Box<str>, usize>,
-    /// Pairs of opposite prices at the same line, and those among them that beat the bookmakers.
+    /// Number of pairs of opposite prices at the same line, and of those among them that are an arbitrage.
     pub(crate) two_way_markets: usize,
     pub(crate) arbitrages: usize,
     pub(crate) faults: Vec<String>,
 }
 
-/// The events a sport shows at least, scheduled and live.
+/// Minimum number of events of each sport, scheduled and live.
 const LEAST: [(&str, usize, usize); 5] = [
     ("mma", 12, 2),
     ("boxing", 8, 1),
@@ -109,7 +109,7 @@ fn check_sport(
     }
     let sides: Vec<_> = open_sides(&scheduled).chain(open_sides(&live)).collect();
     let distinct: HashSet<_> = sides.iter().collect();
-    // Teams play again; people do not before they have rested.
+    // Teams play again; individuals do not before they have rested.
     ensure(
         key == "american_football" || distinct.len() == sides.len(),
         "somebody is in two contests",
@@ -196,7 +196,7 @@ fn check_odds(book: &Book, catalogue: &Catalogue, facts: &mut Facts) {
         for region in Region::ALL {
             let have = markets.get(&(id, region));
             for market in &sport.markets {
-                // Round leaders are an American and British market.
+                // Round leaders are offered only in America and Britain.
                 let local = *market == Market::RoundLeader && region == Region::Au;
                 if !local && !have.is_some_and(|have| have.contains(market)) {
                     facts.faults.push(format!("{} {market:?}: nowhere in {region:?}", sport.key));
@@ -206,7 +206,7 @@ fn check_odds(book: &Book, catalogue: &Catalogue, facts: &mut Facts) {
     }
 }
 
-/// Points and names as the market asks.
+/// Checks points and names against the rules of the market.
 fn points(market: Market, outcomes: &[OfferedOutcome]) -> Result<(), String> {
     let names: HashSet<_> = outcomes.iter().map(|outcome| &outcome.name).collect();
     if names.len() != outcomes.len() {
@@ -236,7 +236,7 @@ fn check_arbitrage(book: &Book, at: Timestamp, facts: &mut Facts) {
     facts.arbitrages += found.1.len();
 }
 
-/// How many two-way markets there are, and those that can be beaten.
+/// The number of two-way markets, and those that are an arbitrage.
 pub(crate) fn arbitrages(book: &Book, at: Timestamp) -> (usize, Vec<String>) {
     let mut best: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     for ((reference, bookmaker, market, group), record) in &book.odds {
@@ -273,7 +273,7 @@ pub(crate) fn instants(n: u32) -> impl Iterator<Item = Timestamp> {
     })
 }
 
-/// Whether a record is of an event with this status.
+/// True if a record belongs to an event with this status.
 pub(crate) fn is_on(book: &Book, reference: &str, status: Status) -> bool {
     book.events.get(reference).is_some_and(|event| event.status() == status)
 }

@@ -1,13 +1,13 @@
-//! What the stream has said so far about each market: the ladders of its runners and its definition.
+//! The cached state of each market of the stream: its definition and the ladders of its runners.
 
 use domain::price::{Format, Price, Quote};
 use domain::time::Timestamp;
 
 use crate::adapter::pull::{Pull, UNIT};
 
-/// Most runners of one market: the largest fields have some hundreds.
+/// Maximum number of runners of one market: the largest fields have some hundreds.
 pub(super) const RUNNERS_MAX: usize = 1_000;
-/// Most levels of one ladder; there are 350 prices.
+/// Maximum number of levels of one ladder; there are 350 prices.
 const LEVELS_MAX: usize = 400;
 
 /// A price and the size offered at it, in millionths.
@@ -17,7 +17,7 @@ type Level = (u64, u64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Update {
     pub(super) runner: RunnerKey,
-    /// The place among the best offers (`batb`); `None`: the level of this price (`atb`).
+    /// The position among the best offers (`batb`); `None`: the level of this price (`atb`).
     pub(super) place: Option<u64>,
     pub(super) price: u64,
     pub(super) size: u64,
@@ -34,11 +34,11 @@ pub(super) struct Runner {
     pub(super) winner: bool,
     pub(super) priority: u64,
     pub(super) name: Option<Box<str>>,
-    /// By place.
+    /// Levels by position.
     best: Vec<Level>,
-    /// By price, lowest first.
+    /// Levels by price, lowest first.
     all: Vec<Level>,
-    /// The best price with enough behind it.
+    /// The best price with at least the minimum size.
     pub(super) back: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Runner {
         }
     }
 
-    /// Computes the best price again; whether it changed.
+    /// Recomputes the best price; returns whether it changed.
     fn settle(&mut self, size_min: u64) -> bool {
         let enough = |level: &&Level| level.1 > 0 && level.1 >= size_min && level.0 > UNIT;
         let best = self.best.iter().filter(enough).map(|level| level.0).max();
@@ -85,17 +85,17 @@ impl Runner {
     }
 }
 
-/// Where a market stands.
+/// The status of a market.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     Open,
-    /// Suspended, inactive, or a status that we do not know.
+    /// Suspended, inactive, or an unknown status.
     #[default]
     Suspended,
     Closed,
 }
 
-/// A market's definition; the stream always sends it whole.
+/// A market's definition; the stream always sends it as a whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Definition {
     pub(super) state: State,
@@ -112,16 +112,16 @@ pub(super) struct Definition {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Market {
     pub(super) definition: Definition,
-    /// The image it was last seen in.
+    /// The number of the last image that contained it.
     pub(super) image: u64,
-    /// When upstream published the newest change.
+    /// Time at which upstream published the newest change.
     pub(super) published: Timestamp,
-    /// Which of our markets it is part of.
+    /// The slot that it belongs to.
     pub(super) slot: Option<u64>,
 }
 
 impl Market {
-    /// Takes a new definition; ladders stay.
+    /// Replaces the definition; ladders stay.
     pub(super) fn define(&mut self, mut definition: Definition) {
         for runner in &mut definition.runners {
             let held = self.definition.runners.iter_mut().find(|held| held.key == runner.key);
@@ -131,7 +131,7 @@ impl Market {
                 runner.back = held.back;
             }
         }
-        // Lines of a handicap that the definition does not list, of selections that it does.
+        // Keep handicap lines that the definition does not list, if it lists their selection.
         for mut held in std::mem::take(&mut self.definition.runners) {
             let like = definition.runners.iter().find(|runner| runner.key.0 == held.key.0);
             let listed = definition.runners.iter().any(|runner| runner.key == held.key);
@@ -146,7 +146,7 @@ impl Market {
         self.definition = definition;
     }
 
-    /// Empties the ladders: an image follows.
+    /// Empties the ladders before an image.
     pub(super) fn clear(&mut self) {
         for runner in &mut self.definition.runners {
             runner.best.clear();
@@ -154,7 +154,7 @@ impl Market {
         }
     }
 
-    /// Applies changes of ladders; whether a best price changed.
+    /// Applies changes of ladders; returns whether a best price changed.
     pub(super) fn update(&mut self, updates: &[Update], image: bool, size_min: u64) -> bool {
         let mut changed = false;
         for runners in updates.chunk_by(|a, b| a.runner == b.runner) {
@@ -164,7 +164,7 @@ impl Market {
             let runners_of = &mut self.definition.runners;
             let runner = match runners_of.iter().position(|runner| runner.key == key) {
                 Some(at) => runners_of.get_mut(at),
-                // Lines of a handicap are not all in the definition.
+                // The definition does not list all lines of a handicap.
                 None if runners_of.len() < RUNNERS_MAX => {
                     let like = runners_of.iter().find(|runner| runner.key.0 == key.0);
                     let mut runner = Runner { key, active: true, ..Runner::default() };
@@ -251,7 +251,7 @@ fn read_runner(pull: &mut Pull<'_>) -> Option<Runner> {
     Some(runner)
 }
 
-/// A handicap in hundredths: the stream has quarters.
+/// A handicap in hundredths; the stream uses quarters.
 pub(super) fn read_handicap(pull: &mut Pull<'_>) -> Option<i32> {
     let text = pull.number()?;
     if text == "null" {

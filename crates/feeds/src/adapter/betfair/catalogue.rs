@@ -1,4 +1,4 @@
-//! Names of events, competitions and runners: `listMarketCatalogue`. The stream itself has only numbers.
+//! Names of events, competitions and runners from `listMarketCatalogue`. The stream itself has only numbers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::adapter::Drift;
 
-/// What the catalogue says about one market.
+/// The catalogue's entry of one market.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     pub(super) competition: Option<Box<str>>,

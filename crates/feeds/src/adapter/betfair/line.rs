@@ -1,4 +1,4 @@
-//! One line of the stream: `mcm`, `connection` or `status`. Buffers are kept from line to line.
+//! One line of the stream: `mcm`, `connection` or `status`. Buffers are reused from line to line.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::Control;
 use super::cache::{Definition, Update, read_definition, read_handicap};
 use crate::adapter::pull::{Pull, UNIT};
 
-/// Most changes of levels in one line.
+/// Maximum number of level changes in one line.
 const UPDATES_MAX: usize = 1_000_000;
 
 /// The markets that a line changes, and the changes of their ladders.
@@ -21,9 +21,9 @@ pub(super) struct Line {
 /// One entry of `mc`.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// Where its id is in the line.
+    /// Start and end of its id in the line.
     id: (usize, usize),
-    /// It replaces what was known of the ladders.
+    /// True if it replaces the known ladders.
     pub(super) image: bool,
     pub(super) definition: Option<Definition>,
     updates: (usize, usize),
@@ -36,18 +36,18 @@ impl Change {
     }
 }
 
-/// What a line says apart from markets.
+/// The fields of a line other than markets.
 #[derive(Debug, Default)]
 pub(super) struct Head<'l> {
     pub(super) control: Option<Control>,
     pub(super) initial_clk: Option<Cow<'l, str>>,
     pub(super) clk: Option<Cow<'l, str>>,
     pub(super) published: Option<Timestamp>,
-    /// It is part of the image of the whole subscription.
+    /// True if it is part of the image of the whole subscription.
     pub(super) image: bool,
-    /// More segments of that image follow.
+    /// True if more segments of that image follow.
     pub(super) more: bool,
-    /// The exchange says that its data is late (status 503).
+    /// True if the exchange reports that its data is late (status 503).
     pub(super) late: bool,
 }
 
@@ -63,7 +63,7 @@ impl Line {
     /// Reads a line into this.
     ///
     /// # Errors
-    /// It is not a line of the stream; where it is wrong.
+    /// It is not a line of the stream; the value is the offset of the fault.
     pub(super) fn read<'l>(&mut self, line: &'l str) -> Result<Head<'l>, usize> {
         self.changes.clear();
         self.updates.clear();
@@ -174,7 +174,7 @@ impl Line {
         Some(())
     }
 
-    /// `[place, price, size]` or `[price, size]`.
+    /// `[position, price, size]` or `[price, size]`.
     fn level(&mut self, pull: &mut Pull<'_>, placed: bool) -> Option<()> {
         let mut numbers = [0_u64; 3];
         let mut count = 0;

@@ -1,4 +1,4 @@
-//! Markets of the stream as what we offer: events with their names, outcomes, states of play.
+//! Converts markets of the stream to our offers: events with their names, outcomes and status.
 
 use domain::catalogue::{Shape, SportId};
 use domain::line::Line;
@@ -12,7 +12,7 @@ use crate::adapter::Settings;
 use crate::adapter::gather::check_name;
 use crate::adapter::names::Known;
 
-/// Our market behind a market type; its prefix decides for totals, whose types end in the line.
+/// Our market for a market type. Types of totals are recognised by their prefix, as they end in the line.
 pub(super) fn find_market(
     market_type: &str,
     sport: SportId,
@@ -28,13 +28,13 @@ pub(super) fn find_market(
     settings.names.market(name, sport, catalogue)
 }
 
-/// A runner's name: of the catalogue, or of the stream where it has one.
+/// A runner's name: from the catalogue, or else from the stream.
 pub(super) fn runner_name<'n>(runner: &'n Runner, entry: Option<&'n Entry>) -> Option<&'n str> {
     let listed = entry.and_then(|entry| entry.runners.get(&runner.key.0)).map(|name| &**name);
     listed.or(runner.name.as_deref())
 }
 
-/// The outcomes that an open market adds to ours.
+/// Appends the outcomes of an open market to those of ours.
 pub(super) fn outcomes(
     market: &Market,
     ours: OurMarket,
@@ -91,7 +91,7 @@ fn total_line(runner: &Runner, entry: Option<&Entry>, market_type: &str) -> Opti
     named.or_else(typed).filter(|line| line.quarters() > 0)
 }
 
-/// The event of a market, as far as names are known.
+/// The listing of a market's event, if enough names are known.
 pub(super) fn listing(
     market: &Market,
     ours: OurMarket,
@@ -122,7 +122,7 @@ pub(super) fn listing(
     })
 }
 
-/// The two that meet, in the order of the exchange.
+/// The two participants, in the order of the exchange.
 fn sides_of_runners(market: &Market, entry: Option<&Entry>) -> Option<(Box<str>, Box<str>)> {
     let runners = &market.definition.runners;
     let named =
@@ -135,7 +135,7 @@ fn sides_of_runners(market: &Market, entry: Option<&Entry>) -> Option<(Box<str>,
     }
 }
 
-/// The two of `A v B`; of `A @ B`, B is at home.
+/// The participants in `A v B`; in `A @ B`, B is at home.
 fn sides_of_name(name: &str) -> Option<(Box<str>, Box<str>)> {
     let split = |word: &str| name.split_once(word).map(|(a, b)| (a.trim(), b.trim()));
     let (home, away) = match split(" @ ") {
@@ -145,7 +145,7 @@ fn sides_of_name(name: &str) -> Option<(Box<str>, Box<str>)> {
     (!home.is_empty() && !away.is_empty() && home != away).then(|| (home.into(), away.into()))
 }
 
-/// What a market says about the play, if it is the one on the result.
+/// The event's status according to a market, if that is the result market.
 pub(super) fn score(
     market: &Market,
     ours: OurMarket,

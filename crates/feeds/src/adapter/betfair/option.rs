@@ -1,4 +1,4 @@
-//! What the configuration and the connection have to know of the stream.
+//! The parts of the translator that the configuration and the connection use.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::adapter::Names;
 /// The exchange's numbers and names.
 const TABLES: &str = include_str!("../betfair.toml");
 
-/// What the configuration says.
+/// The options from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Smallest size behind a price, in whole units of the account's currency.
+    /// Minimum size offered at a price, in whole units of the account's currency.
     pub min_size: u64,
-    /// At most one message per market in this time.
+    /// Minimum interval between two messages of one market.
     pub emit_every: Duration,
 }
 
@@ -25,7 +25,7 @@ impl Default for Options {
     }
 }
 
-/// A line that is for the connection, not for the market.
+/// A line that concerns the connection, not a market.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
     /// The server is ready for the authentication.
@@ -40,7 +40,7 @@ pub enum Control {
     },
 }
 
-/// The exchange's names and ours: what the operator's own are laid over.
+/// The built-in table from the exchange's names to ours, which the operator's entries override.
 pub fn own_names() -> Names {
     #[derive(Default, Deserialize)]
     struct Tables {

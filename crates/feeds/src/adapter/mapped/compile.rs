@@ -1,4 +1,4 @@
-//! A mapping's TOML to rules that can be run: every fault at once, unknown names with the nearest known one.
+//! Compiles a mapping's TOML to rules: reports every fault at once, and the nearest known name for an unknown one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::rule::{EventRule, MarketRule, OutcomeRule, PriceFormat, ScoreRule};
 use super::time;
 use super::value::{Condition, Table, Value};
 
-/// Everything that is wrong with a mapping.
+/// All faults of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults(pub Vec<String>);
 
@@ -35,12 +35,12 @@ pub(super) enum InputFormat {
     Csv,
 }
 
-/// How the pages of one unit are asked for.
+/// The way to request further pages of one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The query parameter.
     pub param: String,
-    /// By how much it grows from page to page; `None`: its value is in the page before ([`super::Mapped::next_page`]).
+    /// Increment from page to page; `None` if the previous page contains the value ([`super::Mapped::next_page`]).
     pub step: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ pub struct Mapping {
     headers: BTreeMap<String, String>,
 }
 
-/// What texts of a mapping may refer to.
+/// The names that texts of a mapping may refer to.
 #[derive(Debug)]
 pub(super) struct Names<'n> {
     pub(super) symbols: &'n mut Symbols,
@@ -82,7 +82,7 @@ impl Mapping {
     /// Compiles a mapping.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the mapping.
     pub fn compile(text: &str) -> Result<Self, Faults> {
         let top: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             Faults(vec![format!("not TOML: {}", error.to_string().trim_end().replace('\n', " "))])
@@ -90,17 +90,17 @@ impl Mapping {
         Compiler::default().mapping(&top)
     }
 
-    /// Whether a read is everything that its unit offers (`complete`, true unless set).
+    /// True if a read contains everything that its unit offers (`complete`, true unless set).
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether the configuration must name the bookmaker, since a market of the mapping does not.
+    /// True if the configuration must name the bookmaker, because a market of the mapping does not.
     pub fn needs_bookmaker(&self) -> bool {
         self.markets.iter().any(|market| market.bookmaker.is_none())
     }
 
-    /// Where a recipe reads from; empty where the configuration says so.
+    /// The addresses of a recipe; empty if the configuration provides them.
     pub fn urls(&self) -> &[String] {
         &self.urls
     }
@@ -110,15 +110,15 @@ impl Mapping {
         &self.headers
     }
 
-    /// How a recipe's pages are asked for.
+    /// The paging of a recipe.
     pub fn page(&self) -> Option<&Page> {
         self.page.as_ref()
     }
 
-    /// Takes the pages as the configuration says: `{ param, next }` or `{ param, step }`.
+    /// Sets the paging from the configuration: `{ param, next }` or `{ param, step }`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The faults of the setting.
     pub fn set_page(&mut self, page: &toml::Table) -> Result<(), Faults> {
         let mut compiler = Compiler::default();
         let tables = Vec::new();
@@ -158,7 +158,7 @@ const OUTCOME: [&str; 5] = ["each", "when", "name", "price", "point"];
 const SCORE: [&str; 5] = ["when", "status", "home_score", "away_score", "winner"];
 const FORMATS: [&str; 4] = ["json", "ndjson", "xml", "csv"];
 
-/// One table of the mapping, with where it is.
+/// One table of the mapping, with its path.
 struct At<'t> {
     table: &'t toml::Table,
     path: String,
@@ -314,7 +314,7 @@ impl Compiler {
         let outcomes = outcomes.into_iter();
         let outcomes = outcomes.filter_map(|outcome| self.outcome(&outcome, names)).collect();
         let key = match at.table.get("key").and_then(toml::Value::as_str) {
-            // A market's key as it is: no path would be meant by it.
+            // A literal market key: it cannot be meant as a path.
             Some(key) if Market::parse(key).is_some() || MarketAlias::parse(key).is_some() => {
                 Some(Value::constant(key))
             }
@@ -534,7 +534,7 @@ impl Compiler {
     }
 }
 
-/// `@home` or `@away` as it is: a participant, not an attribute.
+/// `@home` or `@away` as a constant: it means a participant, not an attribute.
 fn side(at: &At<'_>, key: &str) -> Option<Value> {
     match at.table.get(key).and_then(toml::Value::as_str) {
         Some(side @ ("@home" | "@away")) => Some(Value::constant(side)),
@@ -542,7 +542,7 @@ fn side(at: &At<'_>, key: &str) -> Option<Value> {
     }
 }
 
-/// The text of a TOML value that is one.
+/// The text of a scalar TOML value.
 fn literal(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),

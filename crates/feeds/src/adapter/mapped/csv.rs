@@ -3,10 +3,10 @@
 use super::document::{Document, Kind, NO_KEY, NodeId, ROOT, position};
 use crate::adapter::Drift;
 
-/// Most columns of a table.
+/// Maximum number of columns of a table.
 const COLUMNS_MAX: usize = 1_000;
 
-/// Reads a table. Fields are separated by what the header has most of: comma, semicolon, tab or `|`.
+/// Reads a table. The separator is the most frequent one in the header: comma, semicolon, tab or `|`.
 ///
 /// # Errors
 /// There is no header, a quoted field does not end, or there are too many values.
@@ -84,9 +84,9 @@ fn row(
 struct Field {
     start: usize,
     end: usize,
-    /// It has quotes written twice.
+    /// True if it contains doubled quotes.
     doubled: bool,
-    /// It is the last of its line.
+    /// True if it is the last of its line.
     last: bool,
 }
 

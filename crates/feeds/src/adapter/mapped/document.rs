@@ -1,7 +1,7 @@
-//! One tree for JSON, XML and CSV: what paths walk over.
+//! One tree for JSON, XML and CSV, which paths walk.
 //!
-//! Nodes are in the order of the text, children directly after their parent, so that a subtree is a range. A node takes
-//! 20 bytes and refers to the text; only what is written with escapes is copied. Keys that a mapping names are numbers.
+//! Nodes are in the order of the text, children directly after their parent, so that a subtree is a range. A node
+//! takes 20 bytes and refers to the text; only text with escapes is copied. Keys that a mapping uses are numbers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,9 +9,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::adapter::Drift;
 
-/// Most values in one input. A body of 32 MiB has about a million; the tree then takes as much memory as the body.
+/// Maximum number of values in one input. A body of 32 MiB has about a million; the tree then takes as much memory as
+/// the body.
 pub(super) const NODES_MAX: usize = 1_500_000;
-/// Deepest nesting. Real feeds have ten levels.
+/// Maximum nesting. Real feeds have ten levels.
 pub(super) const DEPTH_MAX: usize = 64;
 
 /// The position of a node in its document.
@@ -19,13 +20,13 @@ pub(super) type NodeId = u32;
 
 pub(super) const ROOT: NodeId = 0;
 
-/// A key that no path names, with where its text is.
+/// Marks a key that no path uses; the other bits are the position of its text.
 const OTHER: u32 = 1 << 31;
-/// The text is in `extra`, not in the input.
+/// Marks a text that is in `extra`, not in the input.
 const COPIED: u32 = 1 << 28;
 const LEN: u32 = COPIED - 1;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A JSON object or a CSV row.
@@ -49,15 +50,15 @@ struct Node {
     len: u32,
 }
 
-/// The names that paths use, as numbers.
+/// The names that paths use, numbered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
     numbers: HashMap<Box<str>, u32, BuildHasherDefault<KeyHasher>>,
     names: Vec<Box<str>>,
 }
 
-/// Every key of an input is looked up, in a table that only a mapping fills: no input can make it slow, so a hash that
-/// is quick for short texts is enough.
+/// Hashes keys. Every key of an input is looked up in a table that only the mapping fills, so no input can slow it
+/// down, and a hash that is fast for short texts is enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeyHasher(u64);
 
@@ -71,7 +72,7 @@ impl Hasher for KeyHasher {
         }
     }
 
-    // Ends every text: names that differ in length alone are few.
+    // Called at the end of every text; ignored, as few names differ only in length.
     fn write_u8(&mut self, _: u8) {}
 
     fn finish(&self) -> u64 {
@@ -116,7 +117,7 @@ impl<'a> Document<'a> {
         Self { text, extra: String::new(), nodes: Vec::new(), symbols, columns: Vec::new() }
     }
 
-    /// Takes the input out while a parser reads it and adds nodes.
+    /// Takes the input out for a parser, which adds nodes while reading it.
     pub(super) fn take_source(&mut self) -> Cow<'a, str> {
         std::mem::take(&mut self.text)
     }
@@ -129,7 +130,7 @@ impl<'a> Document<'a> {
         self.columns = columns;
     }
 
-    /// The number of a key: of its name where a path names it, otherwise where its text is.
+    /// The number of a key: that of its name if a path uses it, otherwise the position of its text.
     pub(super) fn key(&self, name: &str, offset: usize) -> u32 {
         self.symbols.find(name).unwrap_or_else(|| OTHER | to_u32(offset))
     }
@@ -161,7 +162,7 @@ impl<'a> Document<'a> {
         Ok(id)
     }
 
-    /// Gives the node a part of the input as its text.
+    /// Sets a part of the input as the node's text.
     pub(super) fn set_text(&mut self, id: NodeId, start: usize, len: usize) {
         if let Some(node) = self.nodes.get_mut(index(id)) {
             node.start = to_u32(start);
@@ -169,7 +170,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Gives the node a text of its own.
+    /// Sets a copied text as the node's text.
     pub(super) fn set_copied(&mut self, id: NodeId, text: &str) {
         let start = to_u32(self.extra.len());
         self.extra.push_str(text);
@@ -216,7 +217,7 @@ impl<'a> Document<'a> {
         self.nodes.get(index(id)).is_some_and(|node| node.key == symbol)
     }
 
-    /// Whether the node is an XML attribute: `*` passes over them.
+    /// True if the node is an XML attribute; `*` skips those.
     pub(super) fn is_attribute(&self, id: NodeId) -> bool {
         self.nodes.get(index(id)).is_some_and(|node| {
             let parent = self.kind(node.parent) == Kind::Element;
@@ -224,7 +225,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// The nearest object or element around the node: lists are passed over.
+    /// The nearest enclosing object or element; lists are skipped.
     pub(super) fn parent(&self, id: NodeId) -> Option<NodeId> {
         let mut id = id;
         loop {
@@ -236,7 +237,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The key under which the node, or the list it is in, is found.
+    /// The key of the node, or of the list that contains it.
     pub(super) fn key_of(&self, id: NodeId) -> Option<Cow<'_, str>> {
         let mut node = self.nodes.get(index(id))?;
         while self.kind(node.parent) == Kind::List && node.parent != ROOT {
@@ -296,12 +297,12 @@ fn index(id: u32) -> usize {
     usize::try_from(id).unwrap_or(usize::MAX)
 }
 
-/// Bodies are far below 4 GiB.
+/// Converts a position; bodies are far below 4 GiB.
 fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Where an offset is, for people.
+/// An offset as line and column, for messages.
 pub(super) fn position(text: &str, offset: usize) -> String {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

@@ -52,7 +52,7 @@ fn with_source(
     done
 }
 
-/// A key whose opening quote has been passed.
+/// Reads a key after its opening quote.
 pub(super) fn read_key(rest: &str) -> Option<Cow<'_, str>> {
     let (end, escaped) = find_quote(rest.as_bytes(), 0)?;
     let raw = rest.get(..end)?;
@@ -65,7 +65,7 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// Reads one value with everything in it.
+    /// Reads one value with its contents.
     fn value(
         &mut self,
         document: &mut Document<'_>,
@@ -96,7 +96,7 @@ impl Reader<'_> {
                 }
                 _ => self.scalar(document, key, parent)?,
             }
-            // After a value, or at the end of an empty list or object: close what ends here.
+            // After a value, or in an empty list or object: close the containers that end here.
             loop {
                 let Some(&(id, bracket)) = open.last() else {
                     return Ok(());
@@ -121,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The key before a value of an object; nothing before an item of a list.
+    /// Reads the key before a value of an object; items of a list have none.
     fn next_key(&mut self, document: &Document<'_>, bracket: u8) -> Result<u32, Drift> {
         if bracket == b'[' {
             return Ok(NO_KEY);

@@ -1,4 +1,4 @@
-//! Exact arithmetic of the filters: numbers are ratios, written as decimals where they have finitely many places.
+//! Exact arithmetic for the filters: numbers are ratios, written as decimals if they have finitely many places.
 
 /// A number as a ratio in lowest terms; the denominator is above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(super) struct Ratio {
     denominator: i128,
 }
 
-/// More places than this are written as a fraction.
+/// Maximum number of decimal places; longer numbers are written as a fraction.
 const PLACES_MAX: u32 = 18;
 
 impl Ratio {
@@ -60,7 +60,7 @@ impl Ratio {
         )
     }
 
-    /// The odds of a probability, (1 − p) / p, as a fraction; `None` where it is not between 0 and 1.
+    /// The odds of a probability, (1 − p) / p, as a fraction; `None` unless it is between 0 and 1.
     pub(super) fn odds(self) -> Option<String> {
         let rest = self.denominator - self.numerator;
         (self.numerator > 0 && rest > 0).then(|| {
@@ -69,13 +69,13 @@ impl Ratio {
         })
     }
 
-    /// Thousandths, rounded down, where they fit.
+    /// Thousandths, rounded down, if they fit.
     pub(super) fn millis(self) -> Option<i64> {
         let scaled = self.numerator.checked_mul(1000)?;
         i64::try_from(scaled.div_euclid(self.denominator)).ok()
     }
 
-    /// As a decimal where that is exact, otherwise as a fraction.
+    /// As a decimal if that is exact, otherwise as a fraction.
     pub(super) fn to_text(self) -> String {
         let exact = (0..=PLACES_MAX).find_map(|places| {
             let scale = 10_i128.pow(places);

@@ -1,4 +1,5 @@
-//! Paths into a document (A28): parsed once, walked without recursion deeper than the path and the lists it passes.
+//! Paths into a document (A28): parsed once, walked with a recursion no deeper than the path and the lists on its
+//! way.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -6,14 +7,14 @@ use std::ops::ControlFlow;
 
 use super::document::{Document, Kind, NodeId, ROOT, Symbols};
 
-/// Most nodes that one input may make the paths look at. A body of 32 MiB takes some millions; a mapping that compares
-/// every event with every market of a large file should use `join`.
+/// Maximum number of nodes that paths may visit in one input. A body of 32 MiB takes some millions; a mapping that
+/// compares every event with every market of a large file should use `join`.
 const VISITS_MAX: u64 = 50_000_000;
 
-/// This much text costs as much as a node.
+/// Bytes of text that count as one node.
 const BYTES_PER_VISIT: usize = 16;
 
-/// A path: where to start, the steps, and whether the key of what is found is meant.
+/// A path: its start, its steps, and whether it selects the key of a node instead of its text.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     from_root: bool,
@@ -49,14 +50,14 @@ enum Operand {
     Item(Path),
 }
 
-/// What paths start from: one node, or several that are one list.
+/// The start of a path: one node, or several that form one list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'n> {
     pub(super) nodes: &'n [NodeId],
     pub(super) list: bool,
 }
 
-/// A document while it is read, with the work done so far.
+/// A document, with a count of the work done on it.
 #[derive(Debug)]
 pub(super) struct Reading<'d> {
     pub(super) document: &'d Document<'d>,
@@ -70,18 +71,18 @@ impl<'d> Reading<'d> {
         Self { document, visits: Cell::new(0) }
     }
 
-    /// Whether the paths looked at more nodes than they may; what they gave is then not whole.
+    /// True if the paths visited too many nodes; their results are then incomplete.
     pub(super) fn is_exhausted(&self) -> bool {
         self.visits.get() > VISITS_MAX
     }
 
-    /// Counts work on a text: what is read again for every item must not be long.
+    /// Counts work on a text, to bound repeated reads of long texts.
     pub(super) fn spend(&self, bytes: usize) {
         let visits = u64::try_from(bytes / BYTES_PER_VISIT).unwrap_or(u64::MAX);
         self.visits.set(self.visits.get().saturating_add(visits));
     }
 
-    /// Counts nodes that were looked at together.
+    /// Counts nodes that were visited together.
     fn count(&self, nodes: usize) {
         let visits = u64::try_from(nodes).unwrap_or(u64::MAX);
         self.visits.set(self.visits.get().saturating_add(visits));
@@ -92,7 +93,7 @@ impl<'d> Reading<'d> {
         if self.is_exhausted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// The text of the first node that the path finds; whitespace collapsed, nothing as an empty text.
+    /// The text of the first node that the path finds, with whitespace collapsed; empty if there is none.
     pub(super) fn text(&self, path: &Path, item: Item<'_>) -> Cow<'d, str> {
         let mut text = Cow::Borrowed("");
         let _found = self.walk(path, item, item, &mut |id| {
@@ -109,7 +110,7 @@ impl<'d> Reading<'d> {
         text
     }
 
-    /// Whether the path finds something: a text that is not empty, `false` or 0, or anything that has parts.
+    /// True if the path finds something: a text other than an empty one, `false` or 0, or a node with children.
     pub(super) fn holds(&self, path: &Path, item: Item<'_>) -> bool {
         if path.key {
             return !self.text(path, item).is_empty();
@@ -130,7 +131,7 @@ impl<'d> Reading<'d> {
         holds
     }
 
-    /// Every node that the path finds; lists at its end are opened once.
+    /// Every node that the path finds; lists at its end are expanded once.
     pub(super) fn nodes(&self, path: &Path, item: Item<'_>) -> Vec<NodeId> {
         let mut nodes = Vec::new();
         let _all = self.walk(path, item, item, &mut |id| {
@@ -185,7 +186,7 @@ impl<'d> Reading<'d> {
         let Some((step, rest)) = steps.split_first() else {
             return from.nodes.iter().try_for_each(|id| visit(*id));
         };
-        // Several nodes as one list: selectors and `*` are for the list, names for its items.
+        // Several nodes as one list: selectors and `*` apply to the list, names to its items.
         if from.list && matches!(step.axis, Axis::This | Axis::Any) {
             let selected = self.select(&step.selectors, from.nodes.to_vec(), true, current);
             return selected.iter().try_for_each(|id| self.step_on(rest, *id, current, visit));
@@ -251,8 +252,8 @@ impl<'d> Reading<'d> {
         }
     }
 
-    /// Applies selectors one after the other. A list that stands for its items is opened before an index or a
-    /// comparison, but what a comparison has chosen is not opened again.
+    /// Applies selectors in order. A list that stands for its items is expanded before an index or a comparison, but
+    /// the result of a comparison is not expanded again.
     fn select(
         &self,
         selectors: &[Selector],
@@ -294,7 +295,7 @@ impl<'d> Reading<'d> {
         nodes
     }
 
-    /// Whether any node that the path finds from `id` has this text.
+    /// True if any node that the path finds from `id` has this text.
     fn has(&self, path: &Path, id: NodeId, current: Item<'_>, wanted: &str) -> bool {
         if self.visit().is_break() {
             return false;
@@ -327,12 +328,12 @@ impl<'d> Reading<'d> {
     }
 }
 
-/// What counts as true: anything but nothing, `false` and 0.
+/// True for any text except an empty one, `false` and 0.
 pub(super) fn is_true(text: &str) -> bool {
     !matches!(text, "" | "0") && !text.eq_ignore_ascii_case("false")
 }
 
-/// The text with every run of whitespace as one space, and none at the ends.
+/// The text with every run of whitespace replaced by one space, and trimmed.
 pub(super) fn collapse(text: &str) -> Cow<'_, str> {
     let trimmed = text.trim();
     let plain = trimmed.is_ascii()
@@ -347,7 +348,7 @@ pub(super) fn collapse(text: &str) -> Cow<'_, str> {
 }
 
 impl Path {
-    /// Whether it is the same for every item: from the root, and without a reference to the current item.
+    /// True if it is the same for every item: it starts at the root and does not refer to the current item.
     pub(super) fn is_constant(&self) -> bool {
         self.from_root && !self.refers_to_item()
     }
@@ -370,7 +371,7 @@ impl Path {
     /// Reads a path.
     ///
     /// # Errors
-    /// What is wrong, as a sentence.
+    /// The fault, as a sentence.
     pub(super) fn parse(text: &str, symbols: &mut Symbols) -> Result<Self, String> {
         let trimmed = text.trim();
         if trimmed == "." {
@@ -412,7 +413,7 @@ impl Parser<'_, '_> {
         rest.is_some()
     }
 
-    /// One step; nothing for `#`, the text of where we are.
+    /// Reads one step; `None` for `#`, the text of the current node.
     fn step(&mut self) -> Result<Option<Step>, String> {
         let quoted = self.rest.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
         let end = self.rest.find(['.', '[']).unwrap_or(self.rest.len());
@@ -472,7 +473,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// A text in quotes, or as it is.
+/// The content of a quoted text, or the text itself.
 pub(super) fn unquote(text: &str) -> Cow<'_, str> {
     let inner = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
     match inner {
@@ -482,7 +483,7 @@ pub(super) fn unquote(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where the bracket that a text begins with is closed.
+/// Position of the bracket that closes the one at the start.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut quoted) = (0_u32, false);
     for (at, c) in text.char_indices() {
@@ -502,7 +503,7 @@ fn closing_bracket(text: &str) -> Option<usize> {
     text.find(']')
 }
 
-/// Where `=` or `!=` is, outside of brackets and quotes.
+/// Position of `=` or `!=` outside of brackets and quotes.
 fn comparison(inner: &str) -> Option<usize> {
     let mut depth = 0_u32;
     let mut before = None;

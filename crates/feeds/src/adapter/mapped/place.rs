@@ -1,13 +1,13 @@
-//! Where something is wrong, for messages.
+//! Positions of faults, for messages.
 
 use std::fmt;
 
 use crate::adapter::Drift;
 
-/// What is wrong with a field of an item.
+/// A field of an item and its fault.
 pub(super) type Fault = (&'static str, String);
 
-/// Where in the mapping and the input something is: a path that is written only where it is needed.
+/// A position in the mapping and the input; its path is formatted only when needed.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     within: Option<&'p Place<'p>>,

@@ -1,4 +1,4 @@
-//! Mappings that come with the program. Their `${name}` are filled in from `vars`.
+//! Mappings that ship with the program. Their `${name}` are replaced with values of `vars`.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ pub struct Recipe {
     text: &'static str,
 }
 
-/// All of them.
+/// All recipes.
 pub const RECIPES: [Recipe; 3] = [
     Recipe { name: "kambi", text: include_str!("recipes/kambi.toml") },
     Recipe { name: "kalshi", text: include_str!("recipes/kalshi.toml") },
     Recipe { name: "polymarket", text: include_str!("recipes/polymarket.toml") },
 ];
 
-/// Longest value of a variable.
+/// Maximum length of a variable's value, in bytes.
 const VAR_BYTES_MAX: usize = 100;
 
 impl Recipe {
@@ -36,12 +36,12 @@ impl Recipe {
         })
     }
 
-    /// The TOML as it is shipped, to read or to start a mapping from.
+    /// The TOML as shipped, to read or as a starting point for a mapping.
     pub fn text(self) -> &'static str {
         self.text
     }
 
-    /// The variables with their defaults; an empty default must be given.
+    /// The variables with their defaults; one with an empty default must be given.
     pub fn vars(self) -> BTreeMap<String, String> {
         let top: toml::Table = self.text.parse().unwrap_or_default();
         let vars = top.get("vars").and_then(toml::Value::as_table).into_iter().flatten();
@@ -51,7 +51,7 @@ impl Recipe {
     /// The mapping with the variables filled in.
     ///
     /// # Errors
-    /// A variable is unknown, missing, or has a character that no name or address has.
+    /// A variable is unknown, missing, or has a character that does not occur in names and addresses.
     pub fn compile(self, given: &BTreeMap<String, String>) -> Result<Mapping, Faults> {
         let mut vars = self.vars();
         let mut faults = Vec::new();

@@ -1,4 +1,4 @@
-//! The rules of a compiled mapping: what is read for each event, market, outcome and score.
+//! The rules of a compiled mapping: the values of each event, market, outcome and score.
 
 use domain::price::Format;
 

@@ -1,4 +1,4 @@
-//! A compiled mapping applied to one document: events, their markets and scores (A31).
+//! Applies a compiled mapping to one document: events, their markets and scores (A31).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,10 +19,10 @@ use super::value::{Condition, Scope, Value, shorten};
 use crate::adapter::gather::Found;
 use crate::adapter::{Coverage, Drift, Gather, Read, Settings, dropped};
 
-/// Runs the mapping over a document.
+/// Applies the mapping to a document.
 ///
 /// # Errors
-/// Too many items failed, or the paths have too much work.
+/// Too many items failed, or the paths visit too many nodes.
 pub(super) fn run(
     mapping: &Mapping,
     settings: &Settings,
@@ -61,7 +61,7 @@ struct Run<'r> {
     joins: Vec<Option<HashMap<String, Vec<NodeId>>>>,
 }
 
-/// An event whose markets are read.
+/// The event whose markets are being read.
 struct Event {
     reference: Box<str>,
     sport: SportId,
@@ -70,7 +70,7 @@ struct Event {
 }
 
 impl<'r> Run<'r> {
-    /// The items that are events, grouped where the mapping says so.
+    /// The items that are events, grouped if the mapping says so.
     fn events(&self) -> Vec<Vec<NodeId>> {
         let root = Item { nodes: &[ROOT], list: false };
         let here = Path::here();
@@ -84,7 +84,7 @@ impl<'r> Run<'r> {
         for id in nodes {
             let value = self.text_of(group, Item { nodes: &[id], list: false });
             let place = *places.entry(value.clone()).or_insert(groups.len());
-            // Items without a value are not one group.
+            // Items without a value do not form a group.
             match groups.get_mut(place).filter(|_| !value.is_empty()) {
                 Some(group) => group.push(id),
                 None => groups.push(vec![id]),
@@ -97,7 +97,7 @@ impl<'r> Run<'r> {
         value.text(self.scope, item).unwrap_or_default().into_owned()
     }
 
-    /// The items of a rule by the ref they belong to, where they are the same for every event.
+    /// The items of a rule by the ref they belong to, if the items are the same for every event.
     fn join(&self, rule: &MarketRule) -> Option<HashMap<String, Vec<NodeId>>> {
         let each = rule.each.as_ref().filter(|each| each.is_constant())?;
         let join = rule.join.as_ref()?;
@@ -132,7 +132,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The event, listed if it is to be; nothing where its sport is not ours.
+    /// The event, listed if the mapping lists it; `None` if its sport is not ours.
     fn listed(&mut self, item: Item<'_>) -> Result<Option<Event>, Fault> {
         let (rule, scope) = (&self.mapping.event, self.scope);
         let reference = field("ref", rule.reference.text(scope, item))?;
@@ -160,7 +160,7 @@ impl<'r> Run<'r> {
             }
         }
         let mut event = Event { reference: (&*reference).into(), sport, home, away };
-        // One ref is one event: its names are those of its listing.
+        // A ref is one event: missing names are those of its listing.
         if let Some(Fixture::HeadToHead { home, away }) =
             self.gather.listing(&reference).map(|listing| &listing.fixture)
         {
@@ -244,7 +244,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The market with its outcomes; nothing where its name or bookmaker is not ours.
+    /// The market with its outcomes; `None` if its name or bookmaker is not ours.
     fn found(
         &mut self,
         rule: &'r MarketRule,
@@ -407,7 +407,7 @@ impl<'r> Run<'r> {
 }
 
 impl Event {
-    /// The participant that `@home` or `@away` means, or the name as it is.
+    /// The participant meant by `@home` or `@away`, or the name itself.
     fn name<'e>(&'e self, name: &'e str) -> Option<&'e str> {
         match name {
             "@home" => self.home.as_deref(),
@@ -417,11 +417,11 @@ impl Event {
     }
 }
 
-/// What the outcomes of one market have in common.
+/// The data that the outcomes of one market share.
 struct Context<'c> {
     event: &'c Event,
     market: Market,
-    /// `None`: each price says it itself.
+    /// `None`: each price shows its own format.
     format: Option<Format>,
     place: Place<'c>,
 }
@@ -465,7 +465,7 @@ fn read_outcome(
     Ok(Some(OfferedOutcome { name: name.into(), quote, point }))
 }
 
-/// A price as bookmakers write it; nothing where it says that there is none (0, or a decimal 1).
+/// Reads a price in the spellings of bookmakers; `None` if it means that there is no price (0, or a decimal 1).
 pub(super) fn read_price(text: &str, format: Option<Format>) -> Result<Option<Quote>, String> {
     let format = format.unwrap_or_else(|| guess_format(text));
     if ["EVEN", "EV", "EVS", "EVENS"].iter().any(|even| text.eq_ignore_ascii_case(even)) {
@@ -488,7 +488,7 @@ pub(super) fn read_price(text: &str, format: Option<Format>) -> Result<Option<Qu
     Quote::parse(&text, format).map(Some).map_err(|error| error.to_string())
 }
 
-/// A slash means fractional, a sign American, a point decimal, a whole number from 100 American.
+/// Guesses the format: a slash means fractional, a sign American, a point decimal, a whole number from 100 American.
 fn guess_format(text: &str) -> Format {
     let whole_hundreds = text.len() >= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
     if text.contains('/') {
@@ -503,7 +503,7 @@ fn guess_format(text: &str) -> Format {
     }
 }
 
-/// The signs that bookmakers use for minus and quarters, as numbers are written.
+/// Replaces special signs for minus and quarters with plain digits.
 fn plain_number(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! Cutting the texts of a mapping into their parts: quotes and brackets hold together.
+//! Splits the texts of a mapping into parts; quoted or bracketed text is never split.
 
 /// The parts of a text between separators that are outside of quotes and brackets.
 pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
@@ -26,9 +26,9 @@ pub(super) fn split_at_word<'t>(
     })
 }
 
-/// Where the bracket that the text begins with is closed.
+/// Position of the bracket that closes the one at the start of the text.
 pub(super) fn closing(text: &str) -> Option<usize> {
-    // The first offset outside of the brackets, after the opening one, is just past the closing one.
+    // The first offset outside of the brackets is just past the closing one.
     outside(text).find(|at| *at > 0).map(|at| at - 1).or_else(|| {
         let last = text.len().checked_sub(1)?;
         let balanced = Depth::default().run(text).is_outside();
@@ -44,12 +44,12 @@ struct Depth {
 }
 
 impl Depth {
-    /// Takes the next character. A quote opens only where a text can begin, so that names may have an apostrophe.
+    /// Processes the next character. A quote opens only at the start of a text, so that names may have an apostrophe.
     fn take(&mut self, c: char) {
         match c {
             '\'' if self.quoted => self.quoted = false,
             '\'' if self.before.is_none_or(|c| " (,=|{[".contains(c)) => self.quoted = true,
-            // A quote written twice inside of a quoted text.
+            // A doubled quote inside a quoted text.
             '\'' if self.before == Some('\'') => self.quoted = true,
             '(' | '[' | '{' if !self.quoted => self.brackets += 1,
             ')' | ']' | '}' if !self.quoted => self.brackets = self.brackets.saturating_sub(1),

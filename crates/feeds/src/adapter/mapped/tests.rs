@@ -6,7 +6,7 @@ use domain::time::Timestamp;
 use super::*;
 use crate::adapter::{Settings, translate_bodies};
 
-/// What a mapping makes of an input, as messages.
+/// The messages that a mapping produces from an input.
 fn messages(mapping: &str, input: &str) -> String {
     let mapping = Mapping::compile(mapping).unwrap_or_else(|faults| panic!("{faults}"));
     let mut settings = Settings::new(Arc::new(Catalogue::load(None).unwrap()));
@@ -24,7 +24,7 @@ fn faults(mapping: &str) -> Vec<String> {
     Mapping::compile(mapping).err().map(|faults| faults.0).unwrap_or_default()
 }
 
-/// A mapping whose one event has its title from `value`, to see what a value gives.
+/// The result of `value`: the title of the only event of a mapping.
 fn value_of(value: &str, input: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"");
     let mapping = format!(
@@ -298,7 +298,7 @@ fn broken_input_is_drift_with_its_place() {
         let drift = translate(format, input).unwrap_err();
         assert_eq!(drift.path, place, "{format} {drift}");
     }
-    // A fifth of the items, and five, is the bound.
+    // The bound: a fifth of the items, and at least five.
     let rows = |bad: usize, good: usize| {
         let rows = std::iter::repeat_n("{}\n", bad).chain(std::iter::repeat_n("{\"a\":1}\n", good));
         translate("ndjson", rows.collect::<String>().as_bytes())

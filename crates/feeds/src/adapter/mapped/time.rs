@@ -1,11 +1,12 @@
-//! Times as feeds write them, to instants: ISO 8601 with its usual variations, a given form, seconds or milliseconds.
+//! Converts the times of feeds to instants: ISO 8601 with its usual variations, a given form, seconds or
+//! milliseconds.
 
 use domain::time::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 
-/// A zone by name or offset.
+/// A time zone by name or offset.
 ///
 /// # Errors
 /// There is no such zone.
@@ -64,10 +65,10 @@ pub(super) fn parse_iso(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     instant(date.ok()?, &zone)
 }
 
-/// A form of `time`, checked once.
+/// Checks a form of `time`, once per mapping.
 ///
 /// # Errors
-/// The form has a directive that does not exist.
+/// The form has an unknown directive.
 pub(super) fn check_form(form: &str) -> Result<(), String> {
     let any = DateTime::constant(2026, 11, 14, 23, 38, 0, 0).to_zoned(TimeZone::UTC);
     let any = any.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Values (A29): where a text comes from, and the filters it passes.
+//! Values (A29): the source of a text, and the filters applied to it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ use super::number::Ratio;
 use super::path::{Item, Path, Reading, collapse, is_true, unquote};
 use super::{scan, time};
 
-/// Longest text that a filter takes or gives.
+/// Maximum length of a text before a filter, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Largest compiled regular expression.
+/// Maximum size of a compiled regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 const FILTERS: [&str; 16] = [
@@ -86,11 +86,11 @@ enum Filter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) entries: HashMap<Box<str>, Box<str>>,
-    /// `"*"`: what any other text becomes.
+    /// `"*"`: the result for any other text.
     pub(super) otherwise: Option<Box<str>>,
 }
 
-/// What values are computed from.
+/// The inputs that values are computed from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'d> {
     pub(super) reading: &'d Reading<'d>,
@@ -100,23 +100,23 @@ pub(super) struct Scope<'d> {
 }
 
 impl Value {
-    /// A text that is always the same.
+    /// A constant text.
     pub(super) fn constant(text: &str) -> Self {
         let source = Source::Text(text.into());
         Self(vec![Pipeline { source, filters: Vec::new() }])
     }
 
-    /// Reads the alternatives of a value.
+    /// Parses the alternatives of a value.
     ///
     /// # Errors
-    /// What is wrong, as a sentence.
+    /// The fault, as a sentence.
     pub(super) fn parse(texts: &[&str], names: &mut Names<'_>) -> Result<Self, String> {
         let alternatives: Result<Vec<_>, _> =
             texts.iter().map(|text| Pipeline::parse(text, names)).collect();
         Ok(Self(alternatives?))
     }
 
-    /// The path, where the value is nothing else.
+    /// The path, if the value is only a path.
     pub(super) fn as_path(&self) -> Option<&Path> {
         match &*self.0 {
             [Pipeline { source: Source::Path(path), filters }] if filters.is_empty() => Some(path),
@@ -124,7 +124,7 @@ impl Value {
         }
     }
 
-    /// The text for an item; empty where there is none.
+    /// The text for an item; empty if there is none.
     ///
     /// # Errors
     /// There is a text, but a filter cannot read it.
@@ -196,7 +196,7 @@ impl Pipeline {
                     text.len()
                 ));
             }
-            // Nothing stays nothing, but for `default`.
+            // Filters keep an empty text empty, except for `default`.
             if !text.is_empty() || matches!(filter, Filter::Default(_)) {
                 text = filter.apply(text, scope)?;
             }
@@ -205,7 +205,7 @@ impl Pipeline {
     }
 }
 
-/// The texts and values of `{path}/{path}`.
+/// The texts and values of a template such as `{path}/{path}`.
 fn parse_template(text: &str, names: &mut Names<'_>) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -225,7 +225,7 @@ fn parse_template(text: &str, names: &mut Names<'_>) -> Result<Vec<Part>, String
     Ok(parts)
 }
 
-/// Fills a template; empty where one of its values is.
+/// Fills a template; empty if one of its values is empty.
 fn fill(parts: &[Part], scope: Scope<'_>, item: Item<'_>) -> Result<String, String> {
     let mut filled = String::new();
     for part in parts {
@@ -365,7 +365,7 @@ impl Filter {
     }
 }
 
-/// What a path finds in a text that is itself JSON.
+/// The result of a path in a text that is itself JSON.
 fn parse_inner<'d>(
     text: &str,
     path: Option<&Path>,
@@ -432,10 +432,10 @@ enum Test {
 }
 
 impl Condition {
-    /// Reads `value`, `!value`, `value = x`, `!=`, `=~ 're'`, `!~ 're'` or `in 'a','b'`.
+    /// Parses `value`, `!value`, `value = x`, `!=`, `=~ 're'`, `!~ 're'` or `in 'a','b'`.
     ///
     /// # Errors
-    /// What is wrong, as a sentence.
+    /// The fault, as a sentence.
     pub(super) fn parse(text: &str, names: &mut Names<'_>) -> Result<Self, String> {
         let text = text.trim();
         let words = [" = ", " != ", " =~ ", " !~ ", " in "];
@@ -464,7 +464,7 @@ impl Condition {
         Self { value, test: Test::Holds, negated: false }
     }
 
-    /// Whether it holds for an item. A value that cannot be read is empty here.
+    /// True if it holds for an item. A value that cannot be read counts as empty.
     pub(super) fn holds(&self, scope: Scope<'_>, item: Item<'_>) -> bool {
         let text = || self.value.text(scope, item).unwrap_or_default();
         let holds = match &self.test {

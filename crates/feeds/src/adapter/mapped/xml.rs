@@ -1,5 +1,5 @@
-//! XML to a [`Document`]: elements by local name, attributes as `@name`, an element's own text. No DTD, so no entities
-//! but the five of XML and character numbers; namespaces are not resolved.
+//! XML to a [`Document`]: elements by local name, attributes as `@name`, an element's own text. There is no DTD, so
+//! the only entities are the five of XML, `&nbsp;` and character numbers; namespaces are not resolved.
 
 use super::document::{DEPTH_MAX, Document, Kind, NO_KEY, NodeId, ROOT, position};
 use crate::adapter::Drift;
@@ -16,7 +16,7 @@ pub(super) fn parse_xml(document: &mut Document<'_>) -> Result<(), Drift> {
     read
 }
 
-/// The local part of the name that a text begins with.
+/// The local part of the name at the start of a text.
 pub(super) fn read_name(rest: &str) -> &str {
     let name = rest.get(..name_len(rest)).unwrap_or_default();
     match memchr::memrchr(b':', name.as_bytes()) {
@@ -25,7 +25,7 @@ pub(super) fn read_name(rest: &str) -> &str {
     }
 }
 
-/// An element whose end has not been read.
+/// An element whose end has not been read yet.
 struct Open {
     id: NodeId,
     name: (usize, usize),
@@ -35,9 +35,9 @@ struct Open {
 /// The text of an element so far.
 enum Text {
     None,
-    /// One piece of the input.
+    /// One part of the input.
     Piece(usize, usize),
-    /// Several pieces, or one with entities.
+    /// Several parts, or one with entities.
     Joined(String),
 }
 
@@ -85,7 +85,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Takes the next `len` bytes as character data.
+    /// Reads the next `len` bytes as character data.
     fn characters(&mut self, len: usize) -> Result<(), Drift> {
         let piece = self.rest().get(..len).unwrap_or_default();
         if piece.contains('&') {
@@ -98,7 +98,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Adds the next `len` bytes as they are.
+    /// Adds the next `len` bytes unchanged.
     fn raw_characters(&mut self, len: usize) -> Result<(), Drift> {
         let piece = self.rest().get(..len).unwrap_or_default();
         if piece.bytes().all(|byte| byte.is_ascii_whitespace()) {
@@ -117,7 +117,7 @@ impl<'t> Reader<'t> {
         let fault = self.fault("text outside of an element");
         let whole = self.text;
         let Some(open) = self.open.last_mut() else {
-            // A byte order mark in the middle of nowhere is harmless, text is not.
+            // Whitespace or a byte order mark outside of elements is harmless, text is not.
             return if piece.trim().is_empty() { Ok(()) } else { Err(fault) };
         };
         let joined = match std::mem::replace(&mut open.text, Text::None) {
@@ -277,7 +277,7 @@ fn character_number(entity: &str) -> Option<char> {
     char::from_u32(number)
 }
 
-/// The bytes that a name has at the start of a text; everything beyond ASCII is taken as a letter.
+/// Length in bytes of the name at the start of a text; every character beyond ASCII counts as a letter.
 fn name_len(rest: &str) -> usize {
     let part = |byte: &u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':') || *byte >= 0x80

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::adapter::pull::Pull;
 
-/// One event of a body, in flat lists that are used again for the next.
+/// One event of a body, in flat lists whose memory is reused for the next.
 #[derive(Default)]
 pub(super) struct Event<'a> {
     pub(super) id: Cow<'a, str>,
@@ -20,7 +20,7 @@ pub(super) struct Event<'a> {
     pub(super) completed: bool,
     pub(super) scores: Option<Vec<Score<'a>>>,
     pub(super) last_update: Option<Cow<'a, str>>,
-    /// The field that an item must have and has not.
+    /// A required field that an item lacks.
     missing: Option<&'static str>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Event<'a> {
 pub(super) struct Bookmaker<'a> {
     pub(super) key: Cow<'a, str>,
     pub(super) last_update: Option<Cow<'a, str>>,
-    /// Which of the event's markets are its own.
+    /// Range of its markets in the event's list.
     pub(super) markets: Range<usize>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Bookmaker<'a> {
 pub(super) struct MarketOf<'a> {
     pub(super) key: Cow<'a, str>,
     pub(super) last_update: Option<Cow<'a, str>>,
-    /// Which of the event's outcomes are its own.
+    /// Range of its outcomes in the event's list.
     pub(super) outcomes: Range<usize>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Score<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Reads the next event into this; `None` where it is none.
+    /// Reads the next event into this; `None` if it is not a valid event.
     pub(super) fn read(&mut self, pull: &mut Pull<'a>) -> Option<()> {
         let (mut bookmakers, mut markets, mut outcomes) = (
             std::mem::take(&mut self.bookmakers),
@@ -162,11 +162,11 @@ impl<'a> Event<'a> {
         found
     }
 
-    /// Why it could not be read, where reading ended at this byte of the body.
+    /// The reason why the event could not be read; reading stopped at this byte of the body.
     pub(super) fn fault(&self, offset: usize) -> String {
         match self.missing {
             Some(field) => format!("`{field}` is missing before byte {offset}"),
-            None => format!("something else than expected at byte {offset}"),
+            None => format!("unexpected content at byte {offset}"),
         }
     }
 }

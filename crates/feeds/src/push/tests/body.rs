@@ -28,7 +28,7 @@ fn a_body_is_text_unless_it_has_a_nul_or_no_line_of_utf8() {
     assert!(looks_like_text(b"\n\r\n"));
     assert!(looks_like_text(b"not json\nneither is this"));
     assert!(looks_like_text("naïve\n".as_bytes()));
-    // One line in Latin-1 is one bad line.
+    // A line in Latin-1 is a single bad line.
     assert!(looks_like_text(b"{\"home\":\"Ren\xe9\"}\n{}\n"));
     assert!(!looks_like_text(b"{}\n\0{}"));
     assert!(!looks_like_text(b"\x1f\x8b\x08\x08\xff\xfe"));

@@ -43,7 +43,7 @@ const INVISIBLE: [char; 34] = [
     '\u{10fffe}',
 ];
 
-/// A line with a text in one of its fields, written as it is and escaped.
+/// Lines with a text in one field, once unescaped and once escaped.
 fn lines(field: &str, text: &str) -> [String; 2] {
     let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
     let event = r#"{"type":"event","ref":"REF","sport":"mma","competition":"COMP","commence_time":"2026-11-22T03:00:00Z","home":"HOME","away":"Oren"}"#;

@@ -1,4 +1,4 @@
-//! Single lines: what is read from a good one, and how a bad one is refused.
+//! Single lines: the content of valid ones, and the rejection of invalid ones.
 
 use std::collections::HashSet;
 
@@ -176,7 +176,7 @@ fn every_line_of_the_table_is_refused_as_it_says() {
     }
     use RejectCode as C;
     let elsewhere = [C::WrongBookmaker, C::TooLarge];
-    // These need the book, or the clock.
+    // These codes need the book or the clock.
     let not_ours =
         [C::MarketNotInSport, C::UnknownRef, C::UnknownOutcome, C::FutureTs, C::IllegalTransition];
     codes.extend(elsewhere.into_iter().chain(not_ours));
@@ -194,7 +194,7 @@ fn what_is_not_utf8_or_empty_is_invalid_json() {
     check("[{\"type\":\"heartbeat\"}]", RejectCode::InvalidJson, "without the array");
 }
 
-/// Makes a line that is so large in one respect.
+/// Builds a line of this size in one respect.
 type LineOfSize<'a> = &'a dyn Fn(usize) -> String;
 
 #[test]
@@ -287,7 +287,7 @@ fn a_remark_that_makes_a_name_too_long_does_not_cost_the_listing() {
     };
     assert_eq!(home_of(&format!("Mika Orsk (exhibition, {remark})")).unwrap(), "Mika Orsk");
     assert_eq!(home_of(&format!("Mika Orsk - {remark}")).unwrap(), "Mika Orsk");
-    // What fits stays as it is, and a long name is still a long name.
+    // A name that fits stays unchanged, and a long name without a remark is still too long.
     assert_eq!(home_of("Mika Orsk (exhibition)").unwrap(), "Mika Orsk (exhibition)");
     assert_eq!(home_of(&"Orsk".repeat(60)), Err(RejectCode::TooLarge));
     assert_eq!(home_of(&format!("{} (exhibition)", "Orsk".repeat(60))), Err(RejectCode::TooLarge));

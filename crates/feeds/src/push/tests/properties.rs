@@ -1,4 +1,4 @@
-//! Properties: nothing sent can panic the parser, and what is written reads back the same.
+//! Properties: no input makes the parser panic, and written messages read back the same.
 
 use domain::catalogue::{Catalogue, Shape};
 use domain::line::Line;
@@ -18,7 +18,7 @@ use proptest::sample::{Index, select};
 use super::{catalogue, parse, written};
 use crate::push::{looks_like_text, parse_line, split_lines};
 
-/// Texts with what JSON must escape, and with what it need not.
+/// Texts with characters that JSON must escape, and others.
 fn name() -> impl Strategy<Value = Box<str>> {
     r#"[A-Za-z"\\/'é漢🥊]([ -~é漢🥊]{0,30}[A-Za-z"\\])?"#.prop_map(String::into_boxed_str)
 }
@@ -28,7 +28,7 @@ fn reference() -> impl Strategy<Value = Box<str>> {
 }
 
 fn instant() -> impl Strategy<Value = Timestamp> {
-    // The calendar library ends a day before the year 9999 does.
+    // The calendar library's range ends a day before the year 9999 does.
     let whole_range = -2_208_988_800_000..253_402_207_200_000_i64;
     prop_oneof![
         whole_range.prop_map(Timestamp::from_millis),
@@ -179,7 +179,7 @@ fn outcomes_that_share_no_exact_format_keep_their_prices_as_fractions() {
     }
 }
 
-/// Cuts, doubles or replaces a piece of a good line.
+/// Removes, duplicates or replaces a part of a valid line.
 fn damage(line: &str, at: Index, len: usize, with: &[u8]) -> Vec<u8> {
     let mut bytes = line.as_bytes().to_vec();
     let start = at.index(bytes.len());

@@ -1,4 +1,4 @@
-//! Recordings of real sources, where they lie beside the workspace. They are not ours to keep here.
+//! Recordings of real sources, if they are next to the workspace. They belong to others and are not part of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,7 +57,7 @@ fn real_recordings_are_read_whole() {
             let problem = match parse_line(line, embedded, None) {
                 Ok(_) => "read",
                 Err(reject) => {
-                    // Everything else about the line must be right, which the second catalogue shows.
+                    // Everything else about the line must be valid, which the second catalogue shows.
                     assert_eq!(reject.code, RejectCode::UnknownBookmaker, "{place}: {reject}");
                     "unknown_bookmaker"
                 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::sandbox::schedule::Schedule;
 
-/// Chances given against what came of them.
+/// Predicted chances against results.
 #[derive(Default)]
 struct Tally {
     expected: f64,
@@ -70,7 +70,7 @@ fn what_comes_of_chances_is_what_they_said() {
         at_start.check("at the start", 4.0);
         favourites.check("favourites", 4.0);
         midway.check("midway", 5.0);
-        // A fight that ends in the second half of a round has passed a line its complete rounds have not.
+        // A fight that ends in the second half of a round has passed a line that its complete rounds have not.
         if !matches!(sport, Discipline::Mma | Discipline::Boxing) {
             overs.check("overs", 5.0);
         }
