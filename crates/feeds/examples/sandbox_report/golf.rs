@@ -47,8 +47,8 @@ pub(crate) fn draw(
         "golf",
         "A golf tournament's probabilities",
         "Probabilities implied by Pinnacle's prices (margin included) for the fifteen players whose chance to win was \
-         highest at any time. Areas are nested: the winner is in the top 5, and so on, so an area for fewer places never rises above one \
-         for more. Dashed lines are the first tee times of the rounds: prices jump in the eight hours of play after each and \
+         highest at any time. Areas are nested: the winner is in the top 5, and so on, so an area for fewer \
+         places never rises above one for more. Dashed lines are the first tee times of the rounds: prices jump in the eight hours of play after each and \
          only drift until the next. Below a name: the final position and the rounds.",
     );
     page.caption(&format!("{}, {}, {} players", golf.title, golf.competition, golf.field));

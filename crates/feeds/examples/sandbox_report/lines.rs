@@ -16,8 +16,8 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
         "spread",
         "Spread line and its price in a football game",
         "Above, the home side's handicap; below, the decimal price at it. Bookmakers with an American grid hold the \
-         price at standard juice while the chances are near even, and move the line; the others move the price first and the line later. In play \
-         the line follows the lead, and every score suspends. Lines at the same height are drawn a little apart.",
+         price at standard juice while the chances are near even, and move the line; the others move the price \
+         first and the line later. In play the line follows the lead, and every score suspends. Lines at the same height are drawn a little apart.",
     );
     let reference = tape.best("american_football", |reference| interest(tape, reference));
     let (home, away) = tape.sides(&reference);

@@ -20,8 +20,8 @@ impl Page {
         let date = date.split('T').next().unwrap_or_default();
         let intro = format!(
             "<h1>The sandbox in charts</h1>\n<p class=\"lead\">Seed {seed}, {date} (UTC). Everything here is drawn from \
-             the messages that the simulator sends, as by a feed: nothing is read from its internals. All people, teams, \
-             competitions and prices are invented. Hover over a line or a bar for its name.</p>\n"
+             the messages that the simulator sends, as by a feed: nothing is read from its internals. All people, \
+             teams, competitions and prices are invented. Hover over a line or a bar for its name.</p>\n"
         );
         Self { contents: String::new(), body: String::new(), intro }
     }

@@ -80,8 +80,9 @@ pub(crate) fn draw(tape: &Tape, sport: &str, page: &mut Page) {
             "mma",
             "Prices of a bout",
             "Each bookmaker's price for the home fighter: before the start opinion drifts and may jump on news; in play \
-             prices follow the cards. The end of each round suspends the market for a while, which interrupts the lines. \
-             The late bookmaker closes at the start. A line that continues from :30 to :35 is Bovada, which is silent then.",
+             prices follow the cards. The end of each round suspends the market for a while, which interrupts the \
+             lines. The late bookmaker closes at the start. A line that continues from :30 to :35 is Bovada, which \
+             is silent then.",
         )
     } else {
         (

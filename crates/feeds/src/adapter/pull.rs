@@ -252,8 +252,9 @@ impl<'l> Pull<'l> {
     }
 }
 
-/// Position of the closing quote of the text that begins at `from`, and whether the text has escapes. Most texts are
-/// shorter than the cost of calling a search function, so eight bytes are tested at a time.
+/// Position of the closing quote of the text that begins at `from`, and whether the text has escapes.
+///
+/// Most texts are shorter than the cost of calling a search function, so eight bytes are tested at a time.
 #[inline]
 pub(super) fn find_quote(bytes: &[u8], from: usize) -> Option<(usize, bool)> {
     const ONES: u64 = u64::MAX / 255;
