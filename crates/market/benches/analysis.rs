@@ -1,5 +1,5 @@
-//! What the first analysis of a publication takes on the sandbox's market, lines included, and the coverage of 1,000
-//! events at 60 bookmakers, as CPU of one core: `cargo bench -p linesman-market --bench analysis`. Fails above the
+//! CPU time of one core for the first analysis of a publication of the sandbox's market, lines included, and for the
+//! coverage of 1,000 events at 60 bookmakers: `cargo bench -p linesman-market --bench analysis`. Fails above the
 //! bound of 50 ms.
 #![expect(clippy::print_stdout, reason = "a bench is read from the terminal")]
 
@@ -17,12 +17,12 @@ use linesman_market::analysis::{
 use linesman_market::{Book, Cell, Ids, Snapshot};
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a first response may take.
+/// Maximum time of a first response.
 const BOUND: Duration = Duration::from_millis(50);
-/// What coverage is measured with.
+/// Number of events in the coverage measurement.
 const CROWD_EVENTS: u64 = 1000;
 const CROWD_BOOKMAKERS: usize = 60;
-/// Runs of each; the machine may be shared, so the least counts.
+/// Number of runs of each measurement; the minimum counts, as the machine may be shared.
 const RUNS: usize = 5;
 /// 2026-11-14T23:38:00Z.
 const START: Timestamp = Timestamp::from_secs(1_794_699_480);
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if worst > BOUND { Err("a first response takes too long".into()) } else { Ok(()) }
 }
 
-/// Bouts at the first bookmakers of the catalogue, each with a moneyline of half of them.
+/// Bouts, each with a moneyline at half of the first bookmakers of the catalogue.
 fn crowd(catalogue: &Arc<Catalogue>) -> Result<Snapshot, Box<dyn Error>> {
     let mut book = Book::new(Arc::clone(catalogue), Ids::Derived { salt: 1 });
     let sport = catalogue.sport_id("mma").ok_or("no mma")?;
@@ -91,7 +91,7 @@ fn crowd(catalogue: &Arc<Catalogue>) -> Result<Snapshot, Box<dyn Error>> {
     Ok(Snapshot::cut(&book, 0, START, Duration::from_secs(90), &[]))
 }
 
-/// Looks at every cell of a sport.
+/// Visits every cell of a sport.
 fn count_priced(snapshot: &Snapshot, sport: SportId) -> usize {
     let mut priced = 0;
     for event in &snapshot.sport(sport).events {

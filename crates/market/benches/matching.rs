@@ -1,5 +1,5 @@
-//! How many listings a second are separated or put together: `cargo bench -p linesman-market --bench matching`.
-//! 100,000 live events of invented people that two feeds list in their own words; times as CPU of one core.
+//! Listings that are matched per second: `cargo bench -p linesman-market --bench matching`. 100,000 live events of
+//! invented people that two feeds list in different spellings; times are CPU time of one core.
 #![expect(clippy::print_stdout, reason = "a bench is read from the terminal")]
 #![expect(clippy::indexing_slicing, reason = "a bench may stop where its invented data is wrong")]
 
@@ -11,15 +11,15 @@ use domain::message::{Body, FeedMessage, Fixture, Listing};
 use domain::{Catalogue, SportId, Timestamp};
 use linesman_market::{Book, Ids, Limits};
 
-/// Events that stand while new ones come.
+/// Number of events in the book when new ones arrive.
 const EVENTS: usize = 100_000;
-/// New listings measured, of each kind.
+/// Number of new listings measured, of each kind.
 const NEW: usize = 25_000;
-/// How often what is known already is said again: it takes next to no time.
+/// Number of repetitions of known listings, which take almost no time.
 const AGAIN: usize = 20;
-/// Rounds they are heard in.
+/// Number of rounds in which they are sent.
 const ROUNDS: usize = 5;
-/// What is asked of one core, in new listings a second.
+/// Required rate of one core, in new listings per second.
 const BAR: f64 = 50_000.0;
 /// 2026-11-14T12:00:00Z.
 const START: Timestamp = Timestamp::from_secs(1_794_657_600);
@@ -28,7 +28,7 @@ type Failure = Box<dyn Error>;
 
 fn main() -> Result<(), Failure> {
     world("three sports", &["tennis", "mma", "boxing"])?;
-    // Everything in one sport and one month: three times as many share two words by chance.
+    // Everything in one sport and one month: three times as many listings share two words by chance.
     world("one sport", &["tennis"])
 }
 
@@ -84,7 +84,7 @@ fn world(title: &str, keys: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The mean over all of them, by which the bar is judged, and the best of some rounds, since others use these cores
+/// The mean rate of all rounds, which must meet the bar, and the best rate of a round, since others use these cores
 /// too.
 fn hear(book: &mut Book, feed: &str, messages: &[FeedMessage]) -> Result<(f64, f64), Failure> {
     let (mut best, mut spent) = (0.0_f64, 0.0_f64);
@@ -101,7 +101,7 @@ fn hear(book: &mut Book, feed: &str, messages: &[FeedMessage]) -> Result<(f64, f
     Ok((f64::from(u32::try_from(messages.len())?) / spent, best))
 }
 
-/// How many a second.
+/// The rate per second.
 fn measure(count: usize, work: impl FnOnce() -> Result<(), Failure>) -> Result<f64, Failure> {
     let before = cpu()?;
     work()?;
@@ -109,7 +109,7 @@ fn measure(count: usize, work: impl FnOnce() -> Result<(), Failure>) -> Result<f
     Ok(f64::from(u32::try_from(count)?) / spent)
 }
 
-/// Two people and when they meet.
+/// Two people and the time of their bout.
 struct Bout {
     sport: SportId,
     reference: String,
@@ -136,7 +136,7 @@ impl Bout {
         self.message(name(&self.home), name(&self.away), Duration::ZERO)
     }
 
-    /// "Surname G.", the other way round, an hour later.
+    /// "Surname G.", with the sides swapped, an hour later.
     fn short(&self) -> FeedMessage {
         let name = |(given, surname): &(String, String)| {
             format!("{surname} {}.", &given.get(..1).unwrap_or(""))
@@ -150,7 +150,7 @@ impl Bout {
     }
 }
 
-/// Invents people: some surnames and most given names are many people's, as in life.
+/// Invents people: some surnames and most given names are shared by many, as in life.
 struct Names(u64);
 
 impl Names {
@@ -178,7 +178,7 @@ impl Names {
     }
 
     fn person(&mut self) -> (String, String) {
-        // 300 given names; 6,000 surnames, the smaller numbers far more often.
+        // 300 given names; 6,000 surnames, small numbers far more often.
         let given = self.next(300);
         let most = 1 + self.next(6000);
         let surname = self.next(most);

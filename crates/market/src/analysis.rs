@@ -29,7 +29,7 @@ pub use probability::{
 };
 pub use value::{Value, ValueSelection};
 
-/// What is asked of the analysis, in normal form.
+/// A request to the analysis, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AnalysisSelection {
     Best(BestSelection),

@@ -1,8 +1,8 @@
 //! The book: every event, price and score of one world, with one writer.
 //!
-//! A message goes in two steps. [`Book::decide`] looks and does not touch: it says whether the message is
-//! taken and, if so, what changes. [`Book::absorb`] applies a change, the same way when it is new and when it
-//! is read back from the log; so the book is a function of the log, and a crash is a replay.
+//! A message is processed in two steps. [`Book::decide`] only reads: it decides whether the message is accepted and
+//! what changes. [`Book::absorb`] applies a change, in the same way whether it is new or read back from the log; so
+//! the book is a function of the log, and recovery from a crash is a replay.
 
 mod absorb;
 mod calendar;
@@ -43,48 +43,50 @@ pub use settle::DOUBTS_MAX;
 pub use touched::Touched;
 pub use weight::{HORIZON, Limits, Load, UNIT_BYTES};
 
-/// Events that go with one snapshot at the most, so that none is late for them: the rest goes with the next.
+/// Maximum number of events that expire with one snapshot, so that no snapshot is late because of them; the rest
+/// expire with the next.
 pub const EXPIRED_AT_ONCE_MAX: usize = 50_000;
 
-/// How long things stay when nobody speaks of them any more.
+/// How long things are kept after they were last mentioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// A final event and its score, and an event nobody lists (D24).
+    /// For a final event and its score, and an event that no feed lists (D24).
     pub final_retention: Duration,
-    /// An event that never became final, after its start and the last word of it; a source with no prices.
+    /// For an event that never became final, after its start and its last mention; also for a source without prices.
     pub forget_after: Duration,
 }
 
-/// What became of a message that was not refused.
+/// The result of a message that was not rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Accepted,
-    /// Nothing that clients see differs; freshness may.
+    /// No difference for clients, except perhaps freshness.
     Unchanged,
-    /// Something newer is held.
+    /// The book has something newer.
     Superseded,
 }
 
-/// A verdict with what to log and absorb, if anything.
+/// A verdict with the changes to log and absorb, if any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     pub verdict: Verdict,
     pub change: Option<Change>,
-    /// What comes with the change: why a ref was taken for an event, what that teaches, which events fell together.
+    /// Changes that follow from the first: the reason why a ref was taken for an event, aliases learned from that,
+    /// merged events.
     pub follow: Vec<Change>,
     pub oddity: Option<Oddity>,
 }
 
-/// Something that is taken but that a sound source rarely does.
+/// Something that is accepted but that a sound source rarely sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Oddity {
-    /// A ref now stands for another event.
+    /// A ref now means another event.
     ReusedRef,
-    /// A ref's event is listed the other way round than before.
+    /// A ref's event is now listed with its sides swapped.
     Turned,
-    /// A participant of the feed's own event is somebody else now.
+    /// A participant of the feed's own event is now a different one.
     Replaced,
-    /// The feed lists the same event under another ref too.
+    /// The feed already lists the same event under another ref.
     Duplicate,
 }
 
@@ -101,11 +103,11 @@ impl Oddity {
     }
 }
 
-/// How a ref came to stand for its event.
+/// The reason why a ref means its event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Placed {
     First,
-    /// It agreed with another feed's.
+    /// It matched another feed's listing.
     Matched {
         feed: Box<str>,
         reference: Box<str>,
@@ -124,21 +126,21 @@ pub(crate) struct Offer {
     pub(crate) competition: Box<str>,
     pub(crate) commence_time: Timestamp,
     pub(crate) fixture: Fixture,
-    /// Who takes part, ready to be compared: every listing that comes may be compared with it.
+    /// The participants, parsed for comparison: every new listing may be compared with them.
     pub(crate) contest: Contest,
     pub(crate) signature: NameSignature,
     pub(crate) placed: Placed,
-    /// The event it was in before that was merged into this one.
+    /// Its former event, which was merged into this one.
     pub(crate) came_from: Option<EventId>,
 }
 
-/// What a feed lists under a ref.
+/// An event that a feed lists under a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOffer {
     pub reference: Box<str>,
     pub sport: SportId,
     pub commence_time: Timestamp,
-    /// Those that have prices from this feed.
+    /// The markets that have prices from this feed.
     pub markets: Vec<(BookmakerId, Market, Option<Box<str>>)>,
 }
 
@@ -147,33 +149,33 @@ pub struct OpenOffer {
 pub(crate) struct Feed {
     pub(crate) name: Box<str>,
     pub(crate) offers: HashMap<Box<str>, Box<Offer>>,
-    /// What it makes the book hold, in the measure of [`weight`].
+    /// Memory charged to the feed, in units of [`weight`].
     weight: u64,
 }
 
-/// All of one world.
+/// The complete state of one world.
 #[derive(Debug)]
 pub struct Book {
     catalogue: Arc<Catalogue>,
     ids: Ids,
     events_made: u64,
-    /// Boxed, as offers are: a table of large things takes long to grow.
+    /// Boxed, like offers: a table of large entries is slow to grow.
     events: HashMap<EventId, Box<Event>, BuildHasherDefault<Hashed>>,
     feeds: Vec<Feed>,
     feeds_by_name: HashMap<Box<str>, FeedIx>,
     sources: BTreeMap<(SportId, BookmakerId), Source>,
     /// The feeds that have quoted a bookmaker in a sport.
     quoted_by: BTreeMap<(SportId, BookmakerId), BTreeSet<FeedIx>>,
-    /// For how many seconds the newest reads of sources keep them fresh, where their messages say it.
+    /// Seconds for which the newest read of each source keeps it fresh, if its messages say so.
     paces: BTreeMap<(SportId, BookmakerId), u32>,
-    /// What publications were made with last.
+    /// The configuration of the latest publication.
     configured: Option<Configured>,
     index: Index<EventId>,
     calendar: Calendar,
     lexicon: Arc<Lexicon>,
     memory: IdentityMemory,
     limits: Limits,
-    /// All that it holds, in the measure of [`weight`].
+    /// Memory charged in total, in units of [`weight`].
     weight: u64,
     touched: Touched,
 }
@@ -220,14 +222,16 @@ impl Book {
         &self.catalogue
     }
 
-    /// What publications are made with, where the log says it.
+    /// The configuration of publications, if the log contains it.
     pub fn configured(&self) -> Option<&Configured> {
         self.configured.as_ref()
     }
 
-    /// Makes the ids of new events from another salt. Whoever goes on with a book that was read back does this with a
-    /// random one, once: what a damaged log or a restored copy has lost may have ids that clients know, and the old
-    /// salt would give them to other events. Derived ids stay as they are: nothing but the ref is in them.
+    /// Derives the ids of new events from another salt.
+    ///
+    /// A writer that continues with a book from storage does this once, with a random salt: events that a damaged log
+    /// or a restored copy has lost may have ids that clients know, and the old salt would give those to other events.
+    /// Derived ids stay the same: they depend only on the ref.
     ///
     /// The salt is not persisted: an id is decided once and is in the log itself.
     pub fn renew_salt(&mut self, salt: u64) {
@@ -250,7 +254,7 @@ impl Book {
         })
     }
 
-    /// For how many seconds the newest read of a source keeps it fresh; 0 where its messages do not say.
+    /// Seconds for which the newest read of a source keeps it fresh; 0 if its messages do not say so.
     pub(crate) fn pace(&self, sport: SportId, bookmaker: BookmakerId) -> u32 {
         self.paces.get(&(sport, bookmaker)).copied().unwrap_or(0)
     }
@@ -264,7 +268,7 @@ impl Book {
         self.quoted_by.get(&(sport, bookmaker)).into_iter().flatten().copied()
     }
 
-    /// The events that one may be the same as, the smallest id first.
+    /// The possible duplicates of an event, the smallest id first.
     pub(crate) fn doubted_with(&self, event: EventId) -> impl Iterator<Item = EventId> {
         self.memory.doubts.of(event)
     }
@@ -278,10 +282,10 @@ impl Book {
         Vitals { sources: self.sources().collect() }
     }
 
-    /// Decides and absorbs in one step, with all that follows; the changes are the caller's to log, in order.
+    /// Decides and absorbs in one step, with everything that follows; the caller logs the changes, in order.
     ///
     /// # Errors
-    /// The message is refused; the book is as before.
+    /// The message is rejected; the book is unchanged.
     pub fn apply(
         &mut self,
         feed: &str,
@@ -320,7 +324,7 @@ impl Book {
         if let Body::Odds(odds) = &message.body
             && players(self) > known_players
         {
-            // Who plays tells which tournament it is.
+            // The players help to identify a tournament.
             decision.follow.extend(self.settle(feed, &odds.reference, now));
         }
         if let Some(left) = stood_for {
@@ -333,7 +337,7 @@ impl Book {
         Ok(decision)
     }
 
-    /// What a feed lists, with its markets that have prices.
+    /// The events that a feed lists, with its markets that have prices.
     pub fn open_of(&self, feed: &str) -> Vec<OpenOffer> {
         let Some(ix) = self.feed_ix(feed) else { return Vec::new() };
         let offers = self.feed(ix).into_iter().flat_map(|feed| &feed.offers);
@@ -359,10 +363,10 @@ impl Book {
         offer.active.then_some(offer.event)
     }
 
-    /// Carries out an operation; the changes are the caller's to log, in order.
+    /// Carries out an operation; the caller logs the changes, in order.
     ///
     /// # Errors
-    /// It cannot be done; the book is as before.
+    /// It cannot be done; the book is unchanged.
     pub fn operate(
         &mut self,
         operation: &Operation,
@@ -377,7 +381,7 @@ impl Book {
         Ok(changes)
     }
 
-    /// What time alone brings about: events and sources whose stay is over, a bounded number at a time.
+    /// Changes due to the time alone: events and sources that expire, a bounded number at a time.
     pub fn overdue(&self, now: Timestamp, lifetimes: Lifetimes) -> Vec<Change> {
         let past = |since: Timestamp, stay: Duration| now.since(since) >= stay && now > since;
         let mut overdue: Vec<EventId> = self
@@ -395,7 +399,7 @@ impl Book {
             })
             .map(|event| event.id)
             .collect();
-        // The map's order is random; the log's need not be.
+        // The map's order is random; the log's should not be.
         overdue.sort_unstable();
         overdue.truncate(EXPIRED_AT_ONCE_MAX);
         let mut changes: Vec<Change> =
@@ -414,7 +418,7 @@ impl Book {
         changes
     }
 
-    /// Strikes off the sources that have prices, with one look at each event at the most.
+    /// Removes the sources that have prices, visiting each event at most once.
     fn retain_without_prices(&self, sources: &mut BTreeSet<(SportId, BookmakerId)>) {
         for event in self.events.values() {
             if sources.is_empty() {
@@ -428,7 +432,7 @@ impl Book {
         }
     }
 
-    /// When the prices in a slot were last confirmed (D28).
+    /// Time at which the prices in a slot were last confirmed (D28).
     pub(crate) fn last_update(&self, sport: SportId, key: &SlotKey, slot: &Slot) -> Timestamp {
         slot.confirmed().last_update(self.beat_at(sport, key.bookmaker))
     }
@@ -446,7 +450,7 @@ impl Book {
         self.feeds_by_name.get(name).copied()
     }
 
-    /// In the order of their numbers.
+    /// The names of feeds, in the order of their numbers.
     pub(crate) fn feed_names(&self) -> impl Iterator<Item = &str> {
         self.feeds.iter().map(|feed| &*feed.name)
     }

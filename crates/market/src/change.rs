@@ -1,8 +1,8 @@
-//! What the log holds: one entry for each accepted change of a book.
+//! The content of the log: one entry for each accepted change of a book.
 //!
-//! The book decides on a message and yields a change; absorbing the change is what alters the book, now and
-//! at every replay. Whatever a replay needs is in the entry, with keys and names in full, so that an entry
-//! outlives the catalogue's numbering and the matching rules that led to it.
+//! The book decides on a message and returns a change; absorbing the change is what alters the book, now and at every
+//! replay. The entry contains everything that a replay needs, with full keys and names, so that it outlives the
+//! catalogue's numbering and the matching rules of its time.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,11 +12,11 @@ use domain::{EventId, Line, Market, Quote, Side, Status, Timestamp};
 
 use crate::matching::{Alias, Doubt, Evidence};
 
-/// Version of the entries written now, kept beside each in the log. New variants go to the end of
-/// [`Change`]; any other alteration needs a new version and a decoder for the old one.
+/// Version of the entries written now, stored with each in the log. New variants go to the end of [`Change`]; any
+/// other alteration needs a new version and a decoder for the old one.
 pub const CHANGE_VERSION: u8 = 1;
 
-/// How event ids come about in a world.
+/// The way in which a world creates event ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ids {
     /// The next of a sequence, scrambled with the installation's salt.
@@ -28,58 +28,57 @@ pub enum Ids {
 /// One accepted change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Change {
-    /// The book starts from nothing: the first entry of a log, and the sandbox's at each start.
+    /// The book starts empty: the first entry of a log, and the sandbox's at each start.
     Founded { ids: Ids },
-    /// A feed lists an event under a ref of its own, or corrects what it said.
+    /// A feed lists an event under its ref, or corrects the listing.
     Listed(Listed),
-    /// A bookmaker's market as it stands; no outcomes means no prices.
+    /// A bookmaker's whole current market; no outcomes means no prices.
     Quoted(Quoted),
-    /// The prices held were read again.
+    /// The held prices were read again.
     Confirmed { event: EventId, market: MarketKey, ts: Timestamp },
-    /// Where the event stands.
+    /// The current score of an event.
     Scored { event: EventId, score: Reported, ts: Timestamp },
     /// A feed withdrew its offer.
     Withdrawn { feed: Box<str>, reference: Box<str>, ts: Timestamp },
     /// A bookmaker was read and nothing had changed.
     Beat { bookmaker: Box<str>, sport: Option<Box<str>>, ts: Timestamp },
-    /// The event's time here is over (D24).
+    /// The event is removed from the book (D24).
     Expired { event: EventId },
-    /// A bookmaker stopped sending a sport long ago and has nothing left in it.
+    /// A source that was silent for long and has no prices is removed.
     SourceForgotten { bookmaker: Box<str>, sport: Box<str> },
     /// A snapshot of everything before this entry was published (D14).
     Cut { at: Timestamp },
-    /// Why a ref was taken for an event that others list.
+    /// The reason why a ref was taken for an event that others list.
     Joined(Joined),
-    /// Two events turned out to be one; the younger's id stands for the elder from now on.
+    /// Two events were found to be one; the younger's id is an alias of the elder from now on.
     Merged { elder: EventId, younger: EventId, swapped: bool, by: By },
-    /// An operator took a ref out of an event.
+    /// An operator split a ref from an event.
     Split { event: EventId, feed: Box<str>, reference: Box<str>, into: EventId },
     /// Two events may be one.
     Doubted { one: EventId, other: EventId, doubt: Doubt, evidence: Evidence },
-    /// It is no longer in doubt whether they are.
+    /// The two are no longer in doubt.
     Cleared { one: EventId, other: EventId },
-    /// An operator said that they are two.
+    /// An operator declared that they are different events.
     Parted { one: EventId, other: EventId },
-    /// Something was learnt about a name.
+    /// An alias was learned.
     Taught { alias: Alias, by: By },
-    /// It does not hold any more.
+    /// An alias no longer holds.
     Untaught { alias: Alias },
-    /// An operator had all that a feed listed taken away.
+    /// An operator removed everything that a feed listed.
     Dropped { feed: Box<str> },
-    /// The next read of a bookmaker's sport keeps it fresh for this long. It comes before that read, so that whoever
-    /// follows the log can tell both as one message.
+    /// The next read of a bookmaker's sport keeps it fresh for this long. It precedes that read, so that a follower
+    /// of the log can combine both into one message.
     Paced { bookmaker: Box<str>, sport: Box<str>, fresh_for_s: u32 },
-    /// What the writer of the entries that follow runs with.
+    /// The configuration of the writer of the following entries.
     Configured(Configured),
-    /// What was published from `from` on, up to the next publication at `to`, is not in the log: it could not be
-    /// written.
+    /// Publications from `from` up to the next one at `to` are not in the log, because it could not be written.
     Unlogged { from: Timestamp, to: Timestamp },
 }
 
-/// What publications depend on besides the entries, and who writes them.
+/// The configuration on which publications depend besides the entries, and their writer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configured {
-    /// A number of the writer's own: entries of two writers are never taken for each other.
+    /// A number unique to the writer, so that entries of two writers are never confused.
     pub writer: u64,
     pub refresh_interval_ms: u64,
     pub stale_after_ms: u64,
@@ -89,7 +88,7 @@ pub struct Configured {
     pub program: Box<str>,
 }
 
-/// The listing a ref agreed with when it was taken for the same event.
+/// The listing that a ref matched when it was taken for the same event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
     pub feed: Box<str>,
@@ -99,14 +98,14 @@ pub struct Joined {
     pub evidence: Evidence,
 }
 
-/// On whose word.
+/// The origin of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum By {
     Evidence,
     Operator,
 }
 
-/// Which event a feed's ref stands for, and what the feed says of it.
+/// The event of a feed's ref, and the feed's listing of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
     pub event: EventId,
@@ -116,7 +115,7 @@ pub struct Listed {
     pub competition: Box<str>,
     pub commence_time: Timestamp,
     pub fixture: Fixture,
-    /// The feed's home is the event's away.
+    /// True if the feed's home is the event's away.
     pub swapped: bool,
     pub ts: Timestamp,
 }
@@ -139,7 +138,7 @@ pub struct Quoted {
     pub ts: Timestamp,
 }
 
-/// One outcome, identified by who it is rather than by a feed's spelling.
+/// One outcome, identified by its subject and not by a feed's spelling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuotedOutcome {
     pub who: Who,
@@ -147,14 +146,14 @@ pub struct QuotedOutcome {
     pub point: Option<Line>,
 }
 
-/// Who or what an outcome is about.
+/// The subject of an outcome.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Who {
     Side(Side),
     Draw,
     Over,
     Under,
-    /// A player of the field, by the event's spelling.
+    /// A player of the field, in the event's spelling.
     Player(Box<str>),
 }
 
@@ -169,7 +168,7 @@ pub struct Reported {
     pub leaders: Vec<(Box<str>, Vec<i32>)>,
 }
 
-/// The entry is not one this version can read.
+/// This version cannot read the entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     #[error("log entry has version {0}; this program reads up to {CHANGE_VERSION}")]
@@ -181,7 +180,7 @@ pub enum ChangeError {
 impl Change {
     /// Appends the entry's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        // Serialising plain data into a growing vector has no way to fail.
+        // Serialising plain data into a growing vector cannot fail.
         if let Ok(bytes) = postcard::to_extend(self, std::mem::take(out)) {
             *out = bytes;
         }

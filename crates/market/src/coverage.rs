@@ -1,4 +1,4 @@
-//! Why a price is there or missing: exactly one state for every event, bookmaker and market of a snapshot.
+//! The reason why a price is there or missing: exactly one state for every event, bookmaker and market of a snapshot.
 
 use domain::{BookmakerId, BookmakerSet, EventId, Market, SportId, Status, Timestamp};
 
@@ -8,7 +8,7 @@ use crate::snapshot::{EventRow, Snapshot, SourceRow, SportView};
 /// The state of one event, bookmaker and market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
-    /// There are records; more than one where a market has pairings.
+    /// There are records; more than one if a market has pairings.
     Priced { records: u32, last_update: Timestamp, stale: bool },
     /// The event is final, and its odds were removed.
     Ended,
@@ -28,7 +28,7 @@ pub enum Cell {
     NotOffered { last_read: Timestamp },
 }
 
-/// What an answer is restricted to, for each parameter that was sent or has a default.
+/// The restrictions of an answer, one for each parameter that was sent or has a default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CellFilter {
     pub market: Option<Market>,
@@ -37,14 +37,14 @@ pub struct CellFilter {
     pub regions: Option<BookmakerSet>,
 }
 
-/// Which cells of a sport are counted.
+/// The cells of a sport to count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CoverageSelection {
     pub sport: SportId,
     pub filter: CellFilter,
 }
 
-/// Which event is explained.
+/// The event to explain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExplainSelection {
     pub sport: SportId,
@@ -61,7 +61,7 @@ pub enum Exclusion {
 }
 
 impl CellFilter {
-    /// The first parameter that excludes a cell, if one does.
+    /// The first parameter that excludes a cell, if any.
     pub fn excludes(&self, bookmaker: BookmakerId, market: Market) -> Option<Exclusion> {
         if self.market.is_some_and(|only| only != market) {
             return Some(Exclusion::Market);
@@ -69,7 +69,7 @@ impl CellFilter {
         self.excludes_bookmaker(bookmaker)
     }
 
-    /// The same for all markets of a bookmaker.
+    /// The first parameter that excludes all markets of a bookmaker, if any.
     pub fn excludes_bookmaker(&self, bookmaker: BookmakerId) -> Option<Exclusion> {
         if self.bookmaker.is_some_and(|only| only != bookmaker) {
             Some(Exclusion::Bookmaker)
@@ -112,7 +112,7 @@ impl Snapshot {
                         let stale = self.cut_at.since(last_update) > self.stale_after;
                         Cell::Priced { records, last_update, stale }
                     }
-                    // A source that was forgotten long ago is none, whatever it left behind.
+                    // A source that was forgotten does not count, whatever markets it left.
                     (None, Some(row)) if missing != Cell::NoSource => match row.listed {
                         true => Cell::Suspended { since: row.since },
                         false => Cell::Withdrawn { since: row.since },
@@ -133,7 +133,7 @@ impl Snapshot {
 }
 
 impl SportView {
-    /// A bookmaker's source, if a feed has quoted it in the sport.
+    /// A bookmaker's source, if any feed has quoted it in the sport.
     pub fn source(&self, bookmaker: BookmakerId) -> Option<&SourceRow> {
         let at = self.sources.binary_search_by_key(&bookmaker, |row| row.bookmaker).ok()?;
         self.sources.get(at).filter(|row| !row.quoted_by.is_empty())
@@ -166,7 +166,7 @@ impl SportView {
 mod tests {
     use crate::snapshot::ClosedRow;
 
-    /// C9: a slot that is closed adds a row, one that is open adds nothing.
+    /// C9: a closed slot adds a row, an open one adds nothing.
     #[test]
     fn what_coverage_adds_to_a_snapshot_is_small() {
         assert!(size_of::<ClosedRow>() <= 64, "{} bytes", size_of::<ClosedRow>());

@@ -1,27 +1,27 @@
-//! How fresh the sources are (D22, D28).
+//! The freshness of sources (D22, D28).
 //!
-//! A source is one bookmaker's feed for one sport. A good read happened when its message says (`ts`), so a
-//! message that was an hour on its way confirms what stood an hour ago.
+//! A source is one bookmaker's feed for one sport. The time of a good read is that of its message (`ts`), so a
+//! message that took an hour to arrive confirms the prices of an hour ago.
 
 use std::time::Duration;
 
 use domain::{BookmakerId, SportId, Timestamp};
 
-/// What is known of one bookmaker in one sport.
+/// The state of one bookmaker in one sport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The newest good read.
     pub read_at: Timestamp,
-    /// The newest heartbeat, which confirms every market open when it came.
+    /// The newest heartbeat, which confirms every market that was open when it arrived.
     pub beat_at: Timestamp,
-    /// How late the newest good read arrived after its `ts`.
+    /// Delay between the `ts` of the newest good read and its arrival.
     pub latency_ms: u32,
-    /// For how long after its newest read it is fresh, in seconds, where that is longer than for others.
+    /// Seconds for which it is fresh after its newest read, if longer than for others.
     pub fresh_for_s: u32,
 }
 
 impl Source {
-    /// Never heard of.
+    /// A source that was never read.
     pub(crate) const NEVER: Self = Self {
         read_at: Timestamp::from_millis(i64::MIN),
         beat_at: Timestamp::from_millis(i64::MIN),
@@ -45,30 +45,31 @@ impl Source {
         now.since(self.read_at) > self.fresh_for(stale_after)
     }
 
-    /// How long its newest read keeps it fresh, where others are stale after `stale_after`.
+    /// Time for which its newest read keeps it fresh, if others are stale after `stale_after`.
     pub fn fresh_for(&self, stale_after: Duration) -> Duration {
         stale_after.max(Duration::from_secs(self.fresh_for_s.into()))
     }
 }
 
-/// What the freshness of a record's prices follows from, together with the newest heartbeat of their source.
+/// The data from which the freshness of a record's prices is computed, together with the newest heartbeat of their
+/// source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confirmed {
-    /// When the source says that they stood.
+    /// Time of the prices according to the source.
     pub ts: Timestamp,
-    /// The source's newest heartbeat when they came: only a later one confirms them.
+    /// The source's newest heartbeat when they arrived: only a later one confirms them.
     pub beat_seen: Timestamp,
 }
 
 impl Confirmed {
-    /// When they were last confirmed (D28), where `beat_at` is the newest heartbeat.
+    /// Time of the last confirmation (D28), if `beat_at` is the newest heartbeat.
     pub fn last_update(self, beat_at: Timestamp) -> Timestamp {
         if beat_at > self.beat_seen { self.ts.max(beat_at) } else { self.ts }
     }
 }
 
-/// The freshness of every source at this moment, small enough to be published with every batch: what
-/// `status` is answered from.
+/// The current freshness of every source, small enough to be published with every batch; `status` is answered from
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct Vitals {
     pub sources: Vec<(SportId, BookmakerId, Source)>,

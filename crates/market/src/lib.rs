@@ -1,7 +1,8 @@
-//! From messages to rows: which event a message is about, the book of prices and scores, and the immutable snapshots
-//! that requests are answered from. How rows are written for clients is not known here ([`Wire`]).
+//! Converts messages to rows: resolves the event of a message, keeps the book of prices and scores, and builds the
+//! immutable snapshots that requests are answered from. The encoding of rows for clients is not part of this crate
+//! ([`Wire`]).
 //!
-//! Everything here is a pure function of what it is given: no clock, no I/O, no randomness, no threads.
+//! Everything here is a pure function of its arguments: no clock, no I/O, no randomness, no threads.
 
 pub mod analysis;
 pub mod book;

@@ -1,10 +1,10 @@
-//! Which event is this? Identity of events across feeds.
+//! Identity of events across feeds: which event is a listing about?
 //!
-//! Names are taken apart into words ([`name`], [`word`]) and laid side by side ([`likeness`]); both participants
-//! together, in whichever order, with the time and the competition make [`judge`] say same, different, or not sure.
-//! Whom to compare with comes from an index by pairs of words ([`index`]), never from a scan, and most of those are
-//! distinguished quickly ([`name_signature`]). What was learnt about names is in [`aliases`]. The book uses these for
-//! each listing as it comes and keeps to what it decided; [`solve`] does the same for whole recordings at once.
+//! Names are split into words ([`name`], [`word`]) and compared ([`likeness`]); [`judge`] decides from both
+//! participants, in either order, with the time and the competition: same, different, or not sure. Candidates come
+//! from an index by pairs of words ([`index`]), never from a scan, and most of them are ruled out quickly
+//! ([`name_signature`]). Learned meanings of names are in [`aliases`]. The book uses these for each new listing and
+//! keeps its decisions; [`solve`] does the same for whole recordings at once.
 
 mod aliases;
 mod batch_matcher;
@@ -35,7 +35,7 @@ pub use likeness::Likeness;
 pub(crate) use name::Name;
 pub(crate) use name_signature::NameSignature;
 
-/// The participants of a fixture, folded and in an order of their own: equal only for the same names.
+/// The participants of a fixture, folded and sorted: equal only for the same names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Participants(Box<str>);
 
@@ -52,10 +52,10 @@ impl Participants {
     }
 }
 
-/// Refuses a name with more words than anybody's, or with signs that are words each in plain letters: what is kept and
-/// compared of it grows with those.
+/// Rejects a name with too many words, or with characters that become whole words in plain letters: memory and
+/// comparisons grow with those.
 pub(crate) fn check_name(name: &str) -> Result<(), Reject> {
-    // Words are a letter each at least, with something in between.
+    // A word has at least one letter, and there is a separator between words.
     if name.is_ascii() && name.len() < 2 * WORDS_MAX {
         return Ok(());
     }
@@ -74,7 +74,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Reject> {
     Err(Reject::new(RejectCode::TooLarge, text))
 }
 
-/// Refuses a listing with such a name.
+/// Rejects a listing with such a name.
 pub(crate) fn check_names(listing: &Listing) -> Result<(), Reject> {
     check_name(&listing.competition)?;
     match &listing.fixture {
@@ -83,7 +83,7 @@ pub(crate) fn check_names(listing: &Listing) -> Result<(), Reject> {
     }
 }
 
-/// Letters without case and accents, other signs as they are: what a search is made with.
+/// Letters without case and accents, other characters unchanged: the form used for searching.
 pub fn plain_letters(text: &str) -> String {
     let plain = |c: char| match deunicode::deunicode_char(c) {
         Some(plain) if c.is_alphabetic() => plain.to_ascii_lowercase(),
@@ -92,12 +92,12 @@ pub fn plain_letters(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// Whether two fixtures are of the same names, whichever comes first.
+/// True if two fixtures have the same names, in either order.
 pub(crate) fn same_names(one: &Fixture, other: &Fixture) -> bool {
     one == other || Participants::of(one) == Participants::of(other)
 }
 
-/// A name without what differs from source to source: accents, case, punctuation, spacing.
+/// A name without the differences between sources: accents, case, punctuation, spacing.
 pub(crate) fn fold(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     let mut gap = false;
@@ -110,11 +110,11 @@ pub(crate) fn fold(name: &str) -> String {
             gap = false;
             folded.push(c.to_ascii_lowercase());
         } else if c != '\'' && c != '.' {
-            // "O'Neil" and "J.J." stay in one piece.
+            // "O'Neil" and "J.J." stay one word.
             gap = true;
         }
     }
-    // A name of nothing but signs still has to differ from another such name.
+    // Names without any letter or digit must still differ from each other.
     if folded.is_empty() { name.trim().to_lowercase() } else { folded }
 }
 

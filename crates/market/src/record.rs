@@ -1,11 +1,12 @@
-//! A recording: what a log says, written again as the messages of one feed.
+//! A recording: the content of a log, converted back to the messages of one feed.
 //!
-//! The recorder follows the log with a book of its own and keeps beside it a mirror, the book that a replay of all
-//! it has said so far would make. After each change it says what makes the two show the same. So several feeds'
-//! listings of an event become one, under the event's id as ref, and the decisions of the time (which event a ref
-//! meant, whose word led) are kept and not taken anew.
+//! The recorder follows the log with its own book and keeps a mirror: the book that a replay of the messages so far
+//! would produce. After each change it emits the messages that make both show the same. So several feeds' listings of
+//! an event become one, with the event's id as ref, and the decisions of the time (the event of a ref, the leading
+//! feed) are kept and not made again.
 //!
-//! What API users see is what comes back: events, prices, scores and their times; ids do not. Pure, as is all here.
+//! The recording preserves the data that API users see: events, prices, scores and their times, but not ids. Pure,
+//! like everything here.
 
 mod mirror;
 
@@ -19,13 +20,13 @@ use mirror::Mirror;
 /// A message of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// When the change it tells of was accepted; for what stood already at its beginning, the recording's beginning.
+    /// Time when the change was accepted; for data from before the recording, the start of the recording.
     pub at: Timestamp,
-    /// Always with a `ts`: the source's own.
+    /// Always with a `ts`, which is the source's own.
     pub message: FeedMessage,
 }
 
-/// Turns a log into messages, from one instant on.
+/// Converts a log to messages, from one instant on.
 #[derive(Debug)]
 pub struct Recorder {
     book: Book,
@@ -36,14 +37,15 @@ pub struct Recorder {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Before the recording's beginning.
+    /// Before the start of the recording.
     Waiting,
     Open,
-    /// The book began anew. What it shows is compared when it was first published, since most of it comes back.
+    /// The book was founded anew. It is compared at the first publication, since most of its data comes back until
+    /// then.
     Founded,
 }
 
-/// What a change can alter of what is shown.
+/// The visible data that a change can affect.
 enum Touched {
     Nothing,
     Everything,
@@ -53,14 +55,14 @@ enum Touched {
 }
 
 impl Recorder {
-    /// Begins with the book as it stood before the first change that [`Self::take`] is given, and says nothing of
-    /// what was accepted before `from` but how things stood then.
+    /// Starts with the book before the first change that is given to [`Self::take`]. For changes accepted before
+    /// `from` it emits only the resulting state.
     pub fn new(book: Book, from: Timestamp) -> Self {
         let mirror = Mirror::new(book.catalogue(), from);
         Self { book, from, mirror, state: State::Waiting }
     }
 
-    /// Takes the next change of the log, accepted at `at`, and gives the messages that tell of it.
+    /// Takes the next change of the log, accepted at `at`, and returns its messages.
     pub fn take(&mut self, change: &Change, at: Timestamp) -> Vec<Recorded> {
         if self.state == State::Waiting && at < self.from {
             self.book.absorb(change, at);
@@ -86,7 +88,7 @@ impl Recorder {
         self.mirror.take_said()
     }
 
-    /// The messages that are still due when the log ends here.
+    /// The messages that are still due if the log ends here.
     pub fn finish(&mut self) -> Vec<Recorded> {
         self.open();
         if self.state == State::Founded {
@@ -96,7 +98,8 @@ impl Recorder {
         self.mirror.take_said()
     }
 
-    /// How many events could not be written exactly, as where the catalogue no longer has their markets.
+    /// Number of events that could not be written exactly, for example because the catalogue no longer has their
+    /// markets.
     pub fn inexact_events(&self) -> usize {
         self.mirror.inexact_events()
     }
@@ -108,7 +111,7 @@ impl Recorder {
         }
     }
 
-    /// Looked up before the change is absorbed: some changes name what they take away.
+    /// Determined before the change is absorbed: some changes name data that they remove.
     fn touched(&mut self, change: &Change) -> Touched {
         let listed_as = |feed: &str, reference: &str| {
             let feed = self.book.feed(self.book.feed_ix(feed)?)?;
@@ -158,7 +161,7 @@ impl Recorder {
     }
 }
 
-/// When the source says that it happened.
+/// Time of a change according to the source.
 fn source_time(change: &Change) -> Option<Timestamp> {
     match change {
         Change::Listed(listed) => Some(listed.ts),

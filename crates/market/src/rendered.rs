@@ -1,9 +1,9 @@
-//! Room in rows for what wires render of them: opaque bytes, made once for each change and shared by all snapshots
+//! Slots in rows for the output of wires: opaque bytes, rendered once for each change and shared by all snapshots
 //! until the next one.
 
 use std::sync::OnceLock;
 
-/// Wires that have a slot in every row: `/v1` and `/v4`. A slot costs 48 bytes a record.
+/// Number of wires with a slot in every row: `/v1` and `/v4`. A slot costs 48 bytes per record.
 pub const WIRES_MAX: usize = 2;
 
 /// The number of a wire's slot.
@@ -11,20 +11,20 @@ pub const WIRES_MAX: usize = 2;
 pub struct WireSlot(usize);
 
 impl WireSlot {
-    /// A slot of its own for each wire; checked when it is compiled.
+    /// A distinct slot for each wire; checked at compile time.
     pub const fn new(number: usize) -> Self {
         assert!(number < WIRES_MAX, "there is no such slot");
         Self(number)
     }
 }
 
-/// What a wire made of a row. The meaning of all three is the wire's.
+/// The rendered form of a row. The wire defines the meaning of all three fields.
 #[derive(Debug)]
 pub struct Rendered {
     pub bytes: Box<[u8]>,
-    /// Where parts of the bytes end.
+    /// Ends of parts of the bytes.
     pub ends: [u32; 3],
-    /// Tells the bytes from others, but for chance.
+    /// A hash of the bytes.
     pub hash: u64,
 }
 

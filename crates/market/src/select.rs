@@ -1,7 +1,7 @@
-//! Selections: which rows of a snapshot, in which order, from where on (D4, D7, D8, D15, D16).
+//! Selections: the rows of a snapshot, their order, and the start of a page (D4, D7, D8, D15, D16).
 //!
-//! A selection is the normal form of a query: two queries that mean the same are the same selection. Each
-//! walks the smallest index that covers it and stops as soon as there is more than the page holds.
+//! A selection is the normal form of a query: two queries with the same meaning are the same selection. Each walks
+//! the smallest index that covers it and stops when the page is exceeded.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use domain::{
 use crate::matching::fold;
 use crate::snapshot::{EventRow, RecordRow, Snapshot, SportView};
 
-/// Event ids to scope an answer to, sorted and without repeats.
+/// Event ids that restrict an answer, sorted and unique.
 pub type EventIds = Option<Arc<[EventId]>>;
 
-/// Which odds records.
+/// A selection of odds records.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OddsSelection {
     pub sport: SportId,
     pub bookmakers: BookmakerSet,
-    /// The one bookmaker asked for, where the set is just that: its records have an index of their own.
+    /// The only requested bookmaker, if there is just one: its records have an index of their own.
     pub bookmaker: Option<BookmakerId>,
     pub market: Option<Market>,
     pub events: EventIds,
@@ -29,7 +29,7 @@ pub struct OddsSelection {
     pub after: Option<Cursor>,
 }
 
-/// Which events with their moneylines (D7).
+/// A selection of events with their moneylines (D7).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BoutSelection {
     pub sport: SportId,
@@ -39,7 +39,7 @@ pub struct BoutSelection {
     pub after: Option<Cursor>,
 }
 
-/// Which scores.
+/// A selection of scores.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScoreSelection {
     pub sport: SportId,
@@ -49,7 +49,7 @@ pub struct ScoreSelection {
     pub after: Option<Cursor>,
 }
 
-/// Which events.
+/// A selection of events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EventSelection {
     pub sport: SportId,
@@ -64,7 +64,7 @@ pub struct EventSelection {
     pub after: Option<Cursor>,
 }
 
-/// The beginning of a word in a name, or of several words in a row, folded as names are for matching (K21).
+/// The beginning of a word or of several consecutive words in a name, folded like names for matching (K21).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamePrefix(Box<str>);
 
@@ -73,7 +73,7 @@ impl NamePrefix {
         Self(format!(" {}", fold(text)).into())
     }
 
-    /// Whether a participant, the tournament or the competition of an event has such a word.
+    /// True if a participant, the tournament or the competition of an event contains it.
     fn is_in(&self, event: &EventRow) -> bool {
         let details = &event.details;
         let sides = [&details.home, &details.away, &details.title];
@@ -89,16 +89,16 @@ impl NamePrefix {
     }
 }
 
-/// Where a page ended (D15): the sort key of its last row, so that it means the same place in every epoch.
+/// End of a page (D15): the sort key of its last row, so that it means the same position in every epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor {
     pub commence_time: Timestamp,
     pub event: EventId,
-    /// Absent where whole events are paged through.
+    /// Absent if pages consist of whole events.
     pub record: Option<RecordPlace>,
 }
 
-/// A record's place among those of its event.
+/// The position of a record among those of its event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordPlace {
     pub bookmaker: Box<str>,
@@ -106,25 +106,24 @@ pub struct RecordPlace {
     pub record: RecordId,
 }
 
-/// What was selected, and where the next page starts if there is one.
+/// The selected items, and the start of the next page if there is one.
 #[derive(Debug)]
 pub struct Page<T> {
     pub items: Vec<T>,
     pub next: Option<Cursor>,
 }
 
-/// The longest page that room is made for beforehand.
+/// Maximum page length for which memory is reserved in advance.
 const ROOM_MAX: usize = 512;
 
 impl<T> Page<T> {
-    /// The first `limit` items; `cursor` names the place of the last when there are more.
+    /// The first `limit` items; `cursor` returns the position of the last one if there are more.
     fn fill(
         mut items: impl Iterator<Item = T>,
         limit: usize,
         cursor: impl Fn(&T) -> Option<Cursor>,
     ) -> Self {
-        // How many there are is not known before they were looked at; growing to it step by step costs more than the
-        // room.
+        // The number of items is not known in advance; growing step by step costs more than the reserved memory.
         let mut taken = Vec::with_capacity(limit.min(ROOM_MAX));
         taken.extend(items.by_ref().take(limit));
         let more = items.next().is_some();
@@ -134,10 +133,10 @@ impl<T> Page<T> {
 }
 
 impl OddsSelection {
-    /// The records that are selected.
+    /// The selected records.
     pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<&'a RecordRow> {
         let view = snapshot.sport(self.sport);
-        // One more than fits tells that there are more.
+        // One more than the page holds shows that there are more.
         let wanted = self.limit.saturating_add(1);
         let mut items: Vec<&RecordRow> = Vec::new();
         self.visit_events(snapshot, |event, from| {
@@ -156,8 +155,8 @@ impl OddsSelection {
         Page { items, next }
     }
 
-    /// Visits the events that may have selected records, in order, until the visitor breaks: the position of each, and
-    /// the position of the first record that may be taken.
+    /// Visits the events that may have selected records, in order, until the visitor breaks. It gets the position of
+    /// each event, and that of the first record that may be taken.
     pub fn visit_events(
         &self,
         snapshot: &Snapshot,
@@ -195,7 +194,7 @@ impl OddsSelection {
 }
 
 impl BoutSelection {
-    /// Bouts with a moneyline price for the filter.
+    /// Bouts that have a moneyline price at the selected bookmakers.
     pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<(&'a EventRow, Vec<&'a RecordRow>)> {
         let view = snapshot.sport(self.sport);
         let events = view.events_after(&self.events, self.after.as_ref());
@@ -242,7 +241,7 @@ impl EventRow {
 }
 
 impl SportView {
-    /// Events in order, scoped to ids where given, after the cursor.
+    /// Events in order, restricted to ids if given, after the cursor.
     fn events_after<'a>(
         &'a self,
         ids: &EventIds,
@@ -268,12 +267,12 @@ impl SportView {
         let mut positions = Vec::with_capacity(ids.len());
         positions.extend(ids.iter().filter_map(|id| self.event_position(*id)));
         positions.sort_unstable();
-        // Two ids may be the same event by now.
+        // Two ids may mean the same event.
         positions.dedup();
         positions
     }
 
-    /// The event of the first record from a position on, of those in the index where there is one.
+    /// The event of the first record from a position on, restricted to the index if there is one.
     fn next_event(&self, index: Option<&[u32]>, from: u32) -> Option<usize> {
         let at = match index {
             None => from,
@@ -301,7 +300,7 @@ impl SportView {
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
-    /// The cursor behind a record.
+    /// The cursor after a record.
     pub fn cursor_of(&self, catalogue: &Catalogue, row: &RecordRow) -> Cursor {
         let place = RecordPlace {
             bookmaker: catalogue.bookmaker(row.bookmaker).key.clone(),

@@ -1,7 +1,7 @@
-//! A published state of one world: immutable, indexed, ready to be selected from.
+//! A published state of one world: immutable, indexed, ready for selections.
 //!
-//! A snapshot shares records with the book, and what wires have rendered of them, so making one costs a pointer and a
-//! stamp for each record, whether or not it changed.
+//! A snapshot shares records and their rendered forms with the book, so building one costs a pointer and a timestamp
+//! for each record, changed or not.
 
 mod layer;
 
@@ -20,15 +20,15 @@ use crate::matching::Hashed;
 use crate::rendered::{Rendered, WireSlot};
 pub use layer::Layer;
 
-/// A way to write rows for clients. Called on the thread that cuts a snapshot, once for each change.
+/// Renders rows for clients. Called on the thread that cuts a snapshot, once for each change.
 pub trait Wire: Debug + Sync {
-    /// Where its bytes are kept; no other wire may have the same.
+    /// The slot for its bytes; no other wire may have the same.
     fn slot(&self) -> WireSlot;
 
-    /// An event with its score.
+    /// Renders an event with its score.
     fn render_event(&self, catalogue: &Catalogue, event: &EventRow) -> Rendered;
 
-    /// A record, without its freshness: that changes with every heartbeat.
+    /// Renders a record without its freshness, which changes with every heartbeat.
     fn render_record(
         &self,
         catalogue: &Catalogue,
@@ -37,16 +37,16 @@ pub trait Wire: Debug + Sync {
     ) -> Rendered;
 }
 
-/// Everything answers of one epoch are made from.
+/// The data for all answers of one epoch.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// When the epoch was cut; freshness in it is as of then.
+    /// Time when the epoch was cut; freshness refers to it.
     pub cut_at: Timestamp,
-    /// Beyond which age a price is stale.
+    /// Age above which a price is stale.
     pub stale_after: Duration,
-    /// The last log entry that is in it; 0 where there is no log.
+    /// The last log entry included; 0 if there is no log.
     pub seq: u64,
-    /// The number of the writer that published it, or of the simulated world; 0 where the log does not say.
+    /// The number of the writer that published it, or of the simulated world; 0 if the log does not contain it.
     pub writer: u64,
     catalogue: Arc<Catalogue>,
     sports: Vec<Arc<SportView>>,
@@ -57,21 +57,22 @@ pub struct Snapshot {
 /// One sport in a snapshot.
 #[derive(Debug, Default)]
 pub struct SportView {
-    /// By start, then id.
+    /// Sorted by start, then id.
     pub events: Vec<EventRow>,
-    /// By start, event id, bookmaker key, market key, record id.
+    /// Sorted by start, event id, bookmaker key, market key, record id.
     pub records: Vec<RecordRow>,
-    /// By bookmaker key.
+    /// Sorted by bookmaker key.
     pub sources: Vec<SourceRow>,
-    /// False when every source is stale, or there is none.
+    /// False if every source is stale, or there is none.
     pub active: bool,
-    /// Scheduled and live events (D31).
+    /// Number of scheduled and live events (D31).
     pub events_open: u32,
-    /// Bookmakers with prices.
+    /// Number of bookmakers with prices.
     pub bookmakers: u32,
-    /// Ids of events that turned out to be another lead to that one.
+    /// Positions by id, including the ids of merged events.
     by_id: HashMap<EventId, u32, BuildHasherDefault<Hashed>>,
-    /// What each record is of, side by side: filters look at many of these for each record that they let through.
+    /// Bookmaker and market of each record in a compact list: filters read many of these for each record that they
+    /// accept.
     kinds: Vec<(BookmakerId, Market)>,
     /// Positions in `records`, for each bookmaker and each market.
     by_bookmaker: Vec<Vec<u32>>,
@@ -85,28 +86,28 @@ pub struct EventRow {
     pub commence_time: Timestamp,
     pub status: Status,
     pub details: Arc<EventDetails>,
-    /// Its records' positions.
+    /// The positions of its records.
     pub records: Range<u32>,
-    /// The players of a field by their numbers; empty for head-to-head events.
+    /// The players of a field by number; empty for head-to-head events.
     pub entrants: Arc<Vec<Box<str>>>,
-    /// Markets that had prices and have none now, in the order of records; of a final event none.
+    /// Markets that had prices and have none now, in the order of records; empty for a final event.
     pub(crate) closed: Box<[ClosedRow]>,
     /// Feeds that list it.
     pub(crate) listed_by: Box<[FeedIx]>,
-    /// Events that may be the same and are kept apart.
+    /// Possible duplicates of the event.
     pub(crate) may_be: Box<[EventId]>,
-    /// Ids of events that turned out to be this one.
+    /// Ids of events that were merged into this one.
     also: Vec<EventId>,
 }
 
-/// A market whose prices were taken away.
+/// A market whose prices were removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClosedRow {
     pub(crate) bookmaker: BookmakerId,
     pub(crate) market: Market,
-    /// When its source says they were.
+    /// Time of the removal according to its source.
     pub(crate) since: Timestamp,
-    /// Whether the feed that took them away still lists the event: then it is suspended (D24).
+    /// True if the feed that removed them still lists the event: then the market is suspended (D24).
     pub(crate) listed: bool,
 }
 
@@ -133,7 +134,7 @@ pub struct SourceRow {
 }
 
 impl Snapshot {
-    /// The book as it stands after log entry `seq`, with freshness as of `cut_at`, rendered for some wires.
+    /// The state of the book after log entry `seq`, with freshness as of `cut_at`, rendered for some wires.
     pub fn cut(
         book: &Book,
         seq: u64,
@@ -156,8 +157,7 @@ impl Snapshot {
         Self { feeds, ..Self::of_views(book, seq, cut_at, stale_after, sports.collect()) }
     }
 
-    /// The same of some events alone, without sources: a part of what [`Snapshot::cut`] makes, at the cost of those
-    /// events.
+    /// As [`Snapshot::cut`], for some events only and without sources, at a cost in proportion to those events.
     pub fn cut_events(
         book: &Book,
         ids: &BTreeSet<EventId>,
@@ -194,7 +194,7 @@ impl Snapshot {
         &self.catalogue
     }
 
-    /// The sport behind an id of this snapshot's catalogue.
+    /// The view of a sport, by its id in this snapshot's catalogue.
     #[expect(
         clippy::indexing_slicing,
         reason = "there is one view for every sport of the catalogue"
@@ -203,7 +203,7 @@ impl Snapshot {
         &self.sports[id.index()]
     }
 
-    /// The feeds that have quoted a bookmaker in a sport. Operators see them; no answer of the API has them.
+    /// The feeds that have quoted a bookmaker in a sport. Shown to operators; no answer of the API contains them.
     pub fn feeds_quoting(&self, sport: SportId, bookmaker: BookmakerId) -> Vec<&str> {
         let source = self.sport(sport).source(bookmaker);
         let quoting = source.map_or(&[][..], |source| &source.quoted_by).iter();
@@ -215,13 +215,13 @@ impl Snapshot {
         self.sports.iter().map(|sport| sport.records.len()).sum()
     }
 
-    /// What a wire made of an event; made now where the snapshot was not cut for that wire.
+    /// An event as rendered by a wire; rendered now if the snapshot was not cut for that wire.
     pub fn rendered_event<'a>(&self, wire: &impl Wire, event: &'a EventRow) -> &'a Rendered {
         let render = || wire.render_event(&self.catalogue, event);
         event.details.rendered.get_or_render(wire.slot(), render)
     }
 
-    /// What a wire made of a record; made now where the snapshot was not cut for that wire.
+    /// A record as rendered by a wire; rendered now if the snapshot was not cut for that wire.
     pub fn rendered_record<'a>(
         &self,
         wire: &impl Wire,
@@ -244,7 +244,7 @@ impl SportView {
         let records = listed.iter().map(|event| event.slots.len()).sum();
         view.records.reserve(records);
         view.kinds.reserve(records);
-        // Of the one sport that they all are of.
+        // All of them belong to one sport.
         let beats = Beats::new(book, listed.first().map(|event| event.sport));
         for (at, event) in (0_u32..).zip(listed) {
             let from = view.next_record();
@@ -282,7 +282,7 @@ impl SportView {
         view.count_bookmakers()
     }
 
-    /// Without any event yet.
+    /// A view without events yet.
     fn new(catalogue: &Catalogue, events: usize, sources: Vec<SourceRow>) -> Self {
         Self {
             events: Vec::with_capacity(events),
@@ -330,8 +330,8 @@ impl SportView {
         self.events.get(self.event_position(id)?)
     }
 
-    /// The next event to start that has prices, or the last one: what an example may name. The first of the list is
-    /// over, and may be gone before its reader asks.
+    /// The next event to start that has prices, or the last one, for examples: the first of the list is over, and may
+    /// be gone before its reader requests it.
     pub fn upcoming_event(&self) -> Option<&EventRow> {
         let is_next = |row: &&EventRow| row.status == Status::Scheduled && !row.records.is_empty();
         self.events.iter().find(is_next).or_else(|| self.events.last())
@@ -346,7 +346,7 @@ impl SportView {
         self.records.get(usize::try_from(at).ok()?)
     }
 
-    /// Whose record it is, and of which market.
+    /// The bookmaker and market of a record.
     pub fn kind(&self, at: u32) -> Option<(BookmakerId, Market)> {
         self.kinds.get(usize::try_from(at).ok()?).copied()
     }
@@ -398,7 +398,7 @@ impl EventRow {
     }
 }
 
-/// The newest heartbeats of the bookmakers of a sport, by number: they are asked for once for each record.
+/// The newest heartbeats of a sport's bookmakers, by number: they are needed once for each record.
 struct Beats(Vec<Timestamp>);
 
 impl Beats {
@@ -435,7 +435,7 @@ fn closed(book: &Book, event: &Event) -> Vec<ClosedRow> {
     rows
 }
 
-/// When the feed of a slot withdrew the event, as far as is known.
+/// Time when the feed of a slot withdrew the event, as far as known.
 fn withdrawn_at(book: &Book, event: &Event, slot: &Slot) -> Timestamp {
     let of_feed = event.withdrawn.range((slot.feed, Box::default())..);
     let refs = of_feed.take_while(|(feed, _)| *feed == slot.feed);

@@ -1,6 +1,6 @@
-//! What the worst messages that are known cost: `cargo bench -p linesman-market --bench worst`. Each shape builds a
-//! world at its limits and then says things to it. Times are CPU of one core. What it costs to read a message from
-//! JSON is not here: that is done before the writer has it, and is linear.
+//! The cost of the worst known messages: `cargo bench -p linesman-market --bench worst`. Each shape builds a world at
+//! its limits and then sends messages to it. Times are CPU time of one core. Parsing a message from JSON is not
+//! included: that happens before the writer, and is linear.
 #![expect(clippy::print_stdout, reason = "a bench is read from the terminal")]
 
 mod shapes;
@@ -16,17 +16,17 @@ use rustix::time::{ClockId, clock_gettime};
 use shapes::{SHAPES, Shape};
 use world::World;
 
-/// What no shape should cost a message, in the mean.
+/// Maximum mean cost of a message of any shape.
 const GOAL: Duration = Duration::from_micros(200);
-/// What no message may cost, whatever is in the book.
+/// Maximum cost of any message, whatever the content of the book.
 const MUST: Duration = Duration::from_millis(2);
-/// Messages measured of a shape at the most, and how long that may take.
+/// Maximum number of measured messages of a shape, and maximum time for them.
 const MESSAGES_MAX: usize = 300;
 const SHAPE_MAX: Duration = Duration::from_secs(2);
 
 type Failure = Box<dyn Error>;
 
-/// What a shape's messages cost.
+/// The cost of a shape's messages.
 #[derive(Default)]
 struct Cost {
     messages: u32,

@@ -6,7 +6,7 @@ use domain::message::{FeedMessage, MARKETS_MAX, OUTCOMES_MAX};
 
 use crate::world::{World, bout, near_words, own_words, remove, score, shared_words, title, word};
 
-/// A kind of attack: what it prepares, and what it then says over and over.
+/// A kind of attack: it prepares a world, and then repeats a message.
 pub(crate) struct Shape {
     pub(crate) of: &'static str,
     pub(crate) name: &'static str,
@@ -14,7 +14,7 @@ pub(crate) struct Shape {
     pub(crate) say: fn(&mut World, usize) -> Option<(String, FeedMessage)>,
 }
 
-/// Markets of an event at the limit.
+/// Number of markets of an event near the limit.
 const MARKETS: usize = MARKETS_MAX - 10;
 
 fn golf(world: &mut World) {
@@ -47,7 +47,7 @@ fn crowded_golf(world: &mut World) {
     }
 }
 
-/// What is listed again and again under names that are nearly the same on both sides.
+/// A listing that is repeated with names that are nearly the same on both sides.
 fn near_bout(n: usize, words: usize, len: usize) -> domain::message::Fixture {
     let of = |from| format!("{} {}", near_words(from, words - 1, len), word(7));
     bout(&of(n % 40), &of(40 + n % 37))
@@ -59,7 +59,7 @@ fn near_pairs(n: usize) -> domain::message::Fixture {
     bout(&pair(n % 40), &pair(60 + n % 37))
 }
 
-/// The worst bout that some feeds list in their own words.
+/// The worst bout, listed by some feeds in different spellings.
 fn crowd(world: &mut World, feeds: usize, fixture: fn(usize) -> domain::message::Fixture) {
     for feed in 0..feeds {
         for n in 0..40 {

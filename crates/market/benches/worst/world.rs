@@ -1,4 +1,4 @@
-//! A book to say things to, and names made to be compared at length.
+//! A book under attack, and names that are expensive to compare.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use linesman_market::{Book, Decision, Ids, Limits};
 /// 2026-11-14T12:00:00Z.
 pub(crate) const START: Timestamp = Timestamp::from_secs(1_794_657_600);
 
-/// What a shape is said to.
+/// The target of a shape.
 pub(crate) struct World {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) book: Book,
@@ -32,7 +32,7 @@ impl World {
         self.book.apply(feed, message, self.now)
     }
 
-    /// Says it while the world is built; what is refused is left out.
+    /// Sends a message while the world is built; rejected ones are ignored.
     pub(crate) fn say(&mut self, feed: &str, message: &FeedMessage) {
         drop(self.apply(feed, message));
     }
@@ -80,7 +80,7 @@ impl World {
         said(body.unwrap_or(Body::Remove { reference: "none".into() }))
     }
 
-    /// Players of a field at their turn.
+    /// Adds the next players to a field.
     pub(crate) fn fill_field(&mut self, reference: &str, names: impl Iterator<Item = String>) {
         let names: Vec<String> = names.collect();
         for names in names.chunks(8) {
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Honest events of people, of two feeds.
+    /// Ordinary events of people, from two feeds.
     pub(crate) fn fill(&mut self, events: usize) {
         for n in 0..events {
             let person = |n: usize| format!("{} {}", word(n % 300), word(1000 + n));
@@ -137,7 +137,7 @@ pub(crate) fn title(title: &str) -> Fixture {
     Fixture::Field { title: title.into() }
 }
 
-/// A word that no other number has.
+/// A word that is unique for each number.
 pub(crate) fn word(n: usize) -> String {
     const SYLLABLES: [&str; 16] = [
         "ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "dra", "pel", "gor", "han",
@@ -152,13 +152,13 @@ pub(crate) fn word(n: usize) -> String {
     word
 }
 
-/// Words of one length that begin alike, have the same letters and differ in three places at the end: each has to be
-/// laid against each.
+/// Words of one length that begin alike, have the same letters and differ in three places at the end: each must be
+/// compared with each.
 pub(crate) fn near_words(from: usize, count: usize, len: usize) -> String {
     let words = (from..from + count).map(|n| {
         let mut word: Vec<u8> =
             (0..len).map(|at| b'a' + u8::try_from(at % 13).unwrap_or(0)).collect();
-        // The last letters in an order of their own.
+        // The last letters in an order that depends on the number.
         let tail = len.saturating_sub(7);
         let mut rest = n;
         for at in (tail..len).rev() {
@@ -171,14 +171,14 @@ pub(crate) fn near_words(from: usize, count: usize, len: usize) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Ten long words that nobody else has.
+/// Ten long words that no other name has.
 pub(crate) fn own_words(n: usize) -> String {
     let words: Vec<String> =
         (0..10).map(|at| format!("{}{}", word(n * 10 + at), word(n + at * 77))).collect();
     words.join(" ")
 }
 
-/// Nine long words that all share, and one of its own.
+/// Nine long words shared by all, and one unique word.
 pub(crate) fn shared_words(n: usize) -> String {
     let shared: Vec<String> = (0..9).map(|n| format!("{}{}", word(n), word(n + 77))).collect();
     format!("{} {}", shared.join(" "), word(5000 + n))

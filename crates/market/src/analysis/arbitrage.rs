@@ -1,4 +1,4 @@
-//! Bets on every outcome that win whatever happens (N16).
+//! Bets on every outcome that win whatever the result (N16).
 
 use domain::market::OutcomeRule;
 use domain::{Line as Point, Market};
@@ -10,24 +10,24 @@ use crate::analysis::line::{Analysis, MarketLine, is_field};
 use crate::book::OutcomeName;
 use crate::snapshot::{EventRow, Snapshot};
 
-/// Which arbitrages.
+/// A request for arbitrages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ArbitrageSelection {
     pub filter: Filter,
     /// In billionths.
     pub min_profit: u32,
-    /// Whole units to divide.
+    /// Whole units to divide among the bets.
     pub stake: u32,
     pub limit: usize,
 }
 
-/// The first of some results that are in the order of what they are worth.
+/// The best results, best first.
 #[derive(Debug)]
 pub struct Ranking<T> {
     pub max_age_s: u64,
     pub refused: Refused,
     pub results: Vec<T>,
-    /// Results beyond the limit.
+    /// Number of results beyond the limit.
     pub truncated: usize,
 }
 
@@ -38,9 +38,9 @@ pub struct Arbitrage<'a> {
     pub line: &'a MarketLine,
     pub booksum: Billionths,
     pub profit: Billionths,
-    /// Stakes may be returned.
+    /// True if stakes may be returned.
     pub push: bool,
-    /// More often a mistake than an opportunity.
+    /// True if it is more likely a mistake than an opportunity.
     pub suspect: bool,
     pub ages: Ages,
     /// Cents.
@@ -57,17 +57,17 @@ pub struct StakedLeg {
     pub returns: u128,
 }
 
-/// How old several legs are.
+/// The ages of several legs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ages {
     pub oldest_s: u64,
     pub skew_s: u64,
 }
 
-/// A profit above this is suspect: 0.1.
+/// A profit above this is suspect: 10%.
 const SUSPECT_PROFIT: Billionths = 100_000_000;
 
-/// Markets that can have an arbitrage: nothing guarantees that a field is complete.
+/// True if the market can have an arbitrage: no field is guaranteed to be complete.
 pub fn can_arbitrage(market: Market) -> bool {
     !is_field(market)
 }
@@ -143,7 +143,7 @@ impl<T> Default for Ranking<T> {
 }
 
 impl<T> Ranking<T> {
-    /// Takes the first of what was found.
+    /// Takes the best of the results found.
     pub(crate) fn fill<F>(&mut self, found: Vec<F>, limit: usize, describe: impl FnMut(F) -> T) {
         self.truncated = found.len().saturating_sub(limit);
         self.results = found.into_iter().take(limit).map(describe).collect();
@@ -158,7 +158,7 @@ impl Ages {
     }
 }
 
-/// Whether stakes may be returned: a draw or tie that nobody can bet on, or a point that can be hit.
+/// True if stakes may be returned: on a draw or tie that nobody can bet on, or when the result equals the point.
 fn may_push(line: &MarketLine, has_draws: bool) -> bool {
     let drawn = line.names.contains(&OutcomeName::Draw);
     match line.market.outcome_rule() {

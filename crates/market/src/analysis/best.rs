@@ -9,7 +9,7 @@ use crate::analysis::filter::{Filter, Leg, LineCursor, Pager, Refused, Scope, Un
 use crate::analysis::line::{Analysis, MarketLine, Offer, Priced};
 use crate::snapshot::{EventRow, Snapshot};
 
-/// Which best prices.
+/// A request for best prices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BestSelection {
     pub filter: Filter,
@@ -41,7 +41,7 @@ pub struct BestLine<'a> {
 #[derive(Clone, Debug)]
 pub struct Best {
     pub leg: Leg,
-    /// Others with the same price, in the order of their keys.
+    /// Other bookmakers with the same price, in the order of their keys.
     pub also: Vec<BookmakerId>,
 }
 
@@ -95,7 +95,7 @@ impl<T> Default for LinePage<T> {
     }
 }
 
-/// The best price of every outcome that some offers price, in the order of the line's names: the highest, of equals the
+/// The best price of every outcome that an offer prices, in the order of the line's names: the highest; of equals the
 /// freshest, then the first by key.
 pub(crate) fn best(scope: &Scope<'_>, line: &MarketLine, offers: &[&Offer]) -> Vec<Best> {
     let mut found: Vec<Vec<(&Offer, &Priced)>> = vec![Vec::new(); line.names.len()];
@@ -113,7 +113,7 @@ pub(crate) fn best(scope: &Scope<'_>, line: &MarketLine, offers: &[&Offer]) -> V
     found.into_iter().filter_map(|equals| pick(scope, line, &equals)).collect()
 }
 
-/// One of offers of the same price, which are in the order of their keys.
+/// Selects one of the offers with the same price, which are in the order of their keys.
 fn pick(scope: &Scope<'_>, line: &MarketLine, equals: &[(&Offer, &Priced)]) -> Option<Best> {
     let (offer, priced) = *equals.iter().min_by_key(|(offer, _)| Reverse(offer.last_update))?;
     let others = equals.iter().map(|(other, _)| other.bookmaker);

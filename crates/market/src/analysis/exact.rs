@@ -1,8 +1,8 @@
-//! Sums of implied probabilities, exactly (N7, N8).
+//! Exact sums of implied probabilities (N7, N8).
 //!
-//! A sum of ratios has a denominator as long as all of them together. Nearly every question is answered by bounds in
-//! 64 fractional bits that cost a division each; the exact sum is only made where the bounds do not decide, which is
-//! where a sum is exactly 1, or on the edge between two written values.
+//! A sum of ratios has a denominator as long as all of them together. Bounds in 64 fractional bits, which cost one
+//! division each, answer nearly every question; the exact sum is computed only if the bounds do not decide: if a sum
+//! is exactly 1, or on the edge between two written values.
 
 use std::cmp::Ordering;
 use std::ops::{Mul, Sub};
@@ -17,19 +17,19 @@ pub type Billionths = i128;
 /// One, in billionths.
 pub const ONE: Billionths = 1_000_000_000;
 
-/// Bits behind the point of the bounds: a stake of 64 bits, shifted so far, still fits 128.
+/// Number of fractional bits of the bounds: a stake of 64 bits, shifted by this, still fits 128.
 const FRACTION_BITS: u32 = 63;
 
 /// The sum of the implied probabilities of some prices: the booksum.
 #[derive(Clone, Debug)]
 pub struct Sum {
-    /// What the sum is at least and at most, in units of 2^-63.
+    /// Lower and upper bound of the sum, in units of 2^-63.
     least: u128,
     most: u128,
     prices: Vec<Price>,
 }
 
-/// How a value that has more places is written with nine.
+/// The rounding of a value with more than nine places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     HalfEven,
@@ -37,12 +37,12 @@ pub enum Rounding {
     Up,
 }
 
-/// What is made of a sum. Each rises or falls with it throughout, so that its bounds come from the sum's.
+/// A function of the sum. Each is monotonic, so that its bounds follow from the sum's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// The sum itself.
     Booksum,
-    /// What it is above 1.
+    /// The sum less 1.
     Excess,
     /// 1 - winners / sum.
     Hold { winners: u32 },
@@ -57,7 +57,7 @@ impl Sum {
         for price in &prices {
             let (stake, total) = stake_and_return(*price);
             let shifted = u128::from(stake) << FRACTION_BITS;
-            // One division: they are most of what a sum costs.
+            // One division: divisions are most of the cost of a sum.
             let part = shifted / total;
             least += part;
             most += part + u128::from(part * total < shifted);
@@ -65,7 +65,7 @@ impl Sum {
         Self { least, most, prices }
     }
 
-    /// Compared with a ratio.
+    /// Compares the sum with a ratio.
     pub fn cmp_ratio(&self, numerator: u128, denominator: u128) -> Ordering {
         let bounded = || {
             let there = numerator.checked_mul(1 << FRACTION_BITS)?;
@@ -79,12 +79,12 @@ impl Sum {
         })
     }
 
-    /// Compared with a whole number.
+    /// Compares the sum with a whole number.
     pub fn cmp_whole(&self, whole: u32) -> Ordering {
         self.cmp_ratio(whole.into(), 1)
     }
 
-    /// A measure of the sum with nine places.
+    /// A measure of the sum, to nine places.
     pub fn measure(&self, measure: Measure, rounding: Rounding) -> Billionths {
         self.measure_by_bounds(measure, rounding).unwrap_or_else(|| {
             let (sum, over) = self.ratio();
@@ -98,7 +98,7 @@ impl Sum {
         let at = |bound: u128| {
             let bound = i128::try_from(bound).ok().filter(|bound| *bound > 0)?;
             let (numerator, denominator) = measure.of(bound, 1_i128 << FRACTION_BITS);
-            // A tiny sum has a profit that needs more than 128 bits.
+            // The profit of a tiny sum needs more than 128 bits.
             numerator.checked_mul(ONE)?;
             Some(rounded(numerator, &denominator, rounding))
         };
@@ -116,8 +116,8 @@ impl Sum {
         sum
     }
 
-    /// Divides an amount in proportion to the probabilities, rounded down; what is left over goes one each to the
-    /// largest remainders, the first of equals first (N16).
+    /// Divides an amount in proportion to the probabilities, rounded down; the remainder goes one each to the largest
+    /// remainders, the first of equals first (N16).
     pub fn divide(&self, amount: u64) -> Vec<u64> {
         let (sum, over) = self.ratio();
         let share = |price: &Price| {
@@ -170,7 +170,7 @@ impl PartialEq for Sum {
 impl Eq for Sum {}
 
 impl Measure {
-    /// The measure of a sum that is `sum / over`, as a ratio with a denominator above zero.
+    /// The measure of the sum `sum / over`, as a ratio with a denominator above zero.
     fn of<T>(self, sum: T, over: T) -> (T, T)
     where
         T: Clone + Sub<Output = T> + Mul<Output = T> + From<u32>,
@@ -184,7 +184,7 @@ impl Measure {
     }
 }
 
-/// Expected value of a unit staked at a price, for a probability as published: p · (1 + profit / stake) - 1, rounded
+/// Expected value of a unit staked at a price, for a published probability: p · (1 + profit / stake) - 1, rounded
 /// down. All of it fits 128 bits.
 pub fn expected_value(probability: u32, price: Price) -> Billionths {
     let (stake, total) = stake_and_return(price);
@@ -193,7 +193,7 @@ pub fn expected_value(probability: u32, price: Price) -> Billionths {
     (gain - stake * ONE).div_euclid(stake)
 }
 
-/// Which of two bets has the larger expected value, exactly.
+/// Compares the expected values of two bets exactly.
 pub fn cmp_expected_value(one: (u32, Price), other: (u32, Price)) -> Ordering {
     let ((stake, total), (other_stake, other_total)) =
         (stake_and_return(one.1), stake_and_return(other.1));
@@ -202,18 +202,18 @@ pub fn cmp_expected_value(one: (u32, Price), other: (u32, Price)) -> Ordering {
     ours.cmp(&theirs)
 }
 
-/// What comes back for a stake in cents at a price, rounded down to cents.
+/// The return of a stake in cents at a price, rounded down to cents.
 pub fn returns(cents: u64, price: Price) -> u128 {
     let (stake, total) = stake_and_return(price);
     u128::from(cents) * total / u128::from(stake)
 }
 
-/// An implied probability is the one over the other.
+/// Stake and return; the implied probability is the first divided by the second.
 pub(crate) fn stake_and_return(price: Price) -> (u64, u128) {
     (price.stake(), u128::from(price.stake()) + u128::from(price.profit()))
 }
 
-/// Billionths of a ratio.
+/// A ratio in billionths.
 fn rounded<T: Integer + Clone + TryFrom<Billionths>>(
     numerator: T,
     denominator: &T,

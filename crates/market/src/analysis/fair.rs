@@ -1,4 +1,4 @@
-//! Fair probabilities: of each source without its margin, and of all of them together (N12, N13, N15).
+//! Fair probabilities: of each source without its margin, and of all of them combined (N12, N13, N15).
 
 use domain::{BookmakerId, BookmakerSet, Format, Price, Quote, RecordId, Timestamp};
 
@@ -10,16 +10,16 @@ use crate::analysis::method::{Method, WithoutMargin};
 use crate::book::OutcomeName;
 use crate::snapshot::{EventRow, Snapshot};
 
-/// Whose prices are the reference, and how their margins are removed.
+/// The bookmakers whose prices are the reference, and the method that removes their margins.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
     pub method: Method,
-    /// The bookmakers named; everybody where absent.
+    /// The named bookmakers; all if absent.
     pub named: Option<BookmakerSet>,
     pub min_books: usize,
 }
 
-/// Which fair probabilities.
+/// A request for fair probabilities.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FairSelection {
     pub filter: Filter,
@@ -33,7 +33,7 @@ pub struct FairSelection {
 pub struct FairLine<'a> {
     pub event: &'a EventRow,
     pub line: &'a MarketLine,
-    /// How many names the field has.
+    /// Number of names in the field.
     pub field: usize,
     pub oldest_age_s: u64,
     pub outcomes: Vec<FairOutcome>,
@@ -47,16 +47,16 @@ pub struct FairOutcome {
     pub fair: Fair,
 }
 
-/// A probability as published.
+/// A published probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fair {
     /// In billionths.
     pub probability: u32,
-    /// Sources that price the outcome.
+    /// Number of sources that price the outcome.
     pub books: u32,
 }
 
-/// A bookmaker whose prices went into fair probabilities.
+/// A bookmaker whose prices are part of fair probabilities.
 #[derive(Clone, Debug)]
 pub struct FairSource {
     pub bookmaker: BookmakerId,
@@ -64,19 +64,19 @@ pub struct FairSource {
     pub booksum: Billionths,
     pub hold: Billionths,
     pub parameter: Option<Billionths>,
-    /// Names of the field that it prices.
+    /// Number of names of the field that it prices.
     pub priced: usize,
     pub last_update: Timestamp,
     pub age_s: u64,
 }
 
 impl Fair {
-    /// The price of the probability as published; `None` where it is 0 or 1 (N10).
+    /// The price of the published probability; `None` if that is 0 or 1 (N10).
     pub fn quote(self) -> Option<Quote> {
         let whole = u64::try_from(ONE).unwrap_or(u64::MAX);
         let probability = u64::from(self.probability);
         let price = Price::from_ratio(whole.checked_sub(probability)?, probability)?;
-        // No bookmaker quoted it, so it is written as the other formats of a quote are.
+        // No bookmaker quoted it, so its format is the one from which other formats are computed.
         Some(Quote { price, format: Format::Fractional })
     }
 }
@@ -113,7 +113,7 @@ impl FairSelection {
     }
 }
 
-/// Whether some sources have a result.
+/// Whether sources have a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Defined,
@@ -125,12 +125,12 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct Sources<'a> {
     line: &'a MarketLine,
-    /// For each of the line's names.
+    /// For each of the line's names: true if it belongs to the field.
     in_field: Vec<bool>,
     pub(crate) sources: Vec<Source<'a>>,
-    /// Offers for which the method has no result.
+    /// Bookmakers for whose offers the method has no result.
     without_result: Vec<BookmakerId>,
-    /// For each of the line's names the sources' probabilities in order, each with the source's position.
+    /// For each of the line's names, the sources' probabilities in ascending order, each with the source's position.
     probabilities: Vec<Vec<(f64, usize)>>,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// The sources that a reference has in a line. Of the bookmakers it names, those that are not used are counted.
+    /// The sources of a reference in a line. Counts the named bookmakers that are not used.
     pub(crate) fn new(
         scope: &Scope<'_>,
         line: &'a MarketLine,
@@ -205,7 +205,7 @@ impl<'a> Sources<'a> {
         self.sources.iter().position(|source| source.offer.bookmaker == bookmaker)
     }
 
-    /// Whether there is a result without one bookmaker, or with all.
+    /// Whether there is a result, without one bookmaker or with all.
     pub(crate) fn verdict(&self, min_books: usize, without: Option<BookmakerId>) -> Verdict {
         let others = |bookmaker: &BookmakerId| Some(*bookmaker) != without;
         let left = self.sources.iter().filter(|source| others(&source.offer.bookmaker)).count();
@@ -218,14 +218,14 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The age of the oldest source, without one of them.
+    /// The age of the oldest source, leaving one of them out.
     pub(crate) fn oldest_age_s(&self, scope: &Scope<'_>, without: Option<usize>) -> u64 {
         let others = self.sources.iter().enumerate().filter(|(at, _)| Some(*at) != without);
         others.map(|(_, source)| scope.age_s(source.offer.last_update)).max().unwrap_or(0)
     }
 
-    /// For each of the line's names the median over the sources that price it, without one of them or with all, then
-    /// scaled to add up to the number of winners (N13).
+    /// For each of the line's names the median over the sources that price it, scaled so that all add up to the
+    /// number of winners (N13). `without` leaves out one source.
     pub(crate) fn consensus(&self, without: Option<usize>) -> Vec<Option<Fair>> {
         let mut medians: Vec<Option<(f64, u32)>> =
             self.probabilities.iter().map(|row| median(row, without)).collect();
@@ -273,7 +273,8 @@ impl Source<'_> {
     }
 }
 
-/// Which of a line's names are its field: all, or of a field market those that at least half of the offers price.
+/// For each of a line's names, true if it belongs to the field: all, or in a field market those that at least half of
+/// the offers price.
 fn field<'a>(line: &MarketLine, offers: impl Iterator<Item = &'a Offer>) -> Vec<bool> {
     if !is_field(line.market) {
         return vec![true; line.names.len()];
@@ -291,8 +292,8 @@ fn field<'a>(line: &MarketLine, offers: impl Iterator<Item = &'a Offer>) -> Vec<
     counts.into_iter().map(|count| count > 0 && 2 * count >= all).collect()
 }
 
-/// The middle of probabilities in order, without those of one source; of an even number the mean of the two in the
-/// middle. How many there are comes with it.
+/// The median of sorted probabilities, leaving out one source; for an even number the mean of the two in the middle.
+/// Returns it with the number of probabilities.
 fn median(sorted: &[(f64, usize)], without: Option<usize>) -> Option<(f64, u32)> {
     let gap = sorted.iter().position(|(_, source)| Some(*source) == without);
     let count = sorted.len() - usize::from(gap.is_some());
@@ -305,11 +306,11 @@ fn median(sorted: &[(f64, usize)], without: Option<usize>) -> Option<(f64, u32)>
     Some((middle, u32::try_from(count).unwrap_or(u32::MAX)))
 }
 
-/// Scales probabilities to add up to the number of winners. None is above 1: what one would have beyond that is shared
-/// by the others.
+/// Scales probabilities to add up to the number of winners. None exceeds 1: the excess of one is shared by the
+/// others.
 fn scale(probabilities: &mut [Option<(f64, u32)>], winners: f64) {
     let mut certain = vec![false; probabilities.len()];
-    // Each turn but the last finds another that is certain; fields of winners only are the longest.
+    // Each pass but the last finds another certain one; a field of winners only takes most passes.
     for _ in 0..probabilities.len() {
         let (mut sum, mut left) = (0.0, winners);
         for (own, certain) in probabilities.iter().zip(&certain) {
@@ -334,13 +335,13 @@ fn scale(probabilities: &mut [Option<(f64, u32)>], winners: f64) {
     }
 }
 
-/// Nine places, half-even, of a number that is small and not negative.
+/// A small non-negative number in billionths, rounded half-even.
 fn billionths(number: f64) -> Option<Billionths> {
     let scaled = (number * 1e9).round_ties_even();
     if !(0.0..9e15).contains(&scaled) {
         return None;
     }
-    // Without a fraction and below 2^53, a double is its 53 bits shifted down: exact, and without a cast.
+    // Without a fraction and below 2^53, a double is its 53 bits shifted right: exact, and without a cast.
     let bits = scaled.to_bits();
     let (exponent, digits) = (bits >> 52, bits & ((1 << 52) - 1) | 1 << 52);
     let shift = 1075_u64.saturating_sub(exponent);
@@ -348,7 +349,7 @@ fn billionths(number: f64) -> Option<Billionths> {
 }
 
 impl Default for Reference {
-    /// Everybody, with the method that is used where none is asked for.
+    /// All bookmakers, with the default method.
     fn default() -> Self {
         Self { method: Method::Power, named: None, min_books: 2 }
     }

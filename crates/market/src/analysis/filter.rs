@@ -1,4 +1,4 @@
-//! What is asked of the lines: which of them, whose prices, how old (N4, N5).
+//! Restricts an analysis: to lines, bookmakers and ages (N4, N5).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::book::OutcomeName;
 use crate::select::EventIds;
 use crate::snapshot::{EventRow, Snapshot, SportView};
 
-/// Which lines, and whose prices in them.
+/// The lines, and the bookmakers whose prices in them are used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Filter {
     pub sport: SportId,
@@ -22,32 +22,32 @@ pub struct Filter {
     /// Exclusive.
     pub to: Option<Timestamp>,
     pub status: Option<Status>,
-    /// Whose prices can be bet on.
+    /// The bookmakers at which bets are possible.
     pub bookmakers: BookmakerSet,
     /// Seconds; the snapshot's own limit where absent.
     pub max_age_s: Option<u32>,
 }
 
-/// Where a page of lines ended: the sort key of its last line, so that it means the same place in every epoch.
+/// End of a page of lines: the sort key of its last line, so that it means the same position in every epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LineCursor {
     pub commence_time: Timestamp,
     pub event: EventId,
     pub market: Market,
     pub point: Option<Point>,
-    /// None of a field: it has one line.
+    /// Empty for a field, which has one line.
     pub names: Vec<OutcomeName>,
 }
 
-/// Offers that were not used, by the first reason, and lines without a result.
+/// Counts of offers that were not used, by the first reason, and of lines without a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub stale: u32,
     pub incomplete: u32,
     pub underround: u32,
-    /// Lines with too few sources.
+    /// Number of lines with too few sources.
     pub thin: u32,
-    /// Lines for which the method has no result.
+    /// Number of lines for which the method has no result.
     pub undefined: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct Leg {
     pub underround: bool,
 }
 
-/// What to do with offers whose prices alone add up to too little (N6).
+/// The treatment of offers whose prices alone add up to too little (N6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Underround {
     Show,
@@ -79,19 +79,19 @@ pub struct Scope<'a> {
     pub max_age: Duration,
     lines: &'a SportLines,
     filter: &'a Filter,
-    /// Positions of the events asked for, sorted.
+    /// Positions of the requested events, sorted.
     events: Option<Vec<u32>>,
-    /// Markets that the question has lines for.
+    /// Selects the markets for which the request has lines.
     markets: fn(Market) -> bool,
 }
 
-/// Lines as they come onto a page.
+/// Splits lines into pages.
 #[derive(Debug)]
 pub(crate) struct Pager<'a> {
     after: Option<&'a LineCursor>,
     room: usize,
     last: Option<&'a MarketLine>,
-    /// Where the next page starts, if there is one.
+    /// The cursor of the next page, if there is one.
     pub(crate) next: Option<LineCursor>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Pager<'a> {
         Self { after, room: limit, last: None, next: None }
     }
 
-    /// Whether the next line is on the page.
+    /// True if the next line belongs to the page.
     pub(crate) fn admits(&mut self, scope: &Scope<'_>, line: &'a MarketLine) -> bool {
         if self.next.is_some() || self.after.is_some_and(|after| !scope.is_after(line, after)) {
             return false;
@@ -116,7 +116,7 @@ impl<'a> Pager<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// `None` for a sport that the snapshot does not have.
+    /// Applies a filter; `None` for a sport that the snapshot does not have.
     pub fn new(
         filter: &'a Filter,
         snapshot: &'a Snapshot,
@@ -137,7 +137,7 @@ impl<'a> Scope<'a> {
         Some(Self { snapshot, view, max_age, lines, filter, events, markets })
     }
 
-    /// The lines asked for, in order, with their events.
+    /// The requested lines, in order, with their events.
     pub fn lines(&self) -> impl Iterator<Item = (&'a EventRow, &'a MarketLine)> + '_ {
         let lines = self.lines.lines.iter().filter(|line| self.wants(line.event, line.market));
         lines.filter_map(|line| Some((self.event(line)?, line)))
@@ -160,7 +160,7 @@ impl<'a> Scope<'a> {
             })
     }
 
-    /// Counts the partial sets of some bookmakers; none of them is ever used.
+    /// Counts the partial sets of some bookmakers, which are never used.
     pub(crate) fn count_partial(&self, bookmakers: &BookmakerSet, refused: &mut Refused) {
         let asked = self.lines.partial.iter().filter(|partial| {
             bookmakers.contains(partial.bookmaker) && self.wants(partial.event, partial.market)
@@ -174,7 +174,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The offers of a line that can be bet on; the others are counted.
+    /// The offers of a line that can be bet on; counts the others.
     pub(crate) fn usable(
         &self,
         line: &'a MarketLine,
@@ -205,7 +205,7 @@ impl<'a> Scope<'a> {
         self.snapshot.cut_at.since(last_update) > self.max_age
     }
 
-    /// Whole seconds before the publication.
+    /// Age at the publication, in whole seconds.
     pub fn age_s(&self, last_update: Timestamp) -> u64 {
         self.snapshot.cut_at.since(last_update).as_secs()
     }
@@ -224,7 +224,7 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// Whether a line is behind a cursor.
+    /// True if a line comes after a cursor.
     pub(crate) fn is_after(&self, line: &MarketLine, cursor: &LineCursor) -> bool {
         let Some(event) = self.event(line) else { return false };
         let (here, there) = ((event.commence_time, event.id), (cursor.commence_time, cursor.event));
@@ -249,7 +249,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The names that tell a line from the others of its market and point.
+/// The names that distinguish a line from others with the same market and point.
 fn paged_names(line: &MarketLine) -> &[OutcomeName] {
     if is_field(line.market) { &[] } else { &line.names }
 }

@@ -1,7 +1,7 @@
-//! Lines and offers: which prices of a sport are on the same thing (N2, N3).
+//! Lines and offers: groups the prices of a sport that are about the same bet (N2, N3).
 //!
-//! A line is shared by the bookmakers that price it. Nothing here depends on what is asked: lines are built once for a
-//! publication, and what a method makes of an offer is computed once and kept with it.
+//! A line is shared by the bookmakers that price it. Nothing here depends on a request: lines are built once for a
+//! publication, and the results of a method for an offer are computed once and kept with it.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -15,15 +15,15 @@ use crate::analysis::probability::winners;
 use crate::book::{Outcome, OutcomeName};
 use crate::snapshot::{EventRow, RecordRow, Snapshot, SportView};
 
-/// The lines of every sport of a snapshot, each sport's built when first asked for.
+/// The lines of every sport of a snapshot, built on the first request for each sport.
 #[derive(Debug, Default)]
 pub struct Analysis(OnceLock<Box<[OnceLock<SportLines>]>>);
 
-/// The lines of a sport, by start, event id, market, point and names.
+/// The lines of a sport, in the order of start, event id, market, point and names.
 #[derive(Debug, Default)]
 pub struct SportLines {
     pub lines: Vec<MarketLine>,
-    /// Partial sets of prices, which nothing can be compared with.
+    /// Partial sets of prices, which cannot be compared with anything.
     pub partial: Vec<PartialOffer>,
 }
 
@@ -33,9 +33,9 @@ pub struct MarketLine {
     /// Position of its event.
     pub event: u32,
     pub market: Market,
-    /// The home side's, or the total.
+    /// The home side's point, or the total.
     pub point: Option<Point>,
-    /// Of a field, all that anybody prices.
+    /// For a field, all names that any bookmaker prices.
     pub names: Box<[OutcomeName]>,
     /// One for each bookmaker, in the order of their keys.
     pub offers: Vec<Offer>,
@@ -47,9 +47,9 @@ pub struct Offer {
     pub bookmaker: BookmakerId,
     pub record: RecordId,
     pub last_update: Timestamp,
-    /// In the order of the line's names.
+    /// Prices in the order of the line's names.
     pub prices: Box<[Priced]>,
-    /// The prices alone add up to less than the number of winners (N6).
+    /// True if the prices alone add up to less than the number of winners (N6).
     pub underround: bool,
     fair: [OnceLock<Option<WithoutMargin>>; Method::ALL.len()],
 }
@@ -62,7 +62,7 @@ pub struct Priced {
     pub quote: Quote,
 }
 
-/// A set of prices that is not complete.
+/// An incomplete set of prices.
 #[derive(Debug)]
 pub struct PartialOffer {
     pub event: u32,
@@ -71,16 +71,16 @@ pub struct PartialOffer {
     pub last_update: Timestamp,
 }
 
-/// What tells the lines of an event apart.
+/// The key of a line within an event.
 type Key = (Market, Option<i32>, Vec<OutcomeName>);
 
-/// A set of prices before its place among the line's names is known.
+/// A set of prices that has not been assigned to the line's names yet.
 struct Quotes<'a> {
     row: &'a RecordRow,
     outcomes: Vec<&'a Outcome>,
 }
 
-/// Whether a market is one of a field: one line, whoever is in it.
+/// True for a market of a field, which has one line whoever its players are.
 pub fn is_field(market: Market) -> bool {
     market.outcome_rule() == OutcomeRule::Entrants
 }
@@ -118,7 +118,7 @@ impl SportLines {
                     names.clear();
                 }
                 let quotes = found.entry((row.market, point, names)).or_default();
-                // A bookmaker may have a pairing twice, in two groups of its feed: its freshest counts.
+                // A bookmaker may have a pairing twice, in two groups of its feed: the freshest wins.
                 let last = quotes.last().filter(|last| last.row.bookmaker == row.bookmaker);
                 match last.map(|last| last.row.last_update >= row.last_update) {
                     Some(true) => continue,
@@ -157,7 +157,7 @@ impl MarketLine {
         let mut names: Vec<OutcomeName> = outcomes.map(|own| own.name).collect();
         names.sort_unstable();
         names.dedup();
-        // Sides are in their own order, the draw or tie behind them; players are by name.
+        // Sides are in their own order, followed by draw or tie; players are sorted by name.
         let text = |name: &OutcomeName| match name {
             OutcomeName::Entrant(_) => (0, event.outcome_text(*name)),
             OutcomeName::Home | OutcomeName::Away | OutcomeName::Over | OutcomeName::Under => {
@@ -201,12 +201,12 @@ impl Offer {
         }
     }
 
-    /// Its prices alone.
+    /// The sum of its prices alone.
     pub fn sum(&self) -> Sum {
         Sum::of(self.prices.iter().map(|own| own.quote.price))
     }
 
-    /// What a method makes of it; computed once.
+    /// The result of a method for the offer; computed once.
     pub fn without_margin(&self, method: Method, winners: u32) -> Option<&WithoutMargin> {
         let compute = || {
             let prices: Vec<Price> = self.prices.iter().map(|own| own.quote.price).collect();
@@ -216,7 +216,7 @@ impl Offer {
     }
 }
 
-/// The outcomes of a record by the home side's point or the total: alternative lines are offers of their own.
+/// The outcomes of a record by the home side's point or the total: alternative lines are separate offers.
 fn by_point(outcomes: &[Outcome]) -> BTreeMap<Option<i32>, Vec<&Outcome>> {
     let mut by_point: BTreeMap<Option<i32>, Vec<&Outcome>> = BTreeMap::new();
     for own in outcomes {
@@ -227,7 +227,7 @@ fn by_point(outcomes: &[Outcome]) -> BTreeMap<Option<i32>, Vec<&Outcome>> {
     by_point
 }
 
-/// Whether the names, sorted, are all that a bet on the market is between.
+/// True if the sorted names are all possible outcomes of the market.
 fn is_complete(market: Market, names: &[OutcomeName]) -> bool {
     let players = || names.iter().filter(|name| matches!(name, OutcomeName::Entrant(_))).count();
     match market {

@@ -1,9 +1,9 @@
-//! Which of several prices counts: a record's main line.
+//! Selects a record's main line from several.
 
 use crate::analysis::probability::{WHOLE, implied_probability};
 use crate::book::{Outcome, OutcomeName};
 
-/// A record may have several lines for one outcome; its main line is the one nearest to even money.
+/// The outcome on a record's main line: of several lines, the one nearest to even money.
 pub fn main_outcome(outcomes: &[Outcome], name: OutcomeName) -> Option<&Outcome> {
     let from_even =
         |outcome: &&Outcome| implied_probability(outcome.quote.price).get().abs_diff(WHOLE / 2);

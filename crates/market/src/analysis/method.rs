@@ -1,8 +1,8 @@
-//! Five published ways to remove a bookmaker's margin (N9, N11).
+//! Five published methods for removing a bookmaker's margin (N9, N11).
 //!
 //! Doubles are allowed here and nowhere else in the analysis: the four operations and square roots are the same on
-//! every machine, and `exp` and `log`, which make the `pow` of the power method, are a library's own code, so that
-//! nodes agree to the byte. Whether a method applies at all is decided exactly.
+//! every machine, and `exp` and `log`, from which the power method's `pow` is built, are a library's own code, so
+//! that nodes agree to the byte. Whether a method applies at all is decided exactly.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use domain::Price;
 
 use crate::analysis::exact::{Sum, stake_and_return};
 
-/// A way to turn prices into probabilities that add up to the number of winners.
+/// A method for converting prices to probabilities that add up to the number of winners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     Power,
@@ -20,26 +20,26 @@ pub enum Method {
     OddsRatio,
 }
 
-/// What a method makes of one bookmaker's prices.
+/// The result of a method for one bookmaker's prices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WithoutMargin {
-    /// In the order of the prices.
+    /// Probabilities in the order of the prices.
     pub probabilities: Box<[f64]>,
-    /// k of power, z of Shin, c of the odds ratio.
+    /// The fitted parameter: k of power, z of Shin, c of the odds ratio.
     pub parameter: Option<f64>,
 }
 
-/// The same price of some outcomes: in a field many share one.
+/// A price shared by some outcomes: in a field many are equal.
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// What the parameter acts on: ln π of power, π² / B of Shin, (1 - π) / π of the odds ratio.
+    /// The value that the parameter is applied to: ln π for power, π² / B for Shin, (1 - π) / π for the odds ratio.
     base: f64,
     count: f64,
 }
 
-/// Steps of a solver, at most. The hardest prices take some forty, a market four.
+/// Maximum number of steps of a solver. The hardest prices take some forty, a market four.
 const STEPS_MAX: u32 = 200;
-/// So near to the number of winners, for each of them, is near enough: what is left is scaled away.
+/// Tolerance of the sum, per winner: the remaining error is removed by scaling.
 const SETTLED: f64 = 1e-13;
 
 impl Method {
@@ -65,13 +65,13 @@ impl Method {
         self as usize
     }
 
-    /// Shin's model has one winner.
+    /// True if the method supports this number of winners: Shin's model has one.
     pub const fn supports(self, winners: u32) -> bool {
         !matches!(self, Self::Shin) || winners == 1
     }
 
-    /// The probabilities without the margin; `None` where the method has no result. Prices that add up to less than
-    /// the number of winners have no margin to remove.
+    /// The probabilities without the margin; `None` if the method has no result. Prices that add up to less than the
+    /// number of winners have no margin to remove.
     pub fn remove(self, prices: &[Price], winners: u32) -> Option<WithoutMargin> {
         let sum = Sum::of(prices.iter().copied());
         let is_fair = match sum.cmp_whole(winners) {
@@ -111,7 +111,7 @@ impl Method {
         Some(WithoutMargin { probabilities, parameter })
     }
 
-    /// The parameter that leaves probabilities as they are.
+    /// The parameter that leaves probabilities unchanged.
     const fn neutral(self) -> Option<f64> {
         match self {
             Self::Power | Self::OddsRatio => Some(1.0),
@@ -121,17 +121,17 @@ impl Method {
     }
 }
 
-/// The different prices of an offer, for the methods that are solved for a parameter.
+/// The distinct prices of an offer, for the methods that fit a parameter.
 struct Levels {
     method: Method,
     winners: f64,
     levels: Vec<Level>,
-    /// Of each price the position of its level.
+    /// For each price, the position of its level.
     of_price: Vec<usize>,
 }
 
 impl Levels {
-    /// Of implied probabilities, or of odds for the odds ratio: none is negative, so their bits sort as they do.
+    /// Groups implied probabilities, or odds for the odds ratio: none is negative, so their bits sort as they do.
     fn new(method: Method, keys: &[f64], booksum: f64, winners: f64) -> Self {
         let mut order: Vec<(u64, usize)> = keys.iter().map(|key| key.to_bits()).zip(0..).collect();
         order.sort_unstable();
@@ -160,7 +160,7 @@ impl Levels {
         self.of_price.iter().map(|at| levels.get(*at).copied().unwrap_or(0.0)).collect()
     }
 
-    /// A price's probability at a parameter, and how fast it falls there.
+    /// A price's probability at a parameter, and its rate of decrease there.
     fn fair(&self, base: f64, parameter: f64) -> (f64, f64) {
         match self.method {
             Method::Power => {
@@ -168,7 +168,8 @@ impl Levels {
                 (fair, -base * fair)
             }
             Method::Shin => {
-                // The formula of Jullien and Salanié with its difference of roots rationalised: it holds at z = 1 too.
+                // The formula of Jullien and Salanié with the difference of roots rationalised: it is valid at z = 1,
+                // too.
                 let root = (parameter * parameter + 4.0 * (1.0 - parameter) * base).sqrt();
                 let fair = 2.0 * base / (root + parameter);
                 (fair, fair * (1.0 + (parameter - 2.0 * base) / root) / (root + parameter))
@@ -181,9 +182,11 @@ impl Levels {
         }
     }
 
-    /// The step by Newton's method. It is taken on a function of the sum that is nearly straight, and convex if it
-    /// falls, concave if it rises: steps from below the root stay below it. ln of the sum is convex for power, 1 over
-    /// the sum is concave for the odds ratio, and of one price both are straight lines.
+    /// The step of Newton's method.
+    ///
+    /// It is applied to a function of the sum that is nearly straight, and convex if it falls, concave if it rises:
+    /// steps from below the root stay below it. ln of the sum is convex for power, 1 over the sum is concave for the
+    /// odds ratio, and for one price both are straight lines.
     fn step(&self, sum: f64, fall: f64) -> f64 {
         let excess = sum - self.winners;
         match self.method {
@@ -193,9 +196,10 @@ impl Levels {
         }
     }
 
-    /// The parameter at which the probabilities add up to the number of winners: Newton's method between bounds, and
-    /// halving where a step leaves them or several have brought little. `None` where there is none, as for power with
-    /// a price whose probability is 1 in doubles.
+    /// The parameter at which the probabilities add up to the number of winners: Newton's method between bounds, with
+    /// bisection if a step leaves them or several make little progress.
+    ///
+    /// `None` if there is none, as for power with a price whose probability is 1 in doubles.
     fn solve(&self) -> Option<f64> {
         let certain = self.levels.iter().filter(|level| level.base >= 0.0);
         if self.method == Method::Power
@@ -236,7 +240,7 @@ impl Levels {
     }
 }
 
-/// Whether the additive method leaves an outcome nothing: π ≤ (B - W) / n of the longest price, exactly.
+/// True if the additive method leaves an outcome without probability: π ≤ (B - W) / n for the longest price, exactly.
 fn takes_too_much(prices: &[Price], sum: &Sum, winners: u32) -> bool {
     let Some(longest) = prices.iter().max() else { return true };
     let (stake, total) = stake_and_return(*longest);
@@ -245,7 +249,7 @@ fn takes_too_much(prices: &[Price], sum: &Sum, winners: u32) -> bool {
     sum.cmp_ratio(most, total).is_ge()
 }
 
-/// Takes the last rounding errors out: the probabilities add up to the number of winners.
+/// Removes the last rounding errors: the probabilities add up to the number of winners.
 fn settle(probabilities: &mut [f64], winners: f64) {
     let sum: f64 = probabilities.iter().sum();
     if sum > 0.0 {
@@ -254,13 +258,13 @@ fn settle(probabilities: &mut [f64], winners: f64) {
     }
 }
 
-/// Stake over what comes back.
+/// Stake divided by return.
 fn implied(price: Price) -> f64 {
     let (profit, stake) = (real(price.profit()), real(price.stake()));
     stake / (stake + profit)
 }
 
-/// Profit over stake, which is (1 - π) / π without the loss of subtracting.
+/// Profit divided by stake, which is (1 - π) / π without the loss of precision of a subtraction.
 fn odds(price: Price) -> f64 {
     real(price.profit()) / real(price.stake())
 }

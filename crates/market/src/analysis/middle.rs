@@ -1,4 +1,4 @@
-//! Two bets on different points that both win when the result lands between them (N18).
+//! Pairs of bets on different points that both win if the result is between them (N18).
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use crate::analysis::filter::{Filter, Leg, Scope, Underround};
 use crate::analysis::line::{Analysis, MarketLine};
 use crate::snapshot::{EventRow, Snapshot};
 
-/// Which middles.
+/// A request for middles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MiddleSelection {
     pub filter: Filter,
@@ -26,13 +26,13 @@ pub struct MiddleSelection {
 pub struct Middle<'a> {
     pub event: &'a EventRow,
     pub market: Market,
-    /// Between these both bets win: the total, or the home side's margin.
+    /// Both bets win between these: the total, or the home side's margin.
     pub from: Point,
     pub to: Point,
-    /// Where a result can be a whole number only.
+    /// The landing numbers, if a result can only be a whole number.
     pub landing: Option<Landing>,
     pub booksum: Billionths,
-    /// The landing probability at which the middle pays for itself.
+    /// The landing probability at which the middle breaks even.
     pub break_even: Billionths,
     pub ages: Ages,
     pub legs: [Leg; 2],
@@ -43,23 +43,24 @@ pub struct Middle<'a> {
 pub struct Landing {
     /// Strictly between: both bets win.
     pub within: Vec<i32>,
-    /// On a bound: one wins, the other is returned.
+    /// On a bound: one bet wins, the other is returned.
     pub pushes: Vec<i32>,
 }
 
-/// Points further apart are a mistake in one of the two prices; the numbers between them would fill the response.
+/// Maximum distance of the points. A larger one means a mistake in one of the prices, and the numbers between them
+/// would fill the response.
 const GAP_QUARTERS_MAX: i32 = 4 * 100;
 
-/// Markets that can have a middle.
+/// True if the market can have a middle.
 pub fn can_middle(market: Market) -> bool {
     market.point_rule() != PointRule::None
 }
 
-/// The best prices of one line: of the bet that wins above a result and of the one that wins below.
+/// The best prices of one line: for the bet that wins above a result and the one that wins below.
 struct Pair<'a> {
     event: &'a EventRow,
     line: &'a MarketLine,
-    /// In quarters: what the result must be above for the first to win, and below for the second.
+    /// In quarters: the first wins if the result is above this, the second if it is below.
     bound: i32,
     above: Leg,
     below: Leg,
@@ -130,7 +131,7 @@ impl MiddleSelection {
 }
 
 impl<'a> Pair<'a> {
-    /// `None` for a line without prices, or with a draw.
+    /// The pair of a line; `None` for a line without prices, or with a draw.
     fn new(event: &'a EventRow, line: &'a MarketLine, best: &[super::best::Best]) -> Option<Self> {
         let [above, below] = best else { return None };
         let point = line.point?.quarters();

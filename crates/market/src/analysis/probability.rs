@@ -10,14 +10,14 @@ pub type Probability = NonZeroU32;
 /// One, in billionths.
 pub const WHOLE: u32 = 1_000_000_000;
 
-/// The probability of a price, margin included: the stake over what comes back.
+/// The implied probability of a price, margin included: the stake divided by the return.
 pub fn implied_probability(price: Price) -> Probability {
     let (profit, stake) = (u128::from(price.profit()), u128::from(price.stake()));
     let billionths = (stake * u128::from(WHOLE) + (profit + stake) / 2) / (profit + stake);
     u32::try_from(billionths).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
-/// How many of a market's outcomes come true.
+/// The number of a market's outcomes that win.
 pub const fn winners(market: Market) -> u32 {
     match market {
         Market::Moneyline
@@ -34,7 +34,7 @@ pub const fn winners(market: Market) -> u32 {
     }
 }
 
-/// What a bookmaker's prices add up to beyond the whole, in billionths; below zero where the prices are generous.
+/// The amount by which a bookmaker's prices exceed the whole, in billionths; negative if they add up to less.
 pub fn margin(probabilities: &[Probability], winners: u32) -> i64 {
     let sum: i64 = probabilities.iter().map(|own| i64::from(own.get())).sum();
     (sum - i64::from(winners) * i64::from(WHOLE)) / i64::from(winners.max(1))
@@ -51,7 +51,7 @@ pub fn without_margin(probabilities: &[Probability], winners: u32) -> Vec<u32> {
     probabilities.iter().map(share).collect()
 }
 
-/// The middle of some probabilities; of an even number the lower of the two in the middle.
+/// The median; for an even number the lower of the two in the middle.
 pub fn median(mut probabilities: Vec<u32>) -> Option<u32> {
     probabilities.sort_unstable();
     probabilities.get(probabilities.len().saturating_sub(1) / 2).copied()

@@ -1,4 +1,4 @@
-//! Prices that pay more than the reference thinks they should (N17).
+//! Prices above their fair value according to the reference (N17).
 
 use crate::analysis::arbitrage::Ranking;
 use crate::analysis::exact::{Billionths, cmp_expected_value, expected_value};
@@ -7,7 +7,7 @@ use crate::analysis::filter::{Filter, Leg, Refused, Scope, Underround};
 use crate::analysis::line::{Analysis, MarketLine};
 use crate::snapshot::{EventRow, Snapshot};
 
-/// Which values.
+/// A request for values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ValueSelection {
     pub filter: Filter,
@@ -23,12 +23,12 @@ pub struct Value<'a> {
     pub event: &'a EventRow,
     pub line: &'a MarketLine,
     pub leg: Leg,
-    /// Of the reference without this bookmaker.
+    /// The fair probability, from the reference without this bookmaker.
     pub fair: Fair,
     pub ev: Billionths,
-    /// Of the leg and the sources.
+    /// Age of the oldest of the leg and the sources.
     pub oldest_age_s: u64,
-    /// More often a mistake than an opportunity.
+    /// True if it is more likely a mistake than an opportunity.
     pub suspect: bool,
 }
 
@@ -62,8 +62,8 @@ impl ValueSelection {
         ranking
     }
 
-    /// Adds the values of a line, and says whether its reference has a result for any of its offers; `None` where it
-    /// has no offer that can be bet on.
+    /// Adds the values of a line; returns whether its reference has a result for any of its offers, or `None` if the
+    /// line has no offer that can be bet on.
     fn values<'a>(
         &self,
         scope: &Scope<'a>,
@@ -76,7 +76,7 @@ impl ValueSelection {
         if offers.is_empty() {
             return None;
         }
-        // The reference is not what is asked for, so what is not used of it is not counted.
+        // The reference is not the subject of the request, so its unused offers are not counted.
         let sources = Sources::new(scope, line, &self.reference, &mut Refused::default());
         let mut of_all = None;
         let mut line_verdict = Verdict::Thin;

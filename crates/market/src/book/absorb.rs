@@ -1,4 +1,4 @@
-//! Applying changes: the only code that alters the book, the same for what is new and for what is read back.
+//! Applies changes: the only code that alters the book, the same for new changes and for those read back.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::freshness::Source;
 use crate::matching::{Alias, Contest, Likeness, NameSignature, same_names};
 
 impl Book {
-    /// Applies a change. `at` is when it was accepted. A key that has left the catalogue since makes the
-    /// change void: there is nothing to show it under.
+    /// Applies a change that was accepted at `at`. If one of its keys has left the catalogue since, the change has no
+    /// effect: it could not be shown.
     pub fn absorb(&mut self, change: &Change, at: Timestamp) {
         match change {
             Change::Founded { ids } => {
@@ -80,7 +80,7 @@ impl Book {
 
     fn absorb_taught(&mut self, alias: &Alias, by: By) {
         self.memory.aliases.teach(alias);
-        // They are found by what their names mean, too.
+        // Index the events by the meaning of their names, too.
         for event in self.named(alias, by) {
             self.reindex(event);
         }
@@ -99,7 +99,7 @@ impl Book {
         }
     }
 
-    /// `facts` is what deciding on the listing has worked out, where it was decided on just now.
+    /// `facts` are the intermediate results of the decision, if it was made just now.
     pub(super) fn absorb_listed(
         &mut self,
         listed: &Listed,
@@ -107,7 +107,7 @@ impl Book {
         at: Timestamp,
     ) {
         let is_new = !self.events.contains_key(&listed.event);
-        // Counted even where the sport is gone: an id once given is never given again.
+        // Counted even if the sport is gone: an id is never given twice.
         self.events_made += u64::from(is_new);
         let Some(sport) = self.catalogue.sport_id(&listed.sport) else {
             return;
@@ -157,7 +157,7 @@ impl Book {
             if event.listed_by.first() == Some(&lister) {
                 repriced = follow_offer(event, &offer) == Names::Differ || others;
                 if others {
-                    // Somebody else takes part: no price quoted so far is about them.
+                    // A different participant: no price so far is about the new one.
                     event.close_slots(|_| true);
                 }
             }
@@ -177,7 +177,7 @@ impl Book {
         }
     }
 
-    /// A ref that stood for another event takes its listing and prices away from there.
+    /// If a ref meant another event, removes its listing and prices there.
     fn leave_former_event(
         &mut self,
         feed: FeedIx,
@@ -198,13 +198,13 @@ impl Book {
         }
     }
 
-    /// Takes the ref's listing and its feed's prices away; the eldest feed left leads from now on.
+    /// Removes the ref's listing and its feed's prices; the eldest remaining feed becomes the leading one.
     pub(super) fn unlist(&mut self, event: EventId, feed: FeedIx, reference: &str, at: Timestamp) {
         let Some(event) = self.events.get_mut(&event) else {
             return;
         };
         let listing = |(lister, held): &(FeedIx, Box<str>)| *lister == feed && &**held == reference;
-        // The feed may have withdrawn this ref before and list the event under another now.
+        // The feed may have withdrawn this ref before and now list the event under another.
         if !event.listed_by.iter().any(listing) {
             return;
         }
@@ -250,7 +250,7 @@ impl Book {
         let key = slot_key(event.id, bookmaker, &quoted.market);
         let was_open = event.slots.get(&key).is_some_and(|slot| slot.open.is_some());
         if was_open != open.is_some() {
-            // The event's list of markets may differ now.
+            // The event's list of markets may change.
             event.touch();
         }
         let slot = Slot {
@@ -281,7 +281,7 @@ impl Book {
         let source = self.sources.entry((event.sport, bookmaker)).or_insert(Source::NEVER);
         source.read(ts, at);
         if let Some(slot) = event.slots.get_mut(&slot_key(event.id, bookmaker, market)) {
-            // A heartbeat that confirmed these prices still does, also where this read is an older one.
+            // An earlier heartbeat still confirms these prices, even if this read is older than it.
             slot.ts = ts;
         }
     }
@@ -346,7 +346,7 @@ impl Book {
         }
     }
 
-    /// Costs what the event has, whatever else there is.
+    /// The cost depends only on the event, not on the size of the book.
     fn absorb_expired(&mut self, id: EventId) {
         let Some(mut gone) = self.events.remove(&id) else {
             return;
@@ -374,7 +374,7 @@ impl Book {
         }
     }
 
-    /// Takes away all that a feed listed, its prices, and the events that nobody else lists.
+    /// Removes all listings and prices of a feed, and the events that only it lists.
     fn absorb_dropped(&mut self, name: &str, at: Timestamp) {
         self.memory.aliases.forget_feed(name);
         let Some(feed) = self.feed_ix(name) else { return };
@@ -412,20 +412,20 @@ fn slot_key(event: EventId, bookmaker: BookmakerId, key: &MarketKey) -> SlotKey 
     SlotKey { bookmaker, market: key.market, record }
 }
 
-/// Whether a corrected listing is about somebody else.
+/// True if a corrected listing has a different participant.
 fn are_others(before: &Offer, now: &Offer) -> bool {
     let sides = || before.contest.compare(&now.contest).sides;
     !same_names(&before.fixture, &now.fixture) && sides().iter().any(|side| *side < Likeness::Kin)
 }
 
-/// Whether the names of an event are others now.
+/// Whether the names of an event have changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
     Same,
     Differ,
 }
 
-/// The leading feed's listing becomes the event's, seen from the event's side.
+/// Copies the leading feed's listing to the event, with the event's sides.
 fn follow_offer(event: &mut Event, offer: &Offer) -> Names {
     let fixture = if offer.swapped { turned(&offer.fixture) } else { offer.fixture.clone() };
     let names = if event.fixture == fixture { Names::Same } else { Names::Differ };

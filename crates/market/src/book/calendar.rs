@@ -1,4 +1,4 @@
-//! What each feed lists of a competition, by start: the events around one.
+//! The listings of each feed by competition and start, for finding the events around one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -43,8 +43,8 @@ impl Calendar {
         }
     }
 
-    /// Refs of a feed's listings in a competition that start around a time, the nearest on either side; of those that
-    /// start at that time the ones around a ref. At most `most` before it, and as many after.
+    /// Refs of a feed's listings in a competition that start around a time, the nearest on either side; at the same
+    /// start those around a ref. At most `most` before it, and as many after.
     pub(super) fn around(
         &self,
         (feed, reference): (FeedIx, &str),

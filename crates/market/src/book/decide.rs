@@ -1,4 +1,4 @@
-//! What to do with a message: look, decide, change nothing.
+//! Decides about a message without changing anything.
 
 use domain::market::OutcomeRule;
 use domain::message::{
@@ -15,21 +15,21 @@ use crate::change::{Change, Joined, Listed, MarketKey, Quoted, QuotedOutcome, Re
 use crate::freshness::Source;
 use crate::matching::{Contest, Likeness, check_names, effort, same_names};
 
-/// What deciding on a listing has worked out, for taking it in.
+/// Intermediate results of deciding on a listing, for absorbing it.
 #[derive(Debug)]
 pub(super) struct ListingFacts {
     pub(super) contest: Contest,
-    /// What it is found by.
+    /// The index keys of the listing.
     pub(super) keys: Option<Vec<u64>>,
-    /// Nothing that is listed is anything like it, so nothing follows from it.
+    /// No listed event is similar, so nothing else can follow.
     pub(super) alone: bool,
 }
 
-/// When a message was sent, by its source.
+/// The time of a message according to its source.
 #[derive(Clone, Copy, Debug)]
 enum SourceTime {
     At(Timestamp),
-    /// It does not say, and arrived then.
+    /// The message has no time; this is its arrival.
     ByNow(Timestamp),
 }
 
@@ -40,8 +40,8 @@ impl SourceTime {
         }
     }
 
-    /// The time to note in place of what is held of `held`; `None`: that is newer. What does not say when arrives after
-    /// all that is held, also where the clock was set back a little.
+    /// The new time, replacing `held`; `None` if the held one is newer. A message without a time counts as newer than
+    /// the held one, even if the clock was set back a little.
     fn after(self, held: Timestamp) -> Option<Timestamp> {
         match self {
             Self::At(ts) => (ts >= held).then_some(ts),
@@ -51,10 +51,10 @@ impl SourceTime {
 }
 
 impl Book {
-    /// Says what a message of `feed` changes at `now`, if anything.
+    /// Decides what a message of `feed` changes at `now`, if anything.
     ///
     /// # Errors
-    /// The message is refused, with the reason.
+    /// The message is rejected, with the reason.
     pub fn decide(
         &self,
         feed: &str,
@@ -64,7 +64,8 @@ impl Book {
         self.judge(feed, message, now).map(|(decision, _)| decision)
     }
 
-    /// The same, with what was worked out on the way of a listing, which takes long enough not to be done twice.
+    /// As [`Book::decide`], but also returns the intermediate results for a listing, which are expensive to compute
+    /// twice.
     pub(super) fn judge(
         &self,
         feed: &str,
@@ -120,7 +121,7 @@ impl Book {
         let held = offer.map_or(0, |offer| offer.weight(reference));
         let more = Self::weigh_listing(reference, listed, &contest).saturating_sub(held);
         let founds = Self::weigh_event(listed);
-        // Before the work of looking for its event. What is new may need one of its own.
+        // Check before searching for its event. A new listing may need an event of its own.
         self.check_room(feed_ix, if offer.is_none() { more + founds } else { more })?;
         let view = self.listing_face(feed, listing, &contest);
         let known = feed_ix.zip(offer);
@@ -173,7 +174,7 @@ impl Book {
         Ok((decision, Some(ListingFacts { contest, keys, alone })))
     }
 
-    /// Why a ref was taken for an event, and what that teaches about its feed's names.
+    /// The reason why a ref was taken for an event, and the aliases learned from it.
     fn follow_join(
         &self,
         (feed, reference): (&str, &str),
@@ -232,7 +233,7 @@ impl Book {
         let slot = event.slots.get(&key);
         let feed_ix = self.feed_ix(feed);
         if slot.is_none() {
-            // Before the work of looking whom they mean.
+            // Check before resolving the names.
             self.check_room(feed_ix, 1)?;
         }
         let lexicon = &self.lexicon;
@@ -276,7 +277,7 @@ impl Book {
     ) -> Result<Decision, Reject> {
         let (offer, event) = self.offered(feed, &body.reference)?;
         self.check_begun(body.status, event.commence_time.min(offer.commence_time), now)?;
-        // What was said with a time ahead of ours does not make others' reports look old until that has come.
+        // A time ahead of ours must not make other feeds' reports look old until it has passed.
         let after = |held: Timestamp| source_time.after(held.min(now)).map(|ts| ts.max(held));
         let Some(ts) = event.score_ts.map_or(Some(source_time.at()), after) else {
             return Ok(Decision::of(Verdict::Superseded));
@@ -352,7 +353,7 @@ impl Book {
         Decision::of(if older { Verdict::Superseded } else { Verdict::Unchanged })
     }
 
-    /// Puts before a read how long it keeps its sources fresh, where that is not as before and it is the newest.
+    /// Inserts before a read how long it keeps its sources fresh, if that changed and the read is the newest.
     fn pace_reads(
         &self,
         decision: Decision,
@@ -393,7 +394,7 @@ impl Book {
         self.feed(feed?)?.offer(reference)
     }
 
-    /// The event a feed means by a ref it has listed.
+    /// The event that a feed means by a ref it has listed.
     fn offered(&self, feed: &str, reference: &str) -> Result<(&Offer, &Event), Reject> {
         self.offer(self.feed_ix(feed), reference)
             .filter(|offer| offer.active)
@@ -431,7 +432,7 @@ fn check_market(sport: &Sport, odds: &OddsBody) -> Result<(), Reject> {
     Ok(())
 }
 
-/// Whether the outcomes held are those offered, in whichever order.
+/// True if the held outcomes equal the offered ones, in any order.
 fn same_outcomes(event: &Event, held: &[crate::book::Outcome], offered: &[QuotedOutcome]) -> bool {
     held.len() == offered.len()
         && offered.iter().all(|outcome| {

@@ -1,4 +1,4 @@
-//! Pairs of events that may be one, to be asked for by either.
+//! Pairs of events that may be one, indexed by both events.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
@@ -11,11 +11,11 @@ use crate::matching::{Doubt, Evidence, Hashed};
 /// Two events, the smaller id first.
 pub(crate) type Pair = (EventId, EventId);
 
-/// All pairs in doubt, with the reason.
+/// All possible duplicates, with the reason.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     held: BTreeMap<Pair, (Doubt, Evidence)>,
-    /// Every listing asks with whom its event is in doubt, and nearly none is.
+    /// Partners by event: every listing looks up its event's partners, and nearly all have none.
     partners: HashMap<EventId, BTreeSet<EventId>, BuildHasherDefault<Hashed>>,
 }
 
@@ -38,7 +38,7 @@ impl Doubts {
         self.held.remove(&ordered(one, other))
     }
 
-    /// The events that one may be the same as.
+    /// The possible duplicates of an event.
     pub(crate) fn of(&self, event: EventId) -> impl Iterator<Item = EventId> {
         self.partners.get(&event).into_iter().flatten().copied()
     }
@@ -59,7 +59,7 @@ impl Doubts {
         self.held.iter().map(|(pair, why)| (*pair, *why))
     }
 
-    /// Forgets an event that is gone.
+    /// Forgets an event that was removed.
     pub(crate) fn drop_event(&mut self, id: EventId) {
         let partners: Vec<EventId> = self.of(id).collect();
         for partner in partners {
@@ -67,7 +67,7 @@ impl Doubts {
         }
     }
 
-    /// What was doubtful of the younger is doubtful of the elder from now on.
+    /// Moves the doubts about the younger event to the elder.
     pub(crate) fn follow_merge(&mut self, elder: EventId, younger: EventId) {
         let partners: Vec<EventId> = self.of(younger).collect();
         for partner in partners {

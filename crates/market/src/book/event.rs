@@ -1,4 +1,4 @@
-//! One event as the book holds it: who takes part, who lists it, where it stands, what is quoted.
+//! One event in the book: its participants, listings, score and prices.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,40 +26,40 @@ pub struct Event {
     pub commence_time: Timestamp,
     pub fixture: Fixture,
     pub(crate) field: Field,
-    /// Feeds that list it now, the eldest first: its word on names and times is the event's.
+    /// Feeds that list it now, the eldest first: its names and times are the event's.
     pub(crate) listed_by: Vec<(FeedIx, Box<str>)>,
-    /// Refs that stood for it when they were withdrawn, and would again.
+    /// Withdrawn refs that meant it, and would mean it again.
     pub(crate) withdrawn: BTreeSet<(FeedIx, Box<str>)>,
-    /// The feed that leads it, or led it last: what the event takes counts to it.
+    /// The feed that leads it, or led it last; the event's memory is charged to it.
     pub(crate) owner: Option<FeedIx>,
     pub(crate) counted: Counted,
     pub(crate) first_known: Timestamp,
-    /// Smaller for the elder of two events.
+    /// Order of creation: smaller for the elder of two events.
     pub(crate) born: u64,
-    /// When a feed last spoke of it, by our clock.
+    /// Time of a feed's last mention, by our clock.
     pub(crate) mentioned_at: Timestamp,
-    /// Shared with snapshots.
+    /// Current score, shared with snapshots.
     pub score: Arc<Score>,
-    /// When the source says the held score stood.
+    /// Time of the held score according to the source.
     pub(crate) score_ts: Option<Timestamp>,
     /// When the score last changed (D29).
     pub(crate) score_changed: Timestamp,
-    /// When the score of an event that is final was taken, by our clock.
+    /// Arrival time of the final score, by our clock.
     pub(crate) finished_at: Option<Timestamp>,
     pub(crate) slots: BTreeMap<SlotKey, Slot>,
-    /// Made for the first snapshot after something in it has changed.
+    /// Built for the first snapshot after a change.
     pub(crate) details: OnceLock<Arc<EventDetails>>,
 }
 
-/// What was counted of an event, and to whom; kept by `weight`.
+/// The memory charged for an event, and to which feeds; maintained by `weight`.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
-    /// The event itself with its players and score.
+    /// For the event itself with its players and score.
     pub(super) own: u64,
     pub(super) owner: Option<FeedIx>,
-    /// Its markets, by the feed that sent them.
+    /// For its markets, by the feed that sent them.
     pub(super) slots: Vec<(FeedIx, u64)>,
-    /// Players that are in `players_bytes`.
+    /// Number of players included in `players_bytes`.
     pub(super) players: usize,
     pub(super) players_bytes: usize,
 }
@@ -68,14 +68,14 @@ pub(crate) struct Counted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FeedIx(pub(crate) u32);
 
-/// What is shown of an event beside its prices. Snapshots share it until something in it changes.
+/// The displayed data of an event, without its prices. Snapshots share it until it changes.
 #[derive(Debug)]
 pub struct EventDetails {
     pub sport: SportId,
     pub competition: Box<str>,
-    /// Of a field; head-to-head events have none.
+    /// For a field only; `None` for head-to-head events.
     pub title: Option<Box<str>>,
-    /// The sides; of a field the leader and the runner-up, once there are any.
+    /// The sides; for a field the leader and the runner-up, once there are any.
     pub home: Option<Box<str>>,
     pub away: Option<Box<str>>,
     pub score: Arc<Score>,
@@ -86,7 +86,7 @@ pub struct EventDetails {
     pub(crate) rendered: Slots,
 }
 
-/// Orders an event's records as answers are ordered (D15).
+/// Sorts an event's records in the order of answers (D15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SlotKey {
     pub(crate) bookmaker: BookmakerId,
@@ -94,17 +94,17 @@ pub(crate) struct SlotKey {
     pub(crate) record: RecordId,
 }
 
-/// The place of one record. It stays when the prices leave, so that an older message cannot bring them back.
+/// The slot of one record. It stays when the prices are removed, so that an older message cannot bring them back.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) group: Option<Box<str>>,
     pub(crate) feed: FeedIx,
-    /// When the source says the held prices stood.
+    /// Time of the held prices according to the source.
     pub(crate) ts: Timestamp,
-    /// The source's newest heartbeat when that was: only a later one confirms these prices.
+    /// The source's newest heartbeat at that time: only a later one confirms these prices.
     pub(crate) beat_seen: Timestamp,
     pub(crate) open: Option<Arc<Record>>,
-    /// What it counts; kept by `weight`.
+    /// Memory charged for it; maintained by `weight`.
     pub(crate) weight: u64,
 }
 
@@ -121,7 +121,7 @@ pub struct OpenRecord<'a> {
     pub bookmaker: BookmakerId,
     pub market: Market,
     pub group: Option<&'a str>,
-    /// When the source says its prices stood.
+    /// Time of its prices according to the source.
     pub ts: Timestamp,
     pub record: &'a Arc<Record>,
 }
@@ -141,7 +141,7 @@ pub struct Outcome {
     pub point: Option<Line>,
 }
 
-/// Who or what is priced; the text comes from the event.
+/// The subject of a price; the text comes from the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum OutcomeName {
     Home,
@@ -161,7 +161,7 @@ impl OutcomeName {
         }
     }
 
-    /// Which side it is, as the archive has it; `None`: a player of a field, who is known by name.
+    /// The key of the side in the archive; `None` for a player of a field, who is identified by name.
     pub fn side_key(self) -> Option<&'static str> {
         match self {
             Self::Home => Some("home"),
@@ -184,7 +184,7 @@ impl From<Side> for OutcomeName {
 }
 
 impl Event {
-    /// An event that a feed is the first to speak of.
+    /// A new event, from its first listing.
     pub(crate) fn found(
         id: EventId,
         sport: SportId,
@@ -215,12 +215,12 @@ impl Event {
         }
     }
 
-    /// Whether anybody lists it; what nobody lists is gone for API users.
+    /// True if any feed lists it; API users do not see unlisted events.
     pub fn is_listed(&self) -> bool {
         !self.listed_by.is_empty()
     }
 
-    /// Since when nobody lists it, or since it was last mentioned after that; `None`: somebody does.
+    /// Time since which no feed lists it, or of its last mention after that; `None` if a feed lists it.
     pub fn unlisted_at(&self) -> Option<Timestamp> {
         (!self.is_listed()).then_some(self.mentioned_at)
     }
@@ -229,7 +229,7 @@ impl Event {
         self.listed_by.iter().any(|(lister, _)| *lister == feed)
     }
 
-    /// Whether anything of it is a feed's: a ref, prices, the lead.
+    /// True if a feed has any part in it: a ref, prices, or the lead.
     pub(crate) fn knows(&self, feed: FeedIx) -> bool {
         self.owner == Some(feed)
             || self.is_listed_by(feed)
@@ -251,12 +251,12 @@ impl Event {
         })
     }
 
-    /// What the freshness of each of its records follows from, also of those without prices.
+    /// The freshness data of all its records, including those without prices.
     pub fn confirmed(&self) -> impl Iterator<Item = (RecordId, Confirmed)> {
         self.slots.iter().map(|(key, slot)| (key.record, slot.confirmed()))
     }
 
-    /// The same of one record.
+    /// The freshness data of one record.
     pub fn confirmed_of(
         &self,
         bookmaker: BookmakerId,
@@ -266,7 +266,7 @@ impl Event {
         self.slots.get(&SlotKey { bookmaker, market, record }).map(Slot::confirmed)
     }
 
-    /// The prices of one record, where it has some.
+    /// The prices of one record, if it has any.
     pub fn open_record(
         &self,
         bookmaker: BookmakerId,
@@ -289,8 +289,8 @@ impl Event {
         }
     }
 
-    /// The order of outcomes in a record: home, away, draw; over, under; players by name, which does not
-    /// depend on who was heard of first; then by point.
+    /// The order of outcomes in a record: home, away, draw; over, under; players by name, which does not depend on
+    /// the order of arrival; then by point.
     pub(crate) fn order_outcomes(
         &self,
         (one, one_point): (OutcomeName, Option<Line>),
@@ -347,7 +347,7 @@ impl Event {
         markets
     }
 
-    /// Takes the prices out of the slots that `which` picks; the slots stay.
+    /// Removes the prices from the slots that `which` selects; the slots stay.
     pub(crate) fn close_slots(&mut self, which: impl Fn(&Slot) -> bool) {
         for slot in self.slots.values_mut() {
             if which(slot) {
@@ -357,12 +357,12 @@ impl Event {
         self.touch();
     }
 
-    /// What is shown of the event has changed: its details are made anew for the next snapshot.
+    /// Discards the displayed data, which changed; it is rebuilt for the next snapshot.
     pub(crate) fn touch(&mut self) {
         self.details = OnceLock::new();
     }
 
-    /// What is shown of it now.
+    /// The current displayed data.
     pub fn details(&self) -> &Arc<EventDetails> {
         self.details.get_or_init(|| {
             let leader = |place: usize| {
@@ -389,7 +389,8 @@ impl Event {
         })
     }
 
-    /// A side's name changed: records that show it are rendered anew too. The sides come first in a record.
+    /// After a change of a side's name, also discards the rendered records that show it. The sides come first in a
+    /// record.
     pub(crate) fn touch_records(&mut self) {
         for slot in self.slots.values_mut() {
             let prints = |record: &&Arc<Record>| {
@@ -415,7 +416,7 @@ impl Record {
 }
 
 impl EventDetails {
-    /// The score by periods; of a field the rounds of the leader and the runner-up, as far as both have played (D10).
+    /// The score by periods; for a field the rounds of the leader and the runner-up that both have played (D10).
     pub fn periods(&self) -> impl Iterator<Item = Period> {
         let rounds = match &*self.score.leaders {
             [leader, runner_up, ..] => (&*leader.rounds, &*runner_up.rounds),

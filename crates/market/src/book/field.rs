@@ -1,4 +1,4 @@
-//! The players of a field, by the spelling that came first, and who of them a later spelling may mean.
+//! The players of a field under the spelling that came first, and the resolution of later spellings.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,34 +10,34 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::matching::{Hashed, Likeness, Name, fold};
 
-/// Players that a spelling is compared with: those who share most of its words.
+/// Maximum number of players that a spelling is compared with: those that share most of its words.
 const RESEMBLING_MAX: usize = 8;
-/// Players looked up by their words for one spelling, the rarest words first. In a real field no word is shared by
-/// more than a dozen.
+/// Maximum number of players looked up by their words for one spelling, the rarest words first. In a real field no
+/// word is shared by more than a dozen.
 const HITS_MAX: usize = 128;
 
-/// Players of a field that are looked for in another: the favourites come first.
+/// Maximum number of players of a field that are looked up in another: the favourites come first.
 const IN_COMMON_MAX: usize = 64;
 
 /// The players of a field.
 #[derive(Debug, Default)]
 pub(crate) struct Field {
-    /// Shared with snapshots; copied when a player is added while one still holds it.
+    /// Shared with snapshots; copied if a player is added while one still holds it.
     names: Arc<Vec<Box<str>>>,
     parsed: Vec<Name>,
-    /// How many bytes each name has where it is rendered.
+    /// Number of bytes of each rendered name.
     escaped_bytes: Vec<usize>,
-    /// By a hash of the name as it is written: most names come as they came before, and need no folding.
+    /// By a hash of the name as written: most names are repeated exactly, and need no folding.
     by_name: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
     by_folded: HashMap<Box<str>, u16>,
-    /// By a hash of their words in whichever order; none where two have the same.
+    /// By a hash of their words in any order; `None` if two players have the same words.
     by_words: HashMap<u64, Option<u16>, BuildHasherDefault<Hashed>>,
     /// By the words of their names.
     by_word: HashMap<u64, Vec<u16>, BuildHasherDefault<Hashed>>,
     hash: Hash,
 }
 
-/// A hash that nobody outside can aim.
+/// The seed of a hash whose collisions cannot be provoked from outside.
 #[derive(Debug)]
 struct Hash(u64);
 
@@ -54,7 +54,7 @@ impl Hash {
 }
 
 impl Field {
-    /// The field of a checkpoint: each player keeps its number, whatever folding makes of the names now.
+    /// The field of a checkpoint: each player keeps its number, whatever folding does with the names now.
     pub(crate) fn restore<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut field = Self::default();
         for (at, name) in (0..=u16::MAX).zip(names) {
@@ -77,13 +77,13 @@ impl Field {
         self.by_name.insert(self.hash.of(name), at);
     }
 
-    /// The player who has the same words in whichever order: "Kim, Si Woo" is "Si Woo Kim".
+    /// The player with the same words in any order: "Kim, Si Woo" is "Si Woo Kim".
     pub(crate) fn find_words(&self, name: &Name) -> Option<u16> {
         let at = self.by_words.get(&self.hash.of(&name.folded())).copied().flatten()?;
         (self.parsed.get(usize::from(at))?.folded() == name.folded()).then_some(at)
     }
 
-    /// Players with a name that has words in common with this one, the most alike first.
+    /// Players whose names share words with this one, the most similar first.
     pub(crate) fn resembling(&self, name: &Name) -> Vec<(Likeness, u16)> {
         let held = name.keys().filter_map(|word| self.by_word.get(&self.hash.of(word)));
         let mut lists: Vec<&[u16]> = held.map(Vec::as_slice).collect();
@@ -104,7 +104,7 @@ impl Field {
         alike
     }
 
-    /// How many players of the smaller of two fields are in the other, of as many as are looked at.
+    /// Number of players of the smaller of two fields that are also in the other, and the number that was looked up.
     pub(crate) fn in_common(&self, other: &Self) -> (usize, usize) {
         let (fewer, more) =
             if self.parsed.len() <= other.parsed.len() { (self, other) } else { (other, self) };
@@ -125,10 +125,10 @@ impl Field {
         self.escaped_bytes.get(usize::from(at)).copied().unwrap_or(0)
     }
 
-    /// The player of a name, but for what folding takes away.
+    /// The player with a name, ignoring differences that folding removes.
     ///
     /// # Errors
-    /// There is none; the name folded.
+    /// There is none; the value is the folded name.
     pub(crate) fn find(&self, name: &str) -> Result<u16, String> {
         let as_written = self.by_name.get(&self.hash.of(name)).copied();
         if let Some(at) = as_written.filter(|at| self.name(*at) == name) {
@@ -138,7 +138,7 @@ impl Field {
         self.by_folded.get(folded.as_str()).copied().ok_or(folded)
     }
 
-    /// The player's number, given one if new; `None` when the field is full.
+    /// The player's number, which is assigned if the player is new; `None` if the field is full.
     pub(crate) fn intern(&mut self, name: &str) -> Option<u16> {
         let folded = match self.find(name) {
             Ok(at) => return Some(at),
@@ -153,18 +153,18 @@ impl Field {
         Some(at)
     }
 
-    /// A number for a folded name that another has only by chance.
+    /// A hash of a folded name.
     pub(crate) fn hash_of(&self, folded: &str) -> u64 {
         self.hash.of(folded)
     }
 
-    /// How many more players fit.
+    /// Number of players that can still be added.
     pub(crate) fn room(&self) -> usize {
         OUTCOMES_MAX.saturating_sub(self.names.len())
     }
 }
 
-/// A text as wires render it, with quotes and backslashes escaped.
+/// Length of a rendered text, with quotes and backslashes escaped.
 pub(super) fn escaped_bytes(text: &str) -> usize {
     text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }

@@ -1,4 +1,4 @@
-//! What the events around a listing tell of it: [`crate::matching::habit`] asked of the book.
+//! Uses the events around a listing as evidence: applies [`crate::matching::habit`] to the book.
 
 use domain::message::Fixture;
 use domain::{EventId, Sport, SportId, Timestamp};
@@ -10,18 +10,18 @@ use crate::matching::{
     are_by_day, competition_key, effort, habit,
 };
 
-/// Looking at this number of events around a listing is as much work as one look for a slip of the pen.
+/// This number of neighbouring events costs as much as one typing-error check.
 const NEIGHBOURS_OF_A_UNIT: usize = 4;
-/// Listings before one, and as many after it, that are looked at.
+/// Maximum number of listings considered before one, and after it.
 const NEIGHBOURS_MAX: usize = 48;
-/// Looking for this number of players in another field is, too.
+/// This number of player lookups costs as much as one typing-error check.
 const PLAYERS_OF_A_UNIT: usize = 4;
-/// When a listing comes, events in doubt are looked for among this number before it and after it, and compared again.
+/// When a listing arrives, possible duplicates among this number of listings before and after it are compared again.
 const WAITING_MAX: usize = 12;
-/// Feeds of an event among whose listings they are looked for.
+/// Maximum number of an event's feeds whose listings are searched for them.
 const WAITING_FEEDS_MAX: usize = 3;
 
-/// What the events around two listings say of whether they are one. Later speaks less for it.
+/// What the surrounding events indicate about two listings being one. Later variants indicate it less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Around {
     For,
@@ -29,17 +29,18 @@ pub(super) enum Around {
     Against,
 }
 
-/// Whether two names are one player's, by the match.
+/// Whether two names belong to one player, judging by the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownOtherwise {
-    /// On this side of the first.
+    /// They do, on this side of the first.
     Same { side: usize },
-    /// Too little is known of the tournament yet.
+    /// Not enough of the tournament is known yet.
     Open,
 }
 
 impl Book {
-    /// The evidence, minding what is known beyond the names, and what an operator said of them.
+    /// The evidence, including the players of fields, players known under two names, and operators' decisions about
+    /// names.
     pub(super) fn evidence(
         &self,
         sport: SportId,
@@ -81,8 +82,8 @@ impl Book {
         evidence
     }
 
-    /// What to make of two listings, minding what the events around them tell where the starts leave it open; and
-    /// what these say of it.
+    /// The verdict on two listings, using the surrounding events if the starts leave it open; and what those
+    /// indicate.
     pub(super) fn mind_habit(
         &self,
         sport: &Sport,
@@ -93,7 +94,7 @@ impl Book {
         let open = match verdict {
             Verdict::Unsure(Doubt::Time) => evidence.competition != Tie::Other,
             Verdict::Same if evidence.gap() <= AT_ONCE => return (verdict, Around::For),
-            // Two who fight do not meet again before long.
+            // Two fighters do not meet again within a short time.
             Verdict::Same => !sport.bouts,
             Verdict::Unsure(_) | Verdict::Different => false,
         };
@@ -115,7 +116,7 @@ impl Book {
         self.habit_by_day(sport, theirs, ours).0
     }
 
-    /// The same, and whether both date their events by the day.
+    /// As [`Book::habit`]; also true if both date their events by the day.
     fn habit_by_day(
         &self,
         sport: &Sport,
@@ -141,7 +142,7 @@ impl Book {
     }
 
     /// The events around a listing in its competition that another feed lists, too. A competition of another sport
-    /// may have the same name ("Championship"), and says nothing of this one.
+    /// may have the same name ("Championship"), and is no evidence for this one.
     fn votes(
         &self,
         sport: &Sport,
@@ -173,7 +174,8 @@ impl Book {
         votes
     }
 
-    /// What another feed says of an event: of the same, or of the only one that may be the same but for its start.
+    /// The other feed's listing of an event: of the same one, or of the only one that may be the same if its start
+    /// were.
     fn in_common(
         &self,
         event: &Event,
@@ -203,8 +205,9 @@ impl Book {
     }
 
     /// The side on which two listings of one match have a player under two names: another given name, a nickname, a
-    /// married name. The opponent, the tournament and the day agree; the names have a word in common that nobody else
-    /// in the draw has.
+    /// married name.
+    ///
+    /// The opponent, the tournament and the day agree, and the names share a word that nobody else in the draw has.
     pub(super) fn known_otherwise(
         &self,
         sport: SportId,
@@ -214,7 +217,7 @@ impl Book {
         let [home, away] = evidence.sides;
         let (weaker, stronger) = (home.min(away), home.max(away));
         let rules = self.catalogue.sport(sport);
-        // A fighter who stands in for another may be his brother.
+        // A substitute fighter may be a brother.
         let open = weaker == Likeness::Shared || weaker == Likeness::Conflict && !rules.bouts;
         let (feed, their_feed) = (FeedIx(one.feed?), FeedIx(other.feed?));
         let open = open && stronger.is_firm() && evidence.gap() <= SESSION && feed != their_feed;
@@ -243,7 +246,7 @@ impl Book {
         is_same.then_some(KnownOtherwise::Same { side: at })
     }
 
-    /// Whether nobody else in the draw around a listing has any of the words of a player's name.
+    /// True if nobody else in the draw around a listing has any of the words of a player's name.
     fn is_alone_in_draw(
         &self,
         sport: &Sport,
@@ -267,7 +270,7 @@ impl Book {
         alone
     }
 
-    /// How many players of the smaller of two fields are in the other, and how many it has.
+    /// Number of players of the smaller of two fields that are also in the other, and the number that was looked up.
     pub(super) fn players_in_common(
         &self,
         one: &ListingView<'_>,
@@ -284,14 +287,15 @@ impl Book {
         }
     }
 
-    /// How many players are known of a ref's tournament.
+    /// Number of known players of a ref's tournament.
     pub(super) fn players_of(&self, feed: &str, reference: &str) -> usize {
         let event = self.stands_for(feed, reference).and_then(|event| self.event(event));
         let field = event.filter(|event| matches!(event.fixture, Fixture::Field { .. }));
         field.map_or(0, |event| event.field.names().len())
     }
 
-    /// Refs around a listing, in the competitions that list it, whose events are in doubt: what comes may settle it.
+    /// Refs around a listing, in the competitions that list it, whose events are possible duplicates: new data may
+    /// settle them.
     pub(super) fn waiting_around(&self, feed: &str, reference: &str) -> Vec<(Box<str>, Box<str>)> {
         if self.memory.doubts.len() == 0 || effort::is_exhausted() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What the book remembers of identities beyond what is listed: merged ids, doubts, what operators said, aliases.
+//! Identities that the book remembers in addition to the listings: merged ids, doubts, operators' decisions, aliases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
@@ -13,16 +13,16 @@ use crate::book::{Book, FeedIx, Placed};
 use crate::change::By;
 use crate::matching::{Aliases, Hashed, NameSignature, Owner, QuickCheck};
 
-/// Identities, as far as they are not the events' own.
+/// Identities that are not part of an event.
 #[derive(Debug, Default)]
 pub(crate) struct IdentityMemory {
-    /// Ids of events that turned out to be another, and which: never one that is merged itself.
+    /// Merged ids with the event they now mean, which is never a merged one itself.
     pub(crate) merged: BTreeMap<EventId, EventId>,
-    /// The same the other way round.
+    /// The reverse of `merged`.
     stand_ins: HashMap<EventId, Vec<EventId>, BuildHasherDefault<Hashed>>,
     /// Pairs that may be one event.
     pub(crate) doubts: Doubts,
-    /// Pairs that an operator said are two, in either order.
+    /// Pairs that an operator declared to be different events, in both orders.
     apart: BTreeSet<(EventId, EventId)>,
     pub(crate) aliases: Aliases,
 }
@@ -36,29 +36,29 @@ impl IdentityMemory {
         self.apart.extend([(one, other), (other, one)]);
     }
 
-    /// Pairs that an operator said are two, each once.
+    /// Pairs that an operator declared to be different events, each once.
     pub(super) fn parted(&self) -> impl Iterator<Item = (EventId, EventId)> {
         self.apart.iter().copied().filter(|(one, other)| one <= other)
     }
 
-    /// Those that an event is not, by an operator's decision.
+    /// The events from which an operator separated this one.
     fn parted_from(&self, id: EventId) -> Vec<EventId> {
         let (first, last) = (EventId::from_number(0), EventId::from_number(u64::MAX));
         self.apart.range((id, first)..=(id, last)).map(|(_, other)| *other).collect()
     }
 
-    /// From now on `younger` stands for `elder`.
+    /// Makes `younger` an alias of `elder`.
     pub(super) fn stand_in(&mut self, younger: EventId, elder: EventId) {
         self.merged.insert(younger, elder);
         self.stand_ins.entry(elder).or_default().push(younger);
     }
 
-    /// How many ids stand for an event beside its own.
+    /// Number of further ids of an event.
     pub(super) fn stand_ins_of(&self, id: EventId) -> usize {
         self.stand_ins.get(&id).map_or(0, Vec::len)
     }
 
-    /// An id is an event's own again. Whether it stood for another.
+    /// Makes an id independent again; returns whether it was an alias.
     fn stand_alone(&mut self, id: EventId) -> bool {
         let Some(elder) = self.merged.remove(&id) else { return false };
         if let Some(held) = self.stand_ins.get_mut(&elder) {
@@ -67,7 +67,7 @@ impl IdentityMemory {
         true
     }
 
-    /// Forgets an event that is gone.
+    /// Forgets an event that was removed.
     pub(super) fn drop_event(&mut self, id: EventId) {
         for younger in self.stand_ins.remove(&id).unwrap_or_default() {
             self.merged.remove(&younger);
@@ -79,7 +79,7 @@ impl IdentityMemory {
         }
     }
 
-    /// What was said of the younger is said of the elder from now on.
+    /// Moves everything known about the younger event to the elder.
     fn follow_merge(&mut self, elder: EventId, younger: EventId) {
         for held in self.stand_ins.remove(&younger).unwrap_or_default() {
             self.stand_in(held, elder);
@@ -97,12 +97,12 @@ impl IdentityMemory {
 }
 
 impl Book {
-    /// The event an id stands for, which is another's where the two turned out to be one.
+    /// The event of an id: another one if the two were merged.
     pub fn resolve(&self, id: EventId) -> EventId {
         self.memory.merged.get(&id).copied().unwrap_or(id)
     }
 
-    /// Ids that stand for another event's, with that.
+    /// Merged ids with the event that each means.
     pub(crate) fn merged(&self) -> impl Iterator<Item = (EventId, EventId)> {
         self.memory.merged.iter().map(|(younger, elder)| (*younger, *elder))
     }
@@ -133,7 +133,7 @@ impl Book {
         if by == By::Operator {
             self.allow_doubles(elder, &gone);
         }
-        // Refs that were withdrawn mean it too, should they come back.
+        // Withdrawn refs mean it, too, if they come back.
         for (feed, reference) in gone.listed_by.iter().chain(&gone.withdrawn) {
             let offer = self.feed_mut(*feed).and_then(|feed| feed.offers.get_mut(reference));
             if let Some(offer) = offer.filter(|offer| offer.event == younger) {
@@ -150,7 +150,7 @@ impl Book {
         self.reindex(elder);
     }
 
-    /// Two refs of one feed for one event are two events, unless an operator said otherwise.
+    /// Two refs of one feed are two events, unless an operator merged them.
     fn allow_doubles(&mut self, elder: EventId, younger: &Event) {
         let listed_by = self.events.get(&elder).map(|event| event.listed_by.clone());
         let doubled =
@@ -180,7 +180,7 @@ impl Book {
         let (swapped, competition, commence_time) =
             (offer.swapped, offer.competition.clone(), offer.commence_time);
         let (fixture, ts) = (offer.fixture.clone(), offer.ts);
-        // An id that comes back was counted when it was given.
+        // An id that comes back was counted when it was created.
         self.events_made += u64::from(!self.memory.stand_alone(into));
         let Some(from) = self.events.get_mut(&event) else { return };
         let mut parted =
@@ -203,7 +203,7 @@ impl Book {
         self.reindex(into);
     }
 
-    /// Puts an event where the words of all who list it are.
+    /// Indexes an event under the words of all its listings.
     pub(super) fn reindex(&mut self, id: EventId) {
         let Some(event) = self.events.get(&id) else {
             self.index.remove(id);
@@ -223,7 +223,7 @@ impl Book {
         self.index.set(id, check, owner, keys);
     }
 
-    /// Puts an event where the words of one more who lists it are, too.
+    /// Also indexes an event under the words of one more listing.
     pub(super) fn index_also(
         &mut self,
         id: EventId,
@@ -240,12 +240,12 @@ impl Book {
         self.index.add(id, check, owner, keys);
     }
 
-    /// By the eldest who lists it, whose names and start are the event's.
+    /// The quick check of the eldest listing, whose names and start are the event's.
     fn glance_of(&self, event: &Event) -> QuickCheck {
         let mut offers = self.offers_of(event);
         let eldest =
             offers.next().map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer));
-        // What nobody lists comes back under the same names only, which no signature can tell.
+        // An unlisted event comes back only under the same names, which a signature cannot show.
         let signature = eldest.map_or(NameSignature::BLANK, |view| view.signature);
         QuickCheck { at: event.commence_time, signature }
     }
@@ -260,7 +260,7 @@ fn owner_of(event: &Event) -> Owner {
 }
 
 impl Event {
-    /// Takes over all that another event has, which was found to be this one.
+    /// Takes over the content of another event that was merged into this one.
     fn take_over(&mut self, gone: Self, swapped: bool, catalogue: &Catalogue, at: Timestamp) {
         let names = gone.field_names();
         self.take_slots(gone.slots, &names, swapped, catalogue);
@@ -280,7 +280,7 @@ impl Event {
             self.finished_at = gone.finished_at;
         }
         if self.is_final() {
-            // Whichever of the two is over, no price outlives it.
+            // If either of the two is over, prices must not outlive it.
             self.close_slots(|_| true);
         }
         self.touch();
@@ -298,7 +298,7 @@ impl Event {
         given
     }
 
-    /// Takes prices that stood under another event; of two for one place the newer stays.
+    /// Takes over the prices of another event; of two for one slot the newer wins.
     fn take_slots(
         &mut self,
         slots: BTreeMap<SlotKey, Slot>,
@@ -348,7 +348,7 @@ impl Event {
     }
 }
 
-/// The same participants, seen from the other side.
+/// The same participants with the sides swapped.
 pub(super) fn turned(fixture: &Fixture) -> Fixture {
     match fixture {
         Fixture::HeadToHead { home, away } => {

@@ -1,7 +1,7 @@
 //! A checkpoint: the whole book as bytes, so that a start need not replay the log from its beginning.
 //!
-//! Keys in full, no catalogue numbers: a checkpoint survives a changed catalogue. What belongs to a sport or
-//! bookmaker that is no longer there is left out when it is read.
+//! It has full keys and no catalogue numbers: a checkpoint survives a changed catalogue. Data of a sport or bookmaker
+//! that is no longer there is dropped when it is read.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use crate::matching::{Alias, Contest, Doubt, Evidence, NameSignature};
 /// Version of the images written now.
 pub const IMAGE_VERSION: u8 = 6;
 
-/// A checkpoint this program cannot read.
+/// A checkpoint that this program cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     #[error("checkpoint has version {0}; this program reads up to {IMAGE_VERSION}")]
@@ -31,11 +31,11 @@ pub enum ImageError {
     Undecodable,
 }
 
-/// What is read of an image.
+/// The part of an image to read.
 #[derive(Clone, Copy, Debug)]
 pub enum ImagePart<'a> {
     All,
-    /// These events, without all others.
+    /// Only these events.
     Events(&'a [EventId]),
     /// All events without their prices.
     WithoutPrices,
@@ -88,10 +88,10 @@ struct EventImage<'a> {
     slots: Vec<SlotImage<'a>>,
 }
 
-/// Feed, ref, why it is in its event, the event it was in before.
+/// Feed, ref, the reason for its event, and its former event.
 type PlacedImage<'a> = (u32, Cow<'a, str>, Cow<'a, Placed>, Option<EventId>);
 
-/// What version 2 added, after everything that version 1 has.
+/// Added by version 2, after everything that version 1 has.
 #[derive(Serialize, Deserialize)]
 struct MemoryImage<'a> {
     born: Vec<(EventId, u64)>,
@@ -102,16 +102,16 @@ struct MemoryImage<'a> {
     aliases: Vec<Alias>,
 }
 
-/// What version 3 added to each event, after that: whom it counts to, and when its final score was taken.
+/// Added by version 3 for each event, after that: the feed it is charged to, and the arrival time of its final score.
 type EventNote = (EventId, Option<u32>, Option<Timestamp>);
 
-/// What version 4 added, at the end: how long reads keep sources fresh, by sport and bookmaker.
+/// Added by version 4, at the end: how long reads keep sources fresh, by sport and bookmaker.
 type PaceImage<'a> = (Cow<'a, str>, Cow<'a, str>, u32);
 
-/// What version 5 added, at the end: the feeds that have quoted a bookmaker, by sport and bookmaker.
+/// Added by version 5, at the end: the feeds that have quoted a bookmaker, by sport and bookmaker.
 type QuotedByImage<'a> = (Cow<'a, str>, Cow<'a, str>, Vec<u32>);
 
-/// What version 6 added, at the end: what publications were made with last.
+/// Added by version 6, at the end: the configuration of the latest publication.
 type ConfiguredImage<'a> = Option<Cow<'a, Configured>>;
 
 #[derive(Serialize, Deserialize)]
@@ -138,7 +138,7 @@ struct SourceImage<'a> {
 }
 
 impl Book {
-    /// The book as bytes, to be kept with [`IMAGE_VERSION`].
+    /// The book as bytes, to be stored with [`IMAGE_VERSION`].
     pub fn to_image(&self) -> Vec<u8> {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let mut out = Vec::new();
@@ -219,8 +219,10 @@ impl Book {
         Self::from_image_of(version, bytes, catalogue, ImagePart::All)
     }
 
-    /// Reads a part of it. Changes that are absorbed by such a book do to this part what they do to the whole, but for
-    /// events that are joined with others or taken apart: those are to be in it together.
+    /// Reads a part of an image.
+    ///
+    /// Absorbing changes affects this part as it would affect the whole book, except for merges and splits: the
+    /// events involved must be in the part together.
     ///
     /// # Errors
     /// The version is unknown or the bytes are not an image.
@@ -298,7 +300,7 @@ impl Book {
         Ok(book)
     }
 
-    /// Version 1 knew no more of identities than what is listed; the elder of two events is the one known first.
+    /// Version 1 had no identities beyond the listings; the elder of two events is the one known first.
     fn remember_nothing(&mut self) {
         let mut by_age: Vec<(Timestamp, EventId)> =
             self.events.values().map(|event| (event.first_known, event.id)).collect();
@@ -319,7 +321,7 @@ impl Book {
         }
     }
 
-    /// Each event knows the refs that stood for it.
+    /// Adds to each event the withdrawn refs that meant it.
     fn note_withdrawn(&mut self) {
         for (ix, feed) in (0..).zip(&self.feeds) {
             for (reference, offer) in feed.offers.iter().filter(|(_, offer)| !offer.active) {
@@ -330,7 +332,7 @@ impl Book {
         }
     }
 
-    /// Before version 5 only what is held showed who has quoted whom.
+    /// Before version 5 only the held prices show which feeds have quoted a bookmaker.
     fn note_quoted_by(&mut self) {
         for event in self.events.values() {
             for (key, slot) in &event.slots {
@@ -340,8 +342,8 @@ impl Book {
         }
     }
 
-    /// Before version 3 nobody knew when a final was taken, only when the event was last spoken of; nor whom an event
-    /// counts to that nobody lists, which is then somebody who listed it.
+    /// Before version 3 the arrival of a final score is unknown, so the last mention of the event is used; and an
+    /// unlisted event is charged to a feed that listed it.
     fn note_events(&mut self, notes: Option<Vec<EventNote>>) {
         if let Some(notes) = notes {
             for (id, owner, finished_at) in notes {
@@ -383,7 +385,7 @@ impl Book {
         }
     }
 
-    /// Without what it lists of a sport that is gone.
+    /// A feed without its listings of a sport that is gone.
     fn feed_from(&self, image: FeedImage<'_>) -> Feed {
         let offer = |offer: OfferImage<'_>| {
             let sport = self.event(offer.event)?.sport;
@@ -416,7 +418,7 @@ impl Book {
         };
         let field = Field::restore(image.entrants.iter().map(|name| &**name));
         let mut slots = Vec::with_capacity(image.slots.len());
-        // Those of a bookmaker follow each other.
+        // Slots of one bookmaker are consecutive.
         let mut last: Option<(Cow<'_, str>, Option<BookmakerId>)> = None;
         for slot in image.slots {
             let bookmaker = match &last {
@@ -433,7 +435,7 @@ impl Book {
             let feed = FeedIx(slot.feed);
             slots.push((key, Slot { group, feed, ts, beat_seen, open, weight: 0 }));
         }
-        // They are in order, nearly always: then this is quicker than one after the other.
+        // They are nearly always in order: then this is faster than inserting them one by one.
         let slots: BTreeMap<_, _> = slots.into_iter().collect();
         let fixture = image.fixture.into_owned();
         let listed_by = image

@@ -1,5 +1,5 @@
-//! What an operator can do about identities, and what can be shown of them. An operator's decision outranks everything
-//! and is remembered: it teaches names, and what it took apart is not put together again.
+//! Operators' decisions about identities, and what they are shown. A decision of an operator takes precedence over
+//! everything and is remembered: it teaches names, and events that it separated are not merged again.
 
 use std::fmt;
 
@@ -13,24 +13,24 @@ use crate::book::{Book, Offer, Placed};
 use crate::change::{By, Change};
 use crate::matching::{Alias, Contest, Doubt, Evidence, Likeness, Meaning, Name, Party};
 
-/// What an operator decides about events.
+/// A decision of an operator about events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// Two events are one.
     Merge { one: EventId, other: EventId },
-    /// A feed's ref is another event than the one it is in.
+    /// A feed's ref is not the event it is in.
     Split { event: EventId, feed: Box<str>, reference: Box<str> },
-    /// Two events are two, however alike.
+    /// Two events are different, however similar.
     Part { one: EventId, other: EventId },
-    /// Names that stand, or do not stand, for somebody.
+    /// Names that mean, or do not mean, a participant.
     Teach { aliases: Vec<Alias> },
-    /// All that a feed listed goes.
+    /// Remove everything that a feed listed.
     Drop { feed: Box<str> },
 }
 
 impl fmt::Display for Operation {
-    /// As the command line names it.
+    /// As on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Merge { one, other } => write!(f, "merge {one} {other}"),
@@ -42,12 +42,12 @@ impl fmt::Display for Operation {
     }
 }
 
-/// The operation cannot be done; the text says why and what could be.
+/// The operation cannot be done; the text says why and what is possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotDone(pub String);
 
-/// One event with all that is known of where it comes from.
+/// One event with everything known about its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     pub event: EventId,
@@ -55,7 +55,7 @@ pub struct Profile {
     pub competition: Box<str>,
     pub commence_time: Timestamp,
     pub fixture: Fixture,
-    /// Ids of events that turned out to be this one.
+    /// Ids of events that were merged into this one.
     pub also: Vec<EventId>,
     pub refs: Vec<ProfileRef>,
     pub unsure: Vec<Unsure>,
@@ -70,7 +70,7 @@ pub struct ProfileRef {
     pub commence_time: Timestamp,
     pub fixture: Fixture,
     pub swapped: bool,
-    /// Why it is taken for this event.
+    /// The reason why it is taken for this event.
     pub why: String,
 }
 
@@ -84,7 +84,7 @@ pub struct Unsure {
 }
 
 impl Book {
-    /// What an operation changes.
+    /// The changes of an operation.
     ///
     /// # Errors
     /// It cannot be done, with the reason.
@@ -98,7 +98,7 @@ impl Book {
                 let (one, other) = (self.known(*one)?.id, self.known(*other)?.id);
                 if one == other {
                     return Err(NotDone(format!(
-                        "both ids are event {one}; `events split` takes a ref out of it"
+                        "both ids are event {one}; `events split` moves a ref out of it"
                     )));
                 }
                 let (one, other) = ordered(one, other);
@@ -138,12 +138,12 @@ impl Book {
         Ok(changes)
     }
 
-    /// As it is shown, which nobody who lists it may say literally.
+    /// The contest as displayed, which may differ from every listing's wording.
     pub(super) fn contest_of(&self, event: &Event) -> Contest {
         Contest::parse(&self.lexicon, event.sport, &event.fixture)
     }
 
-    /// Every name of the younger for which the elder has another stands for the elder's from now on.
+    /// Every name of the younger event that differs from the elder's becomes an alias of the elder's.
     fn taught_by_merge(&self, one: &Event, other: &Event, swapped: bool) -> Vec<Change> {
         let (elder, younger) = if one.born <= other.born { (one, other) } else { (other, one) };
         let Fixture::HeadToHead { home, away } = &elder.fixture else { return Vec::new() };
@@ -179,7 +179,7 @@ impl Book {
         Alias { sport, feed: feed.map(Into::into), name: name.into(), meaning }
     }
 
-    /// What a listing that was taken for an event under another name teaches about its feed.
+    /// Aliases learned for a feed from a listing that was taken for an event under another name.
     pub(super) fn taught_by_join(
         &self,
         feed: &str,
@@ -194,7 +194,7 @@ impl Book {
         else {
             return Vec::new();
         };
-        // Who agrees firmly with the eldest, whose names are the event's, has nothing to teach.
+        // A firm match with the eldest listing, whose names are the event's, teaches nothing.
         let eldest = event.listed_by.first() == Some(&fit.with);
         if eldest && fit.evidence.weaker().is_firm() {
             return Vec::new();
@@ -210,7 +210,7 @@ impl Book {
             let likeness = our_party.like(&their_party);
             let sport = &self.catalogue.sport(event.sport).key;
             let known = self.memory.aliases.meaning(sport, feed, &Name::parse(theirs));
-            // What is firm needs no teaching, and what is short stands for many.
+            // A firm match needs no alias, and a short name means many people.
             let worth = likeness < Likeness::Within && our_party.is_full() && their_party.is_full();
             let room =
                 self.memory.aliases.has_room(Some(feed)) && self.has_room(self.feed_ix(feed), 1);
@@ -242,7 +242,10 @@ impl Book {
             return Err(NotDone(text));
         }
         if event.listed_by.len() < 2 {
-            return Err(NotDone(format!("{feed}:{reference} is all that event {} has", event.id)));
+            return Err(NotDone(format!(
+                "{feed}:{reference} is the only ref of event {}",
+                event.id
+            )));
         }
         let offer = ix.and_then(|ix| self.feed(ix)?.offer(reference));
         let before = offer
@@ -269,8 +272,8 @@ impl Book {
         })
     }
 
-    /// A name that was taken for somebody it is not: what had been learnt goes, and the two are two from now on. Where
-    /// both names are in question nothing can be said of either.
+    /// After a split: forgets aliases that confused two people, and records that they are two. If both names are in
+    /// question, nothing is known of either.
     fn taught_by_split(
         &self,
         event: &Event,
@@ -312,7 +315,7 @@ impl Book {
         changes
     }
 
-    /// The event that a feed's ref is listed for at present.
+    /// The event that a feed's ref is currently listed for.
     pub fn listed_for(&self, feed: &str, reference: &str) -> Option<EventId> {
         self.stands_for(feed, reference)
     }
@@ -323,12 +326,12 @@ impl Book {
         feed.into_iter().flat_map(|feed| feed.offers.values()).map(|offer| offer.event)
     }
 
-    /// Every id that stands for another event, with that.
+    /// Every merged id, with the event it means.
     pub fn stand_ins(&self) -> impl Iterator<Item = (EventId, EventId)> + '_ {
         self.merged()
     }
 
-    /// Every feed's ref of an event, with names and reason, the eldest first. Costs nothing beyond that event.
+    /// All refs of an event, with names and reason, the eldest first. The cost depends only on that event.
     pub fn refs(&self, event: &Event) -> Vec<ProfileRef> {
         let refs = self.offers_of(event).filter_map(|(feed, reference, offer)| {
             Some(ProfileRef {
@@ -344,7 +347,7 @@ impl Book {
         refs.collect()
     }
 
-    /// An event with every feed's ref, names and reason.
+    /// An event with all its refs, names and reasons.
     pub fn profile(&self, id: EventId) -> Option<Profile> {
         let event = self.event(self.resolve(id))?;
         let also =
@@ -374,12 +377,12 @@ impl Book {
         })
     }
 
-    /// All that was learnt about names.
+    /// All aliases.
     pub fn aliases(&self) -> Vec<&Alias> {
         self.memory.aliases.all()
     }
 
-    /// How much is remembered: merged ids, pairs in doubt, aliases.
+    /// Number of merged ids, possible duplicates and aliases.
     pub fn remembered(&self) -> (usize, usize, usize) {
         (self.memory.merged.len(), self.memory.doubts.len(), self.memory.aliases.len())
     }
@@ -388,11 +391,11 @@ impl Book {
 impl fmt::Display for Placed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::First => f.write_str("listed it when nobody else had anything like it"),
+            Self::First => f.write_str("first listing: no other feed had a similar event"),
             Self::Matched { feed, reference, evidence } => {
                 write!(f, "as {feed}:{reference}: {evidence}")
             }
-            Self::ByOperator => f.write_str("an operator said so"),
+            Self::ByOperator => f.write_str("operator decision"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a listing belongs: with the event its ref stood for, with one that others list, or in one of its own.
+//! Assigns a listing to an event: the one its ref meant, one that others list, or a new one.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,43 +15,43 @@ use crate::matching::{
     same_names,
 };
 
-/// A listing seen against an event.
+/// The result of comparing a listing with an event.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     pub(super) verdict: Verdict,
-    /// What the events around the two say.
+    /// The indication of the events around the two.
     around: Around,
-    /// Against the listing it agrees with best.
+    /// The evidence from the listing that it matches best.
     pub(super) evidence: Evidence,
     pub(super) with: (FeedIx, Box<str>),
-    /// The listing's home is the event's away.
+    /// True if the listing's home is the event's away.
     pub(super) swapped: bool,
 }
 
-/// Which of the events that a listing fits it is.
+/// The choice among the events that a listing fits.
 #[derive(Debug)]
 pub(super) enum Choice {
     Nothing,
     One(EventId, Fit),
-    /// Events that are distinct, and the listing could be either.
+    /// Different events, and the listing could be any of them.
     Rivals(Vec<(EventId, Fit)>),
 }
 
-/// What was found for a listing.
+/// The result of searching an event for a listing.
 #[derive(Debug, Default)]
 pub(super) struct Place {
     /// The event it is the same as.
     pub(super) same: Option<(EventId, Option<Fit>)>,
-    /// The feed lists that very event under another ref already.
+    /// True if the feed already lists that event under another ref.
     pub(super) duplicate: bool,
-    /// What the listing is found by.
+    /// The index keys of the listing.
     pub(super) keys: Vec<u64>,
-    /// Nothing that is listed is anything like it.
+    /// True if no listed event is similar.
     pub(super) alone: bool,
 }
 
 impl Book {
-    /// A contest with whom a feed means by its names, where that was learnt.
+    /// A contest with the learned meanings of a feed's names.
     pub(super) fn meaning<'a>(
         &self,
         feed: &str,
@@ -66,7 +66,7 @@ impl Book {
         contest.meaning(|name| aliases.meaning(key, feed, name))
     }
 
-    /// What of a feed's listing is compared.
+    /// A feed's new listing, prepared for comparison.
     pub(super) fn listing_face<'a>(
         &self,
         feed: &str,
@@ -80,7 +80,7 @@ impl Book {
         ListingView { contest, commence_time, competition, signature, feed, event: None }
     }
 
-    /// The same of a listing that is held.
+    /// A held listing, prepared for comparison.
     pub(super) fn offer_face<'a>(
         &'a self,
         feed: FeedIx,
@@ -98,7 +98,7 @@ impl Book {
         ListingView { contest, commence_time, competition, signature, feed, event }
     }
 
-    /// An event as it is shown, and as a feed would mean it.
+    /// An event as displayed, with the meanings that its names have for a feed.
     fn shown_face<'a>(
         &self,
         feed: &str,
@@ -111,20 +111,20 @@ impl Book {
         ListingView { contest, commence_time, competition, signature, feed: None, event }
     }
 
-    /// How far from the eldest listing of an event a listing can start and be the same.
+    /// Maximum distance of a listing's start from an event's eldest listing for being the same.
     pub(super) fn candidates_within(&self, sport: SportId) -> Duration {
         // Gaps are counted in whole minutes.
         self.catalogue.sport(sport).other_event_after + Duration::from_secs(60)
     }
 
-    /// False where a quick check shows that two listings are two events: the starts, how words begin.
+    /// False if a quick check shows that two listings are two events: by their starts, or by how words begin.
     fn may_be(&self, sport: SportId, one: QuickCheck, other: QuickCheck) -> bool {
         let apart = one.at.as_millis().abs_diff(other.at.as_millis());
         u128::from(apart) <= self.candidates_within(sport).as_millis()
             && one.signature.may_be(&other.signature)
     }
 
-    /// The feeds that list an event, with what they say.
+    /// The listings of an event, with their feeds.
     pub(super) fn offers_of<'a>(
         &'a self,
         event: &'a Event,
@@ -134,13 +134,13 @@ impl Book {
         })
     }
 
-    /// How a listing fits an event: as well as with the best of those who list it, and not at all if it is another
-    /// event than any of them has. What is not compared any more, as enough was, does not fit.
+    /// How a listing fits an event: as well as with the best of its listings, and not at all if any of them is a
+    /// different event. If the effort is exhausted, it does not fit.
     pub(super) fn fit(&self, view: &ListingView<'_>, event: &Event) -> Option<Fit> {
         self.fit_without(view, event, &[])
     }
 
-    /// The same, as if some feeds did not list it.
+    /// As [`Book::fit`], ignoring the listings of some feeds.
     pub(super) fn fit_without(
         &self,
         view: &ListingView<'_>,
@@ -157,7 +157,7 @@ impl Book {
                 (feed, reference, offer, self.offer_face(feed, event.sport, offer))
             })
         };
-        // The cheap question first.
+        // The cheap checks first.
         if !faces().all(|(.., theirs)| self.may_be(event.sport, theirs.check(), view.check())) {
             return None;
         }
@@ -169,7 +169,8 @@ impl Book {
             }
             let evidence = match Evidence::gather_alike(&theirs, view) {
                 Some(evidence) => evidence,
-                // Where people meet in a tournament, or many play in one, all else may tell that they are the same.
+                // If people meet in a tournament, or many play in one, other evidence may still show that they are
+                // the same.
                 None if sport.clubs.is_empty() && !sport.bouts => Evidence::gather(&theirs, view),
                 None => return None,
             };
@@ -202,28 +203,28 @@ impl Book {
             }
         }
         best.map(|fit| match fit.verdict {
-            // One who lists it may mean somebody else, even where another surely does not.
+            // Another lister may mean somebody else, even if this one certainly matches.
             Verdict::Same if stranger => Fit { verdict: Verdict::Unsure(Doubt::Name), ..fit },
-            // Or another meeting of the two.
+            // Or it may be another meeting of the two.
             Verdict::Same if contradicted => Fit { verdict: Verdict::Unsure(Doubt::Time), ..fit },
             Verdict::Same | Verdict::Unsure(_) | Verdict::Different => fit,
         })
     }
 
-    /// Events that might be the same as a listing, the likeliest first.
+    /// Events that may be the same as a listing, the most similar first.
     pub(super) fn candidates(&self, sport: SportId, view: &ListingView<'_>) -> Vec<EventId> {
         let keys = self.index.keys(sport, &view.contest, view.commence_time);
         self.index.find(&keys, view.check(), self.candidates_within(sport))
     }
 
-    /// Finds the event that a listing is the same as.
+    /// Finds the event of a listing.
     pub(super) fn place(
         &self,
         (feed, reference): (Option<FeedIx>, &str),
         listing: &Listing,
         view: &ListingView<'_>,
     ) -> Place {
-        // What it stood for it does not mean any more.
+        // The ref no longer means this event.
         let former = feed.and_then(|feed| self.feed(feed)?.offer(reference));
         let former = former.map(|offer| offer.event);
         let mut place = Place { alone: true, ..Place::default() };
@@ -263,11 +264,11 @@ impl Book {
         place
     }
 
-    /// Which of several events that fit a listing it is.
+    /// Chooses among several events that fit a listing.
     ///
-    /// A feed that lists two of them contradicts itself or repeats itself, so its word counts only where nobody else
-    /// has one: who floods us with duplicates cannot draw others' listings of one event to different ones. Where the
-    /// events are those of different people the names decide, and if they do not it stays unsure.
+    /// A feed that lists two of them contradicts or repeats itself, so its listings count only if no other feed's do:
+    /// a feed that floods the service with duplicates cannot draw others' listings of one event to different ones. If
+    /// the events have different participants the names decide, and if they cannot, it stays unsure.
     pub(super) fn choose(&self, view: &ListingView<'_>, mut fits: Vec<(EventId, Fit)>) -> Choice {
         if fits.len() < 2 {
             return fits.pop().map_or(Choice::Nothing, |(id, fit)| Choice::One(id, fit));
@@ -306,8 +307,8 @@ impl Book {
         twice.filter_map(|same| same.first().copied()).collect()
     }
 
-    /// Whether a listing that stood for an event of several feeds now surely is another that others list: what it
-    /// says agrees with nobody here any more, or with nobody but a feed that lists both.
+    /// True if a listing of a shared event now certainly is another event that others list: no other feed's listing
+    /// here matches it any more, or only that of a feed that lists both.
     fn has_moved(&self, feed: FeedIx, event: &Event, view: &ListingView<'_>) -> bool {
         let is_same = |fit: &Fit| fit.verdict == Verdict::Same;
         let elsewhere: Vec<&Event> = self
@@ -333,7 +334,7 @@ impl Book {
         !fits(event, &doubled) && elsewhere.iter().any(|other| fits(other, &doubled))
     }
 
-    /// Whether two events are of different people: by their names, or because a feed lists both and not under the
+    /// True if two events have different participants: by their names, or because a feed lists both and not under the
     /// same names.
     fn are_told_apart(&self, one: EventId, other: EventId) -> bool {
         let (Some(one), Some(other)) = (self.event(one), self.event(other)) else { return false };
@@ -348,7 +349,7 @@ impl Book {
         !evidence.is_compatible() || (both && !evidence.weaker().is_firm())
     }
 
-    /// An event that nobody lists any more comes back under the same names only; how far apart the starts are.
+    /// An unlisted event comes back only under the same names; returns the distance of the starts.
     fn fits_left(&self, event: &Event, listing: &Listing) -> Option<u64> {
         let window = self.catalogue.sport(listing.sport).same_event_within.as_millis();
         let apart = event.commence_time.as_millis().abs_diff(listing.commence_time.as_millis());
@@ -356,8 +357,8 @@ impl Book {
         (same && u128::from(apart) <= window).then_some(apart)
     }
 
-    /// Where several events fit, smaller is better: the better names, the nearer start, the one that more feeds list;
-    /// then by their refs, which does not depend on who came first.
+    /// Sort key among events that fit, smaller is better: better names, nearer start, more feeds; then refs, which do
+    /// not depend on the order of arrival.
     fn preference(&self, id: EventId, fit: &Fit, ignored: &[FeedIx]) -> impl Ord + use<> {
         let listed_by = self.event(id).map_or(&[][..], |event| &event.listed_by);
         let counted = listed_by.iter().filter(|(feed, _)| !ignored.contains(feed)).count();
@@ -368,7 +369,7 @@ impl Book {
         (fit.rank(), std::cmp::Reverse(counted), first, id)
     }
 
-    /// Whether a corrected listing still means the event its ref stood for.
+    /// True if a corrected listing still means the event of its ref.
     pub(super) fn stays_with(
         &self,
         (feed, reference): (FeedIx, &str),
@@ -386,7 +387,7 @@ impl Book {
         let sport = self.catalogue.sport(event.sport);
         let own = self.evidence(event.sport, &self.offer_face(feed, event.sport, offer), view);
         if event.is_final() && own.gap() > sport.same_event_within {
-            // A ref used anew for the next meeting of the two.
+            // A ref reused for the next meeting of the two.
             return false;
         }
         let mut others = self
@@ -394,7 +395,7 @@ impl Book {
             .filter(|(lister, held, _)| (*lister, &***held) != (feed, reference))
             .peekable();
         if others.peek().is_none() {
-            // Its own event, of which it may correct what it likes as long as somebody stays.
+            // Only its own event: it may correct anything, as long as one participant stays.
             return match offer.active {
                 true => own.sides.iter().any(|side| *side >= Likeness::OneWord),
                 false => same_names(&event.fixture, &listing.fixture),
@@ -411,11 +412,11 @@ impl Book {
                 let evidence = || self.evidence(event.sport, &theirs, view);
                 !effort::is_exhausted() && evidence().weaker() >= Likeness::Kin
             };
-            // So far from theirs it is another event, whatever it was before.
+            // Starts too far apart are another event, whatever the ref meant before.
             Evidence::gap_between(&theirs, view) <= sport.other_event_after
                 && (same_names || is_kin())
         });
-        // Somebody whom it would not be taken for under this name may be somebody else by now.
+        // A name that would not match this participant may belong to somebody else by now.
         let is_known = || {
             let fit = self.fit_without(view, event, &[feed]);
             own.weaker().is_firm() || fit.is_some_and(|fit| fit.verdict == Verdict::Same)
@@ -423,16 +424,16 @@ impl Book {
         agrees && (same_names || is_known()) && !self.has_moved(feed, event, view)
     }
 
-    /// Which way round a listing names the participants of the event it stays with.
+    /// True if a listing names the sides of the event it stays with in the opposite order.
     pub(super) fn is_turned(&self, feed: &str, event: &Event, view: &ListingView<'_>) -> bool {
         let contest = self.contest_of(event);
         let shown = self.shown_face(feed, event, &contest);
         let evidence = self.evidence(event.sport, &shown, view);
-        // Somebody else's order says nothing about ours.
+        // The order of a different pair means nothing.
         evidence.weaker() >= Likeness::Kin && evidence.swapped
     }
 
-    /// Whether the feed already lists the event under another ref.
+    /// True if the feed already lists the event under another ref.
     pub(super) fn is_taken(&self, event: EventId, feed: Option<FeedIx>, reference: &str) -> bool {
         let other_ref =
             |(lister, held): &(FeedIx, Box<str>)| Some(*lister) == feed && &**held != reference;
@@ -454,7 +455,7 @@ impl Book {
             }
             Ids::Derived { salt } => {
                 let first = EventId::derived(salt, reference);
-                // Another event has it when two feeds use the same ref, or one uses it anew.
+                // Taken if two feeds use the same ref, or one reuses it.
                 let mut others =
                     (1_u32..).map(|n| EventId::derived(salt, &format!("{reference}\u{1f}{n}")));
                 if unused(&first) { first } else { others.find(unused).unwrap_or(first) }
@@ -471,7 +472,7 @@ impl Fit {
             Verdict::Unsure(_) => 1,
             Verdict::Different => 2,
         };
-        // Beyond a near name, more alike is not more likely: the nearer start is.
+        // Above a near match, greater similarity is no better evidence: the nearer start is.
         let names = self.evidence.weaker().min(Likeness::Near);
         (verdict, std::cmp::Reverse(names), self.around, self.evidence.gap_minutes)
     }

@@ -1,8 +1,7 @@
-//! Whom a feed means: the names in its prices and scores become the event's own participants, or nobody's.
+//! Resolves the names in a feed's prices and scores to the event's participants, or to nobody.
 //!
-//! A name is looked for among the feed's own words for the event first, then among the event's; only where neither
-//! has it word for word are spellings compared. What could be either side is neither: a price never ends up with
-//! the wrong one.
+//! A name is searched among the feed's own names for the event first, then among the event's; spellings are compared
+//! only if neither has it literally. A name that could be either side is neither: a price never gets the wrong one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,14 +14,14 @@ use crate::book::event::Event;
 use crate::change::{QuotedOutcome, Reported, Who};
 use crate::matching::{Lexicon, Likeness, Name, Party, check_name, effort, fold};
 
-/// Spellings of the two sides that one market is worth: alternative lines repeat the same two or three names.
+/// Maximum number of spellings of the two sides in one market: alternative lines repeat the same two or three names.
 const SPELLINGS_MAX: usize = 16;
-/// This number of letters is as much work as one look for a slip of the pen.
+/// This number of letters costs as much as one typing-error check.
 const LETTERS_OF_A_UNIT: usize = 16;
-/// Up to this many outcomes every pair is compared, which is cheaper than hashing.
+/// Up to this number of outcomes every pair is compared, which is cheaper than hashing.
 const PAIRWISE_MAX: usize = 16;
 
-/// An event as one of its feeds speaks of it.
+/// An event in the terms of one of its feeds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speaker<'a> {
     pub(super) event: &'a Event,
@@ -59,7 +58,7 @@ impl Speaker<'_> {
         Ok(outcomes)
     }
 
-    /// The event's sides that names mean, each spelling looked at once.
+    /// The event's sides for some names; each spelling is resolved once.
     fn sides<'b>(&self, names: impl Iterator<Item = &'b str>) -> Result<Vec<Who>, Reject> {
         let mut known: Vec<(&str, Who)> = Vec::new();
         let mut who = Vec::with_capacity(names.size_hint().0);
@@ -91,7 +90,7 @@ impl Speaker<'_> {
         Ok(who)
     }
 
-    /// The event's side that a name means.
+    /// The event's side for a name.
     fn side(&self, name: &str) -> Option<Side> {
         let turned = |side: Side| if self.offer.swapped { side.other() } else { side };
         side_in(&self.offer.fixture, name)
@@ -101,7 +100,7 @@ impl Speaker<'_> {
             .or_else(|| self.side_like(&self.event.fixture, name))
     }
 
-    /// The side whose name is like it, if the other's is not.
+    /// The side whose name is similar, if the other's is not.
     fn side_like(&self, fixture: &Fixture, name: &str) -> Option<Side> {
         let Fixture::HeadToHead { home, away } = fixture else { return None };
         let party = |raw: &str| Party::parse(self.lexicon, self.event.sport, raw);
@@ -112,11 +111,11 @@ impl Speaker<'_> {
         is_clear(best, other, Likeness::OneWord).then_some(side)
     }
 
-    /// The players of the event's field that names mean, in the event's spelling; a name itself where there is none
-    /// yet. Whether there is room for those is known before any spellings are compared.
+    /// The players of the event's field for some names, in the event's spelling; a name without a player stays as it
+    /// is. Checks for room before it compares spellings.
     fn players<'b>(&self, names: impl Iterator<Item = &'b str>) -> Result<Vec<Box<str>>, Reject> {
         let field = &self.event.field;
-        // A player whom the same message has under its own name is not also meant by another.
+        // A player whom the message names literally is not also meant by another name.
         let mut named: HashSet<u16> = HashSet::new();
         let mut unknown: HashSet<u64> = HashSet::new();
         let mut meant: Vec<(&str, Result<u16, String>)> = Vec::with_capacity(names.size_hint().0);
@@ -132,7 +131,7 @@ impl Speaker<'_> {
             }
             meant.push((name, found));
         }
-        // The event does not know them yet, so two spellings of one have to be recognised here.
+        // New players are not in the event yet, so two spellings of one must be recognised here.
         let mut newcomers: HashMap<String, Box<str>> = HashMap::new();
         let mut players = Vec::with_capacity(meant.len());
         for (name, found) in meant {
@@ -157,7 +156,7 @@ impl Speaker<'_> {
         let field = &self.event.field;
         check_name(name)?;
         let name = Name::parse(name);
-        // Taking one in that is new is work too, for each of its words.
+        // Adding a new player costs work for each word, too.
         let (words, letters) =
             name.words().fold((0, 0), |(words, letters), word| (words + 1, letters + word.len()));
         effort::spend(words + letters / LETTERS_OF_A_UNIT);
@@ -211,7 +210,7 @@ impl Speaker<'_> {
     }
 }
 
-/// Whether the best is good enough and nobody else is meant by it.
+/// True if the best match is good enough and no other player can be meant.
 fn is_clear(best: Likeness, next: Likeness, least: Likeness) -> bool {
     best >= least && best > next && (next <= Likeness::Shared || best >= Likeness::Sound)
 }
@@ -225,11 +224,11 @@ fn over_or_under(name: &str) -> Result<Who, Reject> {
 }
 
 fn fits_nobody(name: &str, expected: &str) -> Reject {
-    let text = format!("outcome `{name}` fits nobody; expected {expected}");
+    let text = format!("outcome `{name}` matches no participant; expected {expected}");
     Reject::new(RejectCode::UnknownOutcome, text)
 }
 
-/// The place of an outcome that is the same as another.
+/// The position of an outcome that repeats another.
 fn find_twice(outcomes: &[QuotedOutcome]) -> Option<usize> {
     if outcomes.len() <= PAIRWISE_MAX {
         return outcomes.iter().enumerate().position(|(at, outcome)| {

@@ -1,8 +1,8 @@
-//! What follows from a listing for other events: two turn out to be one, or it is not sure whether they are.
+//! The consequences of a listing for other events: two are found to be one, or may be one.
 //!
-//! Joining a listing can bring two events together that were apart before, whichever came first, so that the order
-//! of arrival does not matter. What is unsure is kept apart and noted for the operator; each further word on
-//! either of the two is looked at again, and settles it where it can.
+//! Joining a listing can show that two separate events are one, whichever came first, so the order of arrival does
+//! not matter. Unsure pairs are kept apart and shown to the operator; each further message about either event
+//! compares the pair again, and settles it if possible.
 
 use std::time::Duration;
 
@@ -16,22 +16,23 @@ use crate::matching::{
     Alias, Doubt, Evidence, ListingView, Name, NameSignature, QuickCheck, Verdict, effort,
 };
 
-/// Steps that one listing can lead to; a chain of events that fall together is shorter.
+/// Maximum number of steps after one listing; a chain of merges is shorter.
 const STEPS_MAX: usize = 32;
-/// Pairs in doubt at the most: who floods us with look-alikes fills no more than this.
+/// Maximum number of possible duplicates: a flood of look-alikes cannot fill more.
 pub const DOUBTS_MAX: usize = 10_000;
-/// Pairs in doubt that one event can be in.
+/// Maximum number of possible duplicates of one event.
 const DOUBTS_OF_EVENT_MAX: usize = 8;
 
 impl Book {
-    /// Carries out what follows from what a feed now says of a ref, and gives it for the log.
+    /// Applies the consequences of a feed's listing under a ref, and returns the changes for the log.
     pub(super) fn settle(&mut self, feed: &str, reference: &str, now: Timestamp) -> Vec<Change> {
         let mut refs = self.waiting_around(feed, reference);
         refs.push((feed.into(), reference.into()));
         self.settle_refs(refs, now)
     }
 
-    /// Looks again at an event that a listing has left: what that contradicted may be one now.
+    /// Compares an event again after a listing has left it: others that the listing contradicted may be one with it
+    /// now.
     pub(super) fn settle_event(&mut self, event: EventId, now: Timestamp) -> Vec<Change> {
         self.settle_refs(self.refs_of_event(event), now)
     }
@@ -57,7 +58,7 @@ impl Book {
         steps
     }
 
-    /// Events that were in doubt with one that is another now: it may have been one too many to choose from.
+    /// Possible duplicates of an event that was merged: the choice may have become unique.
     fn doubtful_with(&self, step: &Change) -> Vec<EventId> {
         if let Change::Cleared { one, other } = step {
             return vec![*one, *other];
@@ -74,7 +75,7 @@ impl Book {
         event.listed_by.iter().rev().filter_map(named).collect()
     }
 
-    /// Looks again at the events whose names have got another meaning by these changes.
+    /// Compares again the events whose names got another meaning by these changes.
     pub(super) fn settle_taught(&mut self, changes: &[Change], now: Timestamp) -> Vec<Change> {
         let mut events: Vec<EventId> = Vec::new();
         for change in changes {
@@ -89,8 +90,8 @@ impl Book {
         events.into_iter().flat_map(|event| self.settle_event(event, now)).collect()
     }
 
-    /// Events that list the name an alias is about. An operator's may be a single word, by which nothing is found
-    /// but what is in doubt already.
+    /// Events that list the name of an alias. An operator's alias may be a single word, by which only possible
+    /// duplicates are found.
     pub(super) fn named(&self, alias: &Alias, by: By) -> Vec<EventId> {
         let Some(sport) = self.catalogue.sport_id(&alias.sport) else { return Vec::new() };
         let name = Name::parse(&alias.name);
@@ -115,7 +116,7 @@ impl Book {
         events
     }
 
-    /// What follows for a ref: that its event is another one, or else which pairs are doubtful now and which are not.
+    /// The next changes for a ref: its event is another one, or else new and settled doubts.
     fn next_steps(&self, feed: &str, reference: &str) -> Vec<Change> {
         if effort::is_exhausted() {
             return Vec::new();
@@ -152,7 +153,7 @@ impl Book {
         }
         let choice = self.choose(&view, fits);
         if effort::is_exhausted() {
-            // Not all was compared: what is doubtful is not known.
+            // The comparison is incomplete, so doubts cannot be decided.
             return None;
         }
         match choice {
@@ -169,7 +170,7 @@ impl Book {
         Some(self.next_doubts(event.id, &doubted))
     }
 
-    /// Pairs to be noted as doubtful as far as there is room, and pairs to be struck off.
+    /// New doubts, as far as there is room, and doubts that are settled.
     fn next_doubts(&self, event: EventId, doubted: &[(EventId, Doubt, Evidence)]) -> Vec<Change> {
         let doubts = &self.memory.doubts;
         let room_of_all = DOUBTS_MAX.saturating_sub(doubts.len());
@@ -196,7 +197,7 @@ impl Book {
         fresh.chain(settled).collect()
     }
 
-    /// Whether any listing of the one leaves it open whether it is the other.
+    /// True if any listing of one event leaves open whether it is the other.
     fn is_doubtful(&self, one: EventId, other: EventId) -> bool {
         let (Some(one), Some(other)) = (self.event(one), self.event(other)) else { return false };
         if !shared_feeds(one, other).is_empty() || !other.is_listed() {
@@ -211,8 +212,8 @@ impl Book {
         })
     }
 
-    /// Whether the feeds that list both events do no more than repeat themselves: the same names, the same time. Then
-    /// they do not keep apart what others say is one.
+    /// True if the feeds that list both events only repeat themselves: the same names, the same time. Then they do
+    /// not keep apart events that others show to be one.
     fn only_repeat(&self, feeds: &[FeedIx], one: &Event, other: &Event) -> bool {
         let sport = self.catalogue.sport(one.sport);
         feeds.iter().all(|feed| {
@@ -229,13 +230,13 @@ impl Book {
         })
     }
 
-    /// What one feed says of an event.
+    /// One feed's listings of an event.
     fn faces_of<'a>(&'a self, event: &'a Event, of: FeedIx) -> Vec<ListingView<'a>> {
         let offers = self.offers_of(event).filter(|(feed, ..)| *feed == of);
         offers.map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer)).collect()
     }
 
-    /// Whether nothing that is said of the one contradicts what is said of the other.
+    /// True if no listing of one event contradicts a listing of the other.
     fn may_be_one(&self, one: &Event, other: &Event) -> bool {
         let sport = self.catalogue.sport(one.sport);
         let theirs: Vec<_> = self
@@ -260,7 +261,7 @@ fn shared_feeds(one: &Event, other: &Event) -> Vec<FeedIx> {
     listers.filter(|feed| other.is_listed_by(*feed)).collect()
 }
 
-/// The younger becomes the elder.
+/// The merge of two events, in which the elder stays.
 pub(super) fn merge(one: &Event, other: &Event, swapped: bool, by: By) -> Change {
     let (elder, younger) = if one.born <= other.born { (one, other) } else { (other, one) };
     Change::Merged { elder: elder.id, younger: younger.id, swapped, by }

@@ -1,4 +1,4 @@
-//! Which events differ since that was last asked, so that showing the book again costs what changed.
+//! The events that changed since the last request, so that updating what is shown costs only what changed.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use domain::EventId;
 
 use super::Book;
 
-/// More events than these are reported as all of them.
+/// If more events than this changed, all are reported.
 const EVENTS_MAX: usize = 4096;
 
-/// Events in which something may differ that clients see; freshness alone does not count.
+/// Events whose visible data may have changed; freshness alone does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Touched {
     All,
@@ -17,12 +17,12 @@ pub enum Touched {
 }
 
 impl Book {
-    /// Whether nothing was touched since that was last asked for.
+    /// True if nothing changed since the last request.
     pub fn is_untouched(&self) -> bool {
         matches!(&self.touched, Touched::Events(ids) if ids.is_empty())
     }
 
-    /// What was touched since this was last asked; everything, the first time.
+    /// The events that changed since the last call; all of them on the first.
     pub fn take_touched(&mut self) -> Touched {
         std::mem::replace(&mut self.touched, Touched::Events(BTreeSet::new()))
     }

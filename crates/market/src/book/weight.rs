@@ -1,10 +1,10 @@
-//! How much the book holds, and the limits on it.
+//! The memory that the book holds, and its limits.
 //!
-//! One measure for all that a feed can make us keep: one for each [`UNIT_BYTES`] begun of what it takes in memory,
-//! estimated from what it is made of and never too low. An ordinary listing, event or market counts one or two;
-//! five hundred long names count what they take. What was removed counts until it is forgotten, since it is held
-//! until then. Limits are looked at when a message is decided on, never when a change is absorbed: a log always
-//! loads, whatever the limits are now.
+//! One measure for everything that a feed can make us keep: one unit for each [`UNIT_BYTES`] or part of it in memory,
+//! estimated from the content and never too low. An ordinary listing, event or market counts one or two; five hundred
+//! long names count by their size. Removed data counts until it is forgotten, since it is held until then. Limits are
+//! checked when a message is decided on, never when a change is absorbed: a log can always be loaded, whatever the
+//! current limits.
 
 use std::time::Duration;
 
@@ -17,26 +17,26 @@ use crate::book::{Book, Feed, Offer};
 use crate::change::{QuotedOutcome, Reported, Who};
 use crate::matching::{Contest, keys_count};
 
-/// What counts one.
+/// Number of bytes of one unit.
 pub const UNIT_BYTES: usize = 2048;
-/// How far ahead of our clock an event may start. Majors and title bouts are listed a year ahead.
+/// Maximum time until the start of an event. Majors and title bouts are listed a year ahead.
 pub const HORIZON: Duration = Duration::from_secs(731 * 86_400);
-/// Sources date some events by the day, and in another time zone.
+/// Some sources date events only by the day, and in another time zone.
 const BEGIN_EARLY_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Periods of a score that every event has room for.
+/// Number of score periods included in the base size of an event.
 const PERIODS_FREE: usize = 16;
-/// Rounds of a leader that every player has room for.
+/// Number of rounds of a leader included in the base size of a player.
 const ROUNDS_FREE: usize = 8;
 
-/// How much a book may hold, in the measure of this module.
+/// Limits of a book, in units of this module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub records_max: u64,
-    /// Of one feed, so that none can fill the book.
+    /// Limit of one feed, so that none can fill the book.
     pub records_per_feed_max: u64,
-    /// How far ahead of our clock an event may start.
+    /// Maximum time until the start of an event.
     pub start_ahead_max: Duration,
-    /// How long before its start an event may be live or over.
+    /// Maximum time before its start at which an event may be live or final.
     pub begin_early_max: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Limits {
         start_ahead_max: HORIZON,
         begin_early_max: BEGIN_EARLY_MAX,
     };
-    /// For a book that repeats what another has taken.
+    /// For a book that repeats changes accepted by another.
     pub const NONE: Self = Self {
         records_max: u64::MAX,
         records_per_feed_max: u64::MAX,
@@ -56,11 +56,11 @@ impl Limits {
     };
 }
 
-/// How much a book holds.
+/// The units that a book holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     pub records: u64,
-    /// By feed, those that hold something.
+    /// Feeds that hold any units.
     pub feeds: Vec<(Box<str>, u64)>,
 }
 
@@ -68,7 +68,7 @@ fn units(bytes: usize) -> u64 {
     u64::try_from(bytes / UNIT_BYTES).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-/// A text that is kept as it is, rendered and in plain letters, which for some signs are a word each.
+/// Size of a text that is kept as sent, rendered, and in plain letters, which for some characters are a word each.
 fn text_bytes(text: &str) -> usize {
     let more = |byte: u8| match byte {
         b'"' | b'\\' => 1,
@@ -86,7 +86,7 @@ fn names_bytes(fixture: &Fixture) -> usize {
     }
 }
 
-/// A feed's ref with what it says, ready to be compared, and where it is found.
+/// Units of a feed's ref with its listing, parsed for comparison and indexed.
 fn listing_weight(
     reference: &str,
     (competition, fixture): (&str, &Fixture),
@@ -97,25 +97,25 @@ fn listing_weight(
     units(640 + text + 64 * words + 96 * keys)
 }
 
-/// An event as it is shown, without its players.
+/// Size of an event's displayed data, without its players.
 fn event_bytes(competition: &str, fixture: &Fixture) -> usize {
     1200 + 4 * text_bytes(competition) + 6 * names_bytes(fixture)
 }
 
-/// A player of a field, found by name and by every word of it, and as a leader.
+/// Size of a player of a field, who is found by name and by every word of it, and may be a leader.
 fn player_bytes(name: &str) -> usize {
-    // What goes on with a sign of several bytes begins no word.
+    // Continuation bytes of a multi-byte character begin no word.
     let begins = |byte: u8| !byte.is_ascii_alphanumeric() && !(0x80..0xc0).contains(&byte);
     let words = 1 + name.bytes().filter(|byte| begins(*byte)).count();
     416 + 6 * text_bytes(name) + 192 * words
 }
 
-/// Never less than [`player_bytes`], without a look at the name.
+/// An upper bound of [`player_bytes`] that does not read the name.
 fn player_bytes_most(name: &str) -> usize {
     608 + 204 * name.len()
 }
 
-/// A market, with the texts of its prices in each format.
+/// Units of a market, with the texts of its prices in each format.
 fn slot_weight(group: Option<&str>, name_bytes: impl Iterator<Item = usize>) -> u64 {
     let outcomes: usize = name_bytes.map(|bytes| 200 + 3 * bytes).sum();
     units(640 + 2 * group.map_or(0, str::len) + outcomes)
@@ -137,7 +137,7 @@ impl Offer {
 }
 
 impl Event {
-    /// Weighs its markets; how long a rendered name is, is looked at once, however many outcomes have it.
+    /// A function that weighs markets; the length of a rendered side is computed once for all outcomes.
     fn slot_weigher(&self) -> impl Fn(&Slot) -> u64 {
         let side = |side: Side| escaped_bytes(self.outcome_text(side.into()));
         let (home, away) = (side(Side::Home), side(Side::Away));
@@ -162,7 +162,7 @@ impl Event {
             + 128 * stand_ins
     }
 
-    /// Takes players into account that came since.
+    /// Counts players added since the last call.
     fn count_players(&mut self) {
         let names = self.field.names();
         let new = names.get(self.counted.players..).unwrap_or_default();
@@ -170,7 +170,7 @@ impl Event {
         self.counted.players = names.len();
     }
 
-    /// Its markets by feed, counted from nothing.
+    /// Weighs all its markets again, by feed.
     fn weigh_slots(&mut self) -> Vec<(FeedIx, u64)> {
         let mut by_feed: Vec<(FeedIx, u64)> = Vec::new();
         let mut slots = std::mem::take(&mut self.slots);
@@ -194,19 +194,19 @@ fn add(by_feed: &mut Vec<(FeedIx, u64)>, feed: FeedIx, from: u64, to: u64) {
 }
 
 impl Book {
-    /// Sets how much it may hold from now on.
+    /// Sets the limits from now on.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// How much it holds.
+    /// The units that it holds.
     pub fn load(&self) -> Load {
         let of = |feed: &Feed| (feed.name.clone(), self.weight_of(feed));
         let feeds = self.feeds.iter().map(of).filter(|(_, weight)| *weight > 0).collect();
         Load { records: self.weight(), feeds }
     }
 
-    /// What was learnt about names counts one each.
+    /// Units held in total; each alias counts one.
     pub fn weight(&self) -> u64 {
         self.weight + count(self.memory.aliases.len())
     }
@@ -219,14 +219,14 @@ impl Book {
         self.check_room(feed, more).is_ok()
     }
 
-    /// Refuses what does not fit any more. What adds nothing always fits, so that a full book can be corrected.
+    /// Rejects additions that do not fit. Anything that adds nothing fits, so that a full book can be corrected.
     pub(super) fn check_room(&self, feed: Option<FeedIx>, more: u64) -> Result<(), Reject> {
         let Limits { records_max, records_per_feed_max, .. } = self.limits;
         let of_feed = feed.and_then(|feed| self.feed(feed)).map_or(0, |feed| self.weight_of(feed));
         let full = |held: u64, max: u64| more > 0 && held.saturating_add(more) > max;
         let text = if full(of_feed, records_per_feed_max) {
             format!(
-                "this feed holds {of_feed} records of at most {records_per_feed_max} (market.records_per_feed_max), and this counts {more}; what is removed counts until it is forgotten"
+                "this feed holds {of_feed} records of at most {records_per_feed_max} (market.records_per_feed_max), and this counts {more}; removed data counts until it expires"
             )
         } else if full(self.weight(), records_max) {
             let held = self.weight();
@@ -239,7 +239,7 @@ impl Book {
         Err(Reject::new(RejectCode::TooLarge, text))
     }
 
-    /// Refuses a start so far ahead that nobody lists it yet.
+    /// Rejects a start so far ahead that nobody lists it yet.
     pub(super) fn check_start(&self, starts: Timestamp, now: Timestamp) -> Result<(), Reject> {
         let ahead = self.limits.start_ahead_max;
         if starts <= now.plus(ahead) {
@@ -250,7 +250,7 @@ impl Book {
         Err(Reject::new(RejectCode::TooLarge, text))
     }
 
-    /// Refuses to have an event begin long before its start.
+    /// Rejects an event that is live or final long before its start.
     pub(super) fn check_begun(
         &self,
         status: Status,
@@ -267,17 +267,17 @@ impl Book {
         Err(Reject::new(RejectCode::IllegalTransition, text))
     }
 
-    /// What a listing counts.
+    /// Units of a listing.
     pub(super) fn weigh_listing(reference: &str, said: (&str, &Fixture), contest: &Contest) -> u64 {
         listing_weight(reference, said, contest)
     }
 
-    /// What an event counts that begins with a listing.
+    /// Units of an event with one listing.
     pub(super) fn weigh_event((competition, fixture): (&str, &Fixture)) -> u64 {
         units(event_bytes(competition, fixture))
     }
 
-    /// Refuses prices that there is no room for.
+    /// Rejects prices for which there is no room.
     pub(super) fn check_room_for_odds(
         &self,
         feed: Option<FeedIx>,
@@ -301,7 +301,7 @@ impl Book {
         self.check_room_with_players(feed, (event, event.score_bytes()), more, players)
     }
 
-    /// Refuses a score that there is no room for.
+    /// Rejects a score for which there is no room.
     pub(super) fn check_room_for_score(
         &self,
         feed: Option<FeedIx>,
@@ -326,7 +326,7 @@ impl Book {
             let bytes = held - event.score_bytes() + score_bytes + players;
             more.saturating_add(units(bytes).saturating_sub(units(held)))
         };
-        // Nearly always there is room for all of them, whoever of them is new.
+        // Nearly always there is room for all of them, whichever are new.
         if self.has_room(feed, grown(players.clone().map(player_bytes_most).sum())) {
             return Ok(());
         }
@@ -338,7 +338,7 @@ impl Book {
         event.own_bytes(self.memory.stand_ins_of(event.id))
     }
 
-    /// Counts one thing of a feed as `to` that was counted as `from`.
+    /// Changes the units of a feed and in total from `from` to `to`.
     fn count(&mut self, feed: Option<FeedIx>, from: u64, to: u64) {
         self.weight = self.weight.saturating_sub(from).saturating_add(to);
         if let Some(feed) = feed.and_then(|feed| self.feed_mut(feed)) {
@@ -350,7 +350,7 @@ impl Book {
         self.count(Some(feed), from, to);
     }
 
-    /// Counts an event anew, without its markets. It counts to the feed that leads it, or led it last.
+    /// Recounts an event without its markets. It is charged to the feed that leads it, or led it last.
     pub(super) fn recount(&mut self, id: EventId) {
         self.touch(id);
         let stand_ins = self.memory.stand_ins_of(id);
@@ -367,7 +367,7 @@ impl Book {
         self.count(now, 0, own);
     }
 
-    /// Counts an event anew, with all its markets.
+    /// Recounts an event with all its markets.
     pub(super) fn recount_all(&mut self, id: EventId) {
         let Some(event) = self.events.get_mut(&id) else { return };
         let now = event.weigh_slots();
@@ -381,7 +381,7 @@ impl Book {
         self.recount(id);
     }
 
-    /// Puts a market in its place and counts it.
+    /// Inserts a market and counts it.
     pub(super) fn put_slot(&mut self, id: EventId, key: super::SlotKey, mut slot: Slot) {
         self.touch(id);
         let Some(event) = self.events.get_mut(&id) else { return };
@@ -402,7 +402,7 @@ impl Book {
         }
     }
 
-    /// What goes away counts no more.
+    /// Stops counting data that was removed.
     pub(super) fn uncount(&mut self, counted: Counted) {
         self.count(counted.owner, counted.own, 0);
         for (feed, weight) in counted.slots {
@@ -410,7 +410,7 @@ impl Book {
         }
     }
 
-    /// Counts everything, for a book that was read from an image.
+    /// Counts everything, for a book read from an image.
     pub(super) fn count_everything(&mut self) {
         let mut listed = 0_u64;
         for feed in &mut self.feeds {
@@ -429,7 +429,7 @@ impl Event {
         bytes_of_score(&self.score)
     }
 
-    /// Until when it is expected to begin: a start beyond the horizon, as logs may hold, is as far as that.
+    /// The expected start: at most the horizon after the last mention, as logs may have later starts.
     pub(super) fn expected(&self) -> Timestamp {
         self.commence_time.min(self.mentioned_at.plus(HORIZON)).max(self.mentioned_at)
     }

@@ -1,7 +1,7 @@
-//! What was learnt about names: that one source's spelling is our participant, or that two names are two people.
+//! Learned meanings of names: a source's spelling means our participant, or two names are two people.
 //!
-//! What a confident match teaches holds for the source it was learnt from alone, so that a source that lies harms
-//! nobody else; what an operator says holds for all.
+//! An alias learned from a confident match holds only for its source, so that a lying source cannot harm others; an
+//! operator's alias holds for all.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,43 +9,44 @@ use serde::{Deserialize, Serialize};
 
 use super::name::Name;
 
-/// Aliases kept at the most; further ones are not learnt.
+/// Maximum number of aliases; further ones are not learned.
 pub const ALIASES_MAX: usize = 200_000;
-/// Of one source, so that none can use up what there is.
+/// Maximum for one source, so that none can use up the total.
 pub const ALIASES_OF_FEED_MAX: usize = 20_000;
 
-/// One thing learnt.
+/// One alias.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Alias {
     pub sport: Box<str>,
-    /// Whose spelling it is; everybody's where there is none.
+    /// The source that uses the name; `None` for all sources.
     pub feed: Option<Box<str>>,
     pub name: Box<str>,
     pub meaning: Meaning,
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Meaning {
     /// This participant.
     Is(Box<str>),
-    /// Anybody but this one.
+    /// Anyone except this participant.
     IsNot(Box<str>),
 }
 
-/// Everything learnt.
+/// All aliases.
 #[derive(Debug, Default)]
 pub(crate) struct Aliases {
     /// By sport and folded name.
     held: HashMap<Box<str>, BTreeMap<String, Vec<Alias>>>,
     count: usize,
     of_feed: HashMap<Box<str>, usize>,
-    /// Words of all names that ever had a meaning: most names have none of them, which is cheap to see.
+    /// The words of all names that ever had a meaning: most names contain none of them, which is cheap to check.
     words: HashSet<Box<str>>,
 }
 
 impl Aliases {
-    /// Takes it in; an older meaning of the same name for the same source gives way. Whether there was room.
+    /// Adds an alias and replaces an older meaning of the same name for the same source; returns whether there was
+    /// room.
     pub(crate) fn teach(&mut self, alias: &Alias) -> bool {
         if self.has_room(alias.feed.as_deref()) {
             self.forget(alias);
@@ -72,7 +73,7 @@ impl Aliases {
         self.count < ALIASES_MAX && of_feed < ALIASES_OF_FEED_MAX
     }
 
-    /// Drops what would contradict it: the same, or for a meaning of its own any other such meaning.
+    /// Forgets aliases that contradict this one: the same, or for a positive meaning any other positive one.
     pub(crate) fn forget(&mut self, alias: &Alias) {
         let Some(names) = self.held.get_mut(&alias.sport) else { return };
         let folded = Name::parse(&alias.name).folded();
@@ -91,7 +92,8 @@ impl Aliases {
         }
     }
 
-    /// Whom a source means by a name, where that is known; its own habit before everybody's.
+    /// The participant that a source means by a name, if known; the source's own alias takes precedence over a
+    /// general one.
     pub(crate) fn meaning(&self, sport: &str, feed: &str, name: &Name) -> Option<&str> {
         if self.words.is_empty() || name.words().any(|word| !self.words.contains(word)) {
             return None;
@@ -106,7 +108,7 @@ impl Aliases {
         of(Some(feed)).or_else(|| of(None))
     }
 
-    /// Whether an operator said that these are two people; both folded.
+    /// True if an operator declared that these are two people; both names are folded.
     pub(crate) fn are_two(&self, sport: &str, one: &str, other: &str) -> bool {
         let Some(names) = self.held.get(sport) else { return false };
         let says = |one: &str, other: &str| {
@@ -128,12 +130,12 @@ impl Aliases {
         self.count
     }
 
-    /// How many were learnt from one source.
+    /// Number of aliases learned from one source.
     pub(crate) fn len_of(&self, feed: &str) -> usize {
         self.of_feed.get(feed).copied().unwrap_or(0)
     }
 
-    /// Forgets what was learnt from one source.
+    /// Forgets the aliases learned from one source.
     pub(crate) fn forget_feed(&mut self, feed: &str) {
         if self.of_feed.remove(feed).is_none() {
             return;
@@ -152,7 +154,7 @@ impl Aliases {
             .collect();
     }
 
-    /// All of them, in an order of their own.
+    /// All aliases, sorted.
     pub(crate) fn all(&self) -> Vec<&Alias> {
         let mut all: Vec<&Alias> =
             self.held.values().flat_map(BTreeMap::values).flatten().collect();

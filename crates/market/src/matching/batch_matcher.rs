@@ -1,4 +1,4 @@
-//! Listings of several feeds, called up and matched all at once: what `linesman match` does.
+//! Matches the listings of several feeds all at once, for `linesman match`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,31 +13,31 @@ use super::name::Name;
 use super::name_signature::NameSignature;
 use super::solve::{Item, Solved, solve};
 
-/// What feeds list.
+/// The listings of all feeds.
 #[derive(Debug)]
 pub struct BatchMatcher {
     catalogue: Arc<Catalogue>,
-    /// In an order of its own, so that the outcome does not depend on theirs.
+    /// Sorted, so that the result does not depend on the order of input.
     listings: BTreeMap<(Box<str>, Box<str>), Listing>,
     /// The players of tournaments.
     players: BTreeMap<(Box<str>, Box<str>), BTreeSet<String>>,
 }
 
-/// What a ref was found to be.
+/// The result for a ref.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     pub feed: Box<str>,
     pub reference: Box<str>,
-    /// Equal for refs that are the same event; it means nothing outside this answer.
+    /// Equal for refs that are the same event; without meaning outside this result.
     pub event: EventId,
     /// In thousandths.
     pub confidence: u16,
     pub why: String,
 }
 
-/// A ref of its own that nothing resembles.
+/// Confidence for a ref without any similar listing.
 const SURE: u16 = 1000;
-/// A ref kept apart although something resembles it.
+/// Confidence for a ref that is kept apart despite a similar listing.
 const UNSURE: u16 = 500;
 
 impl BatchMatcher {
@@ -45,12 +45,12 @@ impl BatchMatcher {
         Self { catalogue, listings: BTreeMap::new(), players: BTreeMap::new() }
     }
 
-    /// A feed lists an event; the last word on a ref counts.
+    /// Adds a feed's listing of an event; the last one of a ref counts.
     pub fn list(&mut self, feed: &str, reference: &str, listing: Listing) {
         self.listings.insert((feed.into(), reference.into()), listing);
     }
 
-    /// A feed has odds for these players of a tournament that it lists.
+    /// Adds the players of a tournament for which a feed that lists it has odds.
     pub fn note_players<'a>(
         &mut self,
         feed: &str,
@@ -64,7 +64,7 @@ impl BatchMatcher {
         }
     }
 
-    /// Which are the same; in the order of feeds and refs.
+    /// Matches all listings; results are in the order of feeds and refs.
     pub fn solve(&self) -> Vec<Found> {
         let lexicon = Lexicon::new(&self.catalogue);
         let mut feeds: Vec<&str> = Vec::new();
@@ -117,7 +117,7 @@ impl BatchMatcher {
             Some((with, evidence, doubt)) => {
                 (UNSURE, format!("not sure whether it is {}: {doubt} ({evidence})", name(*with)))
             }
-            None => (SURE, "no other feed lists anything like it".to_owned()),
+            None => (SURE, "no other feed lists a similar event".to_owned()),
         }
     }
 }

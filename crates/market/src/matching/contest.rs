@@ -1,4 +1,4 @@
-//! Who takes part in a listing, in a form that can be compared: two parties, or a tournament's title.
+//! The participants of a listing in a comparable form: two parties, or a tournament's title.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,19 +10,19 @@ use super::likeness::Likeness;
 use super::name::{self, Name};
 use super::title::Title;
 
-/// What the catalogue knows of the clubs of a sport, by every form of their names.
+/// The clubs of each sport in the catalogue, by every form of their names.
 #[derive(Debug, Default)]
 pub(crate) struct Lexicon {
     sports: Vec<Clubs>,
 }
 
-/// A club is a bit, so that a form that several share ("LA") is a set.
+/// A set of clubs, one bit each, since several clubs can share a form ("LA").
 type ClubSet = u128;
 
 #[derive(Debug, Default)]
 struct Clubs {
     by_form: HashMap<String, ClubSet>,
-    /// Participants are teams, not people.
+    /// True if participants are teams, not people.
     teams: bool,
 }
 
@@ -30,22 +30,22 @@ struct Clubs {
 #[derive(Clone, Debug)]
 pub(crate) struct Party {
     name: Name,
-    /// Whom the name is known to stand for.
+    /// The name that this one is known to mean.
     means: Option<Box<Name>>,
     is: Is,
 }
 
-/// What a side is. Most are one person, so the rest is kept aside.
+/// The kind of a side. Most are one person, so other data is boxed.
 #[derive(Clone, Debug)]
 enum Is {
     Person,
     /// With a second player.
     Pair(Box<Name>),
-    /// One of these clubs, or of none that is known.
+    /// One of these clubs; none if the club is unknown.
     Team(Box<ClubSet>),
 }
 
-/// All who take part.
+/// All participants.
 #[derive(Clone, Debug)]
 pub(crate) enum Contest {
     Sides(Box<[Party; 2]>),
@@ -55,12 +55,12 @@ pub(crate) enum Contest {
 /// How two contests compare, in the orientation that fits better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
-    /// For the first contest's home and away; a title has the same for both.
+    /// Likeness of the first contest's home and away; a title has the same for both.
     pub(crate) sides: [Likeness; 2],
     pub(crate) swapped: bool,
 }
 
-/// Something that a contest is found by.
+/// An index key of a contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key<'a> {
     Word(&'a str),
@@ -69,7 +69,7 @@ pub(crate) enum Key<'a> {
     Week(i64),
 }
 
-/// Words that make another team of the same place: who has one and who has not are two.
+/// Words that distinguish teams of one place: a name with one and a name without it are two teams.
 const QUALIFIERS: [&str; 21] = [
     "state",
     "st",
@@ -131,13 +131,13 @@ impl Party {
             return Self::person_or_pair(raw);
         };
         let name = Name::parse(raw);
-        // "LAR (NFC)": what is said aside makes no other club.
+        // "LAR (NFC)": a remark does not make another club.
         let set = clubs.find(&super::fold(raw)).or_else(|| clubs.find(&bare(&name))).unwrap_or(0);
         Self { name, means: None, is: Is::Team(Box::new(set)) }
     }
 
     fn person_or_pair(raw: &str) -> Self {
-        // "(no bets on round 5 and later)" makes no pair.
+        // "(no bets on round 5 and later)" does not make a pair.
         let bare = name::bare(raw);
         let raw = &*bare;
         let is_pair = raw.bytes().any(|byte| b"/&+".contains(&byte))
@@ -152,7 +152,7 @@ impl Party {
         }
     }
 
-    /// The clubs that it may be.
+    /// The possible clubs.
     fn clubs(&self) -> ClubSet {
         match &self.is {
             Is::Person | Is::Pair(_) => 0,
@@ -173,7 +173,7 @@ impl Party {
             return match clubs & their_clubs {
                 0 => Likeness::Nothing,
                 _ if clubs.count_ones() == 1 && their_clubs.count_ones() == 1 => Likeness::Same,
-                // "LA" is one of two; the opponent and the time have to tell.
+                // "LA" is one of two; the opponent and the time must decide.
                 _ => Likeness::Within,
             };
         }
@@ -182,7 +182,7 @@ impl Party {
                 let straight = self.name.like(&other.name).min(partner.like(their_partner));
                 straight.max(self.name.like(their_partner).min(partner.like(&other.name)))
             }
-            // A pair is nobody alone.
+            // A pair never matches a single person.
             (Is::Pair(_), _) | (_, Is::Pair(_)) => Likeness::Nothing,
             (Is::Person | Is::Team(_), Is::Person | Is::Team(_)) => self.like_alone(other),
         };
@@ -190,11 +190,11 @@ impl Party {
         if is_team && single > Likeness::Conflict && self.qualifiers() != other.qualifiers() {
             return Likeness::Conflict;
         }
-        // A form that is not known beside one that is: the same words may be a college's.
+        // A known form against an unknown one: the same words may be a college's name.
         if (clubs == 0) == (their_clubs == 0) { single } else { single.min(Likeness::Near) }
     }
 
-    /// By the name or by whom it stands for, whichever is more alike.
+    /// The likeness by the name or its meaning, whichever is greater.
     fn like_alone(&self, other: &Self) -> Likeness {
         let theirs = || std::iter::once(&other.name).chain(other.means.as_deref());
         let ours = std::iter::once(&self.name).chain(self.means.as_deref());
@@ -209,7 +209,7 @@ impl Party {
         found
     }
 
-    /// What it is found by.
+    /// The index keys of the side.
     fn keys(&self, each: &mut impl FnMut(Key<'_>)) {
         let mut rest = self.clubs();
         while rest != 0 {
@@ -229,7 +229,7 @@ impl Party {
         std::iter::once(&self.name).chain(partner)
     }
 
-    /// The name, where it is one person's and stands for nobody else.
+    /// The name, if it is one person's and has no other meaning.
     pub(super) fn person(&self) -> Option<&Name> {
         match self.is {
             Is::Person if self.means.is_none() => Some(&self.name),
@@ -237,7 +237,8 @@ impl Party {
         }
     }
 
-    /// Words that the names of two people have in common, by how they sound. A father and his son have theirs so.
+    /// Words that the names of two people share, by how they sound. A father and a son share theirs, so names with a
+    /// generation have none.
     pub(crate) fn words_in_common<'a>(&'a self, other: &Self) -> Vec<&'a str> {
         let (Some(name), Some(theirs)) = (self.person(), other.person()) else { return Vec::new() };
         if name.has_generation() || theirs.has_generation() {
@@ -247,12 +248,12 @@ impl Party {
         common.filter(|word| word.len() > 1).collect()
     }
 
-    /// Whether a person's name has the word, by how it sounds.
+    /// True if a person's name has the word, by how it sounds.
     pub(crate) fn has_word(&self, word: &str) -> bool {
         matches!(self.is, Is::Person) && self.name.keys().any(|held| held == word)
     }
 
-    /// The name as one text that is equal for equal names, for a person.
+    /// The name as one text that is equal for equal names, if it is a person's.
     pub(crate) fn spelling(&self) -> Option<String> {
         match self.is {
             Is::Person => Some(self.name.folded()),
@@ -260,7 +261,7 @@ impl Party {
         }
     }
 
-    /// Whether it is written with the words of a folded name.
+    /// True if its words are those of a folded name.
     pub(crate) fn is_spelled(&self, folded: &str) -> bool {
         match self.is {
             Is::Person | Is::Team(_) => self.name.folded() == folded,
@@ -281,7 +282,7 @@ impl Contest {
                 let [one, other] = &mut sides;
                 let (clubs, their_clubs) = (one.clubs(), other.clubs());
                 if clubs == 0 || their_clubs == 0 {
-                    // "Washington v Oregon State": a city alone is a club only against a club.
+                    // "Washington v Oregon State": a city alone is a club only against another club.
                     one.set_clubs(0);
                     other.set_clubs(0);
                 } else if clubs.count_ones() == 1 && their_clubs.count_ones() > 1 {
@@ -296,8 +297,8 @@ impl Contest {
         }
     }
 
-    /// The contest with whom its names are known to stand for, where `means` says so of any. A pair stands for nobody
-    /// else: what was learnt is learnt of one.
+    /// The contest with the known meanings of its names, if `means` has any. A pair has no other meaning: an alias is
+    /// about one person.
     pub(crate) fn meaning<'a>(&self, means: impl Fn(&Name) -> Option<&'a str>) -> Cow<'_, Self> {
         let meant = |side: &Party| match side.is {
             Is::Person | Is::Team(_) => means(&side.name),
@@ -332,7 +333,8 @@ impl Contest {
         }
     }
 
-    /// The same, where no side is another's in it: most who share two words by chance are seen to be others by one.
+    /// As [`Contest::compare`], but `None` if a side has no counterpart: that shows for most contests with two common
+    /// words that they are different.
     pub(crate) fn agree(&self, other: &Self) -> Option<Agreement> {
         let (Self::Sides(ours), Self::Sides(theirs)) = (self, other) else {
             return Some(self.compare(other)).filter(|found| found.weaker() > Likeness::Conflict);
@@ -350,7 +352,7 @@ impl Contest {
         sides.map(|sides| Agreement { sides, swapped })
     }
 
-    /// What it is found by.
+    /// The index keys of the contest.
     pub(crate) fn keys(&self, each: &mut impl FnMut(Key<'_>)) {
         match self {
             Self::Sides(sides) => sides.iter().for_each(|side| side.keys(each)),
@@ -358,7 +360,7 @@ impl Contest {
         }
     }
 
-    /// How many keys two contests have in common at least if they are the same: one on each side, or two of one.
+    /// Minimum number of keys that two contests share if they are the same: one for each side, or two of one.
     pub(crate) fn keys_in_common(&self) -> usize {
         match self {
             Self::Sides(_) => 2,
@@ -387,12 +389,12 @@ impl Agreement {
     }
 }
 
-/// Of two ways round the better has the better weaker side.
+/// Sort key of an orientation: the one with the better weaker side is better.
 fn rank([home, away]: [Likeness; 2]) -> (Likeness, Likeness) {
     (home.min(away), home.max(away))
 }
 
-/// The words of a name without what is said aside.
+/// The words of a name without remarks.
 fn bare(name: &Name) -> String {
     name.words().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Listings that are one event, put together pair by pair.
+//! Groups of listings that are one event, built pair by pair.
 
 use domain::Catalogue;
 
@@ -36,7 +36,7 @@ impl Groups {
         self.group.get(at).and_then(|group| self.members.get(*group)).map_or(&[], Vec::as_slice)
     }
 
-    /// Two listings of one feed are two events.
+    /// True if no feed would have two listings in the group: those are two events.
     pub(super) fn may_join(&self, items: &[Item<'_>], edge: &Edge) -> bool {
         let feeds = |at: usize| -> Vec<usize> {
             self.members_of(at).iter().filter_map(|at| Some(items.get(*at)?.feed)).collect()
@@ -99,7 +99,7 @@ impl Groups {
         self.note(edge);
     }
 
-    /// Keeps the better of what a listing agrees with.
+    /// Notes the first, and so the best, match of each listing.
     fn note(&mut self, edge: &Edge) {
         for (at, with) in [(edge.one, edge.other), (edge.other, edge.one)] {
             if let Some(held @ None) = self.with.get_mut(at) {

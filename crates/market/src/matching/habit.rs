@@ -1,6 +1,6 @@
-//! What the events around two listings tell of them: which competitions of two sources are one, and by how much the
-//! starts that they give differ there. A source may date every match of a tournament by its first day, or every game
-//! of a week by that of the week; its other events show it.
+//! What the events around two listings show about them: whether the competitions of two sources are one, and by how
+//! much their start times differ there. A source may date every match of a tournament by its first day, or every game
+//! of a week by the first day of the week; its other events reveal that.
 
 use std::time::Duration;
 
@@ -13,37 +13,37 @@ use super::judge::SESSION;
 /// An event that two sources list, seen from one of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vote {
-    /// When it starts here, in minutes.
+    /// Start according to this source, in minutes.
     pub(crate) at: i64,
-    /// What the other source calls its competition.
+    /// The other source's competition of the event.
     pub(crate) competition: u64,
-    /// How much later it starts there.
+    /// Difference of the other source's start, in minutes.
     pub(crate) later_minutes: i64,
 }
 
-/// What the events around two listings tell.
+/// The conclusion from the events around two listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Habit {
     Unknown,
-    /// The competitions are one tournament, or one tour or league and the starts differ as they do there.
+    /// The competitions are one tournament; or one tour or league, and the starts differ as usual there.
     Same,
-    /// The competitions are one tour or league, and the starts differ as they never do there.
+    /// The competitions are one tour or league, but the starts differ as they never do there.
     OffTime,
-    /// All that is known of one of the competitions is in another of the other source's.
+    /// All known events of one of the competitions are in a different competition of the other source.
     Elsewhere,
-    /// The same of both.
+    /// The same holds for both competitions.
     Other,
 }
 
-/// This number of events in common makes a habit.
+/// Minimum number of common events for a conclusion.
 const VOTES_MIN: usize = 3;
 
-/// A source's competition, as a number.
+/// A hash of a source's competition.
 pub(crate) fn competition_key(competition: &str) -> u64 {
     xxh3_64(competition.as_bytes())
 }
 
-/// How the events of one competition are spread over those of the other source.
+/// The distribution of one competition's events over those of the other source.
 struct Spread {
     seen: usize,
     most: usize,
@@ -63,21 +63,23 @@ impl Spread {
         self.most >= VOTES_MIN
     }
 
-    /// The wanted one is not among those it goes with.
+    /// True if the wanted competition is not among the matching ones.
     fn excludes(&self) -> bool {
         self.is_known() && self.seen * 4 < self.most
     }
 
-    /// It goes with one alone.
+    /// True if it matches mainly one competition.
     fn is_narrow(&self) -> bool {
         4 * self.most >= 3 * self.all
     }
 }
 
-/// What the events around two listings tell: `ours` are those of our competition that the other source lists as well,
-/// `theirs` those of the other's competition that our source lists; neither has the two in question. They are looked
-/// for on either side of the two, as far as the starts of one event can be apart. A tournament is over before that; a
-/// tour or league goes on, and the same two may meet again in it.
+/// The conclusion from the events around two listings.
+///
+/// `ours` are the events of our competition that the other source also lists, `theirs` those of the other's
+/// competition that our source lists; neither contains the two in question. They are taken from both sides of the
+/// two, within the maximum distance of one event's starts. A tournament is over within that time; a tour or league
+/// continues, and the same two may meet again in it.
 pub(crate) fn habit(
     (ours, our_competition): (&[Vote], u64),
     (theirs, their_competition): (&[Vote], u64),
@@ -113,12 +115,12 @@ pub(crate) fn habit(
     }
 }
 
-/// Whether two sources mean the day when they date the events of a competition, and not the first of the tournament.
+/// True if two sources date the events of a competition by the day, and not by the first day of the tournament.
 pub(crate) fn are_by_day(votes: &[Vote]) -> bool {
     votes.iter().all(|vote| vote.later_minutes.abs() <= minutes(SESSION))
 }
 
-/// From the first start to the last.
+/// Time from the first start to the last.
 fn span(votes: &[Vote]) -> i64 {
     let (least, most) = votes
         .iter()
@@ -185,7 +187,7 @@ mod tests {
             |days: i64| habit((&ours, 1), (&theirs, 2), days * DAY, sport("american_football"));
         assert_eq!(of(-5), Habit::Same);
         assert_eq!(of(-1), Habit::Same);
-        // The week after, listed by its first day; the game before was two days earlier.
+        // The following week, listed by its first day; the previous game was two days earlier.
         assert_eq!(of(2), Habit::OffTime);
     }
 
@@ -194,7 +196,7 @@ mod tests {
         let elsewhere = [(3, 0), (3, -1), (3, -3)];
         assert_eq!(of(&elsewhere, &[], -2), Habit::Elsewhere);
         assert_eq!(of(&elsewhere, &[(4, 0), (4, 1), (4, 2)], -2), Habit::Other);
-        // A tour that has several of theirs may have this one too.
+        // A tour that contains several of their competitions may contain this one, too.
         let tour = [(3, 0), (3, -1), (3, -3), (4, 0), (4, -1), (4, -3), (5, 0), (5, 0), (5, 0)];
         assert_eq!(of(&tour, &[], -2), Habit::Unknown);
     }

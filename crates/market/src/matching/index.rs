@@ -1,11 +1,12 @@
-//! Finds what might be the same by the words of its participants, so that nothing is ever compared with all.
+//! Finds similar contests by the words of their participants, so that nothing is ever compared with everything.
 //!
-//! Two contests that are one have two words in common at least, so the index is by pairs of words: "Smith" alone leads
-//! to hundreds, "Smith" with "Veldt" to one or two. A tournament is found by single words of its title and by its week.
+//! Two contests that are one share at least two words, so the index is by pairs of words: "Smith" alone leads to
+//! hundreds, "Smith" with "Veldt" to one or two. A tournament is found by single words of its title and by its week.
 //!
-//! A source that floods us with look-alikes must not hide what others list, nor make looking expensive: under each
-//! key only some entries of one source are kept, of those only a few are looked at, and the best of each source come
-//! first. An entry that several list is its eldest source's, so that two who flood us together hide nobody either.
+//! A source that floods the service with look-alikes must not hide other listings, nor make lookups expensive: under
+//! each key only some entries of one source are kept, only a few of those are candidates, and the best ones of each
+//! source come first. An entry that several sources list belongs to its eldest source, so that two flooding sources
+//! together hide nothing either.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -19,42 +20,43 @@ use super::judge::week_of;
 use super::name::Name;
 use super::name_signature::NameSignature;
 
-/// How many of those that share most are looked at, which bounds what one listing can cost.
+/// Maximum number of candidates, which bounds the cost of one listing.
 pub(crate) const CANDIDATES_MAX: usize = 48;
-/// Of these, how many of one owner.
+/// Maximum number of candidates of one owner.
 pub(crate) const CANDIDATES_OF_OWNER_MAX: usize = 8;
-/// Entries of one owner that are kept under a key: the same two rarely meet more often before it is forgotten.
+/// Maximum number of entries of one owner under a key: the same two rarely meet more often before the event is
+/// forgotten.
 const ENTRIES_OF_OWNER_MAX: usize = 32;
-/// A key that more than this many have tells too little to be worth following.
+/// Maximum number of entries under a key; a more frequent key is not selective enough to be used.
 const POSTINGS_MAX: usize = 4096;
-/// Entries looked up for one contest, under its rarest keys first: more than one source can put under all keys that a
-/// contest has.
+/// Maximum number of entries looked up for one contest, under its rarest keys first: more than one source can add
+/// under all keys of a contest.
 const HITS_MAX: usize = 4096;
-/// Words of a contest that are looked at: pairs of doubles have eight. More is a mistake or an attack.
+/// Maximum number of words of a contest: pairs of doubles have eight. More is a mistake or an attack.
 const WORDS_MAX: usize = 12;
 
-/// Who has which words.
+/// Entries by the words of their names.
 #[derive(Debug)]
 pub(crate) struct Index<Id> {
-    /// Places among the entries.
+    /// Positions of entries, by key.
     postings: HashMap<u64, Vec<u32>, BuildHasherDefault<Hashed>>,
     entries: Vec<Option<Entry<Id>>>,
     places: HashMap<Id, u32, BuildHasherDefault<Hashed>>,
-    /// Places to be used again.
+    /// Positions that can be reused.
     vacant: Vec<u32>,
     hasher: RandomState,
 }
 
-/// What lists an entry.
+/// The sources that list an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
-    /// One source alone.
+    /// Only this source.
     One(u32),
-    /// Several, of which this one is the eldest.
+    /// Several sources, of which this one is the eldest.
     Several(u32),
-    /// Nobody any more, and last this one.
+    /// No source any more; this one was the last.
     Nobody(Option<u32>),
-    /// What is looked at as a whole, where nobody can flood us.
+    /// Entries of a batch, where no source can flood the index.
     Anybody,
 }
 
@@ -63,24 +65,25 @@ struct Entry<Id> {
     id: Id,
     check: QuickCheck,
     owner: Owner,
-    /// Where it is found, in order.
+    /// Its keys, in order.
     keys: Box<[u64]>,
 }
 
-/// What one is looked for by, and found by.
+/// The data for a quick check of two entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QuickCheck {
     pub(crate) at: Timestamp,
     pub(crate) signature: NameSignature,
 }
 
-/// A quick hasher, for keys that nobody outside can aim: hashes of words under a key of our own, ids that we gave.
+/// A fast hasher for keys that cannot be chosen from outside: hashes of words under a secret key, and ids created
+/// here.
 #[derive(Debug, Default)]
 pub(crate) struct Hashed(u64);
 
 impl Hasher for Hashed {
     fn finish(&self) -> u64 {
-        // A map takes some bits from the top and some from the bottom.
+        // A hash map uses bits from the top and from the bottom.
         self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
     }
 
@@ -112,7 +115,7 @@ impl<Id> Default for Index<Id> {
 }
 
 impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
-    /// What a contest is found by.
+    /// The index keys of a contest.
     pub(crate) fn keys(&self, sport: SportId, contest: &Contest, at: Timestamp) -> Vec<u64> {
         let mut words: Vec<u64> = Vec::with_capacity(8);
         if contest.title().is_some() {
@@ -122,7 +125,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         if contest.keys_in_common() < 2 { words } else { pairs(words) }
     }
 
-    /// What contests with a participant of this name are found by, if the name has two words.
+    /// The index keys of contests with a participant of this name, if the name has two words.
     pub(crate) fn keys_of_name(&self, sport: SportId, name: &Name) -> Vec<u64> {
         let mut words: Vec<u64> = Vec::new();
         name.keys().for_each(|word| self.note(&mut words, sport, Key::Word(word)));
@@ -131,7 +134,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
 
     fn note(&self, words: &mut Vec<u64>, sport: SportId, key: Key<'_>) {
         let mut hash = self.hasher.hash_one((sport.index(), key));
-        // Two brothers against each other have their name in common twice.
+        // Two brothers against each other: their surname occurs twice.
         while words.contains(&hash) {
             hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1;
         }
@@ -140,7 +143,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         }
     }
 
-    /// Puts `id` where its keys are, in place of where it was.
+    /// Sets the keys of `id`, replacing former ones.
     pub(crate) fn set(&mut self, id: Id, check: QuickCheck, owner: Owner, mut keys: Vec<u64>) {
         keys.sort_unstable();
         keys.dedup();
@@ -154,7 +157,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         self.add(id, check, owner, keys);
     }
 
-    /// Puts `id` where these keys are too.
+    /// Adds further keys for `id`.
     pub(crate) fn add(&mut self, id: Id, check: QuickCheck, owner: Owner, mut keys: Vec<u64>) {
         let before = self.entry_mut(id).map(|held| std::mem::take(&mut held.keys));
         let before = before.unwrap_or_default();
@@ -178,7 +181,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         self.entries.get_mut(at(*self.places.get(&id)?))?.as_mut()
     }
 
-    /// The place of one that is in the index, or one for it.
+    /// The position of an entry, assigned if it is new.
     fn place_of(&mut self, id: Id) -> u32 {
         *self.places.entry(id).or_insert_with(|| {
             self.vacant.pop().unwrap_or_else(|| {
@@ -188,7 +191,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         })
     }
 
-    /// Adds it under a key, unless the key is full of what its source has.
+    /// Adds an entry under a key, unless its owner has too many there.
     fn post(&mut self, key: u64, place: u32, owner: Owner) -> bool {
         let entries = &self.entries;
         let is_owners = |place: &&u32| {
@@ -219,14 +222,14 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         self.vacant.push(place);
     }
 
-    /// Those who share any key with one that is in the index, itself among them.
+    /// Entries that share a key with an entry of the index, including itself.
     pub(crate) fn near(&self, id: Id, check: QuickCheck, within: Duration) -> Vec<Id> {
         let entry = self.places.get(&id).and_then(|place| self.entry(*place));
         entry.map(|entry| self.find(&entry.keys, check, within)).unwrap_or_default()
     }
 
-    /// Those who share any of the keys and pass the quick check: the most alike first, of these the nearest,
-    /// and of each owner the best before the second best of any.
+    /// Entries that share a key and pass the quick check: the most similar first, then the nearest, and the best of
+    /// each owner before the second best of any.
     pub(crate) fn find(&self, keys: &[u64], check: QuickCheck, within: Duration) -> Vec<Id> {
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         let apart = |entry: &Entry<Id>| entry.check.at.as_millis().abs_diff(check.at.as_millis());
@@ -255,7 +258,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         found.into_iter().map(|(_, _, id, _)| id).collect()
     }
 
-    /// What is under the keys, as much as is worth looking at.
+    /// The entries under the keys, as many as may be looked up.
     fn postings_of(&self, keys: &[u64]) -> Vec<&[u32]> {
         let held = keys.iter().filter_map(|key| self.postings.get(key)).map(Vec::as_slice);
         let mut held: Vec<&[u32]> = held.filter(|held| held.len() <= POSTINGS_MAX).collect();
@@ -272,7 +275,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
     }
 }
 
-/// The first of each owner, then the second of each, and so on; of none more than a few.
+/// The first of each owner, then the second of each, and so on, with a maximum for each owner.
 fn by_turns<T>(found: Vec<T>, owner: impl Fn(&T) -> Owner) -> Vec<T> {
     let mut of_owner: Vec<(Owner, usize)> = Vec::new();
     let mut turns: Vec<(usize, T)> = Vec::with_capacity(found.len());
@@ -302,11 +305,11 @@ fn at(place: u32) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX)
 }
 
-/// How many words a contest is known by, and under how many keys it is found.
+/// Number of words of a contest, and of its index keys.
 pub(crate) fn keys_count(contest: &Contest) -> (usize, usize) {
     let mut words = 0;
     contest.keys(&mut |_| words += 1);
-    // The week of a tournament is one more.
+    // The week of a tournament is a further key.
     words += usize::from(contest.title().is_some());
     let keyed = words.min(WORDS_MAX);
     let keys =
@@ -413,7 +416,7 @@ mod tests {
         assert_eq!(found.len(), CANDIDATES_OF_OWNER_MAX + 2);
         let kept = shelf.index.postings.values().map(Vec::len).max();
         assert_eq!(kept, Some(ENTRIES_OF_OWNER_MAX + 2));
-        // Two who flood us together, so that each of it is listed by several.
+        // Two sources that flood together, so that several list each of their entries.
         for id in 20_000..30_000 {
             shelf.put(id, Owner::Several(7), 0, names);
         }

@@ -1,4 +1,4 @@
-//! Are these two listings the same event? Both participants together, the time, the competition.
+//! Decides whether two listings are the same event: from both participants, the time and the competition.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,16 +14,16 @@ use super::index::QuickCheck;
 use super::likeness::Likeness;
 use super::name_signature::NameSignature;
 
-/// Names that are only nearly the same need starts this close: the same session.
+/// Maximum distance of starts if names are only nearly the same: one session.
 pub(crate) const SESSION: Duration = Duration::from_secs(36 * 3600);
 
-/// Starts so close leave nothing open.
+/// Starts this close leave no doubt.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(6 * 3600);
 
-/// Folding this number of bytes is as much work as one look for a slip of the pen.
+/// Folding this number of bytes costs as much as one typing-error check.
 const BYTES_OF_A_UNIT: usize = 32;
 
-/// The answer.
+/// The result of comparing two listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Same,
@@ -31,21 +31,21 @@ pub(crate) enum Verdict {
     Different,
 }
 
-/// Why it is unsure.
+/// The reason why it is unsure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Doubt {
     /// The names agree, the starts are far apart.
     Time,
-    /// One participant agrees, the other may be another name of the same or somebody else.
+    /// One participant agrees; the other may be the same under another name, or a different one.
     Name,
     /// Two events fit equally well.
     Rival,
 }
 
-/// What speaks for and against, in full.
+/// The complete evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// How the home and the away side of the first are those of the second.
+    /// Likeness of the first listing's home and away to the sides of the second.
     pub sides: [Likeness; 2],
     pub swapped: bool,
     pub gap_minutes: u32,
@@ -60,22 +60,22 @@ pub enum Tie {
     Other,
 }
 
-/// What of a listing is compared.
+/// The compared data of a listing.
 #[derive(Clone, Debug)]
 pub(crate) struct ListingView<'a> {
     pub(crate) contest: Cow<'a, Contest>,
     pub(crate) commence_time: Timestamp,
     pub(crate) competition: &'a str,
-    /// To rule out quickly who cannot be the same.
+    /// For quickly ruling out different events.
     pub(crate) signature: NameSignature,
-    /// Whose it is, by number, and the event it stands for, where that is known.
+    /// Number of its feed, and its event, if known.
     pub(crate) feed: Option<u32>,
     pub(crate) event: Option<EventId>,
 }
 
 impl ListingView<'_> {
-    /// Whether two start in the same week, from Monday to Sunday: tours have one tournament in each, which some date by
-    /// its first day and some by its last.
+    /// True if both start in the same week, from Monday to Sunday: tours have one tournament per week, which some
+    /// sources date by its first day and some by its last.
     pub(crate) fn is_week_of(&self, other: &Self) -> bool {
         week_of(self.commence_time) == week_of(other.commence_time)
     }
@@ -90,7 +90,7 @@ impl Evidence {
         Self::with(one.contest.compare(&other.contest), one, other)
     }
 
-    /// The same, unless the names show that they are two.
+    /// As [`Evidence::gather`], unless the names show that they are two.
     pub(crate) fn gather_alike(one: &ListingView<'_>, other: &ListingView<'_>) -> Option<Self> {
         Some(Self::with(one.contest.agree(&other.contest)?, one, other))
     }
@@ -113,8 +113,8 @@ impl Evidence {
         Self { sides, swapped, gap_minutes, competition: tie(one.competition, other.competition) }
     }
 
-    /// What the players of two fields tell, where both start in one week: how many of the smaller are in the other, and
-    /// how many it has.
+    /// Includes the players of two fields that start in one week: how many of the smaller field are in the other, and
+    /// the size of the smaller one.
     pub(crate) fn mind_fields(
         &mut self,
         one: &ListingView<'_>,
@@ -130,7 +130,7 @@ impl Evidence {
         }
     }
 
-    /// The gap alone, without a look at the names.
+    /// Only the distance of the starts, without comparing names.
     pub(crate) fn gap_between(one: &ListingView<'_>, other: &ListingView<'_>) -> Duration {
         Duration::from_secs(60 * u64::from(minutes_between(one, other)))
     }
@@ -149,13 +149,12 @@ impl Evidence {
         home.max(away)
     }
 
-    /// Whether the names alone allow the two to be one.
+    /// True if the names alone allow that the two are one.
     pub(crate) fn is_compatible(&self) -> bool {
         self.weaker() >= Likeness::Kin
     }
 
-    /// What to make of it in a sport. What is not known yet may still come: only what further listings cannot
-    /// overturn is the same.
+    /// The verdict in a sport. Only evidence that later listings cannot overturn results in `Same`.
     pub(crate) fn verdict(&self, sport: &Sport) -> Verdict {
         let gap = self.gap();
         let session = gap <= SESSION.min(sport.same_event_within);
@@ -163,7 +162,7 @@ impl Evidence {
             return Verdict::Different;
         }
         if self.stronger() < Likeness::Near {
-            // Two surnames and nothing else, at the same time: many are called so.
+            // Only two surnames, at the same time: many people have them.
             let telling = session && self.weaker() >= Likeness::OneWord;
             return if telling { Verdict::Unsure(Doubt::Name) } else { Verdict::Different };
         }
@@ -200,14 +199,14 @@ impl Evidence {
         }
     }
 
-    /// How sure, in thousandths.
+    /// The confidence, in thousandths.
     pub(crate) fn confidence(&self, sport: &Sport) -> u16 {
         let [home, away] = self.sides.map(|likeness| u32::from(likeness.weight()));
         let names = (home + away) / 2 * 9 / 10 + home.min(away) / 10;
         let hours = self.gap_minutes / 60;
         let after =
             u32::try_from(sport.other_event_after.as_secs() / 3600).unwrap_or(u32::MAX).max(1);
-        // A start as far off as can be takes a twentieth away.
+        // The maximum distance of starts costs a twentieth.
         let late = 50 * hours.min(after) / after;
         let other = if self.competition == Tie::Other { 100 } else { 0 };
         u16::try_from(names.saturating_sub(late + other)).unwrap_or(0)
@@ -260,7 +259,7 @@ fn minutes_between(one: &ListingView<'_>, other: &ListingView<'_>) -> u32 {
     u32::try_from(gap).unwrap_or(u32::MAX)
 }
 
-/// What the names of two competitions tell. Most say little: "UFC" and "UFC 260", "Boxing" and "Title fight".
+/// What the names of two competitions show. Most show little: "UFC" and "UFC 260", "Boxing" and "Title fight".
 fn tie(one: &str, other: &str) -> Tie {
     if one == other {
         return Tie::Same;
@@ -271,7 +270,7 @@ fn tie(one: &str, other: &str) -> Tie {
         return Tie::Same;
     }
     match (numbered(&one), numbered(&other)) {
-        // "UFC 259" and "UFC 260" are two cards; "UFC 260" and "UFC on ESPN 21" are counted apart.
+        // "UFC 259" and "UFC 260" are two cards; "UFC 260" and "UFC on ESPN 21" are separate series.
         (Some((series, number)), Some((other_series, other_number))) if series == other_series => {
             if number == other_number {
                 Tie::Same
@@ -283,12 +282,12 @@ fn tie(one: &str, other: &str) -> Tie {
     }
 }
 
-/// A competition that is one of a series, and its number in it.
+/// The series and the number of a numbered competition.
 fn numbered(folded: &str) -> Option<(&str, u32)> {
     let at = folded.find(|c: char| c.is_ascii_digit())?;
     let (series, rest) = folded.split_at(at);
     let number = rest.split(' ').next()?.parse().ok()?;
-    // A year is no number of a series.
+    // A year is not a number of a series.
     (!series.is_empty() && number < 1900).then_some((series, number))
 }
 

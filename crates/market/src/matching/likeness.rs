@@ -1,5 +1,5 @@
-//! How alike two names are: they are laid word against word, in whichever order. The answer is not a number but
-//! what was seen, so that it can be shown to a person and reasoned with.
+//! The likeness of two names, compared word by word in any order. The result is not a number but a category, so that
+//! it can be displayed and reasoned about.
 
 use std::fmt;
 
@@ -9,46 +9,46 @@ use super::effort;
 use super::name::{Name, WORDS_MAX};
 use super::word::{Alike, Kind, Word};
 
-/// Word against word this often is as much work as one look for a slip of the pen.
+/// This number of word pairs costs as much as one typing-error check.
 const PAIRS_OF_A_UNIT: usize = 8;
-/// Looks for a slip of the pen that two names are worth. Those of people need two or three; a name made of words that
-/// are all nearly the same would need two hundred.
+/// Maximum number of typing-error checks for two names. Names of people need two or three; a name of words that are
+/// all nearly the same would need two hundred.
 const CLOSE_LOOKS_MAX: usize = 8;
 
-/// What was seen when two names were laid side by side. Later is more alike.
+/// The result of comparing two names, in ascending order of likeness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Likeness {
-    /// Nothing in common.
+    /// No common word.
     Nothing,
-    /// A word in common, and something that speaks against it: other initials, another generation.
+    /// A common word, and a contradiction: other initials, another generation.
     Conflict,
-    /// A word in common and others that differ.
+    /// A common word, and others that differ.
     Shared,
-    /// The same surname, and given names that begin alike.
+    /// The same surname, and given names with the same first letter.
     Kin,
-    /// One word is all that one of them has, and the other has it too.
+    /// One of them is a single word, which the other has too.
     OneWord,
-    /// Two words in common, and others that differ.
+    /// Two common words, and others that differ.
     Overlap,
-    /// The same words, but for a slip of the pen or a short form.
+    /// The same words, except for a typing error or a short form.
     Near,
-    /// All words of the shorter are in the longer; or all else tells that it is the same.
+    /// All words of the shorter are in the longer; or other evidence shows that it is the same.
     Within,
-    /// The same surname, and initials that fit the given names.
+    /// The same surname, and initials that match the given names.
     Initials,
-    /// The same words, written as they sound in another language.
+    /// The same words, spelled as they sound in another language.
     Sound,
     /// The same words.
     Same,
 }
 
 impl Likeness {
-    /// Whether this alone is as good as the same name.
+    /// True if this alone is as good as the same name.
     pub(crate) fn is_firm(self) -> bool {
         self >= Self::Within
     }
 
-    /// How sure it makes one, in thousandths.
+    /// The weight in a confidence, in thousandths.
     pub(crate) fn weight(self) -> u16 {
         match self {
             Self::Nothing | Self::Conflict => 0,
@@ -72,9 +72,9 @@ impl fmt::Display for Likeness {
             Self::Conflict => "a word in common, but another person",
             Self::Shared => "one word in common",
             Self::Kin => "the same surname and first letter",
-            Self::OneWord => "the one word it has",
+            Self::OneWord => "its only word",
             Self::Overlap => "two words in common",
-            Self::Near => "a slip of the pen or short form",
+            Self::Near => "a typing error or short form",
             Self::Within => "another form of the name",
             Self::Initials => "the same surname and initials",
             Self::Sound => "the same name in another spelling",
@@ -83,7 +83,7 @@ impl fmt::Display for Likeness {
     }
 }
 
-/// The words of a name, side by side, and which of them have met nobody yet, as bits.
+/// The words of a name in order, with a bit set for each that is unmatched.
 #[derive(Debug)]
 struct Row<'a> {
     words: [Word<'a>; WORDS_MAX],
@@ -91,16 +91,17 @@ struct Row<'a> {
     free: u16,
 }
 
-/// Two names laid word against word.
+/// The state of comparing two names word by word.
 #[derive(Debug)]
 pub(super) struct Laid<'a> {
     left: Row<'a>,
     right: Row<'a>,
-    /// The weakest of the words that met, and how many of them are words rather than initials.
+    /// The weakest match of words, the number of matches, and the number of those that are words rather than
+    /// initials.
     weakest: Alike,
     met: usize,
     telling: usize,
-    /// A telling word that met is the last of both.
+    /// True if a matched word is the last significant one of both names.
     surname: bool,
 }
 
@@ -119,7 +120,7 @@ impl<'a> Row<'a> {
         self.words.get(..self.count).unwrap_or_default().iter().enumerate()
     }
 
-    /// The word at a place, if it has met nobody.
+    /// The word at a position, if it is unmatched.
     fn free_word(&self, at: usize) -> Option<Word<'a>> {
         self.words.get(at).filter(|_| self.is_free(at)).copied()
     }
@@ -132,7 +133,7 @@ impl<'a> Row<'a> {
         self.free &= !(1 << at);
     }
 
-    /// The words that have met nobody.
+    /// The unmatched words.
     fn rest(&self) -> impl Iterator<Item = (usize, &Word<'a>)> {
         self.words().filter(|(at, _)| self.is_free(*at))
     }
@@ -149,7 +150,7 @@ impl<'a> Row<'a> {
         self.words().filter(|(_, word)| word.kind == Kind::Plain).count()
     }
 
-    /// Some sources have them and some do not.
+    /// Marks particles as matched: some sources omit them.
     fn leave_out_particles(&mut self) {
         for (at, word) in self.words.iter().enumerate() {
             if word.kind == Kind::Particle {
@@ -187,8 +188,8 @@ impl<'a> Laid<'a> {
         laid
     }
 
-    /// Lets each word that has met nobody meet the first such word of the other that is alike. What has met is not
-    /// looked at again, so most words are never laid against more than a few.
+    /// Matches each unmatched word with the first similar unmatched word of the other name. Matched words are
+    /// skipped, so most words are compared with only a few.
     fn meet_all(&mut self, how: Alike, mut alike: impl FnMut(&Word<'a>, &Word<'a>) -> bool) {
         let surnames = (self.left.surname(), self.right.surname());
         for at in 0..self.left.count {
@@ -221,7 +222,7 @@ impl<'a> Laid<'a> {
         }
     }
 
-    /// Initials meet the words they begin, all of them or none.
+    /// Matches initials with the words they begin, all of them or none.
     fn meet_initials(&mut self) {
         if take_initials(&mut self.left, &mut self.right)
             || take_initials(&mut self.right, &mut self.left)
@@ -237,7 +238,7 @@ impl<'a> Laid<'a> {
 
     pub(super) fn likeness(&self) -> Likeness {
         if self.telling == 0 {
-            // Particles or initials alone say nothing.
+            // Particles or initials alone are no evidence.
             return if self.met > 0 && !self.left.has_rest() && !self.right.has_rest() {
                 Likeness::OneWord
             } else {
@@ -259,7 +260,7 @@ impl<'a> Laid<'a> {
         }
     }
 
-    /// One word met, and only one of the names has more.
+    /// The likeness if one word matches and only one of the names has more.
     fn likeness_of_one(&self) -> Likeness {
         let shorter = self.left.count_plain().min(self.right.count_plain()) == 1;
         if self.weakest >= Alike::Close && shorter { Likeness::OneWord } else { Likeness::Shared }
@@ -283,7 +284,7 @@ impl<'a> Laid<'a> {
     }
 }
 
-/// Takes two words side by side in the one that are one word in the other.
+/// Matches two consecutive words of one name with one word of the other.
 fn take_compound(pairs: &mut Row<'_>, singles: &mut Row<'_>) -> bool {
     let found = pairs.rest().zip(pairs.rest().skip(1)).find_map(|((at, first), (next, second))| {
         let (single, _) = singles.rest().find(|(_, single)| {
@@ -300,7 +301,7 @@ fn take_compound(pairs: &mut Row<'_>, singles: &mut Row<'_>) -> bool {
     true
 }
 
-/// Takes the abbreviation of the one and the words of the other that it stands for.
+/// Matches an abbreviation of one name with the words of the other that it means.
 fn take_initials(initials: &mut Row<'_>, words: &mut Row<'_>) -> bool {
     let Some((at, short)) = initials.rest().find(|(_, word)| word.is_abbreviation()) else {
         return false;
@@ -319,8 +320,10 @@ fn take_initials(initials: &mut Row<'_>, words: &mut Row<'_>) -> bool {
     true
 }
 
-/// The words that the letters begin, in their order, as bits. Either all letters have a word ("J.M." for "Juan
-/// Martin"), or the words that are left all have a letter ("M.T." for "Tomas"): what sources leave out differs.
+/// The words that begin with the letters, in order, as bits.
+///
+/// Either all letters have a word ("J.M." for "Juan Martin"), or all unmatched words have a letter ("M.T." for
+/// "Tomas"): sources omit different names.
 fn begun_by(letters: &str, words: &Row<'_>) -> u16 {
     let (mut taken, mut count) = (0, 0);
     let mut rest = letters.chars();

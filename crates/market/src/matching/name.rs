@@ -1,8 +1,8 @@
-//! Names of people and teams as sources write them, taken apart into words.
+//! Names of people and teams as sources write them, split into words.
 //!
-//! Accents, case, punctuation, nicknames in quotes, country tags in brackets and the habit of putting the surname
-//! first go. A listing's names are taken apart once and kept so, hundreds of thousands of them, so a name is small:
-//! one text with the letters of all its words, and where each of them ends.
+//! Removes accents, case, punctuation, nicknames in quotes, country tags in brackets and the order with the surname
+//! first. The names of a listing are parsed once and kept, hundreds of thousands of them, so a name is small: one
+//! text with the letters of all its words, and the end of each.
 
 use std::borrow::Cow;
 
@@ -11,17 +11,17 @@ use domain::message::without_remark;
 use super::likeness::{Laid, Likeness};
 use super::word::{Forms, Kind, Word, push_sound};
 
-/// Words of a name that are looked at: a longer one is a mistake or an attack.
+/// Maximum number of words of a name; a longer one is a mistake or an attack.
 pub(super) const WORDS_MAX: usize = 10;
-/// Letters of a word that are looked at. What it sounds like has no more than twice as many, which fits a byte.
+/// Maximum number of letters of a word. Its sound has at most twice as many, which fits a byte.
 const LETTERS_MAX: usize = 120;
-/// A clipped given name is this short: "Zh.", "Alex."
+/// Maximum length of a clipped given name: "Zh.", "Alex."
 const CLIPPED_LEN_MAX: usize = 5;
 
-/// A name, taken apart.
+/// A parsed name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// Each word's text and then what it sounds like.
+    /// Each word's text, followed by its sound.
     letters: Box<str>,
     parts: [Part; WORDS_MAX],
     count: u8,
@@ -29,7 +29,7 @@ pub(crate) struct Name {
     generation: Option<u8>,
 }
 
-/// Where a word ends in the letters of its name, and what it is.
+/// The lengths of a word in the letters of its name, and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     text_len: u8,
@@ -38,7 +38,7 @@ struct Part {
     forms: Forms,
 }
 
-/// A name while its words are found.
+/// A name during parsing.
 #[derive(Debug)]
 struct Words {
     letters: String,
@@ -89,7 +89,7 @@ impl Name {
             words.join_initial(&prefix);
         }
         if words.count == 0 {
-            // A name of nothing but signs still has to differ from another such name.
+            // Names without any letter or digit must still differ from each other.
             words.push_whole(&raw.trim().to_lowercase());
         }
         let count = u8::try_from(words.count).unwrap_or(u8::MAX);
@@ -110,8 +110,8 @@ impl Name {
         })
     }
 
-    /// Keys to find the name by: one for each telling word, the same for spellings that sound alike. Initials are
-    /// half the world's, so they are keys only of a name that has nothing else.
+    /// Index keys of the name: one for each significant word, equal for spellings that sound alike. Initials are too
+    /// common, so they are keys only of a name without other words.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let has_plain = self.parts().any(|part| part.kind == Kind::Plain);
         let wanted = move |word: &Word<'_>| match word.kind {
@@ -130,7 +130,7 @@ impl Name {
         self.generation.is_some()
     }
 
-    /// The words in an order of their own: equal for two spellings that are the same.
+    /// The words in sorted order: equal for equal spellings in any order.
     pub(crate) fn folded(&self) -> String {
         let mut words: Vec<&str> = self.words().collect();
         words.sort_unstable();
@@ -146,7 +146,7 @@ impl Name {
         folded
     }
 
-    /// Whether it names somebody in full: what is short stands for many people.
+    /// True if it is a full name: a short one means many people.
     pub(crate) fn is_full(&self) -> bool {
         self.each().filter(Word::is_telling).count() >= 2
     }
@@ -162,7 +162,8 @@ impl Name {
         if self.is_rotation_of(other) {
             return Likeness::Same;
         }
-        // Words are laid out greedily, so who is laid against whom must not depend on who asks.
+        // Words are matched greedily, so the order of the two names is fixed: the result must not depend on the
+        // caller's.
         let ours = self.each().map(|word| (word.text, word.kind));
         let theirs = other.each().map(|word| (word.text, word.kind));
         let laid =
@@ -170,7 +171,7 @@ impl Name {
         laid.likeness()
     }
 
-    /// The same letters when spaces go and the words are turned: "Alatengheili" and "Heili Alateng".
+    /// True if the letters are the same, ignoring spaces, with the words rotated: "Alatengheili" and "Heili Alateng".
     fn is_rotation_of(&self, other: &Self) -> bool {
         let letters =
             |name: &Self| name.parts().map(|part| usize::from(part.text_len)).sum::<usize>();
@@ -201,7 +202,7 @@ impl Words {
     }
 
     fn push_whole(&mut self, text: &str) {
-        // "St. Preux" and "Saint Preux" are one.
+        // "St. Preux" and "Saint Preux" are the same.
         let text = if text == "st" { "saint" } else { text };
         self.push(text, Kind::of(text));
     }
@@ -218,7 +219,7 @@ impl Words {
         self.count += 1;
     }
 
-    /// "J. M." is "J.M.".
+    /// Joins an initial to the previous ones: "J. M." is "J.M.".
     fn join_initial(&mut self, letter: &str) {
         let last = self.count.checked_sub(1).and_then(|last| self.parts.get(last)).copied();
         match last {
@@ -245,9 +246,9 @@ fn generation_of(word: &str) -> Option<u8> {
     }
 }
 
-/// The words, given names first: "Prochazka, Jiri" is turned, "Charlo, Jr." is not.
+/// The words, given names first: "Prochazka, Jiri" is reordered, "Charlo, Jr." is not.
 fn in_order<'a>(text: &'a str) -> Vec<&'a str> {
-    // "O'Neil" stays in one piece, and "J.J." comes apart after each dot.
+    // "O'Neil" stays one word, and "J.J." is split after each dot.
     let inside = |c: char| c.is_ascii_alphanumeric() || c == '\'' || c == '`';
     let words = |text: &'a str| -> Vec<&'a str> {
         let mut found = Vec::with_capacity(4);
@@ -277,7 +278,7 @@ fn in_order<'a>(text: &'a str) -> Vec<&'a str> {
     }
 }
 
-/// The text in Latin letters. Russian names with a "yo" are written with an "e" abroad, as mostly at home.
+/// The text in Latin letters. Russian "yo" is written as "e", as is usual abroad and often at home.
 fn in_latin(text: &str) -> String {
     if text.contains(['ё', 'Ё']) {
         deunicode::deunicode(&text.replace('ё', "е").replace('Ё', "Е"))
@@ -286,8 +287,8 @@ fn in_latin(text: &str) -> String {
     }
 }
 
-/// A name in Latin letters, without what stands in brackets or quotes and without a remark behind it; all of it where
-/// there is nothing else.
+/// A name in Latin letters, without text in brackets or quotes and without a remark after it; unchanged if nothing
+/// else would be left.
 pub(super) fn bare(raw: &str) -> Cow<'_, str> {
     let text = if raw.is_ascii() { Cow::Borrowed(raw) } else { Cow::Owned(in_latin(raw)) };
     let aside = text.bytes().any(|byte| b"([{\"'".contains(&byte));
@@ -300,7 +301,7 @@ pub(super) fn bare(raw: &str) -> Cow<'_, str> {
     if bare.contains(char::is_alphanumeric) { Cow::Owned(bare.to_owned()) } else { text }
 }
 
-/// The text without what stands in brackets or quotes.
+/// The text without the parts in brackets or quotes.
 fn without_asides(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut closing: Option<char> = None;
@@ -318,7 +319,7 @@ fn without_asides(text: &str) -> String {
                 '[' => closing = Some(']'),
                 '{' => closing = Some('}'),
                 '"' => closing = Some('"'),
-                // A quote before a word that another closes; "O'Neil" and "D'Angelo" have it inside.
+                // An opening quote before a word that is closed later; "O'Neil" and "D'Angelo" have it inside.
                 '\'' if before == ' ' && closes(chars.clone()) => closing = Some('\''),
                 _ => out.push(c),
             },
@@ -328,7 +329,7 @@ fn without_asides(text: &str) -> String {
     out
 }
 
-/// Whether the quoted word ends before the text does.
+/// True if the quoted word ends before the text does.
 fn closes(rest: impl Iterator<Item = char>) -> bool {
     let rest: String = rest.collect();
     rest.split_once('\'').is_some_and(|(_, after)| after.is_empty() || after.starts_with(' '))

@@ -1,5 +1,5 @@
-//! A signature of a name, to compare two names quickly: whether their words begin alike. Most of those who share two
-//! words by chance are distinguished by that, at a fiftieth of the cost of laying the names side by side.
+//! A signature of a name for a quick comparison: do the words begin alike? Most names that share two words by chance
+//! are ruled out by that, at a fiftieth of the cost of a full comparison.
 
 use super::contest::{Contest, Party};
 use super::word::{Kind, Word};
@@ -8,17 +8,18 @@ use super::word::{Kind, Word};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameSignature([Side; 2]);
 
-/// The sounds that the words of a name begin with, as bits.
+/// The first sounds of a name's words, as bits.
 #[derive(Clone, Copy, Debug)]
 struct Side(u32);
 
-/// Some of the words may be missing in the same name, or begin with another sound: initials, particles, short forms.
+/// Some of the words may be missing in the same name, or begin with a different sound: initials, particles, short
+/// forms.
 const PARTIAL: u32 = 1 << 31;
-/// Words may begin with anything: clubs, pairs, a name that has got another meaning.
+/// Words may begin with anything: clubs, pairs, a name with another meaning.
 const LOOSE: Side = Side(u32::MAX);
 
 impl NameSignature {
-    /// Tells nothing.
+    /// Matches everything.
     pub(crate) const BLANK: Self = Self([LOOSE; 2]);
 
     pub(crate) fn of(contest: &Contest) -> Self {
@@ -28,7 +29,7 @@ impl NameSignature {
         }
     }
 
-    /// False only where taking them apart would show two events.
+    /// False only if a full comparison would show two events.
     pub(crate) fn may_be(&self, other: &Self) -> bool {
         let ([home, away], [their_home, their_away]) = (self.0, other.0);
         both_may_be((home, their_home), (away, their_away))
@@ -36,7 +37,7 @@ impl NameSignature {
     }
 }
 
-/// Each side has a word that begins alike, and one of them at least is all there in the other.
+/// Each side has a word that begins alike, and all words of at least one side have one in the other.
 fn both_may_be(one: (Side, Side), other: (Side, Side)) -> bool {
     let shares = |(a, b): (Side, Side)| a.0 & b.0 & !PARTIAL != 0;
     shares(one) && shares(other) && (is_within(one) || is_within(other))
@@ -58,19 +59,19 @@ impl Side {
             partial |= word.kind != Kind::Plain || word.forms.is_any();
             begins |= sounds_of(&word);
         }
-        // Of three words two may be shared and the third another: that takes counting words that begin alike.
+        // Two of three words may match and the third differ: then words that begin alike must be counted.
         partial |= words > 2 && begins.count_ones() != words;
         Self(begins | if partial { PARTIAL } else { 0 })
     }
 }
 
-/// What the word begins with, or any that can stand in its place: Bobby is Robert.
+/// The first sounds of the word and of its alternatives: Bobby is Robert.
 fn sounds_of(word: &Word<'_>) -> u32 {
     let begins = |text: &str| text.bytes().next().map_or(0, |first| 1 << sound_class(first));
     word.forms.others().map(begins).fold(begins(word.text), |all, one| all | one)
 }
 
-/// The same for words that sound alike or differ by a slip, by how they begin.
+/// The class of a first letter, the same for words that sound alike or differ by a typing error.
 fn sound_class(first: u8) -> u8 {
     match first {
         b'c' | b'k' | b'q' | b's' | b'x' | b'z' => 0,
@@ -133,7 +134,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
-        /// Whatever the closer look would not distinguish is not distinguished by the signature.
+        /// The signature never rules out names that the full comparison would match.
         #[test]
         fn a_sketch_never_hides_what_may_be_one(
             one in (a_name(), a_name()),

@@ -1,9 +1,9 @@
-//! Which events of several recordings are the same, with all of them at hand.
+//! Finds the same events in several recordings, with all data available.
 //!
-//! The service decides on each listing as it comes and keeps to it. Here everything is known at once, so more can
-//! be decided: which competitions of two sources are one (most of their events are), by how much the clocks of two
-//! sources differ, whose name is written in another way throughout. The outcome does not depend on the order in
-//! which files and lines are given.
+//! The service decides on each listing as it arrives and keeps the decision. Here everything is known at once, so
+//! more can be decided: which competitions of two sources are one (most of their events are), by how much the clocks
+//! of two sources differ, and which names a source always spells differently. The result does not depend on the order
+//! of files and lines.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -22,27 +22,27 @@ pub(crate) struct Item<'a> {
     pub(crate) feed: usize,
     pub(crate) sport: SportId,
     pub(crate) view: ListingView<'a>,
-    /// The players of its field, as far as odds name them.
+    /// The players of its field, if odds name them.
     pub(crate) players: Option<&'a BTreeSet<String>>,
 }
 
-/// What came out for one listing.
+/// The result for one listing.
 #[derive(Clone, Debug)]
 pub(crate) struct Solved {
     /// The first of the listings that are the same event.
     pub(crate) group: usize,
-    /// The listing it agrees with best, if any.
+    /// The listing that it matches best, if any.
     pub(crate) with: Option<(usize, Evidence)>,
-    /// A listing it was nearly taken for.
+    /// A listing that it may be the same as.
     pub(crate) unsure: Option<(usize, Evidence, Doubt)>,
 }
 
-/// A pair of feeds needs this number of events in common before the habit of its clocks is known.
+/// Minimum number of common events of two feeds for learning the difference of their clocks.
 const CLOCKS_MIN: usize = 20;
-/// What the clocks may be off beyond what was seen, in minutes.
+/// Tolerance beyond the observed differences of clocks, in minutes.
 const CLOCK_SLACK: i64 = 36 * 60;
 
-/// Everything that is worked out on the way.
+/// The intermediate results.
 struct Solver<'a> {
     catalogue: &'a Catalogue,
     items: &'a [Item<'a>],
@@ -52,11 +52,11 @@ struct Solver<'a> {
     groups: Groups,
 }
 
-/// The events that two feeds have in common, by feed, its competition and the other feed, in the order of their starts.
+/// The common events of two feeds, by feed, its competition and the other feed, in the order of their starts.
 #[derive(Default)]
 struct Habits(HashMap<(usize, u64, usize), Vec<Common>>);
 
-/// A listing that has one possible partner.
+/// A listing with only one possible partner.
 struct Common {
     partner: usize,
     vote: Vote,
@@ -86,7 +86,7 @@ pub(crate) fn solve(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Solved> {
         .collect()
 }
 
-/// Every two listings of two feeds with enough in common to be worth a look.
+/// All pairs of listings of two feeds that are similar enough to be examined.
 fn candidates(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Edge> {
     let mut index: Index<usize> = Index::default();
     let mut edges = Vec::new();
@@ -104,13 +104,13 @@ fn candidates(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Edge> {
                 edges.push(Edge { one: found, other: at, evidence });
             }
         }
-        // A recording holds years: the same two meet often, and nobody floods us.
+        // A recording covers years: the same two meet often, and nobody floods the index.
         index.set(at, check, Owner::Anybody, keys);
     }
     edges
 }
 
-/// How many of the players of the one that has fewer are in the other, and how many it has.
+/// Number of players of the smaller field that are also in the other, and the size of the smaller one.
 pub(super) fn players_in_common(one: &Item<'_>, other: &Item<'_>) -> (usize, usize) {
     match (one.players, other.players) {
         (Some(one), Some(other)) => (one.intersection(other).count(), one.len().min(other.len())),
@@ -123,7 +123,7 @@ impl Solver<'_> {
         self.items.get(at)
     }
 
-    /// Learns from listings that have one possible partner only.
+    /// Learns from listings with only one possible partner.
     fn learn_habits(&mut self) {
         let mut partners: HashMap<(usize, usize), usize> = HashMap::new();
         let firm: Vec<Edge> =
@@ -160,7 +160,7 @@ impl Solver<'_> {
         }
     }
 
-    /// What the events around the two tell of them.
+    /// The conclusion from the events around the two.
     fn habit(&self, edge: &Edge) -> Habit {
         let (Some(one), Some(other)) = (self.item(edge.one), self.item(edge.other)) else {
             return Habit::Unknown;
@@ -173,7 +173,7 @@ impl Solver<'_> {
         habit((&ours, competition_of(one)), (&theirs, competition_of(other)), later, sport)
     }
 
-    /// What is known of the two beyond their own words.
+    /// True if the evidence beyond the names and starts allows the match.
     fn habits_allow(&self, edge: &Edge) -> bool {
         let (Some(one), Some(other)) = (self.item(edge.one), self.item(edge.other)) else {
             return false;
@@ -184,7 +184,7 @@ impl Solver<'_> {
             || self.clocks.get(&key).is_none_or(|(least, most)| (least..=most).contains(&&gap));
         match self.habit(edge) {
             Habit::Same => true,
-            // Two who fight do not meet again before long, so that nothing but the date is in question.
+            // Two fighters do not meet again within a short time, so only the date is in question.
             Habit::OffTime if sport.bouts => true,
             Habit::Unknown if sport.bouts || edge.evidence.gap() <= sport.same_event_within => {
                 on_time()
@@ -196,7 +196,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Joins what agrees in both names, the surest first.
+    /// Joins pairs that agree in both names, the most certain first.
     fn join_agreed(&mut self) {
         let mut agreed: Vec<(Rank, Edge)> = Vec::new();
         let mut doubtful = Vec::new();
@@ -231,9 +231,10 @@ impl Solver<'_> {
         }
     }
 
-    /// Joins listings of one match that have a player under two names: another given name, a nickname, a married name.
-    /// The opponent, the tournament and the day agree, and the names have a word in common that nobody else in the draw
-    /// has.
+    /// Joins listings of one match that have a player under two names: another given name, a nickname, a married
+    /// name.
+    ///
+    /// The opponent, the tournament and the day agree, and the names share a word that nobody else in the draw has.
     fn join_known_otherwise(&mut self) {
         let mut draws: Draws<'_> = HashMap::new();
         for item in self.items {
@@ -297,8 +298,9 @@ impl Solver<'_> {
         })
     }
 
-    /// Joins listings of one session that share a participant, where the other's two names are the same person's:
-    /// neither source ever uses the other's name, and they have a word in common or the same happens again.
+    /// Joins listings of one session that share a participant, if the two names of the other one mean the same person.
+    ///
+    /// They do if neither source ever uses the other's name, and the names share a word or the pair of names recurs.
     fn join_renamed(&mut self) {
         let used: HashSet<(usize, SportId, String)> = self
             .items
@@ -337,7 +339,7 @@ impl Solver<'_> {
         }
     }
 
-    /// The two names of the participant on whom an otherwise agreeing pair differs.
+    /// The two names of the participant in which an otherwise matching pair differs.
     fn renamed(&self, edge: &Edge) -> Option<(String, String)> {
         let (one, other) = (self.item(edge.one)?, self.item(edge.other)?);
         let sport = self.catalogue.sport(one.sport);
@@ -360,13 +362,13 @@ impl Solver<'_> {
     }
 }
 
-/// Who is in the draw of a feed's competition with a word in the name: start and spelling.
+/// Players with a given word in their name in the draw of a feed's competition: start and spelling.
 type Draws<'a> = HashMap<(usize, u64, &'a str), Vec<(i64, String)>>;
 
-/// A feed's name for somebody, and another feed's.
+/// A feed's name for a person, and another feed's.
 type Renaming = (usize, String, usize, String);
 
-/// What is joined first: smaller is sooner.
+/// The order of joining: smaller is earlier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     names: u16,
@@ -404,7 +406,7 @@ impl Habits {
         }
     }
 
-    /// What a listing's competition has in common with another feed around it, but for one partner.
+    /// The common events of a listing's competition and another feed around it, except one partner.
     fn around(&self, item: &Item<'_>, feed: usize, partner: usize, within: i64) -> Vec<Vote> {
         let held = self.0.get(&(item.feed, competition_of(item), feed));
         let held = held.map_or(&[][..], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! Titles of tournaments: which words of them tell anything, and what the week and the field tell beside them.
+//! Titles of tournaments: their significant words, and the additional evidence of the week and the field.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use super::name;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Title {
     telling: BTreeSet<String>,
-    /// "Open", "Championship": many have them.
+    /// Words that many titles have: "Open", "Championship".
     common: BTreeSet<String>,
     division: Division,
 }
 
-/// Who plays, as bits: none for what says nothing.
+/// The kinds of players, as bits; none if the words do not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Division(u8);
 
-/// Looking this number of words of titles up in each other is as much work as one look for a slip of the pen.
+/// Looking up this number of title words costs as much as one typing-error check.
 const WORDS_OF_A_UNIT: usize = 4;
-/// Words of a title that say nothing.
+/// Insignificant words of a title.
 const TITLE_SILENT: [&str; 23] = [
     "the",
     "a",
@@ -47,7 +47,7 @@ const TITLE_SILENT: [&str; 23] = [
     "win",
     "mens",
 ];
-/// Words that tell who plays: the women's open is not the open.
+/// Words that name the kind of players: the women's open is not the open.
 const DIVISIONS: [(&str, u8); 10] = [
     ("women", 1),
     ("womens", 1),
@@ -60,7 +60,7 @@ const DIVISIONS: [(&str, u8); 10] = [
     ("junior", 8),
     ("juniors", 8),
 ];
-/// Players of two fields that have to be known before the fields tell anything, and before they tell it all.
+/// Minimum number of known players of two fields for any evidence, and for decisive evidence.
 const PLAYERS_MIN: usize = 10;
 const PLAYERS_SURE: usize = 20;
 /// Words of a title that many tournaments have.
@@ -98,8 +98,8 @@ impl Title {
         Self { telling, common, division }
     }
 
-    /// How alike two titles are, seen with their competitions. In one week a title of common words only is the same
-    /// as one with more of them: "The Open", "The Open Championship".
+    /// The likeness of two titles, considering their competitions. In one week, a title of only common words equals
+    /// one with more of them: "The Open", "The Open Championship".
     pub(super) fn like_listed(
         &self,
         other: &Self,
@@ -120,7 +120,7 @@ impl Title {
         if same_week && common && subset { likeness.max(Likeness::Within) } else { likeness }
     }
 
-    /// How alike two tournaments of one week are whose fields are known: of `of` players `shared` are in both. Nobody
+    /// The likeness of two tournaments of one week with known fields: `shared` of `of` players are in both. Nobody
     /// plays in two in a week.
     pub(crate) fn like_with_fields(
         &self,
@@ -140,12 +140,12 @@ impl Title {
         }
     }
 
-    /// What it is found by.
+    /// The index keys of the title.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
         self.telling.iter().map(String::as_str)
     }
 
-    /// Whether it has no word of its own.
+    /// True if it has no word of its own.
     fn is_common(&self) -> bool {
         self.telling.is_subset(&self.common)
     }

@@ -1,4 +1,4 @@
-//! Single words of a name: what they sound like, and whether two are one under two spellings.
+//! Single words of a name: their sound, and whether two are one word in two spellings.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::effort;
 use super::index::Hashed;
 
-/// What a word is in a name.
+/// The kind of a word in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Plain,
@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Initials,
     /// The beginning of a given name: "Zh." of "Zhizhen".
     Clipped,
-    /// "de", "van", "al": some sources leave it out.
+    /// "de", "van", "al": some sources omit it.
     Particle,
 }
 
@@ -23,46 +23,46 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word<'a> {
     pub(super) text: &'a str,
-    /// What it sounds like.
+    /// Its sound.
     pub(super) sound: &'a str,
     pub(super) kind: Kind,
-    /// The given names that it is a form of.
+    /// The given names of which it is a form.
     pub(super) forms: Forms,
 }
 
-/// A word of [`SHORT_FORMS`], by its number from one on; none of them is zero.
+/// Number of a word of [`SHORT_FORMS`], from one; zero for other words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Forms(u8);
 
-/// How one word is another.
+/// The way in which two words match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alike {
-    /// The first letter of it.
+    /// The first letter of the other.
     Initial,
     /// A short form: "Alex" of "Alexander".
     Short,
-    /// A slip of the pen apart.
+    /// A typing error apart.
     Close,
-    /// Another way to write the same sounds.
+    /// Another spelling of the same sounds.
     Sound,
     Equal,
 }
 
-/// Below this a one-letter difference is as likely another word.
+/// Minimum length for allowing one typing error: in a shorter word it is as likely another word.
 const CLOSE_LEN_MIN: usize = 4;
-/// From this on, two letters may differ.
+/// Minimum length for allowing two typing errors.
 const CLOSE_TWO_LEN_MIN: usize = 8;
-/// A short form has at least this number of letters of the long one.
+/// Minimum number of letters of a short form that begins the long one.
 const SHORT_LEN_MIN: usize = 3;
 
-/// "Saint" is the longest.
+/// Maximum length of a particle: "saint".
 const PARTICLE_LEN_MAX: usize = 5;
 const PARTICLES: [&str; 28] = [
     "al", "ap", "bin", "bint", "da", "das", "de", "del", "den", "der", "di", "do", "dos", "du",
     "e", "el", "ibn", "la", "las", "le", "los", "saint", "ten", "ter", "the", "van", "von", "y",
 ];
 
-/// Given names with short forms that are not their beginnings. Each row is one name.
+/// Given names with short forms that are not prefixes. Each row is one name.
 const SHORT_FORMS: [&[&str]; 46] = [
     &["abraham", "abe"],
     &["albert", "bert", "al"],
@@ -125,30 +125,30 @@ const SHORT_FORMS: [&[&str]; 46] = [
 impl Word<'_> {
     pub(super) const BLANK: Self = Self { text: "", sound: "", kind: Kind::Plain, forms: Forms(0) };
 
-    /// Stands for a given name without being one.
+    /// True if it abbreviates a given name.
     pub(super) fn is_abbreviation(&self) -> bool {
         matches!(self.kind, Kind::Initials | Kind::Clipped)
     }
 
-    /// A word that weighs something when it is shared.
+    /// True if a match of the word is significant.
     pub(super) fn is_telling(&self) -> bool {
         self.kind == Kind::Plain && self.text.len() >= 2
     }
 
-    /// Another way to write the same sounds.
+    /// True if it is another spelling of the same sounds.
     pub(super) fn sounds_like(&self, other: &Self) -> bool {
         self.is_comparable(other)
             && self.sound == other.sound
             && self.text.len().min(other.text.len()) >= 2
     }
 
-    /// A slip of the pen apart.
+    /// True if it is a typing error apart.
     pub(super) fn is_close_to(&self, other: &Self) -> bool {
         self.is_comparable(other)
             && (is_close(self.text, other.text) || is_close(self.sound, other.sound))
     }
 
-    /// A short form of it, or the other way round.
+    /// True if one is a short form of the other.
     pub(super) fn is_short_for(&self, other: &Self) -> bool {
         let (short, long) =
             if self.text.len() <= other.text.len() { (self, other) } else { (other, self) };
@@ -162,14 +162,14 @@ impl Word<'_> {
 }
 
 impl Kind {
-    /// What a whole word is.
+    /// The kind of a whole word.
     pub(super) fn of(text: &str) -> Self {
         let particle = text.len() <= PARTICLE_LEN_MAX && PARTICLES.contains(&text);
         if particle { Self::Particle } else { Self::Plain }
     }
 }
 
-/// The words of [`SHORT_FORMS`] with their numbers, and the rows that each is in, as bits.
+/// The words of [`SHORT_FORMS`] with their numbers, and the rows that contain each, as bits.
 #[derive(Debug, Default)]
 struct Known {
     numbers: HashMap<&'static str, u8, BuildHasherDefault<Hashed>>,
@@ -195,7 +195,7 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
 
 impl Forms {
     pub(super) fn of(word: &str) -> Self {
-        // The longest of them.
+        // The longest of all forms.
         if word.len() > "christopher".len() {
             return Self(0);
         }
@@ -213,7 +213,7 @@ impl Forms {
         }
     }
 
-    /// Every word that can stand in its place.
+    /// Every word that can replace it.
     pub(super) fn others(self) -> impl Iterator<Item = &'static str> {
         let rows = self.rows();
         let in_rows = SHORT_FORMS.iter().enumerate().filter(move |(at, _)| rows >> at & 1 == 1);
@@ -221,9 +221,9 @@ impl Forms {
     }
 }
 
-/// Whether two words differ by no more than a slip of the pen.
+/// True if two words differ only by a typing error.
 fn is_close(one: &str, other: &str) -> bool {
-    // Slips happen inside a word; "Isner" and "Sinner" are two players.
+    // Errors occur inside a word; "Isner" and "Sinner" are two players.
     if one.bytes().next() != other.bytes().next() {
         return false;
     }
@@ -236,9 +236,10 @@ fn is_close(one: &str, other: &str) -> bool {
     is_within(one.as_bytes(), other.as_bytes(), allowed)
 }
 
-/// Whether no more than this number of letters have to be changed, added, left out or exchanged with the next one to
-/// make the one of the other. As few are allowed, to try each is cheaper than a table: no memory, and mostly no second
-/// look.
+/// True if at most `allowed` letters must be changed, added, removed or exchanged with the next one to make the words
+/// equal.
+///
+/// For so few, trying each edit is cheaper than a table: it uses no memory, and mostly ends at once.
 fn is_within(one: &[u8], other: &[u8], allowed: u32) -> bool {
     let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     let (one, other) = (one.get(same..).unwrap_or_default(), other.get(same..).unwrap_or_default());
@@ -260,7 +261,7 @@ fn is_within(one: &[u8], other: &[u8], allowed: u32) -> bool {
         || exchanged()
 }
 
-/// Adds what remains when different ways to write a sound in Latin letters are made one: "Sergey", "Serghei".
+/// Appends the sound of a word: different spellings of a sound in Latin letters become one ("Sergey", "Serghei").
 pub(super) fn push_sound(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
@@ -282,7 +283,7 @@ pub(super) fn push_sound(text: &str, out: &mut String) {
             (b'h', _) if i > 0 => (b"", 1),
             _ => (bytes.get(i..=i).unwrap_or_default(), 1),
         };
-        // Names of signs are not ASCII: such a byte stands for itself, whatever it is part of.
+        // Names without letters are not ASCII: each such byte stands for itself.
         for heard in heard.iter().map(|heard| char::from(*heard)) {
             if last != heard {
                 out.push(heard);

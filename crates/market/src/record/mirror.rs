@@ -1,9 +1,10 @@
-//! What a replay of the recording so far would show, and the saying of whatever makes it show what a book shows.
+//! The book that a replay of the recording so far would show, and the messages that make it show the same as another
+//! book.
 //!
-//! A message is said only if it changes something here. No message takes back a time: where the book was founded
-//! anew, an event can stand here with a later score or price than it has there. It is then renewed: put out of
-//! the way and listed once more under another ref. An event that has expired there still stands here, unlisted, and
-//! is put out of the way when another with the same participants comes.
+//! A message is emitted only if it changes something here. No message sets back a time: if the book was founded anew,
+//! an event here can have a later score or price than there. It is then renewed: renamed, removed, and listed again
+//! under another ref. An event that has expired there is still here, unlisted, and is renamed when another one with
+//! the same participants arrives.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,29 +22,29 @@ use crate::change::{Change, Ids, MarketKey};
 use crate::freshness::Source;
 use crate::record::Recorded;
 
-/// The one feed a replay speaks for.
+/// The only feed of a replay.
 const FEED: &str = "recording";
-/// Events of the same names that are left from earlier on and put away before one is listed, at the most.
+/// Maximum number of former events with the same names that are put away before one is listed.
 const LEFT_MAX: u32 = 100;
 
 #[derive(Debug)]
 pub(super) struct Mirror {
     book: Book,
-    /// How often an event was renewed, where it was.
+    /// Number of times that each event was renewed.
     renewals: HashMap<EventId, u32>,
-    /// Events that renewing did not help.
+    /// Events that renewing did not make equal.
     inexact: HashSet<EventId>,
     said: Vec<Recorded>,
-    /// How long reads keep sources fresh, in seconds.
+    /// Seconds for which reads keep sources fresh.
     paces: HashMap<(SportId, BookmakerId), u32>,
-    /// When the change being written was accepted, and when its source says it happened.
+    /// Time when the current change was accepted, and its time according to the source.
     at: Timestamp,
     ts: Timestamp,
 }
 
 impl Mirror {
     pub(super) fn new(catalogue: &Arc<Catalogue>, at: Timestamp) -> Self {
-        // Nobody sees these ids.
+        // These ids are never shown.
         let mut book = Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 });
         book.set_limits(Limits::NONE);
         Self {
@@ -58,7 +59,7 @@ impl Mirror {
     }
 
     pub(super) fn arrive(&mut self, at: Timestamp, ts: Timestamp) {
-        // A clock that was set back must not put a line before the one above it.
+        // A clock that was set back must not make the times of lines decrease.
         (self.at, self.ts) = (at.max(self.at), ts);
     }
 
@@ -70,13 +71,13 @@ impl Mirror {
         self.inexact.len()
     }
 
-    /// Says how a book stands to somebody who knows nothing yet.
+    /// Emits the complete state of a book.
     pub(super) fn begin(&mut self, theirs: &Book) {
         self.note_paces(theirs);
         let events = listed(theirs);
         for event in &events {
             self.tell_listing(event);
-            // Before the heartbeats go the prices that they have confirmed.
+            // Before a heartbeat, send the prices that it confirms.
             for (key, slot) in &event.slots {
                 if theirs.last_update(event.sport, key, slot) != slot.ts {
                     self.tell_odds(event, key, slot, slot.ts);
@@ -89,7 +90,7 @@ impl Mirror {
         }
     }
 
-    /// Follows all that may have changed in a book.
+    /// Emits everything that may have changed in a book.
     pub(super) fn follow(&mut self, theirs: &Book) {
         if self.book.events().next().is_none() {
             self.begin(theirs);
@@ -100,7 +101,7 @@ impl Mirror {
         for id in gone {
             self.tell_removal(id);
         }
-        // First, since they confirm at once what would have to be written price by price.
+        // Heartbeats first, since they confirm at once prices that would otherwise be written one by one.
         self.tell_beats(theirs);
         for event in listed(theirs) {
             self.follow_event(theirs, event.id);
@@ -125,7 +126,7 @@ impl Mirror {
         }
     }
 
-    /// Follows one market, which is what nearly every change is about.
+    /// Follows one market, the subject of nearly every change.
     pub(super) fn follow_market(&mut self, theirs: &Book, id: EventId, market: &MarketKey) {
         let Some(event) = theirs.event(id).filter(|event| event.is_listed()) else { return };
         let catalogue = theirs.catalogue();
@@ -145,7 +146,7 @@ impl Mirror {
         if ahead.is_empty() {
             return;
         }
-        // A heartbeat cannot be taken back; what it must not confirm is written one by one.
+        // A heartbeat cannot be undone; prices that it must not confirm are written one by one.
         for event in listed(theirs) {
             if ahead.contains(&event.sport) {
                 self.follow_event(theirs, event.id);
@@ -153,7 +154,7 @@ impl Mirror {
         }
     }
 
-    /// Says the newest heartbeats, and gives the sports in which one is known here that theirs does not have.
+    /// Emits the newest heartbeats, and returns the sports in which a heartbeat here is newer than theirs.
     fn tell_beats(&mut self, theirs: &Book) -> HashSet<SportId> {
         let mut ahead = HashSet::new();
         for (sport, bookmaker, source) in theirs.sources() {
@@ -167,7 +168,7 @@ impl Mirror {
         ahead
     }
 
-    /// Says all about an event that is not shown so already.
+    /// Emits everything about an event that is not shown yet.
     fn tell(&mut self, theirs: &Book, event: &Event) {
         self.tell_listing(event);
         self.tell_score(event);
@@ -186,7 +187,7 @@ impl Mirror {
         let listing = listing(event, event.fixture.clone());
         if let Some(offer) = self.offer(&self.reference(event.id)) {
             let ts = offer.ts.max(self.ts);
-            // A ref that meant another event before the book was founded anew would leave that one behind.
+            // A ref that meant another event before the book was founded anew would leave that event behind.
             let stays = self.taken_for(event.id, &listing, ts) == Some(offer.event);
             if stays {
                 self.say(ts, Body::Event { reference: self.reference(event.id), listing });
@@ -194,11 +195,11 @@ impl Mirror {
             }
             self.renew(event.id);
         }
-        // An event that nobody has a score of has the time of its listing for it.
+        // The score time of an event without any score is the time of its listing.
         let is_unscored = *event.score == Score::none_yet();
         let ts = if is_unscored { event.score_changed } else { event.first_known };
-        // A new ref must make a new event, whoever is left from earlier on: which of those a service would take
-        // it for can depend on its own ids.
+        // A new ref must create a new event, whatever former events exist: a service may take it for one of those,
+        // depending on its own ids.
         for _ in 0..LEFT_MAX {
             let taken_for = self.taken_for(event.id, &listing, ts);
             let Some(left) = taken_for.and_then(|left| self.known_as(left)) else { break };
@@ -236,12 +237,12 @@ impl Mirror {
             let held = mine.slots.get(&self.key(mine, key, slot)).map(|mine| mine.ts);
             let ts = match &slot.open {
                 Some(_) => theirs.last_update(event.sport, key, slot),
-                // Leaving with an event or a feed, prices have no time of their own.
+                // Prices that left with an event or a feed have no time of their own.
                 None => held.unwrap_or(slot.ts).max(slot.ts),
             };
             self.tell_odds(event, key, slot, ts);
         } else if slot.open.is_none() {
-            // A market without prices that was read again keeps its source fresh.
+            // A new read of a market without prices keeps its source fresh.
             let read_at = |book: &Book| book.source(event.sport, key.bookmaker).map(|s| s.read_at);
             let newest = read_at(theirs);
             if newest == Some(slot.ts) && newest > read_at(&self.book) {
@@ -275,7 +276,7 @@ impl Mirror {
         }
     }
 
-    /// Puts the event out of the way, so that the next listing makes another one.
+    /// Puts the event away, so that the next listing creates a new one.
     fn renew(&mut self, id: EventId) {
         self.put_away(&self.reference(id));
         *self.renewals.entry(id).or_default() += 1;
@@ -288,7 +289,7 @@ impl Mirror {
         let ts = offer.ts.max(self.ts);
         let own = listing(event, event.fixture.clone());
         let replaced: Box<str> = format!("{reference} replaced").into();
-        // One side after the other: a ref with nobody left of those it had is another event.
+        // One side after the other: a ref without any of its former participants is another event.
         let (half, nobody) = match &event.fixture {
             Fixture::HeadToHead { away, .. } => (
                 Fixture::HeadToHead { home: reference.into(), away: away.clone() },
@@ -300,25 +301,25 @@ impl Mirror {
             ),
         };
         let (half, nobodys) = (listing(event, half), listing(event, nobody));
-        // Only who lists an event may rename it.
+        // Only a feed that lists an event may rename it.
         for listing in [own, half, nobodys] {
             self.say(ts, Body::Event { reference: reference.into(), listing });
         }
         self.say(ts, Body::Remove { reference: reference.into() });
     }
 
-    /// Says it, if it changes anything.
+    /// Emits a message if it changes anything.
     fn say(&mut self, ts: Timestamp, body: Body) {
         let fresh_for_s = self.pace_of(&body);
         let message = FeedMessage { ts: Some(ts), fresh_for_s, body };
-        // A replay is later than everything it says.
+        // A replay is later than all its messages.
         let decided = self.book.apply(FEED, &message, self.at.max(ts));
         if decided.is_ok_and(|decision| decision.change.is_some()) {
             self.said.push(Recorded { at: self.at, message });
         }
     }
 
-    /// How long what is said keeps its source fresh.
+    /// Seconds for which a message keeps its source fresh.
     fn pace_of(&self, body: &Body) -> Option<u32> {
         let (sport, bookmaker) = match body {
             Body::Odds(odds) => {
@@ -331,7 +332,7 @@ impl Mirror {
         self.paces.get(&(sport, bookmaker)).copied().filter(|pace| *pace > 0)
     }
 
-    /// Notes how long reads keep sources fresh.
+    /// Notes the times for which reads keep sources fresh.
     pub(super) fn note_paces(&mut self, theirs: &Book) {
         let paces = theirs.sources().map(|(sport, bookmaker, _)| (sport, bookmaker));
         self.paces = paces.map(|key| (key, theirs.pace(key.0, key.1))).collect();
@@ -354,7 +355,7 @@ impl Mirror {
         self.book.feed(self.book.feed_ix(FEED)?)?.offer(reference)
     }
 
-    /// The ref an event here was listed under; each has had one.
+    /// The ref under which an event here was listed; each has had one.
     fn known_as(&self, event: EventId) -> Option<Box<str>> {
         let feed = self.book.feed(self.book.feed_ix(FEED)?)?;
         self.book.event(event)?;
@@ -362,7 +363,7 @@ impl Mirror {
         Some(known_as.0.clone())
     }
 
-    /// Which event here a listing of theirs would be taken for.
+    /// The event here that a listing of theirs would be taken for.
     fn taken_for(&self, id: EventId, listing: &Listing, ts: Timestamp) -> Option<EventId> {
         let body = Body::Event { reference: self.reference(id), listing: listing.clone() };
         let message = FeedMessage { ts: Some(ts), fresh_for_s: None, body };
@@ -371,13 +372,13 @@ impl Mirror {
         Some(listed.event)
     }
 
-    /// The event here, while it is listed.
+    /// The event here, if it is listed.
     fn event(&self, id: EventId) -> Option<&Event> {
         let offer = self.offer(&self.reference(id)).filter(|offer| offer.active)?;
         self.book.event(offer.event)
     }
 
-    /// Whose events are listed here.
+    /// The ids, there, of the events that are listed here.
     fn listed_ids(&self) -> Vec<EventId> {
         let references = self.book.events().flat_map(|event| &event.listed_by);
         let id = |reference: &str| EventId::parse(reference.split('.').next()?);
@@ -386,13 +387,13 @@ impl Mirror {
         ids
     }
 
-    /// Where a market of their event is in mine.
+    /// The key here of a market of their event.
     fn key(&self, mine: &Event, key: &SlotKey, slot: &Slot) -> SlotKey {
         let catalogue = self.book.catalogue();
         slot_key_of(mine.id, catalogue, key.bookmaker, key.market, slot.group.as_deref())
     }
 
-    /// Markets with prices here that their event does not have at all, without their prices.
+    /// Markets with prices here that their event does not have, with empty prices.
     fn surplus(&self, event: &Event) -> Vec<(OddsBody, Timestamp)> {
         let Some(mine) = self.event(event.id) else { return Vec::new() };
         let catalogue = self.book.catalogue();
@@ -445,7 +446,7 @@ impl Mirror {
     }
 }
 
-/// The listed events in an order of their own, since a map's is random.
+/// The listed events, sorted, since a map's order is random.
 fn listed(book: &Book) -> Vec<&Event> {
     let mut events: Vec<&Event> = book.events().filter(|event| event.is_listed()).collect();
     events.sort_unstable_by_key(|event| (event.commence_time, event.id));

@@ -1,4 +1,4 @@
-//! Snapshots put together from a whole one and from those of what changed since.
+//! Builds snapshots from a complete one and from partial ones with later changes.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use domain::EventId;
 
 use super::{EventRow, RecordRow, Snapshot, SportView};
 
-/// A snapshot, and which events it is about.
+/// A snapshot, and the events that it covers.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer<'a> {
     pub snapshot: &'a Snapshot,
-    /// `None`: all of them. One that it is about and does not have was not listed.
+    /// `None`: all events. A covered event that it lacks was not listed.
     pub ids: Option<&'a BTreeSet<EventId>>,
 }
 
-/// An event where it was found, by its sport's number.
+/// A found event, with its sport's number and view.
 type FoundRow<'a> = (usize, &'a SportView, &'a EventRow);
 
 impl Layer<'_> {
@@ -25,8 +25,9 @@ impl Layer<'_> {
 }
 
 impl Snapshot {
-    /// Events as the last of some snapshots has them that is about them; the oldest comes first. It is as of the last
-    /// one, with the sources of the first. `None`: there is no snapshot.
+    /// Builds a snapshot in which each event comes from the last layer that covers it; the oldest layer comes first.
+    ///
+    /// It has the time of the last layer and the sources of the first. `None` if there are no layers.
     pub fn gather(layers: &[Layer<'_>], ids: Option<&BTreeSet<EventId>>) -> Option<Self> {
         let (first, last) = (layers.first()?.snapshot, layers.last()?.snapshot);
         let mut rows = match ids {
@@ -61,7 +62,7 @@ impl Snapshot {
     }
 }
 
-/// An event as the last layer has it that is about it.
+/// An event in the last layer that covers it.
 fn find<'a>(layers: &[Layer<'a>], id: EventId) -> Option<FoundRow<'a>> {
     let layer = layers.iter().rev().find(|layer| layer.is_about(id))?;
     let mut views = layer.snapshot.sports.iter().enumerate();
@@ -71,7 +72,7 @@ fn find<'a>(layers: &[Layer<'a>], id: EventId) -> Option<FoundRow<'a>> {
     })
 }
 
-/// All events, each as the last layer has it that is about it.
+/// All events, each from the last layer that covers it.
 fn all<'a>(layers: &[Layer<'a>]) -> Vec<FoundRow<'a>> {
     let (mut rows, mut known) = (Vec::new(), HashSet::new());
     for layer in layers.iter().rev() {

@@ -1,5 +1,5 @@
-//! A feed that lies: it renames, uses refs anew, swaps sides and floods us with look-alikes. The others' events are
-//! what they would be without it, and what it does is noted.
+//! A feed that lies: it renames, reuses refs, swaps sides and floods the service with look-alikes. The other feeds'
+//! events are the same as without it, and its anomalies are counted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,21 +14,23 @@ use crate::world::{Message, World, a_world};
 
 const EVIL: &str = "evil";
 
-/// What it does next, with something that an honest feed says.
+/// The adversary's next action, with the message of an honest feed that it uses.
 #[derive(Clone, Copy, Debug)]
 struct Deed {
     reference: usize,
-    /// Whose listing it takes.
+    /// The honest message whose listing it takes.
     of: prop::sample::Index,
     twist: usize,
-    /// In hundredths of what still is the same event.
+    /// Offset in hundredths of the maximum distance within one event.
     off: i64,
-    /// When, among the honest messages; beyond them after all.
+    /// Position among the honest messages; beyond their end, after all of them.
     after: prop::sample::Index,
 }
 
-/// Hours off, for each season of the world, so that what it lists twice still is one event: who lists the same two at
-/// starts too far apart to be one says that there are two, and keeps apart what honest feeds list with either.
+/// Maximum offset in hours for each season of the world, so that an event it lists twice is still one.
+///
+/// A feed that lists the same two with starts too far apart declares two events, and keeps apart the honest listings
+/// of either.
 const OFF_MAX: [i64; 4] = [68, 68, 4, 16];
 
 fn a_deed() -> impl Strategy<Value = Deed> {
@@ -48,7 +50,7 @@ fn a_deed() -> impl Strategy<Value = Deed> {
         })
 }
 
-/// A slip of the pen inside the longest word.
+/// A typing error inside the longest word.
 fn slipped(name: &str) -> String {
     let longest = name.split(' ').max_by_key(|word| word.len()).unwrap_or(name);
     if longest.len() < 5 || !longest.is_ascii() {
@@ -73,7 +75,7 @@ fn twisted(message: &Message, deed: Deed, listing: Listing) -> Listing {
     Listing { commence_time: at(secs), fixture: head_to_head(&home, &away), ..listing }
 }
 
-/// All that is said, the adversary's words at their places.
+/// All messages, with the adversary's at their positions.
 fn said(world: &[Message], deeds: &[Deed], desk: &Desk) -> Vec<(&'static str, FeedMessage)> {
     let mut said = Vec::new();
     let deed_at =
@@ -93,9 +95,10 @@ fn said(world: &[Message], deeds: &[Deed], desk: &Desk) -> Vec<(&'static str, Fe
     said
 }
 
-/// What it says without having named another opponent first. Who lists one of its events as another takes that one's
-/// place with its own listing of it, which may end up with a duplicate of a liar meanwhile and stay there: a known
-/// limit (docs/matching.md).
+/// The honest messages, without those that first name another opponent.
+///
+/// A feed that first lists one of its events as another takes that one's place with its own listing, which may
+/// meanwhile join a liar's duplicate and stay there: a known limit (docs/matching.md).
 fn unmistaken(messages: &[Message]) -> Vec<Message> {
     let last_word = |of: &Message| {
         let same_ref =
@@ -124,7 +127,7 @@ proptest! {
             prop_assert!(desk.hear(feed, &message).is_ok());
         }
         prop_assert_eq!(partition(&desk.book, |feed| feed != EVIL), world.truth);
-        // One to one within a feed, whatever it does.
+        // One to one within a feed, whatever the adversary does.
         for refs in partition(&desk.book, |feed| feed != EVIL) {
             let feeds: BTreeSet<&str> = refs.iter().map(|(feed, _)| feed.as_str()).collect();
             prop_assert_eq!(feeds.len(), refs.len());
@@ -229,7 +232,7 @@ fn a_feed_that_renames_its_events_is_noted_and_brings_none_of_the_others_togethe
     list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 24);
     list(&mut desk, "north", "2", "Milan Dray v Pavel Orsk", 24);
     list(&mut desk, "south", "1", "Veldt T. v Castellane O.", 24);
-    // From one bout to the other, a participant at a time.
+    // From one bout to the other, changing one participant at a time.
     for names in [
         "Tomas Veldt v Oren Castellane",
         "Tomas Veldt v Pavel Orsk",
@@ -250,7 +253,7 @@ fn an_alias_that_it_teaches_is_its_own_only() {
     list(&mut desk, "north", "1", "Tomas Veldt v Michael Wendt", 24);
     list(&mut desk, EVIL, "1", "Tomas Veldt v Mikey Wendt", 24);
     assert_eq!(desk.book.aliases().len(), 1);
-    // Two others of these names, far from any session, are not brought together by it.
+    // Another pair with these names, far from any session, is not joined because of it.
     list(&mut desk, "west", "1", "Oren Castellane v Michael Wendt", 2400);
     list(&mut desk, "south", "1", "Oren Castellane v Mikey Wendt", 2400 + 120);
     assert!(!desk.are_one(("west", "1"), ("south", "1")));

@@ -1,5 +1,5 @@
-//! Random histories: whatever is said to the book, in whatever order, it answers as the naive model does,
-//! and so do its replay and its checkpoint.
+//! Random histories: for any messages in any order, the book answers like the naive model, and so do its replay and
+//! its checkpoint.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::vocabulary::{LINES, PEOPLE, PRICES, TITLES};
 
 const IDS: Ids = Ids::Minted { salt: SALT };
 
-/// The book and the model side by side.
+/// The book and the model, compared with each other.
 pub(crate) struct Pair {
     pub(crate) desk: Desk,
     model: Model,
@@ -192,7 +192,7 @@ impl Pair {
         Fixture::HeadToHead { home, away }
     }
 
-    /// Every answer against the model's.
+    /// Compares every answer with the model's.
     fn compare(&self) {
         let now = self.desk.now;
         let snapshot = self.desk.snapshot();
@@ -214,7 +214,7 @@ impl Pair {
         assert_eq!(health.sports_active, active);
     }
 
-    /// Nobody, everybody, by region, one by one.
+    /// No bookmaker, all, by region, and each alone.
     fn bookmaker_filters(&self) -> Vec<(BookmakerSet, Option<BookmakerId>)> {
         let mut filters = vec![(BookmakerSet::ALL, None)];
         for regions in [&[Region::Us][..], &[Region::Uk, Region::Au]] {
@@ -229,7 +229,7 @@ impl Pair {
         filters
     }
 
-    /// No scope, and a scope of some events, gone and unknown ones among them.
+    /// No scope, and scopes of some events, including removed and unknown ones.
     fn scopes(&self) -> Vec<EventIds> {
         let mut some: Vec<EventId> =
             self.model.events.iter().step_by(2).map(|event| event.id).collect();
@@ -323,7 +323,7 @@ impl Pair {
         }
     }
 
-    /// Every cell has the state that the model finds, and the priced ones are those of the odds.
+    /// Checks that every cell has the state that the model finds, and that the priced ones are those of the odds.
     fn compare_cells(&self, snapshot: &Snapshot, sport: SportId) {
         let view = snapshot.sport(sport);
         let mut priced: Vec<(EventId, BookmakerId, Market)> = Vec::new();
@@ -332,7 +332,7 @@ impl Pair {
                 let place = (event.id, bookmaker, market);
                 let expected = self.model.cell(place, self.desk.now, STALE_AFTER);
                 if let CellState::Unsure { may_be } = cell {
-                    // The model has no doubts.
+                    // The model has no possible duplicates.
                     let mut pairs = self.desk.book.unsure();
                     let is_pair = |pair: (EventId, EventId)| {
                         pair == (event.id, may_be) || pair == (may_be, event.id)
@@ -413,7 +413,7 @@ fn offered(prices: &Prices, pair: (usize, usize), market: Market) -> Vec<Offered
             })
             .collect(),
         Prices::Usual { spellings, prices, line: at, draw, turned } => {
-            // Golf has no pair: the line's place serves to pick players.
+            // Golf has no pair of sides: the position of the line selects players.
             let (one, other) = if pair.0 == pair.1 { (*at, at + 1) } else { pair };
             let totals = [Market::TotalPoints, Market::TotalRounds].contains(&market);
             let (first, second) = if totals {

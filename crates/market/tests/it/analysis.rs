@@ -1,5 +1,5 @@
-//! The analysis against a second implementation: ratios of a library for what is exact, and plain bisection for the
-//! methods that remove margins (N22).
+//! Compares the analysis with a second implementation: ratios of a library for exact values, and plain bisection for
+//! the methods that remove margins (N22).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::desk::{Desk, cases};
 const BOOKMAKERS: [&str; 6] = ["bet365", "betmgm", "caesars", "draftkings", "fanduel", "pinnacle"];
 const NAMES: [&str; 3] = ["Oren Castellane", "Jannik Sinner", "Draw"];
 
-/// What a bookmaker offers on a bout, and how long ago it was confirmed.
+/// A bookmaker's offer on a bout, and the time since its last confirmation.
 #[derive(Clone, Debug)]
 struct Book {
     bookmaker: usize,
@@ -55,7 +55,7 @@ fn books() -> impl Strategy<Value = Vec<Book>> {
     })
 }
 
-/// A desk whose snapshot is 200 seconds after the test's beginning.
+/// A desk whose snapshot is 200 seconds after the start of the test.
 fn desk(books: &[Book]) -> Desk {
     let mut desk = Desk::open();
     let bout = desk.bout("bout", NAMES[0], NAMES[1], 100);
@@ -100,7 +100,7 @@ fn filter(desk: &Desk) -> Filter {
     }
 }
 
-/// The offers that can be used, by line: (point, ways) and who asks what.
+/// The usable offers by line, which is (point, ways): each with its bookmaker and prices.
 type Lines = BTreeMap<(Option<u8>, usize), Vec<(usize, Vec<u32>)>>;
 
 fn lines(books: &[Book]) -> (Lines, [u32; 3]) {
@@ -136,7 +136,7 @@ fn floor(value: &BigRational) -> i128 {
     i128::try_from(scaled.floor().to_integer()).unwrap()
 }
 
-/// Bisection over a hundred halvings, with the operations of the standard library.
+/// A hundred bisection steps, with the operations of the standard library.
 fn bisect(mut low: f64, mut high: f64, excess: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
@@ -283,7 +283,7 @@ proptest! {
                 let medians: Vec<f64> = (0..*ways).map(middle).collect();
                 let sum: f64 = medians.iter().sum();
                 let above = |(median, price): (&f64, &u32)| median / sum * f64::from(*price) / 1000.0 - 1.0;
-                // Nobody's value is so near to zero that the ninth place decides, but for chance.
+                // No value is so close to zero that the ninth place decides, except by chance.
                 expected += medians.iter().zip(prices).map(above).filter(|ev| *ev > 2e-8).count();
             }
         }

@@ -1,4 +1,4 @@
-//! A book with a clock beside it, and short ways to say things to it and to ask it.
+//! A book with a clock, and short functions for sending messages to it and querying it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::shown::{self, AllFields};
 
-/// 2026-11-14T12:00:00Z, when every test begins.
+/// 2026-11-14T12:00:00Z, the start of every test.
 pub(crate) const START_S: i64 = 1_794_657_600;
 /// D22.
 pub(crate) const STALE_AFTER: Duration = Duration::from_secs(90);
@@ -30,10 +30,10 @@ pub(crate) const LIFETIMES: Lifetimes = Lifetimes {
     final_retention: Duration::from_secs(72 * 3600),
     forget_after: Duration::from_secs(48 * 3600),
 };
-/// Most tests report of events without waiting for their start.
+/// Most tests send scores of events without waiting for their start.
 const LIMITS: Limits = Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT };
 pub(crate) const SALT: u64 = 7;
-/// More than any test has.
+/// A page limit that no test reaches.
 const LIMIT: usize = 500;
 
 pub(crate) type Said = Result<Verdict, RejectCode>;
@@ -42,7 +42,7 @@ pub(crate) const ACCEPTED: Said = Ok(Verdict::Accepted);
 pub(crate) const UNCHANGED: Said = Ok(Verdict::Unchanged);
 pub(crate) const SUPERSEDED: Said = Ok(Verdict::Superseded);
 
-/// A book and what is needed to use it.
+/// A book and everything needed to use it.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) catalogue: Arc<Catalogue>,
@@ -68,12 +68,12 @@ impl Desk {
         self.now = self.now.plus(Duration::from_secs(secs));
     }
 
-    /// Says it without a `ts`.
+    /// Sends a message without a `ts`.
     pub(crate) fn say(&mut self, feed: &str, body: Body) -> Said {
         self.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body })
     }
 
-    /// Says it with a `ts` this number of seconds after the test's beginning.
+    /// Sends a message with a `ts` this number of seconds after the start of the test.
     pub(crate) fn say_at(&mut self, feed: &str, secs: i64, body: Body) -> Said {
         self.hear(feed, &FeedMessage { ts: Some(at(secs)), fresh_for_s: None, body })
     }
@@ -86,7 +86,7 @@ impl Desk {
         Ok(decision.verdict)
     }
 
-    /// What an operator says; how many changes that made.
+    /// Carries out an operation; returns the number of changes.
     pub(crate) fn operate(&mut self, operation: &Operation) -> Result<usize, NotDone> {
         let changes = self.book.operate(operation, self.now)?;
         let made = changes.len();
@@ -94,7 +94,7 @@ impl Desk {
         Ok(made)
     }
 
-    /// Lets go what is overdue; how many changes that made.
+    /// Expires whatever is overdue; returns the number of changes.
     pub(crate) fn expire(&mut self) -> usize {
         let overdue = self.book.overdue(self.now, LIFETIMES);
         for change in &overdue {
@@ -129,12 +129,12 @@ impl Desk {
         shown::events(&self.snapshot(), &all_events(self.sport(sport))).items
     }
 
-    /// The id of the `n`th event made.
+    /// The id of the `n`th event created.
     pub(crate) fn id(n: u64) -> String {
         EventId::minted(SALT, n).to_string()
     }
 
-    /// The event that a feed's ref is in.
+    /// The event of a feed's ref.
     pub(crate) fn event_of(&self, feed: &str, reference: &str) -> Profile {
         let listed = |profile: &Profile| {
             profile.refs.iter().any(|r| (&*r.feed, &*r.reference) == (feed, reference))
@@ -143,17 +143,17 @@ impl Desk {
         profiles.find(listed).unwrap()
     }
 
-    /// Whether two feeds' refs are one event.
+    /// True if two feeds' refs are one event.
     pub(crate) fn are_one(&self, one: (&str, &str), other: (&str, &str)) -> bool {
         self.event_of(one.0, one.1).event == self.event_of(other.0, other.1).event
     }
 
-    /// The doubts there are, in words.
+    /// The possible duplicates, as texts.
     pub(crate) fn doubts(&self) -> Vec<String> {
         self.book.unsure().map(|unsure| format!("{}: {}", unsure.doubt, unsure.evidence)).collect()
     }
 
-    /// What a body said at a bookmaker looks like.
+    /// The body of an odds message of a bookmaker.
     pub(crate) fn quote(
         &self,
         reference: &str,
@@ -187,7 +187,7 @@ impl Desk {
         Body::Heartbeat { bookmaker: self.bookmaker(bookmaker), sport }
     }
 
-    /// An event of two, this number of hours after the test's beginning.
+    /// A head-to-head event, this number of hours after the start of the test.
     pub(crate) fn bout(&self, reference: &str, home: &str, away: &str, hours: i64) -> Body {
         self.event("mma", reference, head_to_head(home, away), hours)
     }
@@ -207,10 +207,10 @@ impl Desk {
     }
 }
 
-/// Which refs are one event.
+/// Sets of refs, each of which is one event.
 pub(crate) type Partition = BTreeSet<BTreeSet<(String, String)>>;
 
-/// The refs of a book's listed events, of the feeds that pass.
+/// The refs of a book's listed events, for the feeds that pass.
 pub(crate) fn partition(book: &Book, passes: impl Fn(&str) -> bool) -> Partition {
     let refs = |id: EventId| {
         let refs = book.profile(id).unwrap().refs.into_iter();
@@ -221,7 +221,7 @@ pub(crate) fn partition(book: &Book, passes: impl Fn(&str) -> bool) -> Partition
     book.events().map(|event| refs(event.id)).filter(|refs| !refs.is_empty()).collect()
 }
 
-/// This number of seconds after the test's beginning.
+/// This number of seconds after the start of the test.
 pub(crate) fn at(secs: i64) -> Timestamp {
     Timestamp::from_secs(START_S + secs)
 }
@@ -242,7 +242,7 @@ pub(crate) fn remove(reference: &str) -> Body {
     Body::Remove { reference: reference.into() }
 }
 
-/// A score with nothing said but the status.
+/// A score with only a status.
 pub(crate) fn report(reference: &str, status: Status) -> ScoreBody {
     ScoreBody {
         reference: reference.into(),
@@ -295,7 +295,7 @@ pub(crate) fn cut(book: &Book, now: Timestamp) -> Snapshot {
     Snapshot::cut(book, 0, now, STALE_AFTER, &[&AllFields])
 }
 
-/// All that can be asked of a book, as one text.
+/// Everything that can be queried of a book, as one text.
 pub(crate) fn everything(book: &Book, now: Timestamp) -> String {
     let snapshot = cut(book, now);
     shown::check(&snapshot);
@@ -308,7 +308,7 @@ pub(crate) fn everything(book: &Book, now: Timestamp) -> String {
     out
 }
 
-/// A book made from the bytes of another's changes.
+/// A book built from the encoded changes of another.
 pub(crate) fn replayed(
     catalogue: &Arc<Catalogue>,
     ids: Ids,
@@ -324,7 +324,7 @@ pub(crate) fn replayed(
     book
 }
 
-/// A book made from another's checkpoint.
+/// A book built from another's checkpoint.
 pub(crate) fn restored(book: &Book) -> Book {
     let image = book.to_image();
     let mut again =
@@ -348,7 +348,7 @@ pub(crate) fn walk<T>(mut page: impl FnMut(Option<Cursor>) -> (Vec<T>, Option<Cu
     }
 }
 
-/// How a property is tried: on this many cases, and with `PROPTEST_CASES=2560` on ten times as many.
+/// The number of cases of a property test; ten times as many with `PROPTEST_CASES=2560`.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let chosen = ProptestConfig::default();
     let cases = usual * chosen.cases / 256;

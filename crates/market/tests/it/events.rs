@@ -1,4 +1,4 @@
-//! Which event a listing is, how long it stays, and what happens to it on the way.
+//! The event of a listing, its lifetime, and its changes.
 
 use domain::message::Body;
 use domain::{Market, Status};
@@ -10,7 +10,7 @@ use crate::desk::{
     report, restored, score,
 };
 
-/// Two fighters, a moneyline, three feeds to speak.
+/// Two fighters, a moneyline, and three feeds.
 fn with_bout() -> Desk {
     let mut desk = Desk::open();
     assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
@@ -129,7 +129,7 @@ fn what_does_not_say_when_is_never_older_than_what_is_held() {
     assert_eq!(desk.say_at("north", soon, bout), ACCEPTED);
     assert_eq!(desk.say_at("north", soon, moneyline(&desk, "n-1", "fanduel", 140, -165)), ACCEPTED);
     assert_eq!(desk.say_at("north", soon, Body::Score(score("n-1", Status::Live, 1, 0))), ACCEPTED);
-    // The clock is behind what was said; what comes now is newer all the same, and is not dated before it.
+    // The clock is behind the held message; a new message is newer all the same, and is not dated before it.
     assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 150, -180)), ACCEPTED);
     assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 150, -180)), UNCHANGED);
     let older = moneyline(&desk, "n-1", "fanduel", 160, -190);
@@ -172,7 +172,7 @@ fn a_correction_of_the_leading_feed_shows_and_one_of_another_does_not() {
     assert_eq!(desk.say("south", desk.bout("s-1", "Oren Castellane", "Tomas Veldt", 24)), ACCEPTED);
     assert_eq!(desk.say("south", desk.bout("s-1", "Oren Castellane", "Tomas Veldt", 30)), ACCEPTED);
     assert_eq!(desk.events("mma")[0]["commence_time"], "2026-11-15T12:00:00Z");
-    // A month later is still the same event, for the ref says so.
+    // A month later it is still the same event, according to the ref.
     assert_eq!(
         desk.say("north", desk.bout("n-1", "Tomás Veldt", "Oren Castellane", 744)),
         ACCEPTED
@@ -261,13 +261,13 @@ fn a_feed_that_renames_its_ref_keeps_the_event_and_the_old_ref_cannot_take_it_aw
     assert_eq!(desk.say("north", desk.bout("n-2", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
     assert_eq!(desk.say("north", moneyline(&desk, "n-2", "fanduel", 140, -165)), ACCEPTED);
     assert_eq!(desk.events("mma")[0]["id"], Desk::id(0));
-    // The old ref again: the event is taken, so it stands for one of its own.
+    // The old ref comes back: its event is taken, so it gets one of its own.
     assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
     assert_eq!(desk.events("mma").len(), 2);
     assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
     assert_eq!(desk.events("mma")[0]["id"], Desk::id(0));
     assert_eq!(desk.odds("mma").len(), 1);
-    // And the same where the old ref comes back with somebody else.
+    // The same if the old ref comes back with another participant.
     assert_eq!(desk.say("north", desk.bout("n-1", "Milan Dray", "Pavel Orsk", 24)), ACCEPTED);
     assert_eq!((desk.events("mma").len(), desk.odds("mma").len()), (2, 1));
 }
@@ -292,7 +292,7 @@ fn an_event_nobody_speaks_of_is_forgotten_after_its_start() {
     assert_eq!(desk.expire(), 0);
     desk.wait(1);
     assert_eq!(desk.expire(), 1);
-    // And so is one that everybody removed, though it would start much later.
+    // An event that all feeds removed expires, too, although it would start much later.
     assert_eq!(desk.say("north", desk.bout("n-2", "Milan Dray", "Pavel Orsk", 720)), ACCEPTED);
     assert_eq!(desk.say("north", remove("n-2")), ACCEPTED);
     desk.wait(72 * 3600);
@@ -373,7 +373,7 @@ fn derived_ids_are_the_same_everywhere_and_never_shared() {
     }
     let id = one.events("mma")[0]["id"].clone();
     assert!(other.events("mma").iter().any(|event| event["id"] == id));
-    // The same ref of another feed is another event, and so is the ref in another sport.
+    // The same ref of another feed is another event, and so is the same ref in another sport.
     assert_eq!(one.say("more", one.bout("b-1", "Milan Dray", "Pavel Orsk", 24)), ACCEPTED);
     assert_eq!(one.events("mma").len(), 2);
     let names = head_to_head("Tomas Veldt", "Oren Castellane");

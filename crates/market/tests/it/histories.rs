@@ -1,4 +1,4 @@
-//! Random histories: steps of several feeds about a handful of events, chosen so that they meet.
+//! Random histories: steps of several feeds about a few events, chosen so that they interact.
 
 use domain::{Market, Status};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::vocabulary::{LINES, PEOPLE, PRICES, WORDS};
 pub(crate) const FEEDS: [&str; 3] = ["north", "south", "west"];
 pub(crate) const BOOKMAKERS: [&str; 3] = ["bet365", "betfair", "fanduel"];
 pub(crate) const SPORTS: [&str; 4] = ["mma", "american_football", "golf", "tennis"];
-/// Each with the sport and the two people it mostly stands for; the first two are meant to be confused.
+/// Each ref with its sport and the two people it usually means; the first two are easily confused.
 pub(crate) const REFS: [(&str, &str, (usize, usize)); 4] = [
     ("r0", "mma", (0, 1)),
     ("r1", "mma", (0, 1)),
@@ -24,15 +24,15 @@ pub(crate) enum Step {
         when: When,
         what: What,
     },
-    /// The last message once more.
+    /// Repeat the last message.
     Again,
-    /// The last odds once more, at another time.
+    /// Repeat the last odds, with another time.
     Confirm(When),
     Wait(u64),
     Expire,
-    /// Go on with a book read from the checkpoint of this one.
+    /// Continue with a book read from the checkpoint of this one.
     Restart,
-    /// Go on with a book made from all changes so far.
+    /// Continue with a book built from all changes so far.
     Replay,
     Compare,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Names {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Pick {
-    /// One of those the ref's usual sport has.
+    /// A market that the ref's usual sport has.
     Usual(usize),
     Any(Market),
 }
@@ -73,7 +73,7 @@ pub(crate) enum Pick {
 #[derive(Clone, Debug)]
 pub(crate) enum Prices {
     None,
-    /// What the market usually has, spelt and priced so, perhaps in the other order.
+    /// The usual outcomes of the market with these spellings and prices, perhaps in the other order.
     Usual {
         spellings: (usize, usize),
         prices: (usize, usize),
@@ -81,7 +81,7 @@ pub(crate) enum Prices {
         draw: bool,
         turned: bool,
     },
-    /// Anybody.
+    /// Any names.
     Odd(Vec<(&'static str, usize, Option<usize>)>),
 }
 
@@ -126,7 +126,8 @@ fn an_event() -> impl Strategy<Value = What> {
             title,
         });
     let sport = prop_oneof![12 => Just(None), 1 => (0..SPORTS.len()).prop_map(Some)];
-    // Surely one within 336 h in mma, 72 h in football, 120 h in golf; surely two beyond 1080 h, 96 h, 144 h.
+    // Certainly one event within 336 h in mma, 72 h in football, 120 h in golf; certainly two beyond 1080 h, 96 h,
+    // 144 h.
     let hours =
         select(vec![-2_i64, 24, 24, 24, 25, 60, 97, 121, 145, 169, 350, 361, 362, 720, 1104, 1105]);
     let competition = prop_oneof![6 => Just("Card 12"), 1 => Just("Card \"12\"")];
@@ -214,7 +215,7 @@ pub(crate) fn a_step() -> impl Strategy<Value = Step> {
         5 => a_ref().prop_map(|at| What::Remove { at }),
         6 => beat,
     ];
-    // Few feeds and refs, unevenly used, so that their histories cross.
+    // Few feeds and refs, used unevenly, so that their histories interact.
     let feed = prop_oneof![4 => Just(FEEDS[0]), 4 => Just(FEEDS[1]), 1 => Just(FEEDS[2])];
     let say = (feed, a_time(), what).prop_map(|(feed, when, what)| Step::Say { feed, when, what });
     let waits = vec![0_u64, 500, 5_000, 30_000, 90_000, 90_001, 3_600_000, 86_400_000, 262_800_000];

@@ -1,5 +1,5 @@
-//! Bytes from a damaged disk or a stranger: read or refused, never a panic, never more memory than they
-//! are worth.
+//! Bytes from a damaged disk or from outside: read or refused, never a panic, never more memory than their content
+//! justifies.
 
 mod bounds;
 mod expiry;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use crate::desk::{ACCEPTED, Desk, LIFETIMES, everything, remove, report, score};
 
-/// A book with one of everything, and the changes that made it.
+/// A book with one of everything, and the changes that produced it.
 fn lived() -> Desk {
     let mut desk = Desk::open();
     let said = [
@@ -38,7 +38,7 @@ fn lived() -> Desk {
     desk
 }
 
-/// Bytes turned over, lost and put in.
+/// Bytes that were changed, removed and inserted.
 fn damaged(mut bytes: Vec<u8>, damage: &[(prop::sample::Index, u8, u8)]) -> Vec<u8> {
     for (place, kind, value) in damage {
         let at = place.index(bytes.len() + 1);
@@ -52,12 +52,12 @@ fn damaged(mut bytes: Vec<u8>, damage: &[(prop::sample::Index, u8, u8)]) -> Vec<
 }
 
 fn damage() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
-    // Truncation is the rarest, or little would be left to read.
+    // Truncation is rare, or little would be left to read.
     let kind = prop_oneof![8 => Just(0_u8), 3 => Just(1), 1 => Just(2)];
     proptest::collection::vec((any::<prop::sample::Index>(), kind, any::<u8>()), 1..4)
 }
 
-/// Whatever got in, the book can be asked, aged and kept.
+/// Whatever data got in, the book can be queried, expired and saved.
 fn use_it(mut desk: Desk) {
     let before = everything(&desk.book, desk.now);
     assert!(!before.is_empty());
@@ -68,11 +68,11 @@ fn use_it(mut desk: Desk) {
     assert!(desk.book.overdue(desk.now, LIFETIMES).len() <= 100);
 }
 
-/// A log that lost entries to damage is read with gaps.
+/// A log with entries lost to damage is read with gaps.
 #[test]
 fn a_book_without_some_of_its_changes_is_still_a_book() {
     let mut whole = lived();
-    // A second feed's listings join, and an operator puts events together and takes them apart.
+    // A second feed's listings join, and an operator merges and splits events.
     for (reference, one, other) in
         [("s-1", "Tomas Veldt", "Oren Castellane"), ("s-3", "Ivo Brandt", "Kim Sato")]
     {
@@ -119,7 +119,7 @@ fn an_unknown_version_is_told_apart_from_damage() {
 
 #[test]
 fn a_count_in_a_short_image_is_not_believed() {
-    // Counts of 2^32 - 1 feeds, events and sources, and then a list of 2^63 offers.
+    // Counts of 2^32 - 1 feeds, events and sources, followed by a list of 2^63 offers.
     let count = [0xff, 0xff, 0xff, 0xff, 0x0f];
     let mut image = vec![0, 7, 0];
     for _ in 0..3 {

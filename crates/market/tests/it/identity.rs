@@ -1,11 +1,11 @@
-//! Which event is this? What joins, what stays apart, what is unsure and how that is settled later.
+//! The event of a listing: what joins, what stays apart, what is unsure and how later messages settle it.
 
 use domain::message::{Body, Fixture, Listing};
 use linesman_market::{Alias, Change, Doubt, Meaning, Oddity, Operation};
 
 use crate::desk::{ACCEPTED, Desk, at, everything, head_to_head, remove, replayed, restored};
 
-/// "Home v Away", this number of hours after the test's beginning.
+/// "Home v Away", this number of hours after the start of the test.
 pub(crate) fn bout(desk: &Desk, reference: &str, names: &str, hours: i64) -> Body {
     let (home, away) = names.split_once(" v ").unwrap();
     desk.bout(reference, home, away, hours)
@@ -44,7 +44,7 @@ fn a_ref_that_joins_says_with_whom_and_why() {
     assert_eq!(
         why,
         [
-            "listed it when nobody else had anything like it",
+            "first listing: no other feed had a similar event",
             "as north:n-1: both sides: the same surname and initials; home and away the other way \
              round; starts 2 hours apart; the same competition",
         ]
@@ -119,7 +119,7 @@ fn what_only_looks_alike_stays_apart() {
             list_in(&mut desk, (sport, "Any"), "north", first, 24);
             list_in(&mut desk, (sport, "Any"), "south", second, 24);
             assert_eq!(desk.events(sport).len(), 2, "{first} / {second}");
-            // The same listings by the other feed find their own.
+            // The same listings of the other feed find the right event each.
             list_in(&mut desk, (sport, "Any"), "west", second, 25);
             list_in(&mut desk, (sport, "Any"), "west", first, 25);
             assert_eq!(desk.events(sport).len(), 2, "{first} / {second}");
@@ -138,7 +138,7 @@ fn a_competition_of_the_same_name_in_another_sport_tells_nothing() {
         list_in(&mut desk, ("mma", "Championship"), "south", names, 24);
     }
     assert_eq!(desk.events("mma").len(), 3);
-    // The same two, in weeks that follow each other.
+    // The same two, in consecutive weeks.
     list_in(&mut desk, ("american_football", "Championship"), "north", "LA Rams v Denver", 140);
     list_in(&mut desk, ("american_football", "Championship"), "south", "LA Rams v Denver", 24);
     assert_eq!(desk.events("american_football").len(), 2);
@@ -175,7 +175,7 @@ fn where_either_of_two_could_be_meant_it_is_neither_until_somebody_tells() {
     assert_eq!(desk.events("tennis").len(), 3);
     let rivals = desk.book.unsure().filter(|unsure| unsure.doubt == Doubt::Rival).count();
     assert_eq!(rivals, 2, "{:?}", desk.doubts());
-    // It says which.
+    // The second listing says which one it is.
     let Body::Event { listing, .. } =
         desk.event("tennis", "x", head_to_head("Zverev M.", "Tomas Veldt"), 27)
     else {
@@ -327,7 +327,8 @@ fn a_ref_used_for_another_event_leaves_the_first_to_the_others() {
     assert_eq!(desk.oddities, [Oddity::ReusedRef]);
     assert_eq!(desk.event_of("south", "1").event.to_string(), Desk::id(0));
     assert_eq!(desk.event_of("north", "1").event.to_string(), Desk::id(1));
-    // Alone, too: nobody of the former stays, so it is another event and the id goes with the first.
+    // The same with a single feed: no former participant stays, so it is another event and the id stays with the
+    // first.
     list(&mut desk, "north", "1", "Emil Roth v Jan Sever", 48);
     assert_eq!(desk.oddities, [Oddity::ReusedRef; 2]);
     assert_eq!(desk.event_of("north", "1").event.to_string(), Desk::id(2));

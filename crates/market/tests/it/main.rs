@@ -1,4 +1,4 @@
-//! The book from outside: rule by rule, against a naive model, and fed with damaged bytes. All data is
+//! The book from outside: rule by rule, compared with a naive model, and fed with damaged bytes. All data is
 //! invented.
 #![expect(
     clippy::tests_outside_test_module,

@@ -1,4 +1,4 @@
-//! What is remembered of identities: what matches teach, ids, and all of it over restarts and old versions.
+//! Remembered identities: aliases learned from matches, ids, and all of it after restarts and from old versions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::identity::list;
 const IDS: Ids = Ids::Minted { salt: SALT };
 const VERSION_1: &str = include_str!("../fixtures/version1.txt");
 
-/// The book, its replay and its checkpoint, each on a desk of its own.
+/// The book, its replay and its checkpoint, each on its own desk.
 fn continued(desk: Desk) -> [Desk; 3] {
     let again = |book: Book| Desk {
         catalogue: Arc::clone(&desk.catalogue),
@@ -47,7 +47,7 @@ fn a_spelling_learnt_in_one_session_is_known_outside_it_to_that_feed_alone() {
     assert_eq!((&*learnt[0].name, &*learnt[0].sport), ("Mikey Wendt", "mma"));
     assert_eq!(learnt[0].meaning, Meaning::Is("Michael Wendt".into()));
     for mut desk in continued(desk) {
-        // Five days apart a short form alone would not do.
+        // With starts five days apart, a short form alone would not be enough.
         list(&mut desk, "north", "n-2", "Oren Castellane v Michael Wendt", 2400);
         list(&mut desk, "odd", "o-2", "Oren Castellane v Mikey Wendt", 2400 + 120);
         assert!(desk.are_one(("north", "n-2"), ("odd", "o-2")));
@@ -172,7 +172,7 @@ fn an_id_is_never_given_twice_through_merges_splits_and_expiry() {
     assert_eq!(given.len(), 12);
 }
 
-/// A hexadecimal text's bytes.
+/// The bytes of a hexadecimal text.
 fn bytes(text: &str) -> Vec<u8> {
     let digits = text.as_bytes().chunks(2).map(|two| std::str::from_utf8(two).unwrap());
     digits.map(|two| u8::from_str_radix(two, 16).unwrap()).collect()
@@ -211,7 +211,7 @@ fn a_log_and_a_checkpoint_of_version_1_are_read_and_gone_on_with() {
             (desk.event_of("west", "w-2").event, desk.event_of("north", "n-1").event);
         desk.operate(&Operation::Merge { one, other }).unwrap();
         assert_eq!(desk.event_of("west", "w-2").event.to_string(), Desk::id(0));
-        // What is written now is of the version of now, and whole.
+        // A checkpoint written now has the current version, and is complete.
         let again = restored(&desk.book);
         assert_eq!(everything(&again, desk.now), everything(&desk.book, desk.now));
     }
@@ -249,7 +249,7 @@ fn every_change_of_identities_is_written_and_read_alike() {
 proptest! {
     #![proptest_config(crate::desk::cases(64))]
 
-    /// Changes about events that are not there, in any order, harm nothing.
+    /// Changes about events that do not exist, in any order, have no effect.
     #[test]
     fn changes_of_identities_that_fit_nothing_are_void(
         picks in proptest::collection::vec((0..8_usize, 0..4_u64, 0..4_u64, any::<bool>()), 1..40)

@@ -1,5 +1,5 @@
-//! The book once more, in the most obvious way: flat lists of facts, searched from end to end, nothing
-//! shared, nothing prepared. It follows the rules of `docs/api/promises.md` and `docs/ingest.md`, not the book's code.
+//! A second, naive implementation of the book: flat lists of facts, searched from end to end, nothing shared, nothing
+//! precomputed. It follows the rules of `docs/api/promises.md` and `docs/ingest.md`, not the book's code.
 
 mod answers;
 mod coverage;
@@ -31,10 +31,10 @@ pub(crate) struct Model {
     offers: Vec<Offering>,
     prices: Vec<Pricing>,
     sources: Vec<Reading>,
-    /// Who has quoted whom in which sport.
+    /// The feeds that have quoted a bookmaker in a sport.
     quoted: Vec<(SportId, BookmakerId, String)>,
     ids_made: Vec<EventId>,
-    /// Ids of events that turned out to be another, with that, in the order it was found out.
+    /// Merged ids with the event that each means, in the order of the merges.
     pub(crate) merged: Vec<(EventId, EventId)>,
 }
 
@@ -45,15 +45,15 @@ pub(crate) struct Happening {
     pub(crate) start: Timestamp,
     competition: String,
     fixture: Fixture,
-    /// Person and first spelling, in the order first heard of.
+    /// Person and first spelling, in the order of first mention.
     players: Vec<(usize, String)>,
-    /// Feed and ref, in the order they came.
+    /// Feed and ref, in the order of arrival.
     listers: Vec<(String, String)>,
     mentioned: Timestamp,
     report: Report,
     report_ts: Option<Timestamp>,
     changed: Timestamp,
-    /// When that was taken.
+    /// Arrival time of the score.
     taken: Timestamp,
 }
 
@@ -88,7 +88,7 @@ struct Pricing {
     feed: String,
     ts: Timestamp,
     confirmed: Timestamp,
-    /// None when suspended.
+    /// `None` if suspended.
     outcomes: Vec<Priced>,
 }
 
@@ -124,7 +124,7 @@ impl Model {
         Self { catalogue, events, offers, prices, sources, quoted, ids_made, merged }
     }
 
-    /// `told` is the id the book gave, for the model cannot know what a new event is called.
+    /// `told` is the id that the book assigned, since the model cannot know the id of a new event.
     pub(crate) fn hear(
         &mut self,
         feed: &str,
@@ -135,7 +135,7 @@ impl Model {
         if message.ts.is_some_and(|ts| ts > now.plus(Duration::from_secs(5))) {
             return Err(RejectCode::FutureTs);
         }
-        // What does not say when is as new as what is held, at least.
+        // A message without a time is at least as new as the held one.
         let held = self.held_ts(feed, &message.body, now);
         let ts = message.ts.unwrap_or_else(|| held.map_or(now, |held| now.max(held)));
         match &message.body {
@@ -153,7 +153,7 @@ impl Model {
         }
     }
 
-    /// When that was said which a message would take the place of.
+    /// The time of the held data that a message would replace.
     fn held_ts(&self, feed: &str, body: &Body, now: Timestamp) -> Option<Timestamp> {
         let of = |reference: &str| {
             self.offers.iter().find(|o| o.feed == feed && *o.reference == *reference)
@@ -212,7 +212,7 @@ impl Model {
         id
     }
 
-    /// The ref's listing goes, and its feed's prices with its last.
+    /// Removes the ref's listing, and the feed's prices with its last listing.
     fn leave(&mut self, feed: &str, reference: &str, id: EventId, now: Timestamp) {
         let Some(event) = self.events.iter_mut().find(|event| event.id == id) else {
             return;
@@ -345,7 +345,7 @@ impl Model {
         }
     }
 
-    /// A player first heard of gets a place in the event.
+    /// Adds a player to the event at the first mention.
     fn meet(&mut self, id: EventId, market: Market, name: &str) {
         let is_player = match market.outcome_rule() {
             OutcomeRule::Entrants => true,
@@ -363,7 +363,7 @@ impl Model {
     fn hear_score(&mut self, feed: &str, body: &ScoreBody, ts: Timestamp, now: Timestamp) -> Said {
         let (offer, event) = self.listed(feed, &body.reference)?;
         let (id, swapped) = (event.id, offer.swapped);
-        // A time ahead of the clock outdates nobody.
+        // A time ahead of the clock does not make other reports superseded.
         if event.report_ts.is_some_and(|held| ts < held.min(now)) {
             return Ok(Verdict::Superseded);
         }
@@ -472,7 +472,7 @@ impl Model {
         Verdict::Accepted
     }
 
-    /// What time alone takes away: events, then sources by key.
+    /// Removals due to the time alone: events, then sources by key.
     pub(crate) fn expire(
         &mut self,
         now: Timestamp,

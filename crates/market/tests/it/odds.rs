@@ -1,4 +1,4 @@
-//! Prices: what replaces what, how fresh they are, when they leave, and the order they come in.
+//! Prices: replacement, freshness, removal, and the order of answers.
 
 use domain::message::{Body, Correction, FeedMessage, OfferedOutcome, ScoreBody};
 use domain::{Format, Line, Market, Quote, Status};
@@ -233,7 +233,7 @@ fn the_same_prices_with_a_newer_ts_are_unchanged_and_confirm_freshness() {
     desk.wait(30);
     assert_eq!(desk.price("fanduel", 140, -165), UNCHANGED);
     assert_eq!(desk.last_updates("mma"), ["2026-11-14T12:00:30Z"]);
-    // The confirmation is in the log too.
+    // The log contains the confirmation, too.
     assert_eq!(desk.changes.len(), 3);
 }
 
@@ -263,7 +263,7 @@ fn a_heartbeat_moves_last_update_of_open_markets_only_forward() {
     assert_eq!(desk.say_at("north", 200, desk.beat("fanduel", Some("mma"))), SUPERSEDED);
     assert_eq!(desk.say_at("north", 300, desk.beat("fanduel", Some("mma"))), UNCHANGED);
     assert_eq!(desk.last_updates("mma"), after);
-    // Without a sport it is about every sport the bookmaker is known in.
+    // Without a sport it applies to every sport in which the bookmaker is known.
     assert_eq!(desk.say_at("north", 590, desk.beat("fanduel", None)), ACCEPTED);
     assert_eq!(desk.last_updates("boxing"), ["2026-11-14T12:09:50Z"]);
 }
@@ -298,7 +298,7 @@ fn a_heartbeat_for_every_sport_takes_none_back() {
     assert_eq!(desk.say_at("north", 0, desk.moneyline("fanduel", 140, -165)), ACCEPTED);
     assert_eq!(desk.say_at("north", 0, desk.beat("fanduel", Some("golf"))), ACCEPTED);
     assert_eq!(desk.say_at("north", 500, desk.beat("fanduel", Some("mma"))), ACCEPTED);
-    // Late on its way: news for golf, none for mma.
+    // It arrives late: new for golf, but not for mma.
     assert_eq!(desk.say_at("north", 300, desk.beat("fanduel", None)), ACCEPTED);
     assert_eq!(desk.last_updates("mma"), ["2026-11-14T12:08:20Z"]);
     let read: Vec<String> = desk.book.sources().map(|(_, _, s)| s.read_at.to_string()).collect();

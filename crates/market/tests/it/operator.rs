@@ -1,4 +1,4 @@
-//! What an operator says of identities outranks everything and stays said.
+//! Operators' decisions about identities take precedence over everything and persist.
 
 use domain::message::Body;
 use domain::{BookmakerSet, EventId, Market, Status};
@@ -12,7 +12,7 @@ use crate::identity::list;
 
 const IDS: Ids = Ids::Minted { salt: SALT };
 
-/// Two events that nothing but an operator brings together, each with a price; the second the other way round.
+/// Two events that only an operator can merge, each with a price; the second has its sides swapped.
 fn two() -> (Desk, EventId, EventId) {
     let mut desk = Desk::open();
     list(&mut desk, "north", "n-1", "Kevin Ferguson v Houston Alexander", 24);
@@ -41,7 +41,7 @@ fn split(desk: &mut Desk, event: EventId, feed: &str, reference: &str) {
     desk.operate(&Operation::Split { event, feed, reference }).unwrap();
 }
 
-/// The book after a replay, after a restart, and as it is.
+/// The book after a replay, after a restart, and unchanged.
 fn continued(desk: Desk) -> [Desk; 3] {
     let mut desks = [Desk::open(), Desk::open(), Desk::open()];
     for other in &mut desks {
@@ -107,7 +107,7 @@ fn a_merge_teaches_names_for_all_and_goes_on_through_corrections() {
     assert_eq!((learnt[0].feed.as_deref(), &*learnt[0].name), (None, "Kimbo Slice"));
     assert_eq!(learnt[0].meaning, Meaning::Is("Kevin Ferguson".into()));
     for mut desk in continued(desk) {
-        // Either may correct its time, in its own words.
+        // Either feed may correct the time, using its own names.
         list(&mut desk, "south", "s-1", "Houston Alexander v Kimbo Slice", 30);
         list(&mut desk, "north", "n-1", "Kevin Ferguson v Houston Alexander", 31);
         assert_eq!(desk.event_of("south", "s-1").event, elder);
@@ -115,7 +115,7 @@ fn a_merge_teaches_names_for_all_and_goes_on_through_corrections() {
         let prices = [("Kimbo Slice", 170), ("Houston Alexander", -200)];
         let body = desk.quote("s-1", "fanduel", Market::Moneyline, &prices);
         assert_eq!(desk.say("south", body), ACCEPTED);
-        // And a third feed is understood at once, as is the next bout of the two names.
+        // A third feed's names are resolved at once, and so is the next bout of the two names.
         list(&mut desk, "west", "w-1", "Slice, Kimbo v Alexander H.", 24);
         assert_eq!(desk.event_of("west", "w-1").event, elder);
         list(&mut desk, "north", "n-2", "Kevin Ferguson v Tomas Veldt", 2400);
@@ -131,7 +131,7 @@ fn a_split_brings_the_former_id_back_with_its_prices_and_is_not_undone() {
     for mut desk in continued(desk) {
         let profile = desk.event_of("south", "s-1");
         assert_eq!((profile.event, profile.refs.len()), (younger, 1));
-        assert_eq!(profile.refs[0].why, "an operator said so");
+        assert_eq!(profile.refs[0].why, "operator decision");
         assert_eq!(desk.book.resolve(younger), younger);
         let odds = desk.odds("mma");
         let of = |id: EventId| {
@@ -145,7 +145,7 @@ fn a_split_brings_the_former_id_back_with_its_prices_and_is_not_undone() {
         assert_eq!(of(younger)["outcomes"][0]["name"], "Houston Alexander");
         assert_eq!(of(younger)["outcomes"][0]["price"], -190);
         assert_eq!(of(younger)["outcomes"][1]["name"], "Kimbo Slice");
-        // Corrections and relistings leave them two.
+        // Corrections and new listings do not merge them again.
         list(&mut desk, "south", "s-1", "Houston Alexander v Kimbo Slice", 25);
         list(&mut desk, "north", "n-1", "Kevin Ferguson v Houston Alexander", 25);
         assert_eq!(desk.say("south", remove("s-1")), ACCEPTED);
@@ -170,11 +170,11 @@ fn a_split_of_what_a_match_had_joined_unteaches_it_and_tells_the_two_people_apar
         let learnt = desk.book.aliases();
         assert_eq!(learnt.len(), 1);
         assert_eq!(learnt[0].meaning, Meaning::IsNot("Michael Wendt".into()));
-        // Said once, it holds for every feed and every later bout.
+        // One decision holds for every feed and every later bout.
         list(&mut desk, "north", "n-2", "Oren Castellane v Michael Wendt", 2400);
         list(&mut desk, "west", "w-2", "Oren Castellane v Mikey Wendt", 2400);
         assert!(!desk.are_one(("north", "n-2"), ("west", "w-2")));
-        // Each listing of a third feed goes to its own.
+        // Each listing of a third feed finds its own event.
         list(&mut desk, "west", "w-3", "Tomas Veldt v Mikey Wendt", 24);
         list(&mut desk, "east", "e-3", "Tomas Veldt v Michael Wendt", 24);
         assert!(desk.are_one(("south", "s-1"), ("west", "w-3")));
@@ -240,9 +240,9 @@ fn what_cannot_be_done_is_refused_with_the_reason_and_changes_nothing() {
         (Operation::Merge { one, other: tennis }, "the two events are of different sports".into()),
         (
             Operation::Part { one, other: one },
-            format!("both ids are event {one}; `events split` takes a ref out of it"),
+            format!("both ids are event {one}; `events split` moves a ref out of it"),
         ),
-        (ref_of("north", "n-1"), format!("north:n-1 is all that event {one} has")),
+        (ref_of("north", "n-1"), format!("north:n-1 is the only ref of event {one}")),
         (
             ref_of("south", "s-1"),
             format!("event {one} is not listed as south:s-1; it is listed as north:n-1"),
@@ -255,7 +255,7 @@ fn what_cannot_be_done_is_refused_with_the_reason_and_changes_nothing() {
         assert_eq!(desk.operate(&operation).unwrap_err().to_string(), reason);
     }
     assert_eq!((everything(&desk.book, desk.now), desk.changes.len()), (before, made));
-    // Through the younger's id it is the elder that is meant.
+    // The younger's id means the elder.
     desk.operate(&Operation::Merge { one, other }).unwrap();
     let refused = desk.operate(&Operation::Merge { one, other }).unwrap_err();
     assert_eq!(refused.to_string(), format!("both ids are event {one} already"));

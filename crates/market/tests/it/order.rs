@@ -1,4 +1,4 @@
-//! The order of arrival does not matter: whichever feed came first, the same refs are one event.
+//! The order of arrival does not matter: whichever feed comes first, the same refs are one event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

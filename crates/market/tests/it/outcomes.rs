@@ -1,4 +1,4 @@
-//! Whom a price is about: the event's participants under whatever name, or nobody.
+//! The participant of a price: one of the event's, under any name, or nobody.
 
 use domain::message::{Body, RejectCode, ScoreBody};
 use domain::{Market, Status};
@@ -13,13 +13,13 @@ fn with(sport: &str, home: &str, away: &str) -> Desk {
     desk
 }
 
-/// The side that a name's price ends up with, or why it does not.
+/// The side that a name's price is assigned to, or the rejection.
 fn side(sport: &str, home: &str, away: &str, name: &str) -> Result<&'static str, RejectCode> {
     let mut desk = with(sport, home, away);
     desk.say("north", desk.quote("r", "bet365", Market::Moneyline, &[(name, 140)]))?;
     let odds = desk.odds(sport);
     let shown = odds[0]["outcomes"][0]["name"].as_str().unwrap();
-    // The shape of an answer tells who it is: the event's own words.
+    // The answer uses the event's own names, which show the side.
     Ok(if shown == home {
         "home"
     } else if shown == away {
@@ -90,7 +90,7 @@ fn a_name_goes_to_the_side_it_means() {
                     Ok(expected),
                     "{name} of {home} v {away}"
                 );
-                // The sides turned, the answer turns.
+                // With the sides swapped, the answer is swapped, too.
                 let other = if expected == "home" { "away" } else { "home" };
                 assert_eq!(side(sport, away, home, name), Ok(other), "{name} of {away} v {home}");
             }
@@ -202,11 +202,11 @@ fn golfers_are_one_across_spellings_and_two_stay_two() {
             "Tom Kim"
         ]
     );
-    // A bare surname of several is nobody's, and makes no second player of one.
+    // A surname shared by several players is nobody's, and does not add a player.
     let body = desk.quote("g", "betfair", Market::Outright, &[("Kim", 800), ("Hojgaard", 900)]);
     assert_eq!(desk.say("south", body), ACCEPTED);
     assert_eq!(names(&desk, "betfair"), ["Hojgaard", "Kim"]);
-    // Two names of one player in one market cannot both be him.
+    // Two names of one player in one market cannot both mean him.
     let body =
         desk.quote("g", "betfair", Market::Top5, &[("Rory McIlroy", 100), ("R. McIlroy", 200)]);
     assert_eq!(desk.say("south", body), ACCEPTED);
@@ -218,7 +218,7 @@ fn golfers_are_one_across_spellings_and_two_stay_two() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a side is called, turning the event turns the answer: it is never the wrong one.
+    /// Whatever the names of the sides, swapping the event swaps the answer: it is never the wrong side.
     #[test]
     fn a_price_never_depends_on_which_side_is_named_first(
         home in "(A|J|T)(\\.|om|ermell|ermall) (Veldt|Charlo|Orsk)( Jr.)?",

@@ -1,4 +1,4 @@
-//! Snapshots of what was touched: put together, they are what a whole one is.
+//! Partial snapshots of touched events, combined, equal a complete one.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::histories::a_step;
 use crate::identity::list;
 use crate::shown::AllFields;
 
-/// What was shown: whole snapshots, and parts with what was touched since.
+/// The snapshots shown: complete ones, and partial ones with the touched events.
 #[derive(Default)]
 struct Shown(Vec<(Snapshot, Option<BTreeSet<EventId>>)>);
 
 impl Shown {
-    /// Shows a book again, and compares what all parts make with a whole snapshot.
+    /// Shows a book again, and compares the combined parts with a complete snapshot.
     fn show(&mut self, desk: &mut Desk) {
         let seq = u64::try_from(self.0.len()).unwrap();
         let whole = Snapshot::cut(&desk.book, seq, desk.now, STALE_AFTER, &[&AllFields]);
@@ -32,7 +32,7 @@ impl Shown {
                 let made = Snapshot::gather(&layers, None).unwrap();
                 assert_eq!((made.seq, made.cut_at), (whole.seq, whole.cut_at));
                 assert_eq!(text(&made, None), text(&whole, None));
-                // The same of every second event alone.
+                // The same for every second event.
                 let ids = layers[0].snapshot.catalogue().sports().flat_map(|(sport, _)| {
                     whole.sport(sport).events.iter().step_by(2).map(|row| row.id)
                 });
@@ -48,7 +48,7 @@ impl Shown {
     }
 }
 
-/// What clients may see of a snapshot but for freshness, and of which events.
+/// The data of a snapshot that clients see, without freshness, for some events.
 fn text(snapshot: &Snapshot, only: Option<&BTreeSet<EventId>>) -> String {
     let mut out = String::new();
     for (sport, _) in snapshot.catalogue().sports() {
@@ -92,7 +92,7 @@ fn what_operators_change_is_in_a_part_too() {
         .map(|(feed, reference)| desk.event_of(feed, reference).event);
     desk.operate(&Operation::Merge { one, other }).unwrap();
     shown.show(&mut desk);
-    // The id that is another's now leads to that.
+    // The merged id leads to the remaining event.
     let (layers, sport) = (shown.layers(), desk.sport("mma"));
     let merged = Snapshot::gather(&layers, None).unwrap();
     assert_eq!(merged.sport(sport).event(other).map(|row| row.id), Some(one));

@@ -1,4 +1,4 @@
-//! The picture in docs/analytics.md is what the methods give.
+//! The picture in docs/analytics.md shows the results of the methods.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,12 +16,12 @@ const BOTTOM: f64 = 44.0;
 /// A tournament's winner at one bookmaker, in decimal odds.
 const FIELD: [&str; 12] = ["3", "4.5", "6", "8", "10", "13", "15", "17", "21", "26", "31", "34"];
 
-/// Across: the implied probability, by its logarithm, from 2.5 to 40 %.
+/// Horizontal axis: the implied probability on a logarithmic scale, from 2.5 to 40 %.
 fn x(implied: f64) -> f64 {
     LEFT + (implied / 0.025).ln() / 16.0_f64.ln() * (WIDTH - LEFT - RIGHT)
 }
 
-/// Up: how much of it is left, from 0 to 1.
+/// Vertical axis: the share of it that is left, from 0 to 1.
 fn y(left: f64) -> f64 {
     HEIGHT - BOTTOM - left * (HEIGHT - TOP - BOTTOM)
 }

@@ -1,6 +1,6 @@
-//! What held-out recordings of real feeds showed, with invented names: sources that date a whole week or tournament by
-//! its first day, players under another name, titles of common words, remarks in names. Each with what must not be
-//! joined, and by the batch matcher as by the running book in several orders.
+//! Cases from held-out recordings of real feeds, with invented names: sources that date a whole week or tournament by
+//! its first day, players under another name, titles of common words, remarks in names. Each comes with cases that
+//! must not be joined, and is run by the batch matcher and by the book in several orders.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use linesman_market::{Alias, BatchMatcher, Meaning, Operation};
 
 use crate::desk::{ACCEPTED, Desk, Partition, head_to_head, outcome, partition};
 
-/// What feeds list: feed, ref, competition, start, and the sides ("A v B") or the title.
+/// A feed's listing: feed, ref, competition, start, and the sides ("A v B") or the title.
 type Line<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
 
 /// Listings of one sport.
@@ -47,12 +47,12 @@ impl<'a> Slate<'a> {
         Listing { sport, competition: competition.into(), commence_time, fixture }
     }
 
-    /// What the running book joins, the listings in an order of the seed's.
+    /// The refs that the book joins, with the listings in an order that depends on the seed.
     fn heard(&self, seed: usize) -> Partition {
         let mut desk = Desk::open();
         let count = self.lines.len();
         let mut order: Vec<usize> = (0..count).collect();
-        // Steps without a common divisor with the count reach all.
+        // Steps that are coprime with the count reach all listings.
         let step = [1, 5, 7, 11, 13][seed % 5];
         if step == 1 || !count.is_multiple_of(step) {
             order = (0..count).map(|at| (at * step + seed) % count).collect();
@@ -95,7 +95,7 @@ impl<'a> Slate<'a> {
         crate::order::partition_of(&matcher)
     }
 
-    /// Checks which refs are one event, named as "feed ref"; all others are alone.
+    /// Checks which refs are one event, given as "feed ref"; all others must be alone.
     fn joins(&self, together: &[&[&str]]) {
         self.joins_in_orders(together, 5);
     }
@@ -122,7 +122,7 @@ impl<'a> Slate<'a> {
     }
 }
 
-/// A week of games: exactly dated by one source, by the week's first day by the other.
+/// A week of games: one source dates them exactly, the other by the first day of the week.
 const WEEK: [Line<'_>; 12] = [
     ("exact", "e1", "NFL", "2026-09-13T17:00", "Bills v Jets"),
     ("exact", "e2", "NFL", "2026-09-13T17:00", "Bears v Lions"),
@@ -153,7 +153,7 @@ fn a_week_dated_by_its_first_day_is_the_week_of_the_exact_source() {
 
 #[test]
 fn a_club_that_plays_again_within_the_week_plays_somebody_else() {
-    // The next games of three of the clubs, on the Sunday after.
+    // The next games of three of the clubs, on the following Sunday.
     let next = [
         ("exact", "n1", "NFL", "2026-09-20T17:00", "Steelers v Jets"),
         ("weekly", "x1", "NFL Week 2", "2026-09-16T00:00", "Baltimore Ravens v Buffalo Bills"),
@@ -163,7 +163,7 @@ fn a_club_that_plays_again_within_the_week_plays_somebody_else() {
 
 #[test]
 fn a_rematch_in_the_next_week_dated_by_its_first_day_is_not_the_game_before() {
-    // One source lists the first meeting only, the other the second only.
+    // One source lists only the first meeting, the other only the second.
     let mut slate = Slate::new("american_football", &WEEK);
     slate.lines.retain(|line| line.1 != "w1");
     let rematch =
@@ -186,7 +186,7 @@ fn without_other_games_to_show_it_five_days_are_too_many() {
     Slate::new("american_football", &few).joins(&[]);
 }
 
-/// A tournament: by the day by one source, by its first day by the other.
+/// A tournament: one source dates it by the day, the other by the first day.
 const DRAW: [Line<'_>; 10] = [
     ("daily", "d1", "Veldt Open", "2026-02-02T00:00", "Marek Orsk v Tomas Brandt"),
     ("daily", "d2", "Veldt Open", "2026-02-02T00:00", "Lorin Castellane v Jan Hofer"),
@@ -214,7 +214,7 @@ fn a_tournament_dated_by_its_first_day_is_joined_match_by_match() {
 
 #[test]
 fn a_rematch_nine_days_later_at_another_tournament_is_another_match() {
-    // The one source lists the first meeting only, the other the second only.
+    // One source lists only the first meeting, the other only the second.
     let mut slate = Slate::new("tennis", &DRAW);
     slate.lines.retain(|line| line.1 != "f1");
     let rematch = [("first", "g1", "Orskburg", "2026-02-11T00:00", "Orsk M. v Brandt T.")];
@@ -230,7 +230,7 @@ fn without_other_matches_to_show_it_nine_days_are_too_many() {
     Slate::new("tennis", &two).joins(&[]);
 }
 
-/// The tournament as two sources have it that know the day.
+/// The tournament as listed by two sources that date it by the day.
 fn draw_by_day() -> Slate<'static> {
     let mut slate = Slate::new("tennis", &DRAW);
     for at in 0..5 {
@@ -239,7 +239,7 @@ fn draw_by_day() -> Slate<'static> {
     slate
 }
 
-/// One more match of the tournament, under these names.
+/// One further match of the tournament, under these names.
 fn draw_and<'a>(ours: &'a str, theirs: &'a str) -> Slate<'a> {
     let mut slate: Slate<'a> = draw_by_day();
     slate.lines.extend([
@@ -251,7 +251,7 @@ fn draw_and<'a>(ours: &'a str, theirs: &'a str) -> Slate<'a> {
 
 #[test]
 fn brothers_who_meet_the_same_opponent_in_one_tournament_stay_two() {
-    // Dated by the first day, nothing tells which of the two it is.
+    // Dated by the first day, nothing shows which of the two it is.
     let later = [
         ("daily", "d6", "Veldt Open", "2026-02-04T00:00", "Kai Lindqvist v Tomas Brandt"),
         ("first", "f6", "Veldtheim", "2026-02-02T00:00", "Lindqvist J.E. v Brandt T."),
@@ -284,7 +284,7 @@ fn a_player_under_another_given_name_or_a_married_name_is_known_by_the_match() {
 fn with_a_namesake_in_the_draw_another_given_name_is_another_player() {
     let sister =
         [("daily", "d7", "Veldt Open", "2026-02-03T00:00", "Ekaterina Lindqvist v Jan Hofer")];
-    // The book joins for good, so she has to be known by then.
+    // The book joins for good, so the sister must be known by then.
     let mut slate = Slate::new("tennis", &sister);
     slate.lines.extend(draw_and("Kate Lindqvist v Tomas Brandt", "Brandt T. v Lindqvist E.").lines);
     slate.joins_in_orders(&DRAW_JOINED, 1);
@@ -333,7 +333,7 @@ fn a_title_of_common_words_is_the_weeks_tournament_with_or_without_more_of_them(
             "2026-07-16T05:35",
             "2026 Open Championship (Royal Birkdale) - Outright Betting to Win",
         ),
-        // The week before, dated by its last day.
+        // The previous week, dated by its last day.
         ("five", "e", "Golf", "2026-07-12T18:00", "Orsk Scottish Open"),
     ];
     Slate::new("golf", &open).joins(&[&["one a", "two b", "three c", "four d"]]);
@@ -347,7 +347,7 @@ fn the_womens_and_the_seniors_open_are_not_the_open() {
         ("three", "c", "Golf", "2026-07-30T00:00", "The Senior Open Championship"),
         ("four", "d", "LPGA", "2026-07-30T06:00", "Open"),
     ];
-    // A source that says so in the competition means the women's.
+    // A source that says so in the competition means the women's event.
     let mut slate = Slate::new("golf", &opens[1..]);
     slate.joins(&[&["two b", "four d"]]);
     slate.lines = opens[..3].to_vec();
@@ -362,11 +362,11 @@ fn a_sponsors_title_is_known_by_the_week_and_the_field() {
     ];
     let slate = || Slate::new("golf", &titles).field("one", "a", &players(0, 40, false));
     slate().field("two", "b", &players(10, 30, true)).joins(&[&["one a", "two b"]]);
-    // Another tour's tournament of that week.
+    // A tournament of another tour in that week.
     slate().field("two", "b", &players(100, 40, true)).joins(&[]);
-    // Without a field it cannot be known.
+    // Without fields the match is unknown.
     Slate::new("golf", &titles).joins(&[]);
-    // Many who play this week played last week, too.
+    // Many players of this week also played last week.
     let mut before = slate().field("two", "b", &players(10, 30, true));
     before.lines[1].3 = "2026-07-12T18:00";
     before.joins(&[]);
@@ -392,7 +392,7 @@ fn a_remark_in_the_field_of_a_name_is_not_the_name() {
         ),
     ];
     Slate::new("boxing", &bouts).joins(&[&["one a", "two b", "three c"]]);
-    // Two who differ by more than the remark are two.
+    // Two that differ by more than the remark are different.
     let others = [
         bouts[1],
         ("one", "x", "Boxing", "2026-11-15T01:00", "Mika Orsk v Nils Hofer (exhibition)"),

@@ -1,4 +1,4 @@
-//! A history recorded and replayed into an empty book shows the same, at every instant.
+//! A history that is recorded and replayed into an empty book shows the same at every instant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::shown;
 
 const IDS: Ids = Ids::Minted { salt: SALT };
 
-/// What users see of a book, event by event, without ids.
+/// The data of a book that users see, event by event, without ids.
 fn shown(book: &Book, now: Timestamp) -> Vec<String> {
     let snapshot = cut(book, now);
     let mut shown = Vec::new();
@@ -48,7 +48,7 @@ fn without_ids(value: &Value) -> String {
     Value::Object(fields).to_string()
 }
 
-/// A history being recorded, and a service that each message goes into at once.
+/// A history being recorded, and a service that receives each message at once.
 struct Tape {
     book: Book,
     recorder: Recorder,
@@ -94,7 +94,7 @@ impl Tape {
         assert_eq!(shown(&self.replay, now), shown(&self.book, now));
     }
 
-    /// Records all that was said at a desk so far.
+    /// Records all messages sent to a desk so far.
     fn of(desk: &Desk, from: Timestamp) -> Self {
         let mut tape = Self::new(desk, from);
         for (change, at) in &desk.changes {
@@ -158,7 +158,7 @@ fn a_recording_from_the_beginning_tells_each_change_once() {
     desk.say("south", remove("s-9")).unwrap();
     let tape = Tape::of(&desk, at(0));
     let evening = ["event", "odds", "odds", "beat", "odds", "odds"];
-    // The second feed's names lead once the first has left with its two markets.
+    // The second feed's names become the event's once the first has left with its two markets.
     let after = ["score", "correction", "event", "closed", "closed", "score", "remove"];
     let expected = [&evening[..], &after].concat();
     assert_eq!(tape.kinds(), expected);
@@ -234,7 +234,7 @@ fn a_book_founded_anew_is_told_by_what_differs() {
     tape.compare(now);
 }
 
-/// The changes that some steps make.
+/// The changes of some steps.
 fn played(steps: &[Step]) -> Desk {
     let mut pair = Pair::new();
     for step in steps.iter().filter(|step| !matches!(step, Step::Compare)) {
@@ -256,7 +256,7 @@ proptest! {
         Tape::of(&desk, from);
     }
 
-    /// The clock goes back, ids and refs mean other things: nothing that a restart could do is worse.
+    /// The clock goes back, and ids and refs change their meaning: no restart can be worse.
     #[test]
     fn whatever_is_recorded_over_a_founding_shows_the_same_when_replayed(
         before in proptest::collection::vec(a_step(), 1..60),

@@ -1,9 +1,9 @@
-//! The running book and the batch matcher on labelled recordings of real feeds: what the batch matcher joins, the book
-//! joins too, in whatever order the listings come.
+//! The book and the batch matcher on labelled recordings of real feeds: events that the batch matcher joins are also
+//! joined by the book, in any order of the listings.
 //!
-//! The recordings are not part of this repository; they are read beside it, and without them the test says so.
-//! `cargo nextest run -p linesman-market -E 'test(recordings)' --no-capture` prints recall and false merges of both,
-//! with `SHOW_ERRORS=1` each error.
+//! The recordings are not part of this repository but next to it; without them the test says so. `cargo nextest run
+//! -p linesman-market -E 'test(recordings)' --no-capture` prints recall and false merges of both, with
+//! `SHOW_ERRORS=1` each error.
 
 #![expect(clippy::print_stdout, reason = "the figures are read by people")]
 
@@ -16,23 +16,23 @@ use domain::{Catalogue, EventId, Timestamp};
 use linesman_market::{BatchMatcher, Book, Ids, Limits};
 use serde_json::Value;
 
-/// Orders in which each recording is pushed, beside feed by feed.
+/// Number of orders in which each recording is pushed, in addition to feed by feed.
 const ORDERS: u64 = 2;
 
 /// A feed and its ref.
 type Ref = (String, String);
 
-/// One folder: what feeds list, and what is known of it.
+/// One folder: the feeds' listings, and their labels.
 struct Case {
     set: String,
     listings: Vec<(Ref, Listing)>,
     same: Vec<(Ref, Ref)>,
-    /// The event of a ref and the group in which events are not scored, where every ref is labelled.
+    /// The event of each ref; also the group in which events are not scored, if every ref is labelled.
     clusters: HashMap<Ref, (String, String)>,
     known: HashMap<(Ref, Ref), char>,
 }
 
-/// What came out for one set.
+/// The results for one set.
 #[derive(Default, Clone, Copy)]
 struct Figures {
     same: usize,
@@ -115,7 +115,7 @@ impl Case {
         refs.collect()
     }
 
-    /// The same by a running book that hears the listings in an order of the seed's.
+    /// The events of the book, with the listings in an order that depends on the seed.
     fn heard(&self, catalogue: &Arc<Catalogue>, seed: u64) -> (HashMap<Ref, EventId>, Book) {
         let mut book = Book::new(Arc::clone(catalogue), Ids::Minted { salt: 7 });
         book.set_limits(Limits::NONE);
@@ -142,7 +142,7 @@ impl Case {
         Figures { same: self.same.len(), found, merged, doubts }
     }
 
-    /// Pairs that are one event here and known to be two.
+    /// Pairs that are one event here and are labelled as two.
     fn wrongly_merged(&self, events: &HashMap<Ref, EventId>) -> Vec<(Ref, Ref)> {
         let mut partners: BTreeSet<(&Ref, &str)> = BTreeSet::new();
         for (one, other) in &self.same {
@@ -169,7 +169,7 @@ impl Case {
         wrong
     }
 
-    /// Prints every error if asked to.
+    /// Prints every error if requested.
     fn show_errors(&self, who: &str, events: &HashMap<Ref, EventId>) {
         if std::env::var_os("SHOW_ERRORS").is_none() {
             return;
@@ -212,7 +212,7 @@ fn groups(events: &HashMap<Ref, EventId>) -> BTreeMap<EventId, Vec<Ref>> {
     groups
 }
 
-/// The numbers below `count` in an order of the seed's; with 0 as they are.
+/// The numbers below `count` in an order that depends on the seed; unchanged for 0.
 fn order(count: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     let mut state = seed;
@@ -250,16 +250,16 @@ fn print(set: &str, who: &str, figures: Figures) {
     );
 }
 
-/// What a set must reach: recall of the batch matcher, recall of the book, false merges of the book in any order. The
-/// batch matcher makes none.
+/// Requirements of a set: recall of the batch matcher, recall of the book, false merges of the book in any order. The
+/// batch matcher must make none.
 struct Bar {
     batch: f64,
     book: f64,
     merged_max: usize,
 }
 
-/// The book decides with what it has heard so far and for good, so that an early listing may go to the wrong one of two
-/// meetings; where one feed lists an event twice, it takes the first.
+/// The book decides for good with the data so far, so an early listing may join the wrong one of two meetings; if one
+/// feed lists an event twice, it takes the first.
 fn bar(set: &str) -> Bar {
     let (batch, book, merged_max) = match set {
         "combat_books" => (1.0, 0.997, 0),

@@ -1,4 +1,4 @@
-//! Why a message is not taken: the exact code for each reason, and that nothing changes by it.
+//! Rejections: the exact code for each reason, and that nothing changes.
 
 use domain::message::{Body, FeedMessage, OUTCOMES_MAX, RejectCode, ScoreBody};
 use domain::{Market, Status, Timestamp};
@@ -100,7 +100,7 @@ fn two_outcomes_must_not_mean_the_same() {
         ("n-1", Market::Moneyline, "Tomas Veldt", "TOMÁS VELDT"),
         ("n-1", Market::Moneyline, "draw", "Tie"),
         ("n-1", Market::TotalRounds, "over", "Over"),
-        // Nobody has heard of this player before, under either spelling.
+        // This player is new, under either spelling.
         ("g-1", Market::Outright, "J.J. Spaun", "JJ Spaun"),
     ] {
         let body = desk.quote(reference, "fanduel", market, &[(one, 140), (other, 150)]);
@@ -115,7 +115,7 @@ fn a_final_event_takes_no_more_odds() {
     let prices = [("Tomas Veldt", 140), ("Oren Castellane", -165)];
     let body = desk.quote("n-1", "fanduel", Market::Moneyline, &prices);
     refused(&mut desk, body, RejectCode::IllegalTransition);
-    // Saying that there are none is no contradiction.
+    // An empty list of prices is not a contradiction.
     assert_eq!(desk.say("north", desk.quote("n-1", "fanduel", Market::Moneyline, &[])), ACCEPTED);
 }
 
@@ -157,7 +157,7 @@ fn a_field_has_a_bound() {
     let leaders = vec![("One More".into(), vec![68])];
     let body = ScoreBody { leaders, ..report("g-1", Status::Live) };
     refused(&mut desk, Body::Score(body), RejectCode::TooLarge);
-    // Those known already still fit.
+    // Known players still fit.
     let body = desk.odds_body("g-1", "bet365", Market::Top5, None, players(0, OUTCOMES_MAX));
     assert_eq!(desk.say("north", body), ACCEPTED);
 }

@@ -1,4 +1,4 @@
-//! Scores: whose side is whose, what may follow what, and golf.
+//! Scores: sides, allowed transitions, and golf.
 
 use domain::message::{Body, Correction, RejectCode, ScoreBody};
 use domain::{Status, message};
@@ -39,7 +39,7 @@ fn a_swapped_listing_is_the_same_event_and_its_scores_are_turned() {
     ]);
     assert_eq!(scores[0]["periods"], periods);
     assert_eq!(scores[0]["winner"], "Oren Castellane");
-    // The first feed tells the same from its side: nothing new.
+    // The first feed reports the same from its side: unchanged.
     let same = ScoreBody {
         periods: vec![period(1, 9, 10), period(2, 8, 10)],
         winner: Some("Oren Castellane".into()),
@@ -69,7 +69,7 @@ fn updated_at_is_when_the_score_last_changed() {
     assert_eq!(desk.scores("mma")[0]["updated_at"], "2026-11-14T12:00:00Z");
     assert_eq!(desk.say_at("north", 59, Body::Score(score("n-1", Status::Live, 1, 1))), ACCEPTED);
     assert_eq!(desk.scores("mma")[0]["updated_at"], "2026-11-14T12:00:59Z");
-    // The first word on an event may say what was taken for granted.
+    // The first report of an event may repeat the default.
     assert_eq!(desk.say("north", desk.bout("n-2", "Milan Dray", "Pavel Orsk", 12)), ACCEPTED);
     desk.wait(60);
     assert_eq!(tell(&mut desk, report("n-2", Status::Scheduled)), ACCEPTED);
@@ -140,7 +140,7 @@ fn golf_scores_name_leader_and_runner_up() {
     };
     let body = ScoreBody {
         leaders: leaders(&[("Kim Sato", &[68, 70]), ("Ivo Brandt", &[69]), ("Lars Meyn", &[75])]),
-        // A field has no sides; what a source sends for them is left out.
+        // A field has no sides; scores that a source sends for them are ignored.
         ..score("g-1", Status::Live, 3, 4)
     };
     assert_eq!(tell(&mut desk, body), ACCEPTED);

@@ -1,4 +1,4 @@
-//! Rows as JSON, in the shape that the model writes: what clients may see of a book.
+//! Rows as JSON, in the form that the model writes: the data of a book that clients can see.
 
 use domain::{Catalogue, Format, SportId, Status};
 use linesman_market::book::EventDetails;
@@ -8,7 +8,7 @@ use linesman_market::snapshot::{EventRow, RecordRow};
 use linesman_market::{Page, Snapshot, Wire};
 use serde_json::{Value, json};
 
-/// A wire that renders all that a wire may look at, at the length of an answer.
+/// A wire that renders every field that a wire may use.
 #[derive(Debug)]
 pub(crate) struct AllFields;
 
@@ -45,7 +45,7 @@ fn rendered(text: String) -> Rendered {
     Rendered { bytes: text.into_bytes().into(), ends: [0; 3], hash: 0 }
 }
 
-/// What is kept of each row is what would be rendered now.
+/// Checks that the stored form of each row is what would be rendered now.
 pub(crate) fn check(snapshot: &Snapshot) {
     let catalogue = snapshot.catalogue();
     for view in catalogue.sports().map(|(sport, _)| snapshot.sport(sport)) {
@@ -164,7 +164,7 @@ pub(crate) fn scores(snapshot: &Snapshot, selection: &ScoreSelection) -> Page<Va
     Page { items: page.items.into_iter().map(write).collect(), next: page.next }
 }
 
-/// A page of bouts; it is one object with all of them.
+/// A page of bouts, as one object.
 pub(crate) fn bouts(
     snapshot: &Snapshot,
     selection: &BoutSelection,

@@ -1,9 +1,9 @@
-//! The names, prices and lines that the model test speaks in. Which spellings are one name is written down
-//! here, not computed, so that the model shares no folding with the book.
+//! The names, prices and lines used by the model test. The spellings of one name are listed here, not computed, so
+//! that the model shares no folding with the book.
 
 use domain::Format;
 
-/// One row for each person.
+/// One row per person.
 pub(crate) const PEOPLE: [[&str; 3]; 4] = [
     ["Jiří Procházka", "JIRI  PROCHAZKA", "jiri prochazka"],
     ["Alex Pereira", "ALEX PEREIRA", "Alex-Pereira."],
@@ -11,11 +11,11 @@ pub(crate) const PEOPLE: [[&str; 3]; 4] = [
     ["B.J. Penn", "BJ Penn", "bj  penn"],
 ];
 
-/// One row for each tournament.
+/// One row per tournament.
 pub(crate) const TITLES: [[&str; 2]; 2] =
     [["The Harbour Open", "the harbour-open"], ["Désert Classic", "DESERT CLASSIC"]];
 
-/// Words that are names only where a market has players.
+/// Words that are names only in a market with players.
 pub(crate) const WORDS: [&str; 4] = ["Draw", "tie", "OVER", "under"];
 
 pub(crate) fn person(name: &str) -> Option<usize> {
@@ -27,7 +27,7 @@ pub(crate) fn tournament(title: &str) -> Option<usize> {
     TITLES.iter().position(|spellings| spellings.contains(&title))
 }
 
-/// A price as quoted, and as it is to be answered in American, decimal and fractional form.
+/// A quoted price, and its answers in American, decimal and fractional form.
 #[derive(Debug)]
 pub(crate) struct Priced {
     pub(crate) text: &'static str,

@@ -1,5 +1,5 @@
-//! An invented world with every trap there is, listed by several feeds in their own words. What is one event is known
-//! from how it was made, not computed.
+//! An invented world with all known traps, listed by several feeds in different spellings. Which listings are one
+//! event is known from its construction, not computed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::desk::{Partition, at};
 
 pub(crate) const FEEDS: [&str; 4] = ["north", "south", "west", "east"];
 
-/// Given name and surname. Some share a surname, some nearly all of their name.
+/// Given name and surname. Some share a surname, some nearly the whole name.
 const PEOPLE: [(&str, &str); 16] = [
     ("Jermell", "Charlo"),
     ("Jermall", "Charlo"),
@@ -42,7 +42,7 @@ const CLUBS: [&[&str]; 8] = [
     &["Washington Commanders", "Washington", "Commanders", "WSH"],
 ];
 
-/// A sport with how far apart its rounds are, how far feeds are off, and how far off one is that is wrong: hours.
+/// A sport with the distance of its rounds, the usual deviation of feeds, and that of a wrong time, in hours.
 #[derive(Clone, Copy, Debug)]
 struct Season {
     sport: &'static str,
@@ -52,7 +52,7 @@ struct Season {
 }
 
 const SEASONS: [Season; 4] = [
-    // Sure within 336 h, two beyond 1080 h.
+    // Certainly one within 336 h, certainly two beyond 1080 h.
     Season { sport: "mma", apart: 1300, jitter: 100, wrong: 450 },
     Season { sport: "boxing", apart: 1300, jitter: 100, wrong: 450 },
     // 48 h and 372 h.
@@ -61,7 +61,7 @@ const SEASONS: [Season; 4] = [
     Season { sport: "american_football", apart: 168, jitter: 20, wrong: 110 },
 ];
 
-/// What feeds say, each message with the place it has in its ref's history.
+/// The messages of the feeds, each with its position in its ref's history.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) messages: Vec<Message>,
@@ -72,7 +72,7 @@ pub(crate) struct World {
 pub(crate) struct Message {
     pub(crate) feed: &'static str,
     pub(crate) reference: String,
-    /// Its last word on the ref.
+    /// True for the last message of the ref.
     pub(crate) last: bool,
     pub(crate) season: usize,
     pub(crate) names: (String, String),
@@ -102,10 +102,11 @@ impl Message {
     }
 }
 
-/// A meeting: season, round, the two.
+/// A meeting: season, round, the two participants.
 type Meeting = (usize, i64, (usize, usize));
 
-/// How a feed lists a meeting: whether at all, its words for the two, sides, hours off, what it said first.
+/// A feed's listing of a meeting: whether there is one, its spellings of the two, sides, deviation in hours, and a
+/// wrong first listing.
 #[derive(Clone, Debug)]
 struct Telling {
     listed: bool,
@@ -118,7 +119,7 @@ struct Telling {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum First {
     Right,
-    /// A start that is far off.
+    /// A start that is far too late.
     Late,
     /// Another opponent.
     Other,
@@ -132,7 +133,7 @@ fn form(season: usize, who: usize, form: usize) -> String {
     let (given, surname) = PEOPLE[who];
     let initials: String =
         given.split(' ').map(|word| format!("{}.", first_letter(word))).collect();
-    // Of the two Zhangs one is clipped and the other is short already.
+    // One of the two Zhangs is clipped, and the other is already short.
     let initials = if surname == "Zhang" {
         if given == "Ze" { "Ze".into() } else { "Zh.".into() }
     } else {
@@ -173,7 +174,7 @@ fn a_telling() -> impl Strategy<Value = Telling> {
 }
 
 pub(crate) fn a_world() -> impl Strategy<Value = World> {
-    // Some meet again and again.
+    // Some pairs meet repeatedly.
     let pair = prop_oneof![2 => (0..16_usize, 0..16_usize), 1 => (0..2_usize, Just(4_usize))];
     let meeting = (0..SEASONS.len(), 0..3_i64, pair);
     let meetings = proptest::collection::vec(meeting, 1..24);
@@ -181,14 +182,14 @@ pub(crate) fn a_world() -> impl Strategy<Value = World> {
     (meetings, tellings).prop_map(|(meetings, tellings)| make(&meetings, &tellings))
 }
 
-/// Nobody meets himself or two of one surname at once, and the same two meet once in a round.
+/// Nobody meets himself or two people with one surname at a time, and the same two meet once in a round.
 fn sensible(meetings: &[Meeting]) -> Vec<Meeting> {
     let mut kept: Vec<Meeting> = Vec::new();
     for (season, round, (one, other)) in meetings {
         let clubs = SEASONS[*season].sport == "american_football";
         let who = |at: usize| if clubs { at % CLUBS.len() } else { at };
         let (one, other) = (who(*one).min(who(*other)), who(*one).max(who(*other)));
-        // Twins against one opponent at one time are one slip of the pen; so are clubs of one city.
+        // Twins against one opponent at one time differ by one typing error; so do clubs of one city.
         let alike = |a: usize, b: usize| {
             if clubs { a / 2 == b / 2 && a < 4 } else { PEOPLE[a].1 == PEOPLE[b].1 }
         };

@@ -89,7 +89,7 @@ fn any_price() -> impl Strategy<Value = Price> {
 }
 
 proptest! {
-    /// The bounds never say anything but the truth.
+    /// The bounds never contradict the exact sum.
     #[test]
     fn bounds_decide_as_the_exact_sum_does(prices in proptest::collection::vec(any_price(), 1..40)) {
         let sum = Sum::of(prices);

@@ -18,7 +18,7 @@ fn near(ours: f64, published: f64) -> bool {
     (ours - published).abs() <= 1e-9
 }
 
-/// A method, its probabilities, and its parameter where that is published.
+/// A method, its probabilities, and its parameter if that is published.
 type Row<'a> = (Method, &'a [f64], Option<f64>);
 
 /// The reference tables of N22.
@@ -104,7 +104,7 @@ fn without_a_margin_every_method_gives_the_implied_probabilities() {
 
 #[test]
 fn a_method_without_a_result_says_so() {
-    // Below the number of winners there is no margin.
+    // Below the number of winners there is no margin to remove.
     assert!(Method::ALL.iter().all(|method| method.remove(&prices("2.1 2.1"), 1).is_none()));
     let twelve = prices(&"1.6 ".repeat(12));
     assert!(Method::Shin.remove(&twelve, 5).is_none());
@@ -112,7 +112,7 @@ fn a_method_without_a_result_says_so() {
     // Additive leaves the longest price exactly nothing: 0.9 + 0.1 + 0.1 + ... with (B - W) / n = 0.1 / 1.
     assert!(Method::Additive.remove(&prices("10/9 5 10"), 1).is_some());
     assert!(Method::Additive.remove(&prices("10/9 10/3 10"), 1).is_none(), "0.1 - 0.3 / 3");
-    // A price so short that its probability is 1 in doubles: no power takes the margin out.
+    // The probability of this price is 1 in doubles: no power removes the margin.
     let certain = vec![Price::from_ratio(1, u64::MAX).unwrap(), Price::from_ratio(9, 1).unwrap()];
     assert_eq!(Method::Power.remove(&certain, 1), None);
     for method in Method::ALL {
@@ -122,7 +122,7 @@ fn a_method_without_a_result_says_so() {
     }
 }
 
-/// The hardest prices: favourites next to certain, outsiders next to impossible, booksums of up to the outcomes.
+/// The hardest prices: favourites nearly certain, outsiders nearly impossible, booksums up to the number of outcomes.
 #[test]
 fn extreme_prices_are_solved_within_the_steps() {
     let odds = [(1, 1 << 52), (1, 1_000_000_000), (1, 100), (1, 1), (99, 1), (1 << 40, 1)];

@@ -49,7 +49,7 @@ impl Ring {
         }
     }
 
-    /// One side at least is somebody else.
+    /// Checks that at least one side is different.
     #[track_caller]
     fn others(&self, sport: &str, pairs: &[(&str, &str)]) {
         for (one, other) in pairs {
@@ -102,13 +102,13 @@ fn every_form_of_a_club_is_that_club() {
             ("Rams v Seahawks", "Rams v Cardinals"),
         ],
     );
-    // A form that nobody knows is not sure to be the club whose name it resembles.
+    // An unknown form is not certain to be the club whose name it resembles.
     for other in ["NYG v SF 49es", "Miami Hurricanes v Houston Cougars"] {
         let known = if other.starts_with("NYG") { "NYG v SF 49ers" } else { "Miami v Houston" };
         let sides = ring.compare("american_football", known, other).sides;
         assert!(sides.iter().all(|side| *side <= Likeness::Near), "{other} {sides:?}");
     }
-    // Two of one city against each other: neither is the other.
+    // Two clubs of one city against each other: neither is the other.
     let derby = ring.compare("american_football", "LA v LAC", "Chargers v Rams");
     assert!(derby.swapped && derby.sides == [Likeness::Same; 2]);
 }

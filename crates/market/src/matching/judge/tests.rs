@@ -88,7 +88,7 @@ fn the_same_two_are_one_event_within_the_window_unsure_beyond_it_and_two_much_la
 fn rematches_are_not_taken_for_one() {
     let bench = Bench::new();
     let names = [("Zverev A. v Sinner J.", "Alexander Zverev v Jannik Sinner"), VELDT];
-    // In tennis a week later it may be the next tournament, a month later it is.
+    // In tennis, a week later may be the next tournament, a month later certainly is.
     bench.all(Verdict::Unsure(Doubt::Time), "tennis", 7 * DAY, &names);
     bench.all(Verdict::Different, "tennis", 30 * DAY, &names);
     bench.all(
@@ -134,7 +134,7 @@ fn twins_are_one_only_in_the_same_session_against_the_same_opponent() {
             ("Marcell Veldt v Pavel Orsk", "Marcall Veldt v Oren Castellane"),
         ],
     );
-    // Against each other it is one bout, whichever way round.
+    // Against each other it is one bout, in either order.
     bench.all(
         Verdict::Same,
         "boxing",
@@ -160,7 +160,7 @@ fn one_participant_in_common_is_not_enough() {
             ("Oren Berg v Tomas Veldt", "Ivan Berg v Pavel Veldt"),
         ],
     );
-    // A word in common on the other side makes one wonder, for a session.
+    // One common word on the other side leaves doubt, within a session.
     let halves = [("Tomas Veldt v Kalle Wendt", "Tomas Veldt v Oskar Wendt")];
     bench.all(Verdict::Unsure(Doubt::Name), "mma", HOUR, &halves);
     bench.all(Verdict::Different, "mma", 3 * DAY, &halves);

@@ -1,4 +1,4 @@
-//! Habits and traps, with real names and with invented ones: a rule that knows only the real ones knows nothing.
+//! Usual spellings and traps, with real names and with invented ones: a rule must not depend on the real ones.
 
 use proptest::prelude::*;
 
@@ -134,7 +134,7 @@ fn a_slip_or_a_short_form_is_near_and_no_more() {
             ("Courtney Casey", "Cortney Casey"),
             ("Alex Volkanovski", "Alexander Volkanovski"),
             ("Bobby Green", "Robert Green"),
-            // Twins: the names are near. Who else takes part, and when, has to tell them apart.
+            // Twins: the names are nearly the same. The other participants and the time must distinguish them.
             ("Jermell Charlo", "Jermall Charlo"),
             ("Marvell Quist", "Marvall Quist"),
         ],
@@ -196,7 +196,7 @@ proptest! {
 
     #[test]
     fn case_and_order_never_part_a_name_from_itself(words in proptest::collection::vec("[A-Z][a-z]{2,9}", 1..4)) {
-        // "III" in front is no generation but a name.
+        // A leading "III" is a name, not a generation.
         prop_assume!(words.iter().all(|word| generation_of(&word.to_lowercase()).is_none()));
         let straight = words.join(" ");
         let turned: Vec<&str> = words.iter().rev().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! The book is bounded, whatever it is filled with, and a full one can be corrected, emptied and started.
+//! The book is bounded, whatever fills it, and a full one can be corrected, emptied and started.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn with_limits(records_max: u64, records_per_feed_max: u64) -> Desk {
     desk
 }
 
-/// A name that is like nobody else's.
+/// A name without similarity to any other.
 fn name(n: usize) -> String {
     let mut seed = (u64::try_from(n).unwrap() + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut word = || {
@@ -39,7 +39,7 @@ fn held_by(desk: &Desk, feed: &str) -> u64 {
     load.feeds.iter().find(|(name, _)| **name == *feed).map_or(0, |(_, held)| *held)
 }
 
-/// Says it until there is no more room; how often it was taken.
+/// Sends bodies until there is no more room; returns how many were accepted.
 fn fill(desk: &mut Desk, feed: &str, body: impl Fn(&Desk, usize) -> Vec<Body>) -> usize {
     for n in 0..1_000_000 {
         for body in body(desk, n) {
@@ -92,7 +92,7 @@ fn a_full_book_is_corrected_scored_suspended_and_emptied() {
     };
     assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
     assert_eq!(desk.say("north", quote(&desk, 140)), ACCEPTED);
-    // As where the limits were lowered, or an older program's log is read.
+    // As if the limits were lowered, or an older program's log were read.
     desk.book.set_limits(Limits { records_max: 1, records_per_feed_max: 1, ..Limits::DEFAULT });
     let other = desk.quote("n-1", "bet365", Market::Moneyline, &[("Tomas Veldt", 140)]);
     assert_eq!(desk.say("north", other), TOO_LARGE);
@@ -117,7 +117,7 @@ fn a_full_book_is_corrected_scored_suspended_and_emptied() {
 #[test]
 fn a_ref_that_moves_on_leaves_nothing_uncounted() {
     let mut desk = with_limits(100, 60);
-    // One ref, again and again for another event: what it stood for is held until it is forgotten.
+    // One ref, repeatedly for another event: its former events are held until they expire.
     let moves = |desk: &Desk, n: usize| vec![desk.bout("n-1", &name(2 * n), &name(2 * n + 1), 24)];
     let moved = fill(&mut desk, "north", moves);
     assert!(moved < 60, "{moved}");
@@ -158,7 +158,7 @@ fn a_start_is_within_the_horizon_and_one_from_an_older_log_ends_some_day() {
         desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", days(731))),
         ACCEPTED
     );
-    // Long ago is as good as now: it goes when nobody has spoken of it for a while.
+    // A start long ago is accepted, too: the event expires when no feed has mentioned it for a while.
     assert_eq!(
         desk.say("north", desk.bout("n-2", "Milan Dray", "Pavel Orsk", days(-20_000))),
         ACCEPTED
@@ -225,7 +225,7 @@ fn an_event_does_not_begin_long_before_its_start_and_stays_after_an_old_final() 
     let corrected = ScoreBody { correction: Correction::Yes, ..score("n-1", Status::Live, 1, 0) };
     assert_eq!(desk.say("north", Body::Score(corrected)), Err(RejectCode::IllegalTransition));
     assert_eq!(desk.say("north", Body::Score(report("n-1", Status::Scheduled))), ACCEPTED);
-    // Some are dated by the day.
+    // Some sources date events only by the day.
     assert_eq!(desk.say("north", desk.bout("n-2", "Milan Dray", "Pavel Orsk", 24)), ACCEPTED);
     assert_eq!(desk.say_at("north", -30 * 86_400, over("n-2")), ACCEPTED);
     assert_eq!(desk.expire(), 0, "it is kept from when it was taken");
@@ -261,7 +261,7 @@ fn an_older_programs_image_is_counted_and_keeps_its_finals() {
     }
     let over = Body::Score(score("n-1", Status::Final, 1, 0));
     assert_eq!(desk.say_at("north", -30 * 86_400, over), ACCEPTED);
-    // What version 3 added stands behind all that version 2 has.
+    // The data of version 3 comes after that of version 2.
     let image = desk.book.to_image();
     let catalogue = std::sync::Arc::clone(&desk.catalogue);
     let old = linesman_market::Book::from_image(2, &image, catalogue).unwrap();
@@ -280,7 +280,7 @@ fn resident_bytes() -> usize {
     4096 * statm.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
 }
 
-/// Fills a book and has a snapshot cut of it: it takes no more than what was counted.
+/// Fills a book and cuts a snapshot of it: both together use no more memory than was counted.
 fn takes_what_it_counts(shape: impl Fn(&Desk, usize) -> Vec<Body>) {
     const UNITS: u64 = 5_000;
     let mut desk = with_limits(UNITS, UNITS);
@@ -291,7 +291,7 @@ fn takes_what_it_counts(shape: impl Fn(&Desk, usize) -> Vec<Body>) {
     let units = usize::try_from(desk.book.weight()).unwrap();
     assert!(units > 3_000, "{units}");
     let each = (resident_bytes() - before) / units;
-    // Resident are whole pages, and what the allocator keeps free.
+    // Resident memory is in whole pages, and includes what the allocator keeps free.
     assert!(each <= UNIT_BYTES + UNIT_BYTES / 16, "{each} bytes for one of {units}");
     drop(published);
 }

@@ -1,4 +1,4 @@
-//! What ends costs what it takes away, not what there is.
+//! The cost of expiry is in proportion to the removed data, not to the size of the book.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::desk::{ACCEPTED, Desk, LIFETIMES, remove};
 
-/// A desk with this number of events of two feeds, each named like nobody else's.
+/// A desk with this number of events of two feeds, each with a name of its own.
 fn with_events(count: usize) -> Desk {
     let mut desk = Desk::open();
     desk.book.set_limits(Limits::NONE);
@@ -22,14 +22,16 @@ fn with_events(count: usize) -> Desk {
     desk
 }
 
-/// The processor time of this thread so far: what else the machine does is not in it.
+/// CPU time of this thread so far, which excludes the machine's other work.
 fn cpu() -> Duration {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(spent.tv_sec.try_into().unwrap(), spent.tv_nsec.try_into().unwrap())
 }
 
-/// Whether ten times as many take about ten times as long; a scan of all for each would take a hundred times as long.
-/// The shortest of several tries counts: work that is too much is so every time, a busy machine is not.
+/// Checks that ten times as many events take about ten times as long; a scan of all for each would take a hundred
+/// times as long.
+///
+/// The shortest of several tries counts: excessive work occurs in every try, a busy machine does not.
 fn grows_with_what_it_takes_away(work: fn(usize) -> Duration) {
     let (mut few, mut many) = (Duration::MAX, Duration::MAX);
     let grows = (0..20).any(|_| {

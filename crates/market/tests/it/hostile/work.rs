@@ -1,7 +1,8 @@
-//! No message costs more comparing than it is worth, whatever is in the book; and who floods us hides nobody.
+//! The comparisons that a message causes are bounded, whatever the book contains, and a flooding feed hides no
+//! other's events.
 //!
-//! What is bounded is the work, as the book counts it (`effort`); what that is in time, `cargo bench -p
-//! linesman-market --bench worst` prints.
+//! The bound is on the work as the book counts it (`effort`); `cargo bench -p linesman-market --bench worst` prints
+//! the time.
 
 use domain::message::{Body, FeedMessage, Fixture, OUTCOMES_MAX, RejectCode, ScoreBody, WORDS_MAX};
 use domain::{Market, Status};
@@ -11,11 +12,11 @@ use proptest::prelude::*;
 use crate::desk::{ACCEPTED, Desk, Said, head_to_head, outcome, remove, report};
 use crate::identity::list;
 
-/// A few comparisons are made whatever is left (with what the ref said before, with what is shown), and the largest is
-/// one of two pairs of players.
+/// Some comparisons are made even if the budget is spent (with the former event of the ref, with the displayed
+/// names); the largest compares two pairs of players.
 const OVERSHOOT: usize = 1_500;
 
-/// Says it; what that has cost is bounded.
+/// Sends a message and checks that its effort is bounded.
 fn say(desk: &mut Desk, feed: &str, body: Body) -> Said {
     let said = desk.say(feed, body);
     assert!(effort::spent() <= EFFORT_MAX + OVERSHOOT, "{} for {said:?}", effort::spent());
@@ -45,7 +46,7 @@ fn players(from: usize, count: usize) -> Vec<domain::message::OfferedOutcome> {
     (from..from + count).map(|n| outcome(&player(n), 140, None)).collect()
 }
 
-/// A tournament with players who are all nearly the same.
+/// A tournament whose players all have nearly the same name.
 fn crowded() -> Desk {
     let mut desk = Desk::open();
     let listed = desk.tournament("g-1", "Harbour Open", 24);
@@ -64,11 +65,11 @@ fn a_market_of_look_alikes_is_refused_before_they_are_compared() {
         let body = desk.odds_body("g-1", "bet365", market, None, players(1000, OUTCOMES_MAX / 2));
         assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
     }
-    // There is no room for that number, so none of them is looked at.
+    // There is no room for that number, so none of them is compared.
     let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(1000, OUTCOMES_MAX));
     assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
     assert_eq!(effort::spent(), 0);
-    // What is known is known by its spelling, and costs nothing either.
+    // Known players are found by their spelling, which costs nothing either.
     let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(0, 256));
     assert_eq!(say(&mut desk, "evil", body), ACCEPTED);
     assert_eq!(effort::spent(), 0);
@@ -134,7 +135,7 @@ fn a_name_has_so_many_words_and_plain_letters() {
         (words(WORDS_MAX), ACCEPTED),
         (words(WORDS_MAX + 1), Err(RejectCode::TooLarge)),
         ("a ".repeat(90), Err(RejectCode::TooLarge)),
-        // One sign that is eighteen letters.
+        // One character that becomes eighteen letters.
         ("\u{fdfa}".repeat(60), Err(RejectCode::TooLarge)),
         ("\u{1f939}".repeat(40), Err(RejectCode::TooLarge)),
     ] {
@@ -166,7 +167,7 @@ fn listings_that_look_alike_cost_no_more_than_their_budget() {
         let mut desk = Desk::open();
         let mut most = 0;
         for n in 0..80 {
-            // Ten feeds, new refs, corrected ones, and some that go.
+            // Ten feeds with new refs, corrections and removals.
             let (feed, reference) = (format!("feed-{}", n % 10), format!("{}", n / 10 % 12));
             let hours = 24 + i64::try_from(n % 7).unwrap();
             let body = desk.event(sport, &reference, fixture(n / 10), hours);
@@ -218,7 +219,7 @@ fn a_flood_of_look_alikes_hides_nobody() {
         let mut desk = Desk::open();
         for feed in order {
             match feed {
-                // As near as can be, from two who work together, and with what they took back.
+                // Nearly identical names, from two feeds that flood together, including withdrawn listings.
                 "evil" => {
                     for n in 0..200 {
                         let evil = ["evil", "evil-too"][n % 2];
@@ -247,7 +248,7 @@ fn a_flood_of_look_alikes_hides_nobody() {
     }
 }
 
-/// A word made to be near others.
+/// A word that is similar to others.
 fn a_word() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ab]{4,16}",
@@ -263,7 +264,7 @@ fn a_name() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(crate::desk::cases(6))]
 
-    /// A search for shapes that nobody has thought of.
+    /// Searches for attacks that are not among the known shapes.
     #[test]
     fn whatever_is_said_costs_no_more_than_its_budget(
         said in proptest::collection::vec(

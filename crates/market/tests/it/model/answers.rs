@@ -1,4 +1,4 @@
-//! What the model answers: every record, event and score, sorted and written out anew each time.
+//! The answers of the model: every record, event and score, sorted and written again each time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::vocabulary::{LINES, PRICES};
 /// Start, event id, bookmaker and market.
 type Place = (Timestamp, String, String, &'static str);
 
-/// A record with what it is filtered by.
+/// A record with the fields used by filters.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) event: EventId,
@@ -139,7 +139,7 @@ impl Model {
         json
     }
 
-    /// The grouped shape for the bookmakers that pass.
+    /// The grouped form, for the bookmakers that pass.
     pub(crate) fn grouped_json(
         &self,
         sport: SportId,
@@ -197,7 +197,7 @@ impl Model {
         })
     }
 
-    /// Whether the sport is active, its open events, its bookmakers with prices.
+    /// Whether the sport is active, its number of open events, and of bookmakers with prices.
     pub(crate) fn summary(
         &self,
         sport: SportId,
@@ -228,7 +228,7 @@ enum Points {
     LeftOut,
 }
 
-/// Sides first, then draw, over, under; players by name; lines rising.
+/// Sides first, then draw, over, under; players by name; lines ascending.
 fn outcomes_json(event: &Happening, price: &Pricing, format: Format, points: Points) -> Value {
     let (home, away) = match &event.fixture {
         Fixture::HeadToHead { home, away } => (&**home, &**away),

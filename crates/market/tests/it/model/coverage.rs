@@ -1,4 +1,4 @@
-//! Why a price is there or missing, looked up from end to end (`docs/api/promises.md`, coverage).
+//! The reason why a price is there or missing, searched from end to end (`docs/api/promises.md`, coverage).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use linesman_market::Cell;
 use crate::model::{Model, Pricing};
 
 impl Model {
-    /// The state of a cell, for a model that has no doubts about which events are one.
+    /// The state of a cell, without possible duplicates.
     pub(crate) fn cell(
         &self,
         (event, bookmaker, market): (EventId, BookmakerId, Market),

@@ -1,4 +1,4 @@
-//! Which event a listing is, in the most obvious way: every listing against every other.
+//! The event of a listing, by the naive method: every listing is compared with every other.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use linesman_market::Verdict;
 use super::rules::{first_person, participants, same_participants};
 use super::{Happening, Model, Offering, Report, Who};
 
-/// An event that fits, and how far its nearest listing starts from the one in question.
+/// A fitting event, and the distance of its nearest listing's start from the one in question.
 type Fit = (EventId, Duration);
 
 impl Model {
@@ -67,8 +67,8 @@ impl Model {
         Verdict::Accepted
     }
 
-    /// Same participants, or the only lister speaks of its own event and keeps one of the two. A ref of an event
-    /// that is over, at another time, is used anew.
+    /// True if the participants are the same, or if only this feed lists the event and one participant stays. A ref
+    /// of an event that is over is reused if its time differs.
     fn still_means(&self, offer: &Offering, listing: &Listing) -> bool {
         let Some(event) = self.events.iter().find(|event| event.id == offer.event) else {
             return false;
@@ -95,7 +95,8 @@ impl Model {
             && (event.listers.is_empty() || !self.has_moved(offer, listing))
     }
 
-    /// What it says agrees with nobody here any more, or with nobody but a feed that lists both, and with others'.
+    /// True if the listing no longer matches any other feed's here, or only that of a feed that lists both, and
+    /// matches other feeds' listings elsewhere.
     fn has_moved(&self, offer: &Offering, listing: &Listing) -> bool {
         let me = &*offer.feed;
         let elsewhere: Vec<&Happening> = self
@@ -121,7 +122,7 @@ impl Model {
             && elsewhere.iter().any(|other| self.fits(listing, other.id, &doubled).is_some())
     }
 
-    /// The event that others list and that fits best, or one that nobody lists any more.
+    /// The event of other feeds that fits best, or an unlisted one.
     fn same_event(
         &self,
         feed: &str,
@@ -147,8 +148,8 @@ impl Model {
         })
     }
 
-    /// How near the nearest of those is who list the event, if it surely is the same as theirs; as if some feeds
-    /// did not list it.
+    /// The distance of the nearest listing of the event, if the new one certainly is the same event; ignores the
+    /// listings of some feeds.
     fn fits(&self, listing: &Listing, id: EventId, ignored: &[&str]) -> Option<Duration> {
         let sport = self.catalogue.sport(listing.sport);
         let offers: Vec<&Offering> = self
@@ -167,8 +168,8 @@ impl Model {
         nearest.filter(|nearest| *nearest <= sport.same_event_within)
     }
 
-    /// The nearest, then the one with more listers, then by refs. A feed that lists several of them has no say where
-    /// another has one.
+    /// The nearest event, then the one with more listers, then by refs. A feed that lists several of them is ignored
+    /// if one has another lister.
     fn choose(&self, listing: &Listing, fits: &[Fit]) -> Option<EventId> {
         let mut doubled: Vec<&str> = vec![];
         for (at, (id, _)) in fits.iter().enumerate() {
@@ -200,7 +201,7 @@ impl Model {
         self.offers.iter().filter(|offer| offer.active && offer.event == id).collect()
     }
 
-    /// Events that turn out to be one by what a ref says now.
+    /// Merges events that a new listing shows to be one.
     fn settle(&mut self, feed: &str, reference: &str, now: Timestamp) {
         let mine = |o: &&Offering| o.feed == feed && o.reference == reference && o.active;
         while let Some(offer) = self.offers.iter().find(mine) {
@@ -221,7 +222,8 @@ impl Model {
         }
     }
 
-    /// An event that a listing has left: what that contradicted may be one now.
+    /// Compares an event again after a listing has left it: others that the listing contradicted may be one with it
+    /// now.
     pub(super) fn settle_rest(&mut self, id: EventId, now: Timestamp) {
         let event = self.events.iter().find(|event| event.id == id);
         for (feed, reference) in event.map_or(vec![], |event| event.listers.clone()) {
@@ -229,7 +231,7 @@ impl Model {
         }
     }
 
-    /// Feeds that list both events, and whether further apart than one is from itself.
+    /// Feeds that list both events, and whether their listings are further apart than those of one event.
     fn shared(&self, one: &Happening, other: &Happening) -> Vec<(&str, bool)> {
         let within = self.catalogue.sport(one.sport).same_event_within;
         let mut shared = vec![];
@@ -251,7 +253,7 @@ impl Model {
         })
     }
 
-    /// The younger's listings, prices and score become the elder's.
+    /// Moves the younger event's listings, prices and score to the elder.
     fn merge(&mut self, one: EventId, other: EventId, now: Timestamp) {
         let place = |id: EventId| self.events.iter().position(|event| event.id == id).unwrap();
         let (elder, younger) = if place(one) < place(other) { (one, other) } else { (other, one) };
@@ -331,7 +333,7 @@ fn turned_report(mut report: Report) -> Report {
     report
 }
 
-/// Whether two fixtures of the same people name them the other way round.
+/// True if two fixtures name the same people in opposite order.
 fn is_turned(one: &Fixture, other: &Fixture) -> bool {
     same_participants(one, other) && first_person(one) != first_person(other)
 }

@@ -1,4 +1,4 @@
-//! Small questions the model asks of names, fixtures and scores.
+//! Basic rules of the model for names, fixtures and scores.
 
 use domain::message::Fixture;
 use domain::{Side, Status, Timestamp};
@@ -39,7 +39,7 @@ pub(super) fn goes_back(held: &Report, new: &Report) -> bool {
         || (held.status == Status::Final && held.winner.is_some() && held.winner != new.winner)
 }
 
-/// Whom a fixture is between, the lesser number first; a tournament is alone.
+/// The participants of a fixture, the lower number first; a tournament is one number.
 pub(super) fn participants(fixture: &Fixture) -> (usize, Option<usize>) {
     match fixture {
         Fixture::HeadToHead { home, away } => {
