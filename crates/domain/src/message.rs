@@ -27,7 +27,7 @@ pub const PERIODS_MAX: usize = 100;
 /// Most markets that one event may have over all bookmakers and pairings; a golf week has some hundreds. It also
 /// bounds how many markets one message closes or renames.
 pub const MARKETS_MAX: usize = 4_000;
-/// How far ahead of our clock a source's `ts` may be, in milliseconds.
+/// Maximum time by which a source's `ts` may be ahead of our clock, in milliseconds.
 pub const FUTURE_TS_MS_MAX: i64 = 5_000;
 /// Longest `fresh_for`, in seconds: data read less than once a day is not odds.
 pub const FRESH_FOR_S_MAX: u32 = 86_400;
