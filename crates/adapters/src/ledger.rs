@@ -1,5 +1,5 @@
-//! Which messages a read sends: the difference between the upstream's offer and the messages sent before (A14 to
-//! A19).
+//! Decides which messages a read sends: the difference between the upstream's offer and the messages sent before (A14
+//! to A19).
 //!
 //! Pure: reads and the time go in, messages come out. The ledger is rebuilt from the book at every start, and
 //! whenever the book did not take a batch.

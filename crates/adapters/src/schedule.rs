@@ -123,7 +123,7 @@ impl Rate {
         Self { gap: Duration::from_secs(60) / per_minute.max(1), next: Timestamp::from_millis(0) }
     }
 
-    /// When the next request may be sent.
+    /// Time from which the next request may be sent.
     pub fn next(&self) -> Timestamp {
         self.next
     }

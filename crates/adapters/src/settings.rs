@@ -265,7 +265,7 @@ pub struct MappedSettings {
     pub page: Option<Page>,
 }
 
-/// How further pages are requested.
+/// The way to request further pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Page {
     /// The parameter's value comes from the previous page, at this path.
