@@ -1,4 +1,4 @@
-//! How often the best prices of all bookmakers together are an arbitrage.
+//! The frequency of arbitrage between the best prices of all bookmakers.
 
 use crate::page::Page;
 use crate::svg::{Frame, Svg, clock_ticks, number, real};

@@ -128,7 +128,7 @@ impl Rules {
     }
 }
 
-/// What a bookmaker knows, independent of the bookmaker.
+/// The knowledge of a bookmaker, without its own characteristics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Knowledge {
     /// The instant of the opinion.
