@@ -47,7 +47,7 @@ pub use weight::{HORIZON, Limits, Load, UNIT_BYTES};
 /// expire with the next.
 pub const EXPIRED_AT_ONCE_MAX: usize = 50_000;
 
-/// How long things are kept after they were last mentioned.
+/// Retention times after the last mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
     /// For a final event and its score, and an event that no feed lists (D24).

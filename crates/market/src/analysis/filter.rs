@@ -24,7 +24,7 @@ pub struct Filter {
     pub status: Option<Status>,
     /// The bookmakers at which bets are possible.
     pub bookmakers: BookmakerSet,
-    /// Seconds; the snapshot's own limit where absent.
+    /// Seconds; the snapshot's own limit if absent.
     pub max_age_s: Option<u32>,
 }
 

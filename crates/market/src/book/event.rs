@@ -42,7 +42,7 @@ pub struct Event {
     pub score: Arc<Score>,
     /// Time of the held score according to the source.
     pub(crate) score_ts: Option<Timestamp>,
-    /// When the score last changed (D29).
+    /// Time of the last change of the score (D29).
     pub(crate) score_changed: Timestamp,
     /// Arrival time of the final score, by our clock.
     pub(crate) finished_at: Option<Timestamp>,
@@ -79,7 +79,7 @@ pub struct EventDetails {
     pub home: Option<Box<str>>,
     pub away: Option<Box<str>>,
     pub score: Arc<Score>,
-    /// When the score last changed (D29).
+    /// Time of the last change of the score (D29).
     pub score_changed: Timestamp,
     /// Markets with prices, in the order of their keys.
     pub markets: Box<[Market]>,

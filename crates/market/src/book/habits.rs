@@ -21,7 +21,7 @@ const WAITING_MAX: usize = 12;
 /// Maximum number of an event's feeds whose listings are searched for them.
 const WAITING_FEEDS_MAX: usize = 3;
 
-/// What the surrounding events indicate about two listings being one. Later variants indicate it less.
+/// The indication of the surrounding events for two listings being one, in descending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Around {
     For,

@@ -134,7 +134,7 @@ impl Book {
         })
     }
 
-    /// How a listing fits an event: as well as with the best of its listings, and not at all if any of them is a
+    /// The fit of a listing to an event: as good as with the best of its listings, and none if any of them is a
     /// different event. If the effort is exhausted, it does not fit.
     pub(super) fn fit(&self, view: &ListingView<'_>, event: &Event) -> Option<Fit> {
         self.fit_without(view, event, &[])

@@ -52,7 +52,7 @@ pub(crate) enum Contest {
     Field(Box<Title>),
 }
 
-/// How two contests compare, in the orientation that fits better.
+/// The result of comparing two contests, in the orientation that fits better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
     /// Likeness of the first contest's home and away; a title has the same for both.

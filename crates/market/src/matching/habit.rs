@@ -1,6 +1,6 @@
-//! What the events around two listings show about them: whether the competitions of two sources are one, and by how
-//! much their start times differ there. A source may date every match of a tournament by its first day, or every game
-//! of a week by the first day of the week; its other events reveal that.
+//! Conclusions from the events around two listings: whether the competitions of two sources are one, and by how much
+//! their start times differ there. A source may date every match of a tournament by its first day, or every game of a
+//! week by the first day of the week; its other events reveal that.
 
 use std::time::Duration;
 

@@ -259,7 +259,7 @@ fn minutes_between(one: &ListingView<'_>, other: &ListingView<'_>) -> u32 {
     u32::try_from(gap).unwrap_or(u32::MAX)
 }
 
-/// What the names of two competitions show. Most show little: "UFC" and "UFC 260", "Boxing" and "Title fight".
+/// Compares the names of two competitions. Most show little: "UFC" and "UFC 260", "Boxing" and "Title fight".
 fn tie(one: &str, other: &str) -> Tie {
     if one == other {
         return Tie::Same;

@@ -1,4 +1,4 @@
-//! The event of a listing: what joins, what stays apart, what is unsure and how later messages settle it.
+//! The event of a listing: which listings join, stay apart or are unsure, and how later messages settle it.
 
 use domain::message::{Body, Fixture, Listing};
 use linesman_market::{Alias, Change, Doubt, Meaning, Oddity, Operation};
