@@ -36,7 +36,7 @@ impl fmt::Debug for Email {
 pub struct MailStats {
     pub queued: u64,
     pub sent: u64,
-    /// Abandoned after all tries, or refused by the mail server.
+    /// Given up after all tries, or refused by the mail server.
     pub failed: u64,
     /// Not queued: too many emails were waiting.
     pub dropped: u64,
