@@ -105,7 +105,7 @@ WITH quotes AS MATERIALIZED (
 ), reads AS MATERIALIZED (
   SELECT * FROM linesman_reads_rows(t)
 ), records AS (
-  -- Rows without a quote contain their freshness at that time: their confirmation may be in an earlier lineage.
+  -- Rows not caused by a quote contain their freshness at that time: their confirmation may be in an earlier lineage.
   SELECT DISTINCT record_id, sport, bookmaker, seq, ts, coalesce(last_update, ts) AS fresh_at, beat_seen FROM shown
 ), confirmed AS (
   SELECT record_id, max(seq) AS seq, arg_max(ts, seq) AS ts FROM reads WHERE record_id IS NOT NULL GROUP BY record_id
@@ -115,7 +115,7 @@ WITH quotes AS MATERIALIZED (
   WHERE sport IS NOT NULL
   GROUP BY sport, bookmaker
 ), beats AS (
-  -- A heartbeat confirms the open markets at its time; one for all sports applies to those with prices of the bookmaker.
+  -- A heartbeat confirms the markets open at its time; one for all sports, those for which the bookmaker had prices.
   SELECT sources.sport, sources.bookmaker, reads.seq,
     max(reads.ts) OVER (PARTITION BY sources.sport, sources.bookmaker ORDER BY reads.seq) AS beat_at
   FROM reads
