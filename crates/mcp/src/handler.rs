@@ -201,7 +201,7 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if Method::parse(&request.method).is_some() {
-            let text = format!("`params` are not those of {}", request.method);
+            let text = format!("`params` are not valid for {}", request.method);
             return Err(ErrorData::invalid_params(text, None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there is no such method", None))

@@ -39,7 +39,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Message, Box<(Option<RequestId>, Err
         Box::new((None, error))
     })?;
     let Value::Object(mut fields) = value else {
-        let text = "a message is one object; batches are not taken";
+        let text = "a message is one object; batches are not supported";
         return Err(Box::new((None, ErrorData::invalid_request(text, None))));
     };
     let id = fields.remove("id");

@@ -14,7 +14,7 @@ use crate::server::{MESSAGE_BYTES_MAX, Server};
 /// Why serving ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("the client did not begin as the protocol says")]
+    #[error("the client did not begin as the protocol requires")]
     Begin(#[source] Box<ServerInitializeError>),
     #[error("the server failed")]
     Run(#[source] tokio::task::JoinError),

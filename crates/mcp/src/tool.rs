@@ -151,11 +151,11 @@ fn output_schema(document: &Value, item: &Value) -> Value {
             "answer": schema,
             "left_out": {
                 "type": "integer",
-                "description": "Records at the end of the answer that are left out: they would have been too much text.",
+                "description": "Number of records left out at the end of the answer, which would have been too long.",
             },
             "next_cursor": {
                 "type": "string",
-                "description": "There are more: call again with this `cursor`.",
+                "description": "There are more records: call again with this `cursor`.",
             },
         },
         "required": ["answer", "left_out"],

@@ -56,6 +56,6 @@ pub(crate) fn check_meta(params: &Params) -> Result<(), ErrorData> {
     if missing.is_empty() {
         return Ok(());
     }
-    let text = format!("`_meta` lacks or has malformed: {}", missing.join(", "));
+    let text = format!("`_meta` has missing or malformed fields: {}", missing.join(", "));
     Err(ErrorData::invalid_params(text, None))
 }
