@@ -101,7 +101,7 @@ pub fn agent_server(catalogue: &Catalogue) -> mcp::Server {
             "Why prices are missing, and how to find out.",
             "coverage",
         ),
-        document("docs/sandbox", "The sandbox", "What keys of the sandbox see.", "sandbox"),
+        document("docs/sandbox", "The sandbox", "The data that sandbox keys see.", "sandbox"),
     ];
     mcp::Server::new(&openapi, documents)
 }
@@ -171,7 +171,7 @@ async fn read(request: &Request<'_>, body: impl RequestBody) -> Result<Vec<u8>, 
         Err(error) if error.is::<LengthLimitError>() => {
             Err(ApiError::new(ErrorCode::BodyTooLarge, "a message has at most 64 KiB"))
         }
-        Err(_) => Err(invalid("the message ended before it was whole")),
+        Err(_) => Err(invalid("the message ended before it was complete")),
     }
 }
 
