@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An adapter for linesman in thirty lines: prints messages, hears what was refused.
+"""An adapter for linesman in thirty lines: prints messages, reads which were rejected.
 
 [adapters.mine]
 kind = "exec"
@@ -13,7 +13,7 @@ def say(**message):
     print(json.dumps(message))
 
 def listen():
-    for line in sys.stdin:  # first {"hello": 1, "open": [...]}, then one line for each refused message
+    for line in sys.stdin:  # first {"hello": 1, "open": [...]}, then one line for each rejected message
         told = json.loads(line)
         if "code" in told:
             print(f"line {told['line']}: {told['code']}: {told['message']}", file=sys.stderr)

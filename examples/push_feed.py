@@ -11,7 +11,7 @@ TEMPORARY = (None, 409, 500, 503)    # no connection, paused, failed, overloaded
 
 
 def messages():
-    """What your source offers: an event, and the odds of one bookmaker."""
+    """The messages of your source: an event, and the odds of one bookmaker."""
     start = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)
     yield {
         "type": "event", "ref": "demo-1", "sport": "mma", "competition": "Invitational 7",

@@ -1,4 +1,4 @@
-//! Embeds the migrations. `sqlx` has a macro for it, which would compile SQLite a second time, for itself.
+//! Embeds the migrations. The macro of `sqlx` for this would compile a second copy of SQLite.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

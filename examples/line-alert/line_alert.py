@@ -1,9 +1,9 @@
 """Prints lines that move: python3 line_alert.py mma soccer
 
 Needs the client: pip install linesman-client. The server is LINESMAN_URL, the key is in LINESMAN_KEY. A line moves when
-its point changes, or when the probability that a price stands for changes by MOVE (0.02) since it was last printed.
-SINCE and UNTIL, instants in UTC such as 2026-11-14T20:00:00Z, show the past instead. The stream goes on by itself after
-a lost connection; interrupt the program to end it.
+its point changes, or when the implied probability of its price changes by MOVE (0.02) since it was last printed.
+SINCE and UNTIL, instants in UTC such as 2026-11-14T20:00:00Z, show the past instead. The stream continues by itself
+after a lost connection; interrupt the program to end it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Quote = tuple[float, float | None]
 
 
 def probability(price: float) -> float:
-    """What an American price stands for, with the bookmaker's margin."""
+    """The implied probability of an American price, including the bookmaker's margin."""
     return 100 / (price + 100) if price > 0 else price / (price - 100)
 
 
@@ -32,7 +32,7 @@ def quotes(record: types.OddsRecord) -> Iterator[tuple[str, Quote]]:
 
 
 def records(update: Update) -> Iterator[types.OddsRecord]:
-    """The odds that an update brings."""
+    """The odds records in an update."""
     for event in update.events:
         if event["event"] == "snapshot" or event["event"] == "delta":
             data = event["data"]
@@ -56,7 +56,7 @@ def title(event: types.Event | None) -> str:
 
 
 def main(sports: list[str]) -> None:
-    # The events have the names.
+    # The names are in the events.
     selection: Any = {"sports": sports, "channels": ["odds", "events"], "odds_format": "american"}
     selection |= {name.lower(): os.environ.get(name) for name in ("SINCE", "UNTIL")}
     last: dict[str, Quote] = {}

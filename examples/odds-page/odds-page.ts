@@ -1,14 +1,14 @@
 // An odds page: the best price of every coming event at every bookmaker, sport by sport.
 //
-// npm install && npm start, then open http://127.0.0.1:3000. LINESMAN_URL and LINESMAN_KEY say where the odds are; the
-// key stays on this server. Responses are cached by the client: a hundred readers cost as many requests as one.
+// npm install && npm start, then open http://127.0.0.1:3000. LINESMAN_URL and LINESMAN_KEY are the service and the key,
+// which stays on this server. Responses are cached by the client: a hundred readers cost as many requests as one.
 import { createServer } from "node:http";
 import { Linesman, LinesmanError } from "linesman-client";
 import type { BestOutcome, Event } from "linesman-client";
 
 const client = new Linesman();
 
-// Names come from other people's feeds.
+// Names come from feeds and are not trusted.
 const escape = (text: unknown) => String(text).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 const american = (price: number | string) => (Number(price) > 0 ? `+${price}` : `${price}`);

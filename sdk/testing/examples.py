@@ -17,7 +17,7 @@ OWN = ("python", "typescript", "rust")
 
 
 class Page(HTMLParser):
-    """The code on a page, and where it leads."""
+    """The code on a page, and its links."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def main() -> None:
         if path.removeprefix("/docs/") in OWN:
             continue
         for language, code in read(base + path).codes:
-            # Between requests, what a program imports says what it is written in.
+            # A program outside the panes of a request is identified by its imports.
             marked = [name for name, mark in LANGUAGES.items() if mark in code]
             language = language if language in LANGUAGES else next(iter(marked), "")
             if language:

@@ -1,4 +1,4 @@
-"""Speaks with the API for agents through the official client of the protocol: python3 mcp_client.py PROGRAM
+"""Uses the API for agents through the official client of the protocol: python3 mcp_client.py PROGRAM
 
 Over both transports: `linesman mcp`, and /mcp of the running server with sandbox data that LINESMAN_URL and
 LINESMAN_KEY name. LINESMAN_TEST_OTHER_URL is another node with the same keys, LINESMAN_TEST_DATA the data folder of the
@@ -41,16 +41,16 @@ PROMPTS = {
     "fair_price": {"event": "Ann Archer", "method": "shin"},
 }
 TEXT_BYTES_MAX = 64 * 1024
-# Anything that takes longer hangs.
+# A call that takes longer is considered stuck.
 PATIENCE_S = 60
 
 Connect = Callable[[str], AbstractAsyncContextManager[Any]]
 
 
 class InTurn(httpx.AsyncBaseTransport):
-    """Sends each request to the next of some nodes."""
+    """Sends requests to several nodes, alternating."""
 
-    # The statuses of all answers: the errors of the clients do not always say them.
+    # The statuses of all answers: the errors of the clients do not always contain them.
     statuses: ClassVar[list[int]] = []
 
     def __init__(self, nodes: list[str]) -> None:
@@ -91,7 +91,7 @@ def over_two_nodes(key: str) -> AbstractAsyncContextManager[Any]:
 
 @asynccontextmanager
 async def session(connect: Connect, mode: str, key: str) -> AsyncIterator[Any]:
-    """A client of either version: both have the methods that are used here."""
+    """A client of either version: both have the methods used here."""
     if IS_V1:
         async with connect(key) as (reading, writing), ClientSession(reading, writing) as client:
             begun = await client.initialize()
@@ -152,7 +152,7 @@ async def check_tools(client: Any, key: str) -> None:
     for tool in listed:
         wanted = {name: arguments[name] for name in tool["inputSchema"]["required"]}
         await answer(client, tool["name"], **wanted)
-    # Lists are short unless more is asked for, and go on with a cursor.
+    # Lists are short unless a higher limit is given, and continue with a cursor.
     first = await answer(client, "list_events", sport_key="mma")
     assert len(first["answer"]) == 20
     second = await answer(client, "list_events", sport_key="mma", cursor=first["next_cursor"])
@@ -213,14 +213,14 @@ async def check_keys(connect: Connect, mode: str) -> None:
 
 
 async def denial(connect: Connect, mode: str, key: str, before: Callable[[], object] | None) -> bool:
-    """Whether a call fails for its key: over HTTP the whole request, and over stdio the tool's."""
+    """Whether a call fails because of its key: over HTTP the whole request, over stdio the tool."""
     InTurn.statuses.clear()
     try:
         async with session(connect, mode, key) as client:
             if before:
                 await answer(client, "list_books")
                 before()
-            # Never from the cache that `linesman mcp` has.
+            # Never answered from the cache of `linesman mcp`.
             told = await error(client, "get_status")
     except Exception as failure:
         text = "; ".join(texts(failure))

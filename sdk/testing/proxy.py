@@ -1,8 +1,8 @@
-"""A proxy for tests of the clients: it records requests, fails on demand and adds what clients do not know.
+"""A proxy for tests of the clients: it records requests, fails on demand and adds unknown fields and values.
 
     python3 proxy.py http://127.0.0.1:8080
 
-prints the address at which proxies are made; README.md beside this file describes the interface.
+prints the address at which proxies are created; README.md in this folder describes the interface.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TIMEOUT_S = 30
-# Fields that hold one of a set of values.
+# Fields whose values are enumerations.
 SETS = ("market", "format", "status", "state", "method")
-# They speak of one connection, or are written anew.
+# Headers of a single connection, or replaced by the proxy.
 HOP_BY_HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "host")
 
 
@@ -114,7 +114,7 @@ class ProxyHandler(Handler):
         self.answer(status, headers, content)
 
     def answer_in_pieces(self, status: int, headers: dict[str, str], pieces: list[bytes], broken: bool) -> None:
-        """Closes the connection after the pieces; `broken` promises more of them than there are."""
+        """Closes the connection after the pieces; `broken` announces more bytes than are sent."""
         self.close_connection = True
         self.send_response_only(status)
         length = sum(map(len, pieces)) + broken
@@ -148,7 +148,7 @@ class ProxyHandler(Handler):
         return response.status, answered, content
 
     def changed(self, content: bytes) -> bytes:
-        """JSON with what the proxy adds to it."""
+        """JSON with the proxy's additions."""
         if not self.server.unknown:
             return content
         value = json.loads(content)
@@ -172,7 +172,7 @@ class Proxy(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def record(self, seen: dict[str, Any]) -> dict[str, Any]:
-        """Notes a request; gives its entry of the script."""
+        """Records a request; returns its entry of the script."""
         with self.lock:
             self.seen.append(seen)
             return self.script.pop(0) if self.script else {}

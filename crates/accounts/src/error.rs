@@ -1,5 +1,5 @@
-//! Why an operation on keys or feeds failed. An operator reads the texts: one sentence, with the fix. None repeats what
-//! was typed where that may have been a key.
+//! Errors of operations on keys and feeds. Operators read the messages: one sentence, with the fix. No message
+//! repeats input that may have been a key.
 
 use store::StoreError;
 

@@ -9,15 +9,15 @@ use tokio::sync::Mutex;
 
 use crate::{FeedToken, KeyRefusal, key::ring::DigestMap, revocation::key_lease::KeyLease};
 
-/// What a feed token allows.
+/// The rights of a feed token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedGrant {
     pub name: String,
-    /// The only bookmaker of the feed; `None` is any.
+    /// The only bookmaker that the feed may report; `None`: any.
     pub bookmaker: Option<String>,
     /// Whether it may report scores.
     pub scores: bool,
-    /// Since when an operator has paused it.
+    /// Time at which an operator paused it.
     pub paused_at: Option<Timestamp>,
 }
 
@@ -27,7 +27,7 @@ pub struct Feeds {
     feeds: ArcSwap<DigestMap<Arc<FeedGrant>>>,
     store: Store,
     lease: Arc<KeyLease>,
-    /// Held while the store is read, so that an older reading never overwrites a newer one.
+    /// Held while the store is read, so that an older read never overwrites a newer one.
     following: Mutex<()>,
 }
 
@@ -55,7 +55,7 @@ impl Feeds {
         feeds
     }
 
-    /// Reads the store. Where that fails, nothing has changed.
+    /// Reads the store. On failure nothing changes.
     pub async fn reload(&self) -> Result<(), StoreError> {
         let _following = self.following.lock().await;
         let rows = self.store.feeds().await?;

@@ -1,4 +1,4 @@
-//! API keys: their text, what they allow, the ring of live keys in memory, and the counting of their requests.
+//! API keys: their text, their grants, the ring of live keys in memory, and the counting of their requests.
 
 pub(crate) mod grant;
 pub(crate) mod hold;

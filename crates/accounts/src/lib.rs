@@ -1,10 +1,10 @@
 //! Keys, grants, quota, feed tokens and people. Logic only: SQL is in `store`, HTTP in `serve`.
 //!
-//! [`Accounts`] is for a server: live keys and feeds in memory, and meters that spend from leases. [`Registry`] is for
-//! a command-line process: the same operations on the store alone. [`People`] is for developers and operators: how
-//! they sign in, and what they request and decide.
+//! [`Accounts`] is for a server: live keys and feeds in memory, and meters that spend from leases. [`Registry`] is
+//! for a command-line process: the same operations on the store alone. [`People`] is for developers and operators:
+//! sign-in, access requests and decisions.
 //!
-//! Every function that uses the store fails where the store does; `# Errors` says what else can fail.
+//! Every function that uses the store fails if the store does; `# Errors` lists the other cases.
 
 mod error;
 mod feed;
@@ -70,32 +70,32 @@ pub struct KeyView {
     pub last_used: Option<Timestamp>,
     /// The last `User-Agent` of its client.
     pub last_agent: Option<String>,
-    /// Its burst and its tightest quota; `None` for a key that is not active.
+    /// Its burst and its tightest quota; `None` if the key is not active.
     pub standing: Option<Standing>,
-    /// What it has spent of its day; `None` for a key that is not active.
+    /// Requests spent of its day; `None` if the key is not active.
     pub today: Option<WindowStanding>,
     /// Refused while its account is suspended.
     pub suspended: bool,
 }
 
-/// A key that replaces another.
+/// A key that replaces another one.
 #[derive(Debug)]
 pub struct Rotated {
     pub secret: KeySecret,
     pub record: KeyRecord,
-    /// Why the old key may not have ended on every node yet. The new one is valid, and shown only here.
+    /// Why the end of the old key may not be known to every node. The new key is valid, and shown only here.
     pub unconfirmed: Option<AccountError>,
 }
 
 /// The keys, feeds and maintenance of a server, in memory.
 ///
-/// Each operation writes the store first and then memory: when it returns, it holds here and on every other node of a
-/// cluster.
+/// Each operation writes the store first and then memory: when it returns, the change holds here and on every other
+/// node of a cluster.
 #[derive(Debug)]
 pub struct Accounts {
     pub keys: KeyRing,
     pub feeds: Feeds,
-    /// The streams that keys have open.
+    /// The open streams of keys.
     pub streams: Arc<StreamSlots>,
     registry: Registry,
     maintenance: ArcSwap<Maintenance>,
@@ -103,14 +103,14 @@ pub struct Accounts {
     orders: mpsc::Sender<Order>,
     counters: Arc<LeaseCounters>,
     writing: Mutex<usage::WriteState>,
-    /// Alerts that are stored already, so that the store is not asked every minute.
+    /// Alerts that are already stored, so that the store is not queried every minute.
     alerted: Mutex<HashSet<usage::AlertKey>>,
     /// `None`: a single process.
     member: Option<Member>,
 }
 
 impl Accounts {
-    /// Loads everything from the store. The worker has to run for requests to be counted.
+    /// Loads everything from the store. Requests can be counted only while the worker runs.
     pub async fn load(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -121,7 +121,7 @@ impl Accounts {
         Ok((accounts, worker))
     }
 
-    /// With nothing read yet.
+    /// Creates the value without reading the store.
     fn assemble(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -153,11 +153,11 @@ impl Accounts {
         (accounts, worker)
     }
 
-    /// Reads the store again, after another process wrote it. When this returns, every other node of a cluster has,
-    /// too.
+    /// Reads the store again after another process wrote it. When this returns, every other node of a cluster has
+    /// read it, too.
     ///
     /// # Errors
-    /// Other nodes may not have followed.
+    /// Other nodes may not have read the change.
     pub async fn reload(&self) -> Result<(), AccountError> {
         self.read_all().await?;
         self.confirm(Need::Everywhere).await
@@ -174,7 +174,7 @@ impl Accounts {
         self.read_rest().await
     }
 
-    /// Feeds and maintenance are few and read whole.
+    /// Reads feeds and maintenance, which are few, as a whole.
     async fn read_rest(&self) -> Result<(), AccountError> {
         self.feeds.reload().await?;
         self.store_maintenance(self.registry.maintenance().await?);
@@ -189,8 +189,8 @@ impl Accounts {
         }
     }
 
-    /// Says when keys have ended, will end at another time than before, or maintenance has begun: whoever holds a key
-    /// checks it again.
+    /// Notifies when keys have ended, their end times have changed, or maintenance has begun: holders of keys check
+    /// them again.
     pub fn endings(&self) -> watch::Receiver<()> {
         self.keys.endings.subscribe()
     }
@@ -199,27 +199,28 @@ impl Accounts {
         self.counters.figures()
     }
 
-    /// Whether requests can be counted, as far as is known: a single process could write its store when it last tried.
-    /// A node of a cluster is judged by its key lease.
+    /// Whether requests can be counted, as far as is known: for a single process, whether its last write to the store
+    /// succeeded. A node of a cluster is judged by its key lease.
     pub fn can_count(&self) -> bool {
         self.member.is_some() || !self.counters.is_failing()
     }
 
-    /// Counts one request to the key's burst. Waits only where a lease is needed first.
+    /// Counts one request to the key's burst. Waits only if it needs a lease.
     pub async fn charge_burst(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
         match entry.meters.spend_burst(now).settled() {
             Some(charge) => charge,
-            // Boxed, or every request would carry what only the first of many needs.
+            // Boxed, or every request would carry state that only the first of many needs.
             None => Box::pin(entry.meters.charge_burst(now)).await,
         }
     }
 
-    /// Counts one request to the key's day and month and its account's, to all or to none.
+    /// Counts one request to the day and month of the key and of its account: to all windows or to none.
     pub async fn charge_quota(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
         self.charge_credits(entry, 1, now).await
     }
 
-    /// Counts several requests to the key's day and month and its account's: all of them to all windows, or none.
+    /// Counts several requests to the day and month of the key and of its account: all of them to all windows, or
+    /// none.
     pub async fn charge_credits(&self, entry: &KeyEntry, credits: u32, now: Timestamp) -> Charge {
         match entry.meters.spend_quota(credits, now).settled() {
             Some(charge) => charge,
@@ -227,7 +228,7 @@ impl Accounts {
         }
     }
 
-    /// Stops the worker and returns unspent leases, which are lost where the store fails. From here on nothing can be
+    /// Stops the worker and returns unspent leases, which are lost if the store fails. After this, no request can be
     /// charged, and a node of a cluster accepts no keys.
     pub async fn release(&self) -> Result<(), AccountError> {
         if let Err(error) = self.leave().await {
@@ -307,12 +308,12 @@ impl Accounts {
         let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
         let done = registry::rotated(overlap, record.id.as_str());
         let confirmed = self.confirm_or_note(need, by, (AuditAction::KeyRotated, old, &done)).await;
-        // The new key is shown once, so it is returned even where the old one's end is not confirmed.
+        // The new key is shown only once, so it is returned even if the old one's end is not confirmed.
         let unconfirmed = confirmed.err().or(unread.map(AccountError::from));
         Ok(Rotated { secret, record, unconfirmed })
     }
 
-    /// As [`Registry::limit_key_streams`]; it counts for streams that are opened once this has returned.
+    /// As [`Registry::limit_key_streams`]; applies to streams opened after this has returned.
     pub async fn limit_key_streams(
         &self,
         id: &str,
@@ -326,7 +327,7 @@ impl Accounts {
         Ok(record)
     }
 
-    /// Waits until a change holds everywhere, and logs it where that is not known.
+    /// Waits until a change holds everywhere; logs it if that cannot be confirmed.
     async fn confirm_or_note(
         &self,
         need: Need,
@@ -360,7 +361,7 @@ impl Accounts {
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
-    /// A part of an account's keys that have ended, those that ended last first: (first, number).
+    /// A range of an account's ended keys, latest end first: (first, number).
     pub async fn ended_keys_of(
         &self,
         account_id: &str,
@@ -371,7 +372,7 @@ impl Accounts {
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
-    /// An active key of an account; `None` where it is not active, or is of another account.
+    /// An active key of an account; `None` if it is not active or belongs to another account.
     pub async fn own_entry(
         &self,
         account_id: &str,
@@ -385,7 +386,7 @@ impl Accounts {
         Ok(own.and_then(|row| self.keys.entry(&row.digest)).filter(|entry| entry.is_active(now)))
     }
 
-    /// Any key.
+    /// The key with this id, of any account.
     pub async fn view_key(&self, id: &str) -> Result<Option<KeyView>, AccountError> {
         Ok(self.store.key(id).await?.map(|row| self.view(row)))
     }
@@ -396,7 +397,7 @@ impl Accounts {
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
-    /// The keys with the most requests today, the busiest first; none without any.
+    /// The keys with the most requests today, busiest first; keys without requests are left out.
     pub async fn busiest_keys(&self, max: usize) -> Result<Vec<KeyView>, AccountError> {
         let now = self.registry.now();
         let mut used: Vec<(u32, KeyId)> = self
@@ -483,7 +484,7 @@ impl Accounts {
         Ok(record)
     }
 
-    /// As [`Registry::pause_adapter`]; the leader looks for it every second.
+    /// As [`Registry::pause_adapter`]; the leader checks for it every second.
     pub async fn pause_adapter(
         &self,
         name: &str,

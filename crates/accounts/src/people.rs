@@ -1,7 +1,7 @@
-//! People: developers and operators, how they sign in, and what they request and decide.
+//! People: developers and operators, their sign-in, their requests and their decisions.
 //!
-//! Decisions are made here by the clock; the rows are in the store. What may be refused in normal use is a value
-//! ([`Attempt`], [`SignIn`]), not an error.
+//! Rules that depend on time are applied here; the rows are in the store. Refusals that occur in normal use are
+//! values ([`Attempt`], [`SignIn`]), not errors.
 
 mod access_review;
 mod audit;
@@ -37,22 +37,22 @@ pub use crate::people::{
 };
 use crate::{AccountError, Limits, registry::KEYS_MAX};
 
-/// Longest name of a person.
+/// Maximum length of a person's name.
 const NAME_CHARS_MAX: usize = 100;
-/// A longer `User-Agent` is cut.
+/// Maximum length of a stored `User-Agent`; a longer one is cut.
 const AGENT_CHARS_MAX: usize = 200;
-/// The most keys that an operator can allow an account.
+/// The highest number of keys that an operator can allow an account.
 const KEYS_MAX_MAX: u32 = 1000;
 
-/// Wrong passwords for one account from one source, or from one browser that is known: enough for a person who has
-/// forgotten it, too few for a program (120 an hour).
+/// Wrong passwords for one account from one source, or from one known browser: enough for a person who has forgotten
+/// it, too few for a program (120 an hour).
 const PAIR_LIMIT: Limit = Limit { burst: 10, every: Duration::from_secs(30) };
-/// Wrong passwords for one account from all sources. Looser than for one source, or one attacker could lock its owner
-/// out.
+/// Wrong passwords for one account from all sources. Looser than the limit per source, or one attacker could lock the
+/// owner out.
 const ACCOUNT_LIMIT: Limit = Limit { burst: 40, every: Duration::from_secs(15) };
 /// Wrong passwords from one source for any account.
 const SOURCE_LIMIT: Limit = Limit { burst: 30, every: Duration::from_secs(10) };
-/// Wrong codes for one account: three of a million are right at any time.
+/// Wrong codes for one account: three codes of a million are valid at any time.
 const CODE_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(60) };
 /// New accounts from one source.
 const SIGN_UP_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(600) };
@@ -62,12 +62,12 @@ const SIGN_UPS_LIMIT: Limit = Limit { burst: 200, every: Duration::from_secs(10)
 
 /// Requests for a password reset from one source.
 const RESET_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(300) };
-/// Emails to one address that somebody else may have caused.
+/// Emails to one address that other people may have caused.
 const EMAIL_LIMIT: Limit = Limit { burst: 3, every: Duration::from_secs(600) };
 /// Requests of the API explorer for one account.
 const EXPLORE_LIMIT: Limit = Limit { burst: 20, every: Duration::from_secs(2) };
 
-/// Who may create an account.
+/// Policy for new accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignUp {
     Open,
@@ -76,13 +76,13 @@ pub enum SignUp {
     Closed,
 }
 
-/// What the operator configured about people.
+/// The operator's settings about people.
 #[derive(Clone, Copy, Debug)]
 pub struct PeopleRules {
     pub sign_up: SignUp,
-    /// A session ends when it was not used for this long.
+    /// Time without use after which a session ends.
     pub session_idle: Duration,
-    /// A session ends this long after sign-in, used or not.
+    /// Time after sign-in at which a session ends, used or not.
     pub session_max: Duration,
 }
 
@@ -111,7 +111,7 @@ impl Origin {
         self.address.map_or_else(String::new, |address| address.to_string())
     }
 
-    /// What attempts are counted to.
+    /// The source to which attempts are counted.
     fn source(&self) -> Option<IpAddr> {
         self.address.map(source_of)
     }
@@ -121,7 +121,7 @@ impl Origin {
     }
 }
 
-/// The source that an address is counted to: itself, or the /64 network that one customer has in IPv6.
+/// The source to which an address is counted: itself, or for IPv6 the /64 network that one customer has.
 pub fn source_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
@@ -132,7 +132,7 @@ pub fn source_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An account as its holder and operators may see it.
+/// An account as shown to its holder and to operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountRecord {
     pub id: String,
@@ -141,20 +141,20 @@ pub struct AccountRecord {
     pub role: Role,
     pub created_at: Timestamp,
     pub suspended_at: Option<Timestamp>,
-    /// Since when it may have production keys.
+    /// Time from which it may have production keys.
     pub production_since: Option<Timestamp>,
     pub second_factor: bool,
-    /// What an operator allows it.
+    /// The limits that an operator allows it.
     pub allowance: Allowance,
 }
 
 impl AccountRecord {
-    /// Active keys at the same time.
+    /// Maximum number of active keys.
     pub fn keys_max(&self) -> u32 {
         self.allowance.keys_max.unwrap_or(KEYS_MAX)
     }
 
-    /// Requests of each production key in a minute, and of all of them together in a day and a month.
+    /// Requests of each production key per minute, and of all of them together per day and month.
     pub fn limits(&self) -> Limits {
         limits_of(&self.allowance)
     }
@@ -184,7 +184,7 @@ pub struct SessionRecord {
     pub seen_at: Timestamp,
     pub address: String,
     pub agent: String,
-    /// Whether the list was requested with it.
+    /// Whether this session requested the list.
     pub current: bool,
 }
 
@@ -214,7 +214,7 @@ pub struct NewAccount {
     pub password: Password,
 }
 
-/// An address and a name, checked.
+/// A validated address and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     pub email: EmailAddress,
@@ -222,7 +222,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// `None`: the name is empty, too long or holds control characters.
+    /// `None`: the name is empty, too long or contains control characters.
     pub fn try_new(email: EmailAddress, name: &str) -> Option<Self> {
         let name = name.trim();
         let good = (1..=NAME_CHARS_MAX).contains(&name.chars().count())
@@ -235,13 +235,13 @@ impl Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Done,
-    /// Wrong, unknown, used, expired or not allowed; which of them is not disclosed.
+    /// Wrong, unknown, used, expired or not allowed; the reason is not disclosed.
     Refused,
     /// Too many attempts.
     Throttled {
         retry_after_s: u64,
     },
-    /// Too many at once; retry shortly.
+    /// Too many concurrent attempts; retry shortly.
     Busy,
 }
 
@@ -249,9 +249,9 @@ pub enum Attempt {
 #[derive(Debug)]
 pub enum SignIn {
     Complete(SessionToken),
-    /// The password was correct; the second factor is missing.
+    /// The password is correct; the second factor is missing.
     NeedsCode(SessionToken),
-    /// The password was correct; the address has to be confirmed first. An email has the link.
+    /// The password is correct; the address has to be confirmed first. An email contains the link.
     Unconfirmed,
     Failed(Attempt),
 }
@@ -292,7 +292,7 @@ pub struct People {
     refusals: Mutex<Refusals>,
     /// `None`: no email is sent, and operators give people links instead.
     mail: Option<Outbox>,
-    /// A sign-up is answered this long after the password is hashed.
+    /// Time between hashing the password and answering a sign-up.
     sign_up_time: Duration,
 }
 
@@ -311,7 +311,7 @@ struct Throttles {
 }
 
 impl Throttles {
-    /// Counts a new account to its source and to all.
+    /// Counts a new account to its source and to the total.
     fn admit_sign_up(&mut self, source: Option<IpAddr>, now: Timestamp) -> Result<(), Duration> {
         self.sign_up.admit(&source, now).and_then(|()| self.sign_ups.admit(&(), now))
     }
@@ -350,7 +350,7 @@ impl People {
         })
     }
 
-    /// With emails: addresses are confirmed and passwords reset by email.
+    /// Enables emails: addresses are confirmed and passwords reset by email.
     #[must_use]
     pub fn with_mail(mut self, mail: Option<Outbox>) -> Self {
         self.mail = mail;
@@ -370,12 +370,12 @@ impl People {
     }
 
     fn throttles(&self) -> MutexGuard<'_, Throttles> {
-        // One number for each key: nothing can be left half-changed.
+        // One number for each key: no state can be left half-changed.
         self.throttles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refusals(&self) -> MutexGuard<'_, Refusals> {
-        // Counts, each whole by itself.
+        // Independent counts: no state can be left half-changed.
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! Operations on keys, feeds and maintenance, on the store alone, for command-line processes. A running server does the
-//! same through [`crate::Accounts`].
+//! Operations on keys, feeds and maintenance, on the store alone, for command-line processes. A running server uses
+//! [`crate::Accounts`].
 
 mod record;
 
@@ -18,10 +18,11 @@ use crate::{
 const NAME_MAX: usize = 100;
 const SLUG_MAX: usize = 64;
 const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
-/// Active keys of one account at the same time, unless an operator allows another number.
+/// Maximum number of active keys of one account, unless an operator sets another number.
 pub(crate) const KEYS_MAX: u32 = 20;
-/// Keys that one account creates within [`KEYS_MADE_TIME`], successors too, or its limit of active keys where that is
-/// more: enough to replace all of them. Each is a row and two lines of the audit log for good.
+/// Maximum number of keys, successors included, that one account creates within [`KEYS_MADE_TIME`]; its limit of
+/// active keys if that is higher, enough to replace all of them. Each key is a row and two audit lines that stay
+/// forever.
 const KEYS_MADE_MAX: u32 = 30;
 const KEYS_MADE_TIME: Duration = Duration::from_secs(3600);
 const MAINTENANCE: &str = "maintenance_retry_after_s";
@@ -42,7 +43,8 @@ impl Registry {
         self.clock.now()
     }
 
-    /// Creates a key. Its text is returned and not stored. An account is limited in how many it may have and create.
+    /// Creates a key. Its text is returned and not stored. The number of keys that an account has and creates is
+    /// limited.
     ///
     /// # Errors
     /// A field is out of its bounds, or the account has or created too many keys.
@@ -86,7 +88,7 @@ impl Registry {
         by.entry(self.now(), AuditAction::KeyCreated, &row.id, &detail)
     }
 
-    /// How many keys the actor's account may have and create; `None` where there is no account.
+    /// The limits on the number of keys that the actor's account has and creates; `None` without an account.
     fn count_limit(&self, by: &Actor) -> Option<KeyCountLimit> {
         let now = self.now();
         by.account_id.as_ref().map(|_| KeyCountLimit {
@@ -154,7 +156,7 @@ impl Registry {
         ended.ok_or(AccountError::UnknownKey)
     }
 
-    /// Gives a key a number of streams of its own, or the operator's setting.
+    /// Sets a key's own stream limit, or restores the operator's setting.
     ///
     /// # Errors
     /// There is no such key, or the number is 0.
@@ -172,8 +174,8 @@ impl Registry {
         row.map(key_record).ok_or(AccountError::UnknownKey)
     }
 
-    /// Replaces a key, given by its id or its text, by a new one with the same grant and the same meters. The old one
-    /// ends at once, or after the overlap.
+    /// Replaces a key, given by its id or its text, with a new one with the same grant and the same meters. The old
+    /// one ends at once, or after the overlap.
     ///
     /// # Errors
     /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, or the account has or
@@ -283,7 +285,7 @@ impl Registry {
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
 
-    /// Pauses an upstream adapter, or resumes it; also one that has given up.
+    /// Pauses or resumes an upstream adapter, including one that has given up.
     pub async fn pause_adapter(
         &self,
         name: &str,
@@ -295,14 +297,14 @@ impl Registry {
         Ok(self.store.pause_adapter(name, paused, now.as_millis(), &audit).await?)
     }
 
-    /// Asks for a read of an upstream adapter now.
+    /// Requests a read of an upstream adapter now.
     pub async fn ask_adapter_read(&self, name: &str, by: &Actor) -> Result<(), AccountError> {
         let now = self.now();
         let audit = by.entry(now, AuditAction::AdapterReadAsked, name, "");
         Ok(self.store.ask_adapter_read(name, now.as_millis(), &audit).await?)
     }
 
-    /// Notes the first start of an adapter on somebody's acceptance of the upstream's terms.
+    /// Logs the first start of an adapter after a person accepted the upstream's terms.
     pub async fn note_adapter_start(
         &self,
         name: &str,
@@ -339,7 +341,7 @@ impl Registry {
         Ok(self.store.decide_setting(MAINTENANCE, value.as_deref(), &audit).await?)
     }
 
-    /// Logs an action that did not change the store; changes of the store are logged with them.
+    /// Logs an action that did not change the store; changes of the store are logged together with the change.
     pub async fn note(
         &self,
         by: &Actor,
@@ -365,7 +367,7 @@ impl Registry {
 fn inserted(made: KeyInsert, row: &KeyRow) -> Result<(), AccountError> {
     match made {
         KeyInsert::Inserted => Ok(()),
-        // It was ended or rotated since it was read.
+        // The key was ended or rotated after it was read.
         KeyInsert::NothingToReplace => {
             Err(AccountError::RotateTwice(row.rotated_from.clone().unwrap_or_default()))
         }
@@ -433,12 +435,12 @@ fn sorted(mut groups: Vec<String>) -> Vec<String> {
     groups
 }
 
-/// A number of streams, for the audit log.
+/// A stream limit, for the audit log.
 pub(crate) fn streams_text(streams: Option<u32>) -> String {
     streams.map_or_else(|| "streams: default".to_owned(), |streams| format!("streams: {streams}"))
 }
 
-/// What a feed may send, for the audit log.
+/// The rights of a feed, for the audit log.
 fn rights_text(feed: &FeedRow) -> String {
     match &feed.bookmaker {
         None => "any bookmaker".to_owned(),

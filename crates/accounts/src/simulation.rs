@@ -1,5 +1,5 @@
 //! A node's meters without a store and a task, and the rule of the key lease without a clock, for simulations: the
-//! caller does the work of the lease worker and gives the time. A thousand nodes run in one thread with the real
+//! caller does the work of the lease worker and passes the time. A thousand nodes run in one thread with the real
 //! arithmetic.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct MeterSimulation {
 #[derive(Clone, Copy, Debug)]
 pub struct KeyLeaseSimulation {
     pub lease_ms: u64,
-    /// When the node asked the database that last listed it.
+    /// When the node asked for its last listing by the database.
     pub listed_ms: Option<u64>,
 }
 
@@ -39,8 +39,8 @@ impl KeyLeaseSimulation {
     /// How long a revocation waits beyond the lease of a node that does not confirm it.
     pub const MARGIN_MS: u64 = MARGIN_MS;
 
-    /// Until when a node that has every change up to `held` may accept keys, now that the database (or else the
-    /// register) has named the newest.
+    /// Until when a node that has every change up to `held` may accept keys, given that the database (or else the
+    /// register) has named the newest number.
     pub fn until_ms(
         &self,
         by_database: bool,
@@ -74,7 +74,7 @@ impl MeterSimulation {
         Arc::new(Meters::new(id, limits, None, usage, now, self.sender.clone()))
     }
 
-    /// Adds the meters that have ordered leases since, up to the worker's batch.
+    /// Adds the meters that have since ordered leases, up to the worker's batch.
     pub fn fill(&mut self, batch: &mut Vec<Arc<Meters>>) {
         while batch.len() < BATCH_MAX
             && let Ok(Order::Refill(meters)) = self.orders.try_recv()

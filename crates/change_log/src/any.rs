@@ -1,4 +1,4 @@
-//! A log in a folder or on servers, with one interface.
+//! A log in a folder or on servers, behind one interface.
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
@@ -12,18 +12,18 @@ use crate::{
     stream::{StreamLocation, StreamLog, StreamReader},
 };
 
-/// Where a log is kept.
+/// Where a log is stored.
 #[derive(Debug, Clone)]
 pub enum LogLocation {
-    /// In a folder that this process alone has.
+    /// In a folder that only this process uses.
     Folder { dir: PathBuf, options: Options },
-    /// On servers, reached by the runtime's tasks.
+    /// On servers, accessed by the runtime's tasks.
     Stream { runtime: Handle, location: StreamLocation },
-    /// Nowhere: numbers are assigned and nothing is kept.
+    /// Nowhere: numbers are assigned and nothing is stored.
     Nowhere,
 }
 
-/// An open log; [`ChangeLog`] and [`StreamLog`] say what each call does.
+/// An open log; [`ChangeLog`] and [`StreamLog`] document each call.
 #[derive(Debug)]
 pub enum Log {
     Folder(ChangeLog),
@@ -31,7 +31,7 @@ pub enum Log {
     Nowhere { last_seq: u64 },
 }
 
-/// The entries from one number on, in order; it ends after its first error.
+/// The entries from a given number on, in order; the iterator ends after its first error.
 #[derive(Debug)]
 pub enum Entries {
     Folder(Box<Reader>),
@@ -39,7 +39,7 @@ pub enum Entries {
     None,
 }
 
-/// The same call on whichever log it is.
+/// Makes the same call on either kind of log.
 macro_rules! on_log {
     ($self:ident, $log:ident => $call:expr, $last_seq:pat => $nowhere:expr) => {
         match $self {
@@ -51,10 +51,10 @@ macro_rules! on_log {
 }
 
 impl Log {
-    /// Opens the log, which is made where there is none.
+    /// Opens the log; creates it if it does not exist.
     ///
     /// # Errors
-    /// The file system refuses or the servers do not answer, or a newer program wrote the log.
+    /// The file system refuses, the servers do not answer, or a newer program wrote the log.
     pub fn open(location: &LogLocation) -> Result<Self, LogError> {
         match location {
             LogLocation::Folder { dir, options } => {
@@ -88,10 +88,10 @@ impl Log {
         }
     }
 
-    /// Makes sure that no other writer has written since this log was opened. In a folder there is none.
+    /// Makes sure that no other writer has written since this log was opened. A folder has no other writer.
     ///
     /// # Errors
-    /// One has, or it cannot be known.
+    /// Another writer has written, or this cannot be determined.
     pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
         match self {
             Self::Stream(log) => log.fence(at_ms),
@@ -99,7 +99,7 @@ impl Log {
         }
     }
 
-    /// Reads from entry `seq` on, up to the last entry of this moment.
+    /// Reads from entry `seq` on, up to the last entry at the time of the call.
     ///
     /// # Errors
     /// Retention has deleted that entry, or the log cannot be reached.
@@ -124,7 +124,7 @@ impl Log {
         on_log!(self, log => log.write_checkpoint(seq, version, payload), _ => Ok(()))
     }
 
-    /// Reads the newest whole checkpoint.
+    /// Reads the newest intact checkpoint.
     ///
     /// # Errors
     /// It cannot be read, or a newer program wrote it.
@@ -132,7 +132,8 @@ impl Log {
         on_log!(self, log => log.latest_checkpoint(), _ => Ok(None))
     }
 
-    /// Deletes old entries that the older of two checkpoints covers, and says how many pieces went.
+    /// Deletes old entries that the older of two checkpoints covers, and returns the number of segments or messages
+    /// deleted.
     ///
     /// # Errors
     /// The log cannot be reached.
@@ -140,17 +141,18 @@ impl Log {
         on_log!(self, log => log.retain(before_ms, keep_from), _ => Ok(0))
     }
 
-    /// The first number that can be in the log; the next one to be given out when it is empty.
+    /// The lowest number that can be in the log; the next number to be assigned if it is empty.
     pub fn first_seq(&self) -> u64 {
         on_log!(self, log => log.first_seq(), last_seq => last_seq + 1)
     }
 
-    /// The last number spent, 0 at first; the next append begins one after it.
+    /// The last number assigned, 0 at first; the next append starts one after it.
     pub fn last_seq(&self) -> u64 {
         on_log!(self, log => log.last_seq(), last_seq => *last_seq)
     }
 
-    /// What the last entry is known by, where it may be replaced by another ([`StreamLog::last_checksum`]).
+    /// The checksum that identifies the last entry if it may be replaced by another one
+    /// ([`StreamLog::last_checksum`]).
     pub fn last_checksum(&self) -> Option<u32> {
         match self {
             Self::Stream(log) => log.last_checksum(),
@@ -158,14 +160,14 @@ impl Log {
         }
     }
 
-    /// The bytes that the entries take.
+    /// Total size of the entries in bytes.
     pub fn bytes(&self) -> u64 {
         on_log!(self, log => log.bytes(), _ => 0)
     }
 }
 
 impl Entries {
-    /// What could not be read so far. Servers repair what they hold themselves.
+    /// Losses found so far. Servers repair their own storage.
     pub fn losses(&self) -> Losses {
         match self {
             Self::Folder(reader) => reader.losses().clone(),

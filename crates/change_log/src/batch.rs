@@ -2,15 +2,15 @@
 
 use std::iter::FusedIterator;
 
-/// How much is read at once.
+/// Maximum size of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimit {
     pub items: usize,
-    /// A batch ends with the item that reaches this.
+    /// A batch ends with the item that reaches this size.
     pub bytes: usize,
 }
 
-/// Groups items into batches. An error comes after the batch of the items before it, and ends the reading.
+/// Groups items into batches. An error comes after the batch of the items before it, and is the last item.
 #[derive(Debug)]
 pub struct Batches<I, T, E> {
     items: I,

@@ -1,6 +1,6 @@
-//! Little-endian fields off the front of a slice, without a way to panic.
+//! Reads little-endian fields from the front of a slice without panicking.
 
-/// Takes `N` bytes off the front, or `None` when fewer are left.
+/// Removes `N` bytes from the front, or returns `None` if fewer are left.
 pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;

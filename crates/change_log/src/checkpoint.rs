@@ -1,7 +1,7 @@
 //! A checkpoint file: the owner's state as of one entry, in one piece.
 //!
 //! `magic 8 | format u32 | seq u64 | version u8 | payload length u64 | crc32 u32 | payload`; the checksum covers
-//! everything but the magic and itself. A file is written whole or not at all, so damage is the disk's.
+//! everything but the magic and itself. A file is written whole or not at all, so damage means a fault of the disk.
 
 use std::{fs, io, path::Path};
 
@@ -26,7 +26,7 @@ pub struct Checkpoint {
 /// Decodes the bytes of a checkpoint file.
 ///
 /// # Errors
-/// When the file is damaged, cut short, has bytes to spare, or is of an unknown format.
+/// When the file is damaged or truncated, has trailing bytes, or is of an unknown format.
 pub fn decode_checkpoint(bytes: &[u8]) -> Result<Checkpoint, Damage> {
     let (covered, crc, payload) = split(bytes).ok_or(Damage::Header)?;
     let mut rest = covered;
@@ -64,7 +64,7 @@ pub(crate) fn write(dir: &Path, seq: u64, version: u8, payload: &[u8]) -> Result
     write_whole(dir, &checkpoint_name(seq), &[&encode_head(seq, version, payload), payload])
 }
 
-/// All of a checkpoint but its payload, which follows.
+/// Everything before the payload of a checkpoint.
 pub(crate) fn encode_head(seq: u64, version: u8, payload: &[u8]) -> Vec<u8> {
     let mut covered = CHECKPOINT_FORMAT.to_le_bytes().to_vec();
     covered.extend_from_slice(&seq.to_le_bytes());
@@ -74,7 +74,7 @@ pub(crate) fn encode_head(seq: u64, version: u8, payload: &[u8]) -> Vec<u8> {
     [&CHECKPOINT_MAGIC, covered.as_slice(), &crc].concat()
 }
 
-/// Reads the checkpoint at `seq`; one that is gone counts as damaged.
+/// Reads the checkpoint at `seq`; a missing one counts as damaged.
 pub(crate) fn read(dir: &Path, seq: u64) -> Result<Checkpoint, LogError> {
     let path = dir.join(checkpoint_name(seq));
     let bytes = match fs::read(&path) {

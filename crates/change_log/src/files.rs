@@ -1,4 +1,4 @@
-//! File-system steps that must be durable, with the path put into every error.
+//! Durable file-system operations whose errors contain the path.
 
 use std::{
     fs::{self, File},
@@ -8,17 +8,17 @@ use std::{
 
 use crate::error::LogError;
 
-/// Ends the name of a file that is still being written; such files are removed at the next opening.
+/// Suffix of files that are still being written; such files are removed at the next opening.
 pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// Ends the name of a file that was set aside for an operator to look at.
+/// Suffix of files that were set aside for an operator to examine.
 const DAMAGED_SUFFIX: &str = ".damaged";
 
 pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> LogError + '_ {
     move |source| LogError::Io { path: path.to_owned(), source }
 }
 
-/// Creates the folder where it is missing, and makes its name durable.
+/// Creates the folder if it is missing, and makes its name durable.
 pub(crate) fn create_folder(dir: &Path) -> Result<(), LogError> {
     if dir.is_dir() {
         return Ok(());
@@ -35,7 +35,7 @@ pub(crate) fn sync_folder(dir: &Path) -> Result<(), LogError> {
     File::open(dir).and_then(|folder| folder.sync_all()).map_err(io_at(dir))
 }
 
-/// Writes a file so that after a crash it is there whole, or not at all, or as it was before.
+/// Writes a file atomically: after a crash it is complete, absent, or as it was before.
 pub(crate) fn write_whole(dir: &Path, name: &str, parts: &[&[u8]]) -> Result<(), LogError> {
     let path = dir.join(name);
     let temporary = dir.join(format!("{name}{TEMPORARY_SUFFIX}"));
@@ -46,7 +46,7 @@ pub(crate) fn write_whole(dir: &Path, name: &str, parts: &[&[u8]]) -> Result<(),
         file.sync_all()
     });
     if let Err(source) = written.and_then(|()| fs::rename(&temporary, &path)) {
-        // Gives the space back on a full disk; the next opening removes what stays.
+        // Frees the space on a full disk; a file that remains is removed at the next opening.
         fs::remove_file(&temporary).ok();
         return Err(LogError::Io { path, source });
     }
@@ -77,7 +77,7 @@ pub(crate) fn truncate(path: &Path, bytes: u64) -> Result<(), LogError> {
         .map_err(io_at(path))
 }
 
-/// Renames a file out of the log's way, and returns its new name.
+/// Renames a file so that it no longer belongs to the log, and returns its new name.
 pub(crate) fn set_aside(dir: &Path, name: &str) -> Result<String, LogError> {
     let spare = spare_name(dir, name);
     let path = dir.join(name);
@@ -86,14 +86,14 @@ pub(crate) fn set_aside(dir: &Path, name: &str) -> Result<String, LogError> {
     Ok(spare)
 }
 
-/// Keeps a copy of bytes that are about to be cut, and returns the name of the copy.
+/// Saves a copy of bytes that are about to be cut off, and returns the name of the copy.
 pub(crate) fn save_aside(dir: &Path, name: &str, bytes: &[u8]) -> Result<String, LogError> {
     let spare = spare_name(dir, name);
     write_whole(dir, &spare, &[bytes])?;
     Ok(spare)
 }
 
-/// As [`save_aside`], unless these bytes are kept under that name already.
+/// As [`save_aside`], unless these bytes are already saved under that name.
 pub(crate) fn save_once(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), LogError> {
     match fs::read(dir.join(format!("{name}{DAMAGED_SUFFIX}"))) {
         Ok(held) if held == bytes => Ok(()),
@@ -108,7 +108,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), LogError> {
     }
 }
 
-/// The bytes a file has now.
+/// The current size of a file in bytes.
 pub(crate) fn file_bytes(path: &Path) -> Result<u64, LogError> {
     fs::metadata(path).map(|metadata| metadata.len()).map_err(io_at(path))
 }
@@ -117,7 +117,7 @@ pub(crate) fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A name that is free, since the same number can be damaged more than once in a log's life.
+/// A free name, since the same number can be damaged more than once in the life of a log.
 fn spare_name(dir: &Path, name: &str) -> String {
     let mut spare = format!("{name}{DAMAGED_SUFFIX}");
     let mut attempt = 1_u32;

@@ -1,8 +1,8 @@
-//! The segments of one folder, and how a damaged end is cut off them.
+//! The segments of one folder, and the repair of a damaged end.
 //!
-//! Every repair first saves what it will cut, then makes the new segment with its written-down gap
-//! durable, and only then moves or shortens the old files. A crash in between is finished by the next
-//! opening, because a whole header that follows entry `n` overrules all that stood after `n`.
+//! Every repair first saves what it will cut, then makes the new segment, which records the gap, durable, and only
+//! then moves or shortens the old files. After a crash in between, the next opening finishes the repair, because an
+//! intact header that follows entry `n` supersedes everything stored after `n`.
 
 use std::{
     fs,
@@ -22,33 +22,33 @@ use crate::{
     },
 };
 
-/// Bytes that were taken off the log because no whole entry could be read there.
+/// Bytes that were cut off the log because no intact entry could be read there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// The segment file that was cut.
     pub file: String,
-    /// Where in it the cut was made.
+    /// Offset of the cut in the file.
     pub offset: u64,
-    /// How many bytes were cut from that file.
+    /// Number of bytes cut from that file.
     pub bytes_cut: u64,
-    /// The last whole entry before the cut; 0 when there is none.
+    /// The last intact entry before the cut; 0 if there is none.
     pub last_seq: u64,
-    /// What was wrong.
+    /// The kind of damage.
     pub reason: Damage,
-    /// The file that keeps the bytes; `None` for a torn write, which was never acknowledged.
+    /// The file that holds the bytes; `None` for a torn write, which was never acknowledged.
     pub saved_as: Option<String>,
 }
 
-/// What opening the log had to repair. Each part was also logged.
+/// The repairs made when the log was opened. Each was also logged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// What was cut off, oldest first; empty when the log was whole.
+    /// The cuts, oldest first; empty if the log was intact.
     pub cuts: Vec<Cut>,
-    /// Numbers given up by this repair: no entry will ever carry them.
+    /// Numbers skipped by this repair: no entry will ever have them.
     pub skipped: Option<RangeInclusive<u64>>,
 }
 
-/// The segment files, oldest first; after recovery the last one is the one to write to.
+/// The segment files, oldest first; after recovery the last one is open for writing.
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) dir: PathBuf,
@@ -57,7 +57,7 @@ pub(crate) struct Folder {
 
 /// Where the kept part of the log ends.
 struct Keep {
-    /// How many segments are kept, the last of them up to `end`.
+    /// Number of segments kept, the last of them up to `end`.
     segments: usize,
     end: u64,
     /// The last kept entry.
@@ -66,7 +66,7 @@ struct Keep {
 }
 
 impl Folder {
-    /// Lists the folder: segments, and the numbers of the checkpoints, both oldest first.
+    /// Lists the folder: segments and the numbers of the checkpoints, both oldest first.
     pub(crate) fn list(dir: &Path) -> Result<(Self, Vec<u64>), LogError> {
         let (mut segments, mut checkpoints) = (Vec::new(), Vec::new());
         for item in fs::read_dir(dir).map_err(io_at(dir))? {
@@ -86,9 +86,9 @@ impl Folder {
         Ok((Self { dir, segments }, checkpoints))
     }
 
-    /// Finds the last whole entry and cuts what stands after it; returns the last number spent.
+    /// Finds the last intact entry and cuts everything after it; returns the last number assigned.
     ///
-    /// `spent_at_least` is what checkpoints know: their numbers were given out, even if the log lost them.
+    /// `spent_at_least` is known from checkpoints: their numbers were assigned, even if the log lost them.
     pub(crate) fn recover(&mut self, spent_at_least: u64) -> Result<(u64, Recovery), LogError> {
         self.finish_interrupted_cut()?;
         let kept = self.segments.iter().rposition(Segment::is_readable).map_or(0, |i| i + 1);
@@ -123,7 +123,7 @@ impl Folder {
         Ok((spent, recovery))
     }
 
-    /// Makes a new, empty segment the last one, durably.
+    /// Appends a new, empty segment, durably.
     pub(crate) fn start_segment(&mut self, first: u64, follows: u64) -> Result<(), LogError> {
         let name = segment_name(first);
         files::write_whole(&self.dir, &name, &[&encode_header(first, follows)])?;
@@ -138,13 +138,13 @@ impl Folder {
         Ok(())
     }
 
-    /// Keeps no segment at all: the log begins anew after `spent`.
+    /// Keeps no segment: the log restarts after `spent`.
     fn renew(&mut self, last: u64, spent: u64) -> Result<(u64, Recovery), LogError> {
         let keep = Keep { segments: 0, end: 0, last, reason: Damage::Header };
         Ok((spent, self.replace_end(&keep, spent)?))
     }
 
-    /// Drops the unfinished frame that a crash in the middle of a write leaves.
+    /// Drops the unfinished frame that a crash during a write leaves.
     fn cut_torn(&mut self, keep: &Keep) -> Result<Recovery, LogError> {
         let mut recovery = Recovery::default();
         if let Some(tail) = self.segments.last_mut()
@@ -157,12 +157,12 @@ impl Folder {
         Ok(recovery)
     }
 
-    /// Ends the log at `keep`, sets the rest aside, and goes on in a new segment after `spent`.
+    /// Ends the log at `keep`, sets the rest aside, and continues in a new segment after `spent`.
     fn replace_end(&mut self, keep: &Keep, spent: u64) -> Result<Recovery, LogError> {
         let mut recovery = Recovery::default();
         let mut kept = keep.segments.min(self.segments.len());
         if keep.end == SEGMENT_HEAD_BYTES {
-            // Nothing of that segment is kept, so it goes as a whole.
+            // Nothing of that segment is kept, so the whole file is removed.
             kept = kept.saturating_sub(1);
         }
         let dropped = self.segments.split_off(kept);
@@ -200,7 +200,7 @@ impl Folder {
         Ok(recovery)
     }
 
-    /// Moves away segments that a later, whole header has superseded.
+    /// Moves segments away that a later, intact header has superseded.
     fn finish_interrupted_cut(&mut self) -> Result<(), LogError> {
         for segment in take_superseded(&mut self.segments) {
             let saved_as = retire(&self.dir, &segment)?;
@@ -216,7 +216,7 @@ impl Folder {
     }
 }
 
-/// Takes out the segments that a later, whole header has superseded, newest first.
+/// Removes the segments that a later, intact header has superseded from the list and returns them, newest first.
 pub(crate) fn take_superseded(segments: &mut Vec<Segment>) -> Vec<Segment> {
     let mut superseded = Vec::new();
     let mut follows_min = u64::MAX;
@@ -233,13 +233,13 @@ pub(crate) fn take_superseded(segments: &mut Vec<Segment>) -> Vec<Segment> {
     superseded
 }
 
-/// Whether a crash left this file half written. Others' files are left alone.
+/// Whether a crash left this file half written. Files of other programs are ignored.
 fn is_leftover(name: &str) -> bool {
     name.ends_with(TEMPORARY_SUFFIX)
         && (name.starts_with("segment-") || name.starts_with("checkpoint-"))
 }
 
-/// Takes a segment out of the log. One without entries is deleted; any other is set aside.
+/// Removes a segment from the log. An empty one is deleted; any other is set aside.
 fn retire(dir: &Path, segment: &Segment) -> Result<Option<String>, LogError> {
     if segment.is_empty() {
         files::remove(&segment.path)?;
@@ -249,7 +249,7 @@ fn retire(dir: &Path, segment: &Segment) -> Result<Option<String>, LogError> {
     files::set_aside(dir, &name_of(&segment.path)).map(Some)
 }
 
-/// Logs what is cut from one file, and returns it for the owner.
+/// Logs a cut of one file, and returns it for the owner.
 fn report(segment: &Segment, keep: &Keep, offset: u64, saved_as: Option<String>) -> Cut {
     let cut = Cut {
         file: name_of(&segment.path),

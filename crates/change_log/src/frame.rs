@@ -1,8 +1,8 @@
 //! One entry as bytes: `crc32 | payload length u32 | seq u64 | at_ms i64 | version u8 | payload`.
 //!
-//! All numbers are little-endian. The checksum covers everything after itself, the length too, so that
-//! a changed length cannot pass for a shorter entry. Decoding is a pure function over a slice and
-//! allocates nothing: it is a fuzz target.
+//! All numbers are little-endian. The checksum covers everything after itself, including the length, so that a
+//! changed length cannot make an entry look shorter. Decoding is a pure function of a slice and allocates nothing; a
+//! fuzz target covers it.
 
 use crate::{
     bytes::{take, take_u32, take_u64},
@@ -12,7 +12,7 @@ use crate::{
 /// Bytes of a frame before its payload: the size of the smallest frame.
 pub const FRAME_HEAD_BYTES: usize = 25;
 
-/// One entry, borrowed from the bytes it was decoded from.
+/// One entry, borrowed from the bytes that it was decoded from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     pub seq: u64,
@@ -21,12 +21,12 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// Decodes the frame at the front of `bytes`, and says how many bytes it took.
+/// Decodes the frame at the front of `bytes`, and returns its length.
 ///
 /// `Ok(None)` means that the bytes end before the frame does.
 ///
 /// # Errors
-/// When the frame is all there and its checksum does not match.
+/// When the frame is complete and its checksum does not match.
 pub fn decode_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Damage> {
     let Some(whole) = frame_bytes(bytes)
         .and_then(|claimed| usize::try_from(claimed).ok())
@@ -37,7 +37,7 @@ pub fn decode_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Damage> 
     Ok(decode_whole(whole)?.map(|frame| (frame, whole.len())))
 }
 
-/// Appends frames to `out`, numbered after `last`, of entries with their times and versions. Gives the last number.
+/// Appends entries with their times and versions to `out` as frames, numbered after `last`. Returns the last number.
 pub(crate) fn encode_batch<'a>(
     out: &mut Vec<u8>,
     mut last: u64,
@@ -71,20 +71,20 @@ fn encode_frame(out: &mut Vec<u8>, frame: Frame<'_>, payload_bytes: u32) {
     }
 }
 
-/// The whole length that the frame at the front claims, once enough of it is there to say so.
+/// The total length that the frame at the front claims, if enough of it is present.
 pub(crate) fn frame_bytes(mut bytes: &[u8]) -> Option<u64> {
     let _crc = take_u32(&mut bytes)?;
     let payload_bytes = take_u32(&mut bytes)?;
     Some(FRAME_HEAD_BYTES as u64 + u64::from(payload_bytes))
 }
 
-/// The number of the frame at the front, whole or not.
+/// The number of the frame at the front, complete or not.
 pub(crate) fn frame_seq(bytes: &[u8]) -> Option<u64> {
     take_u64(&mut bytes.get(8..)?)
 }
 
-/// The most entries that may have stood in `bytes`, of which none can be read. Where the lengths that are claimed come
-/// out even, only contents are damaged, and the frames can be counted.
+/// Maximum number of entries that `bytes` can have held, none of which can be read. If the claimed lengths add up
+/// exactly, only contents are damaged, and the frames can be counted.
 pub(crate) fn count_lost(bytes: &[u8]) -> u64 {
     let (mut rest, mut count) = (bytes, 0);
     while !rest.is_empty() {

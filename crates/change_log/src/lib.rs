@@ -1,11 +1,11 @@
 //! The change log: an embedded, append-only, numbered, durable list of opaque entries, with checkpoints.
 //!
-//! A [`ChangeLog`] owns a folder, a [`StreamLog`] writes to NATS JetStream; [`Log`] is either. Payloads are bytes with
-//! a version chosen by the caller. Calls block: the owner is a writer thread. The program locks the folder against a
-//! second writer; a [`LogView`] reads without.
+//! A [`ChangeLog`] owns a folder, a [`StreamLog`] writes to NATS JetStream; [`Log`] is either. Payloads are bytes
+//! with a version chosen by the caller. Calls block: the owner is a writer thread. The program locks the folder
+//! against a second writer; a [`LogView`] reads without a lock.
 //!
-//! Invariants: an entry is acknowledged only after it is on disk; a number is not assigned
-//! twice as far as the folder shows; damage costs the entries that it hit and no others, and is always reported.
+//! Invariants: an entry is acknowledged only after it is on disk; no number is assigned twice, as far as the folder
+//! shows; damage loses only the entries it affects, and is always reported.
 
 mod any;
 mod batch;

@@ -20,10 +20,10 @@ use crate::{
     segment::{Segment, scan, segment_name},
 };
 
-/// A second checkpoint is kept so that damage to the newest costs a longer replay and nothing else.
+/// A second checkpoint is kept, so that damage to the newest only costs a longer replay.
 const CHECKPOINTS_KEPT: usize = 2;
 
-/// The batch buffer is given back above this size, so that one huge batch is not held for ever.
+/// Above this size the batch buffer is freed, so that one huge batch does not hold memory forever.
 const BUFFER_KEPT_BYTES: usize = 1024 * 1024;
 
 /// Bounds of a log.
@@ -31,7 +31,7 @@ const BUFFER_KEPT_BYTES: usize = 1024 * 1024;
 pub struct Options {
     /// A new segment is begun before a batch would make the current one longer than this.
     pub segment_bytes: u64,
-    /// The longest payload of one entry.
+    /// Maximum payload of one entry.
     pub entry_bytes_max: u32,
 }
 
@@ -45,7 +45,7 @@ impl Default for Options {
     }
 }
 
-/// An open log. It has one owner; readers made from it are independent of it.
+/// An open log. It has one owner; its readers are independent of it.
 #[derive(Debug)]
 pub struct ChangeLog {
     folder: Folder,
@@ -66,7 +66,7 @@ enum Health {
     Poisoned,
 }
 
-/// The three calls by which a disk can fail an append; tests put failing ones in their place.
+/// The three calls with which a disk can fail an append; tests replace them with failing ones.
 #[derive(Debug, Clone, Copy)]
 struct Disk {
     write: fn(&mut File, &[u8]) -> io::Result<()>,
@@ -81,9 +81,9 @@ const REAL_DISK: Disk = Disk {
 };
 
 impl ChangeLog {
-    /// Opens the log in `dir`, which is created where missing, and cuts a torn or damaged end.
+    /// Opens the log in `dir`, which is created if it is missing, and cuts off a torn or damaged end.
     ///
-    /// Only the last segment is read through; earlier ones are checked as they are read.
+    /// Only the last segment is read completely; earlier ones are verified when they are read.
     ///
     /// # Errors
     /// When the file system refuses, or a newer program wrote the folder. Never for damaged entries.
@@ -135,10 +135,10 @@ impl ChangeLog {
         Ok(first..=last)
     }
 
-    /// Reads from entry `seq` on, up to the last entry of this moment.
+    /// Reads from entry `seq` on, up to the last entry at the time of the call.
     ///
     /// # Errors
-    /// When retention has deleted that entry. The reader goes on after damage, and says what it missed.
+    /// When retention has deleted that entry. The reader continues after damage and reports its losses.
     pub fn read_from(&self, seq: u64) -> Result<Reader, LogError> {
         Reader::over(&self.folder.segments, seq, Tail::Durable)
     }
@@ -173,7 +173,7 @@ impl ChangeLog {
         self.checkpoints.first().copied()
     }
 
-    /// Reads the newest whole checkpoint. Damaged ones are set aside, which is logged as an error.
+    /// Reads the newest intact checkpoint. Damaged ones are set aside, which is logged as an error.
     ///
     /// # Errors
     /// When the file system refuses, or a newer program wrote the checkpoint.
@@ -197,8 +197,8 @@ impl ChangeLog {
 
     /// Deletes old segments, and returns how many.
     ///
-    /// A segment goes only when all its readable entries are from before `before_ms`, all its numbers are
-    /// below `keep_from`, the older of two checkpoints covers it, and no reader is still to read it (for at most
+    /// A segment is deleted only if all its readable entries are from before `before_ms`, all its numbers are below
+    /// `keep_from`, the older of two checkpoints covers it, and no reader still has to read it (for at most
     /// [`crate::READER_DELAY_MAX`]). The last segment always stays.
     ///
     /// # Errors
@@ -234,7 +234,7 @@ impl ChangeLog {
         Ok(deleted)
     }
 
-    /// Keeps what the log has now from being deleted ([`Position`]).
+    /// Keeps the present entries of the log from being deleted ([`Position`]).
     ///
     /// # Errors
     /// When the file system refuses.
@@ -243,24 +243,24 @@ impl ChangeLog {
         oldest.map_or_else(|| Ok(Position::none()), |oldest| Position::at_segment(&oldest.path))
     }
 
-    /// The first number that can be in the log; the next one to be given out when it is empty.
+    /// The lowest number that can be in the log; the next number to be assigned if it is empty.
     pub fn first_seq(&self) -> u64 {
         self.folder.segments.first().map_or(1, |oldest| oldest.first)
     }
 
-    /// The last number spent, 0 at first; the next append begins one after it.
+    /// The last number assigned, 0 at first; the next append starts one after it.
     ///
-    /// After damage it can be beyond the last entry that can be read.
+    /// After damage it can be beyond the last readable entry.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
     }
 
-    /// The bytes of all segments, checkpoints and files set aside not counted.
+    /// Total size of all segments in bytes, without checkpoints and files set aside.
     pub fn bytes(&self) -> u64 {
         self.folder.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Begins a new segment when the batch in the buffer would make this one too long.
+    /// Begins a new segment if the batch in the buffer would make this one too long.
     fn roll_when_full(&mut self) -> Result<(), LogError> {
         let batch = self.buffer.len() as u64;
         let full = |s: &Segment| !s.is_empty() && s.bytes + batch > self.options.segment_bytes;
@@ -275,7 +275,7 @@ impl ChangeLog {
         match rolled {
             Ok(active) => self.active = active,
             Err(error) => {
-                // Where the new file may exist, entries appended to the old segment would not be read.
+                // If the new file may exist, entries appended to the old segment would not be read.
                 let path = self.folder.dir.join(segment_name(first));
                 if path.try_exists().unwrap_or(true) {
                     self.poison();
@@ -298,7 +298,7 @@ impl ChangeLog {
             .and_then(|()| (self.disk.sync)(&self.active));
         if let Err(source) = written {
             let failed = io_at(&segment.path)(source);
-            // The sync makes the shorter length durable: what was not acknowledged must not come back.
+            // The sync makes the shorter length durable: unacknowledged entries must not reappear.
             let undone = (self.disk.truncate)(&self.active, segment.bytes)
                 .and_then(|()| (self.disk.sync)(&self.active));
             if undone.is_err() {
@@ -323,8 +323,8 @@ fn open_active(folder: &Folder) -> Result<File, LogError> {
     File::options().write(true).open(path).map_err(io_at(path))
 }
 
-/// The latest time of a segment's readable entries, found once. What is damaged is lost to readers already, and must
-/// not keep the disk from being freed.
+/// The latest time of a segment's readable entries, determined once. Damaged entries are lost to readers anyway, and
+/// must not keep the disk from being freed.
 fn newest_ms(segment: &mut Segment) -> Result<i64, LogError> {
     if segment.newest_ms.is_none() {
         segment.newest_ms = Some(scan(segment)?.newest_ms.unwrap_or(i64::MIN));

@@ -1,11 +1,11 @@
 //! Positions of readers: retention deletes nothing that a registered reader has not read yet.
 //!
 //! A reader of a folder holds a shared lock on the segment file that it reads, a reader of servers a consumer. Both
-//! work across processes, follow the reader, and end with it, also where it crashes. Every reader registers itself; a
-//! [`Position`] does so before there is one, while a checkpoint is loaded.
+//! work across processes, follow the reader, and end with it, even if it crashes. Every reader registers itself; a
+//! [`Position`] registers one in advance, while a checkpoint is loaded.
 //!
-//! A reader that is stuck delays retention by [`READER_DELAY_MAX`] at most. It then fails with
-//! [`LogError::CannotCatchUp`] and starts again from the newest checkpoint.
+//! A stuck reader delays retention by at most [`READER_DELAY_MAX`]. It then fails with [`LogError::CannotCatchUp`]
+//! and starts again from the newest checkpoint.
 
 use std::{
     fmt,
@@ -17,11 +17,11 @@ use std::{
 
 use crate::{error::LogError, files::io_at};
 
-/// How much longer than retention wants it an entry is kept for a reader. A whole log is read in minutes.
+/// Maximum time that an expired entry is kept for a reader. Reading a whole log takes minutes.
 pub const READER_DELAY_MAX: Duration = Duration::from_secs(3600);
 
-/// Keeps everything that a log had when this was made from being deleted, for at most [`READER_DELAY_MAX`]. Dropping it
-/// unregisters the reader.
+/// Keeps the entries that a log had when this was created from being deleted, for at most [`READER_DELAY_MAX`].
+/// Dropping it unregisters the reader.
 #[derive(Debug)]
 pub struct Position {
     /// A locked segment file or a consumer; both end when they are dropped.
@@ -29,7 +29,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Of a log that deletes nothing.
+    /// A position in a log that deletes nothing.
     pub(crate) fn none() -> Self {
         Self { _held: None }
     }
@@ -43,12 +43,12 @@ impl Position {
     }
 }
 
-/// Entries from before this time are deleted also where a reader needs them.
+/// Entries from before this time are deleted even if a reader needs them.
 pub(crate) fn before_forced_ms(before_ms: i64) -> i64 {
     before_ms.saturating_sub(i64::try_from(READER_DELAY_MAX.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Registers a reader at a segment file until the file is dropped.
+/// Registers a reader of a segment file until the file is dropped.
 pub(crate) fn lock_for_reading(path: &Path) -> Result<File, LogError> {
     let deleted = || LogError::CannotCatchUp { path: path.to_owned() };
     let file = match File::open(path) {
@@ -62,7 +62,7 @@ pub(crate) fn lock_for_reading(path: &Path) -> Result<File, LogError> {
     }
 }
 
-/// Locks a segment file that is to be deleted; `None` while readers are at it.
+/// Locks a segment file for deletion; `None` while readers use it.
 pub(crate) fn lock_for_deletion(path: &Path) -> Result<Option<File>, LogError> {
     let file = File::open(path).map_err(io_at(path))?;
     match file.try_lock() {

@@ -1,4 +1,4 @@
-//! One interface to read logs: in a folder, by the owner or beside it, and on servers.
+//! One interface for reading logs: in a folder, by the owner or concurrently with it, and on servers.
 
 use crate::{
     any::{Entries, Log, LogLocation},
@@ -13,31 +13,31 @@ use crate::{
 
 /// A log that can be read.
 pub trait ReadLog {
-    /// The first number that can be in the log.
+    /// The lowest number that can be in the log.
     fn first_seq(&self) -> u64;
 
-    /// The newest whole checkpoint; damaged ones are passed over.
+    /// The newest intact checkpoint; damaged ones are skipped.
     ///
     /// # Errors
     /// It cannot be read, or a newer program wrote it.
     fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError>;
 
-    /// The newest whole checkpoint that holds nothing after entry `seq`.
+    /// The newest intact checkpoint that covers nothing after entry `seq`.
     ///
     /// # Errors
     /// It cannot be read, or a newer program wrote it.
     fn checkpoint_up_to(&mut self, seq: u64) -> Result<Option<Checkpoint>, LogError>;
 
-    /// The entry of the oldest checkpoint that can be read.
+    /// The entry of the oldest readable checkpoint.
     fn oldest_checkpoint(&self) -> Option<u64>;
 
-    /// Reads from entry `seq` on, up to the last entry of this moment.
+    /// Reads from entry `seq` on, up to the last entry at the time of the call.
     ///
     /// # Errors
     /// Retention has deleted that entry, or the log cannot be reached.
     fn read_from(&self, seq: u64) -> Result<Entries, LogError>;
 
-    /// The same in batches, so that a caller that collects entries holds no more than `limit` allows.
+    /// As [`Self::read_from`], in batches, so that a caller that collects entries holds no more than `limit` allows.
     ///
     /// # Errors
     /// As for [`Self::read_from`].
@@ -49,8 +49,8 @@ pub trait ReadLog {
         Ok(Batches::new(self.read_from(seq)?, limit, |entry| entry.payload.len()))
     }
 
-    /// Registers a reader that has not begun to read yet: retention deletes nothing that the log has now. Readers
-    /// register themselves.
+    /// Registers a reader that has not begun to read: retention deletes none of the present entries. Readers register
+    /// themselves.
     ///
     /// # Errors
     /// The log cannot be reached, or was deleted.
@@ -150,10 +150,10 @@ impl ReadLog for StreamLog {
 }
 
 impl LogLocation {
-    /// Opens a log to read it beside its writer. `None`: nothing is kept.
+    /// Opens a log for reading while its writer uses it. `None`: nothing is stored.
     ///
     /// # Errors
-    /// There is none, or it cannot be reached.
+    /// The log does not exist, or it cannot be reached.
     pub fn view(&self) -> Result<Option<Box<dyn ReadLog>>, LogError> {
         Ok(match self {
             Self::Folder { dir, .. } => Some(Box::new(LogView::open(dir)?)),

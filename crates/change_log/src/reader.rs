@@ -1,7 +1,7 @@
 //! Reading entries in order across segments.
 //!
-//! A reader sees the log as it was when the reader was made; one made by the owner never sees bytes that are
-//! not yet durable. After damage it continues with the next whole entry and reports what it missed: [`Losses`].
+//! A reader sees the log as it was when the reader was created; one created by the owner never sees bytes that are
+//! not yet durable. After damage it continues with the next intact entry and reports its losses: [`Losses`].
 
 use std::{fs::File, ops::RangeInclusive, path::PathBuf, vec};
 
@@ -13,24 +13,24 @@ use crate::{
     segment::{Frames, Header, Segment, Skip},
 };
 
-/// Gaps that are listed; a failing disk can have any number.
+/// Maximum number of gaps listed; a failing disk can have any number.
 const GAPS_LISTED_MAX: usize = 100;
 
 /// A place where entries are missing or bytes are damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// The segment file, and where in it.
+    /// The segment file and the offset in it.
     pub path: PathBuf,
     pub offset: u64,
-    /// The bytes that cannot be read; 0 where what is missing is not in the file.
+    /// Number of unreadable bytes; 0 if the missing entries are not in the file.
     pub bytes: u64,
-    /// The numbers of the entries that are lost; empty where only a file's header is damaged.
+    /// The numbers of the lost entries; empty if only a file's header is damaged.
     pub seqs: RangeInclusive<u64>,
     pub reason: Damage,
 }
 
 impl Gap {
-    /// Keeps a copy of the bytes beside the log as `*.damaged`, unless it is there already: retention deletes the
+    /// Saves a copy of the bytes next to the log as `*.damaged`, unless it exists already: retention deletes the
     /// segment.
     ///
     /// # Errors
@@ -44,12 +44,12 @@ impl Gap {
     }
 }
 
-/// What a reader could not read.
+/// The entries that a reader could not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// How many entries are lost; at the most, where the damage does not say how many there were.
+    /// Number of lost entries; an upper bound if the damage does not show their number.
     pub entries: u64,
-    /// The first places, in the order of the log.
+    /// The first gaps, in the order of the log.
     pub gaps: Vec<Gap>,
 }
 
@@ -73,7 +73,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Distinguishes this entry from another one that was written with the same number.
+    /// Distinguishes this entry from another one written with the same number.
     pub fn checksum(&self) -> u32 {
         checksum(self.at_ms, self.version, &self.payload)
     }
@@ -86,7 +86,7 @@ impl From<Frame<'_>> for Entry {
     }
 }
 
-/// As [`Entry::checksum`], of an entry that is being written.
+/// As [`Entry::checksum`], for an entry that is being written.
 pub(crate) fn checksum(at_ms: i64, version: u8, payload: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(&at_ms.to_le_bytes());
@@ -95,13 +95,13 @@ pub(crate) fn checksum(at_ms: i64, version: u8, payload: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// An iterator over the entries from one number on. It ends after its first error.
+/// An iterator over the entries from a given number on. It ends after its first error.
 #[derive(Debug)]
 pub struct Reader {
     from: u64,
     segments: vec::IntoIter<Segment>,
     current: Option<Frames>,
-    /// The segment that is read, or was read last: retention deletes neither it nor those after it.
+    /// The current or last read segment, locked: retention deletes neither it nor those after it.
     registered: Option<File>,
     /// The last number that was read or is known to be lost, once a segment was opened.
     last: Option<u64>,
@@ -109,17 +109,17 @@ pub struct Reader {
     losses: Losses,
 }
 
-/// What may stand at the end of the last segment.
+/// What the end of the last segment may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// Whole entries: the reader was made by the log's owner.
+    /// Only complete entries: the reader was created by the log's owner.
     Durable,
-    /// A write that is under way, or that a crash has interrupted.
+    /// An unfinished write, in progress or interrupted by a crash.
     Unfinished,
 }
 
 impl Reader {
-    /// Reads from entry `seq` on; `segments` are all that are kept, oldest first.
+    /// Reads from entry `seq` on; `segments` are all existing ones, oldest first.
     pub(crate) fn over(segments: &[Segment], seq: u64, tail: Tail) -> Result<Self, LogError> {
         let from = seq.max(1);
         if let Some(oldest) = segments.first().filter(|oldest| from <= oldest.follows) {
@@ -133,7 +133,7 @@ impl Reader {
         Ok(Self { from, segments, current: None, registered, last: None, tail, losses })
     }
 
-    /// What could not be read so far, from the entry on that was asked for.
+    /// Losses found so far, from the requested entry on.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
@@ -163,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// Opens the next segment, and notes what is missing before it.
+    /// Opens the next segment, and records the gap before it.
     fn open_next(&mut self) -> Result<bool, LogError> {
         let Some(segment) = self.segments.next() else {
             return Ok(false);
@@ -178,17 +178,17 @@ impl Reader {
             self.miss(segment.path.clone(), at_head(missing), segment.first - 1);
         }
         let seq_max = self.segments.as_slice().first().map(|next| next.follows);
-        // Registered there before it is unregistered here.
+        // The next lock is taken before the previous one is released.
         self.registered = Some(lock_for_reading(&segment.path)?);
         self.current = Some(Frames::open(&segment, seq_max)?);
         Ok(true)
     }
 
-    /// Notes what stands behind the last whole entry of a segment.
+    /// Records the unreadable rest after the last intact entry of a segment.
     fn finish_segment(&mut self) -> Result<(), LogError> {
         let Some(frames) = self.current.take() else { return Ok(()) };
         let next = self.segments.as_slice().first();
-        // What stands before a gap that was written down was cut off there, or is about to be.
+        // Bytes before a recorded gap were cut off there, or are about to be.
         let is_cut = next.is_some_and(|next| next.has_gap() && frames.due() > next.follows);
         let Some(rest) = frames.rest().filter(|_| !is_cut) else { return Ok(()) };
         let is_last = next.is_none();
@@ -206,11 +206,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Notes a gap up to entry `last`.
+    /// Records a gap up to entry `last`.
     fn miss(&mut self, path: PathBuf, skip: Skip, last: u64) {
         let first = self.last.map_or(1, |last| last + 1).max(self.from);
         self.last = self.last.max(Some(last));
-        // What stood before the entry that was asked for is not missed.
+        // Entries before the requested one are not losses.
         if first <= last || matches!(skip.reason, Damage::Header | Damage::Trailing) {
             let Skip { offset, bytes, reason } = skip;
             self.losses.add(Gap { path, offset, bytes, seqs: first..=last, reason });

@@ -1,10 +1,10 @@
-//! A segment file: its name, its header, and the reading of its frames in order.
+//! A segment file: its name, its header, and reading its frames in order.
 //!
-//! The header names the first entry of the segment and the last entry before it. The two differ
-//! by more than one only where numbers were given up after damage at the log's end.
+//! The header contains the number of the segment's first entry and of the last entry before it. They differ by more
+//! than one only if numbers were skipped after damage at the log's end.
 //!
-//! Every frame has its own checksum and number. Where one is damaged, the next whole frame whose number can follow is
-//! looked for, so that damage costs what it hit and nothing behind it.
+//! Every frame has its own checksum and number. After a damaged frame, the reader searches for the next intact frame
+//! whose number can follow, so that damage loses only the entries it affects.
 
 use std::{
     fs::File,
@@ -22,33 +22,33 @@ use crate::{
 /// `magic 8 | format u32 | first seq u64 | follows seq u64 | crc32 u32`.
 pub(crate) const SEGMENT_HEAD_BYTES: u64 = 32;
 
-/// Numbers in file names beyond this are not ours; it leaves room to count on without overflow.
+/// Numbers in file names beyond this are not ours; it leaves room for increments without overflow.
 const SEQ_MAX: u64 = u64::MAX / 2;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"LNSM.LOG";
 const SEGMENT_FORMAT: u32 = 1;
 
-/// Bytes read at a time: large enough that system calls vanish beside the checksums.
+/// Bytes read at a time: large enough that the cost of system calls is negligible compared with the checksums.
 const READ_BYTES: usize = 256 * 1024;
 
 /// How far numbers may jump over damage: more than the entries of a whole segment.
 const JUMP_MAX: u64 = 1 << 22;
 
-/// Candidates for frames may be checksummed over this many times the bytes of the segment. Bytes crafted to look like
-/// many long frames cost no more; what follows them is then lost too.
+/// Candidate frames are checksummed over at most this many times the bytes of the segment. Bytes crafted to look like
+/// many long frames cost no more; the entries after them are then lost too.
 const RESYNC_PASSES: u64 = 4;
 
-/// What is known of one segment file without reading its entries.
+/// Properties of a segment file that are known without reading its entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Segment {
     pub(crate) path: PathBuf,
     pub(crate) first: u64,
-    /// The last entry before this segment; a guess from the name where the header is damaged.
+    /// The last entry before this segment; estimated from the name if the header is damaged.
     pub(crate) follows: u64,
     pub(crate) header: Header,
-    /// The durable bytes: readers stop here.
+    /// Number of durable bytes: readers stop there.
     pub(crate) bytes: u64,
-    /// The latest time of its entries, where it is known already.
+    /// The latest time of its entries, if known.
     pub(crate) newest_ms: Option<i64>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum Header {
 }
 
 impl Segment {
-    /// Reads the header of the segment file that is named for `first`.
+    /// Reads the header of the segment file named for `first`.
     pub(crate) fn read(dir: &Path, first: u64) -> Result<Self, LogError> {
         let path = dir.join(segment_name(first));
         let mut head = Vec::new();
@@ -89,12 +89,12 @@ impl Segment {
         self.bytes <= SEGMENT_HEAD_BYTES
     }
 
-    /// Whether numbers were given up just before this segment.
+    /// Whether numbers were skipped just before this segment.
     pub(crate) fn has_gap(&self) -> bool {
         self.follows + 1 < self.first
     }
 
-    /// Whether entries can be looked for. The name says which is the first where the header does not.
+    /// Whether entries can be searched for. The name gives the first number if the header does not.
     pub(crate) fn is_readable(&self) -> bool {
         self.header == Header::Whole || !self.is_empty()
     }
@@ -108,7 +108,7 @@ pub(crate) fn parse_segment_name(name: &str) -> Option<u64> {
     parse_numbered(name, "segment-", ".log").filter(|first| *first > 0)
 }
 
-/// Reads the number of a name like `segment-00000000000000000001.log`.
+/// Parses the number in a name like `segment-00000000000000000001.log`.
 pub(crate) fn parse_numbered(name: &str, prefix: &str, suffix: &str) -> Option<u64> {
     let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
     let plain = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -126,7 +126,7 @@ pub(crate) fn encode_header(first: u64, follows: u64) -> Vec<u8> {
     head
 }
 
-/// Format, first and follows of a header that is whole.
+/// Format, first and follows of an intact header.
 fn decode_header(head: &[u8]) -> Option<(u32, u64, u64)> {
     let (covered, crc) = head.split_last_chunk::<4>()?;
     let mut rest = covered;
@@ -136,21 +136,21 @@ fn decode_header(head: &[u8]) -> Option<(u32, u64, u64)> {
     ours.then_some(fields)
 }
 
-/// What a walk over a segment's frames found.
+/// The result of scanning a segment's frames.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// Where the last whole entry ends.
+    /// End of the last intact entry.
     pub(crate) end: u64,
-    /// The last whole entry, or the one the segment follows when it has none.
+    /// The last intact entry, or the entry before the segment if it has none.
     pub(crate) last: u64,
     pub(crate) newest_ms: Option<i64>,
-    /// Why the rest cannot be read, where there is a rest.
+    /// Why the rest cannot be read, if there is a rest.
     pub(crate) damage: Option<Damage>,
-    /// The rest is what a crash in the middle of a write leaves.
+    /// The rest is the result of a crash during a write.
     pub(crate) is_torn: bool,
 }
 
-/// Walks all frames of a segment that are whole.
+/// Scans all intact frames of a segment.
 pub(crate) fn scan(segment: &Segment) -> Result<Scan, LogError> {
     let mut frames = Frames::open(segment, None)?;
     let (mut last, mut newest_ms) = (segment.follows, None);
@@ -162,7 +162,7 @@ pub(crate) fn scan(segment: &Segment) -> Result<Scan, LogError> {
     Ok(Scan { end, last, newest_ms, damage: frames.ended.take(), is_torn })
 }
 
-/// Bytes between two whole frames that could not be read.
+/// Unreadable bytes between two intact frames.
 #[derive(Debug)]
 pub(crate) struct Skip {
     pub(crate) offset: u64,
@@ -170,28 +170,28 @@ pub(crate) struct Skip {
     pub(crate) reason: Damage,
 }
 
-/// Streams the whole frames of one segment in the order of their numbers, past what is damaged.
+/// Iterates over the intact frames of one segment in the order of their numbers, skipping damage.
 #[derive(Debug)]
 pub(crate) struct Frames {
     file: File,
     segment: Segment,
-    /// The bytes read ahead are `buffer[start..end]`; `buffer[start]` stands at `offset` in the file.
+    /// The bytes read ahead are `buffer[start..end]`; `buffer[start]` is at `offset` in the file.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     offset: u64,
     due: u64,
-    /// The last number that may stand here, where another segment follows.
+    /// The highest number possible here, if another segment follows.
     seq_max: Option<u64>,
-    /// What was passed over before the frame returned last.
+    /// The bytes skipped before the last returned frame.
     skipped: Option<Skip>,
-    /// What stands at `offset` when nothing behind it can be read.
+    /// The damage at `offset` if nothing after it can be read.
     ended: Option<Damage>,
-    /// Bytes that may still be checksummed in search of a frame.
+    /// Remaining number of bytes that may be checksummed in search of a frame.
     effort_left: u64,
 }
 
-/// A frame at the front of what was read ahead.
+/// A frame at the front of the bytes read ahead.
 struct Checked {
     at_ms: i64,
     version: u8,
@@ -217,7 +217,7 @@ impl Frames {
         })
     }
 
-    /// Where the next frame begins; at the end, where the last whole frame ends.
+    /// Offset of the next frame; at the end, the end of the last intact frame.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
@@ -226,7 +226,7 @@ impl Frames {
         &self.segment.path
     }
 
-    /// The number that is due next.
+    /// The next expected number.
     pub(crate) fn due(&self) -> u64 {
         self.due
     }
@@ -235,14 +235,14 @@ impl Frames {
         self.skipped.take()
     }
 
-    /// What stands behind the last whole frame, once there are no more.
+    /// The bytes after the last intact frame, once there are no more frames.
     pub(crate) fn rest(&self) -> Option<Skip> {
         let reason = self.ended.clone()?;
         let bytes = self.segment.bytes.saturating_sub(self.offset);
         Some(Skip { offset: self.offset, bytes, reason })
     }
 
-    /// The next whole frame, or `None` where there are no more.
+    /// The next intact frame, or `None` if there are no more.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame<'_>>, LogError> {
         if self.offset >= self.segment.bytes || self.ended.is_some() {
             return Ok(None);
@@ -270,21 +270,21 @@ impl Frames {
         Ok(Some(Frame { seq, at_ms, version, payload }))
     }
 
-    /// Whether what stands behind the last whole frame is what a crash in the middle of a write leaves: one unfinished
-    /// frame, or blocks that were never filled. Anything else may have been acknowledged.
+    /// Whether the bytes after the last intact frame are the result of a crash during a write: one unfinished frame,
+    /// or blocks that were never filled. Anything else may have been acknowledged.
     pub(crate) fn is_torn(&self) -> Result<bool, LogError> {
         if self.ended.is_none() || self.effort_left == 0 {
             return Ok(self.ended.is_none());
         }
         let mut rest = files::read_remainder(&self.segment.path, self.offset)?;
-        // Bytes that came since are not looked at.
+        // Bytes written since are ignored.
         let left = self.segment.bytes.saturating_sub(self.offset);
         rest.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         let unfinished = frame_bytes(&rest).is_none_or(|claimed| claimed > left);
         Ok(unfinished || rest.iter().all(|byte| *byte == 0))
     }
 
-    /// The frame that stands here, if it is whole and the one that is due.
+    /// The frame at this position, if it is intact and has the expected number.
     fn check(&mut self) -> Result<Result<Checked, Damage>, LogError> {
         let expected = self.due;
         if !self.fill(FRAME_HEAD_BYTES as u64)? {
@@ -304,11 +304,11 @@ impl Frames {
         })
     }
 
-    /// Goes to the next whole frame with a number that can follow, and makes it the one that is due. `false`: there is
+    /// Advances to the next intact frame with a number that can follow, and expects that number. `false`: there is
     /// none.
     ///
-    /// The number is looked at before the checksum, so that noise costs next to nothing. What feeds send has no NUL
-    /// in any text, and a number has at least two.
+    /// The number is checked before the checksum, so that noise costs almost nothing. Text from feeds contains no
+    /// NUL, and a number contains at least two.
     fn resync(&mut self) -> Result<bool, LogError> {
         let seq_max = self.due.saturating_add(JUMP_MAX).min(self.seq_max.unwrap_or(u64::MAX));
         let due = self.due;
@@ -352,7 +352,8 @@ impl Frames {
         Damage::Overrun { claimed, left: self.segment.bytes.saturating_sub(self.offset) }
     }
 
-    /// Reads ahead until `wanted` bytes are there. `false`: the file does not hold them; nothing is allocated then.
+    /// Reads ahead until `wanted` bytes are buffered. `false`: the file does not have them; nothing is allocated
+    /// then.
     fn fill(&mut self, wanted: u64) -> Result<bool, LogError> {
         let left = self.segment.bytes.saturating_sub(self.offset);
         let Some(wanted) = usize::try_from(wanted).ok().filter(|_| wanted <= left) else {

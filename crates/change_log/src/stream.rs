@@ -1,11 +1,12 @@
 //! The change log on NATS JetStream: the same entries and numbers as in files, replicated by the servers.
 //!
-//! A batch is one run of frames, cut into messages ([`part`]). Every message names the one it must follow, so that one
-//! of two writers is refused and has to open the log again. Every message has an id, so that a retry after a lost
-//! acknowledgement is no second message. Entries have numbers of their own; the stream's numbers count messages.
+//! A batch is one run of frames, split into messages ([`part`]). Every message names its expected predecessor, so
+//! that one of two writers is refused and has to reopen the log. Every message has an id, so that a retry after a
+//! lost acknowledgement does not add a second message. Entries have their own numbers; the stream's numbers count
+//! messages.
 //!
-//! Checkpoints are runs in another stream. Calls block until the servers answer or a timeout: use them on a thread of
-//! their own, never in a task.
+//! Checkpoints are runs in another stream. Calls block until the servers answer or time out: call them on a dedicated
+//! thread, never in a task.
 
 mod checkpoints;
 mod connection;
@@ -42,22 +43,22 @@ pub use crate::stream::{
     request::{LeaderClient, LeaderServer, NoAnswer, Request},
 };
 
-/// The body of one message. Servers take a mebibyte by default.
+/// Size of a message's body. Servers accept a mebibyte by default.
 const PART_BYTES: usize = 512 * 1024;
-/// What a message has beside its body: our head, and the names and numbers that go with it.
+/// Bytes of a message besides its body: our head, and the names and numbers sent with it.
 const OVERHEAD_BYTES: usize = PART_HEAD_BYTES + 1024;
 
-/// Where a log is.
+/// The location of a log on servers.
 #[derive(Debug, Clone)]
 pub struct StreamLocation {
-    /// Addresses of the servers, with commas between: `nats://host:port`.
+    /// Addresses of the servers, separated by commas: `nats://host:port`.
     pub url: String,
-    /// What the log is called; a letter, digit, `_` or `-` each.
+    /// The log's name, of letters, digits, `_` and `-`.
     pub name: String,
-    /// On how many servers everything lies before it is acknowledged, where the log is made by this call. `None`: on
-    /// three, or on one where there is only a single server.
+    /// Number of servers that store everything before it is acknowledged, if this call creates the log. `None`:
+    /// three, or one if there is only a single server.
     pub replicas: Option<usize>,
-    /// The longest payload of one entry.
+    /// Maximum payload of one entry.
     pub entry_bytes_max: u32,
 }
 
@@ -70,13 +71,13 @@ pub struct StreamLog {
     part_bytes: usize,
     entry_bytes_max: u32,
     writer: u64,
-    /// Batches written; names the next one.
+    /// Number of batches written; names the next one.
     batches: u64,
     first_seq: u64,
     last_seq: u64,
-    /// Of the last entry, where it was written or read here.
+    /// Checksum of the last entry, if it was written or read here.
     last_checksum: Option<u32>,
-    /// The last message of the stream, as far as known.
+    /// Number of the last message in the stream, as far as known.
     last_message: u64,
     bytes: u64,
     health: Health,
@@ -91,7 +92,7 @@ pub struct Tip {
     pub overtaken: bool,
 }
 
-/// What to do where the servers have no such log.
+/// Whether to create a log that the servers do not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Absent {
     Create,
@@ -101,12 +102,12 @@ enum Absent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Good,
-    /// Something may have been written that is not counted here.
+    /// Uncounted data may have been written.
     Unknown,
 }
 
 impl StreamLog {
-    /// Connects, and creates the log where there is none.
+    /// Connects, and creates the log if it does not exist.
     ///
     /// # Errors
     /// The servers do not answer, or a newer program wrote the log.
@@ -114,11 +115,11 @@ impl StreamLog {
         runtime.block_on(Self::connect(runtime, location, Absent::Create))
     }
 
-    /// The same for a log that exists. Where one existed before, another must not be created: the empty log would be
-    /// taken for the whole one.
+    /// As [`Self::open`], for a log that exists. A log that existed before must not be created again: the empty log
+    /// would pass for the complete one.
     ///
     /// # Errors
-    /// The servers have none, do not answer, or a newer program wrote it.
+    /// The servers have no such log, do not answer, or a newer program wrote it.
     pub fn find(runtime: &Handle, location: &StreamLocation) -> Result<Self, LogError> {
         runtime.block_on(Self::connect(runtime, location, Absent::Fail))
     }
@@ -150,7 +151,7 @@ impl StreamLog {
             checkpoints: Checkpoints::open(checkpoints).await?,
             part_bytes,
             entry_bytes_max: location.entry_bytes_max,
-            // It need not be secret, only different from one writer to the next.
+            // It need not be secret, only different for each writer.
             writer: RandomState::new().hash_one(name),
             batches: 0,
             first_seq: 1,
@@ -164,14 +165,14 @@ impl StreamLog {
         Ok(log)
     }
 
-    /// Calls `on_answer` for every answer of the servers from here on. A checkpoint takes many answers.
+    /// Calls `on_answer` for every later answer of the servers. A checkpoint takes many answers.
     pub fn on_answer(&mut self, on_answer: impl Fn() + Send + Sync + 'static) {
         let on_answer = AnswerListener(Arc::new(on_answer));
         self.checkpoints.set_on_answer(on_answer.clone());
         self.stream.on_answer = Some(on_answer);
     }
 
-    /// Reads again where the log ends: after a failure, or where another writer may have written.
+    /// Reads the end of the log again: after a failure, or if another writer may have written.
     ///
     /// # Errors
     /// The servers do not answer, or a newer program has written meanwhile.
@@ -185,7 +186,7 @@ impl StreamLog {
     async fn look(&mut self) -> Result<(), LogError> {
         let extent = self.stream.extent().await?;
         (self.last_message, self.bytes) = (extent.last, extent.bytes);
-        // After the last whole batch there may be parts of an abandoned one.
+        // The last complete batch may be followed by parts of an abandoned one.
         let mut at = extent.last;
         let written = (self.last_seq, self.last_checksum.take());
         self.last_seq = 0;
@@ -197,7 +198,7 @@ impl StreamLog {
             }
             at = at.saturating_sub(u64::from(found.part) + 1);
         }
-        // Where it ends as before, what was written here should be its end.
+        // If the end is unchanged, the entry written here should be the last one.
         self.last_checksum = written.1.filter(|_| written.0 == self.last_seq);
         self.first_seq = if extent.first <= extent.last && self.last_seq > 0 {
             self.stream.get(extent.first).await?.part.head.first
@@ -208,11 +209,12 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Appends a batch, whole or not at all, and returns the numbers of its entries once the servers have it.
+    /// Appends a batch, completely or not at all, and returns the numbers of its entries once the servers have it.
     ///
     /// # Errors
-    /// An entry or the batch is too large, another writer has written, or the servers do not answer: then it is not
-    /// known whether the batch is in the log, and the log has to be looked at again ([`Self::refresh`]) first.
+    /// An entry or the batch is too large, another writer has written, or the servers do not answer: then it is
+    /// unknown whether the batch is in the log, and the end of the log has to be read again ([`Self::refresh`])
+    /// first.
     pub fn append<'a>(
         &mut self,
         at_ms: i64,
@@ -251,12 +253,12 @@ impl StreamLog {
         if self.health == Health::Unknown { Err(LogError::Poisoned) } else { Ok(()) }
     }
 
-    /// Lets the numbers of a log that is still empty begin after `seq`: it goes on where another one ended.
+    /// Lets the numbers of an empty log start after `seq`, to continue another log.
     ///
     /// # Errors
-    /// Something was written already.
+    /// The log is not empty.
     pub fn begin_after(&mut self, seq: u64) -> Result<(), LogError> {
-        // Parts of a batch that was given up are nothing.
+        // Parts of an abandoned batch do not count.
         if self.last_seq > 0 {
             return Err(LogError::Overtaken);
         }
@@ -264,8 +266,7 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Appends entries of another log in one batch, with the times and versions they have there. They are numbered
-    /// anew.
+    /// Appends entries of another log in one batch, with their original times and versions. They are renumbered.
     ///
     /// # Errors
     /// As for [`Self::append`].
@@ -277,8 +278,8 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Makes sure that no other writer has written, by writing an empty batch: from then on, a writer that has not read
-    /// it is refused. No number is used.
+    /// Makes sure that no other writer has written, by writing an empty batch: from then on, a writer that has not
+    /// read it is refused. Uses no number.
     ///
     /// # Errors
     /// As for [`Self::append`].
@@ -301,7 +302,7 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Where the log ends now, whichever node wrote it. Asks once, without retries.
+    /// The current end of the log, whichever node wrote it. Asks once, without retries.
     ///
     /// # Errors
     /// The servers do not answer at once.
@@ -319,7 +320,7 @@ impl StreamLog {
         })
     }
 
-    /// Reads from entry `seq` on, up to the last entry of this moment.
+    /// Reads from entry `seq` on, up to the last entry at the time of the call.
     ///
     /// # Errors
     /// Retention has deleted that entry, or the servers do not answer.
@@ -329,7 +330,7 @@ impl StreamLog {
         Ok(StreamReader::new(&self.runtime, &self.stream, seq, from..=to))
     }
 
-    /// Reads from entry `seq` on, and goes on with what is written later, by whomever.
+    /// Reads from entry `seq` on, including entries that any writer adds later.
     ///
     /// # Errors
     /// Retention has deleted that entry, or the servers do not answer.
@@ -339,7 +340,7 @@ impl StreamLog {
         Ok(Follower::new(&self.runtime, &self.stream, seq, from))
     }
 
-    /// The message with which to begin to read entry `seq`, and the last one.
+    /// The message at which reading of entry `seq` starts, and the last message.
     async fn locate(&self, seq: u64) -> Result<(u64, u64), LogError> {
         let extent = self.stream.extent().await?;
         if extent.first > extent.last {
@@ -349,7 +350,7 @@ impl StreamLog {
         if seq < oldest {
             return Err(LogError::NotKept { seq, follows: oldest - 1 });
         }
-        // Parts of batches that were given up say numbers that are given out again; the order holds all the same.
+        // Parts of abandoned batches have numbers that are assigned again; the order is still correct.
         let found = self.last_where(extent.first, extent.last, |head| head.first <= seq).await?;
         Ok((found.unwrap_or(extent.first), extent.last))
     }
@@ -369,7 +370,7 @@ impl StreamLog {
         if seq < newest || seq > last {
             return Err(LogError::CheckpointOutOfRange { seq, newest, last });
         }
-        // The entry after it, where it is known, tells later whether the log is still the one that this is of.
+        // The entry after the checkpoint, if known, shows later whether the log is still the one of this checkpoint.
         let next_checksum = self.last_checksum.filter(|_| seq.checked_add(1) == Some(last));
         let tag = next_checksum.map_or(0, |checksum| i64::from(checksum) + 1);
         let head = RunHead { writer: self.writer, first: seq, last: seq, tag };
@@ -377,7 +378,7 @@ impl StreamLog {
         runtime.block_on(self.checkpoints.write(head, version, payload, self.part_bytes))
     }
 
-    /// Reads the newest whole checkpoint.
+    /// Reads the newest intact checkpoint.
     ///
     /// # Errors
     /// The servers do not answer, or a newer program wrote the checkpoint.
@@ -403,22 +404,22 @@ impl StreamLog {
         Ok(None)
     }
 
-    /// The entry of the oldest checkpoint that can be read: of several, only the newest is looked at.
+    /// The entry of the oldest readable checkpoint: of several, only the newest is considered.
     pub(crate) fn oldest_checkpoint(&self) -> Option<u64> {
         Some(self.checkpoint_seq()).filter(|seq| *seq > 0)
     }
 
-    /// The entry that the newest checkpoint covers, 0 where there is none.
+    /// The entry that the newest checkpoint covers, 0 if there is none.
     pub fn checkpoint_seq(&self) -> u64 {
         self.checkpoints.newest()
     }
 
-    /// The first number that can be in the log; the next one to be given out when it is empty.
+    /// The lowest number that can be in the log; the next number to be assigned if it is empty.
     pub fn first_seq(&self) -> u64 {
         self.first_seq
     }
 
-    /// The last number given out, 0 at first.
+    /// The last number assigned, 0 at first.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
     }
@@ -428,16 +429,15 @@ impl StreamLog {
         self.last_checksum = checksum;
     }
 
-    /// [`Entry::checksum`] of the last entry, where this owner knows it.
+    /// [`Entry::checksum`] of the last entry, if this owner knows it.
     pub fn last_checksum(&self) -> Option<u32> {
         self.last_checksum
     }
 
-    /// Whether the log still has the entry that this checksum is of: `false` also where it ends before that entry or
+    /// Whether the log still has the entry with this checksum; `false` also if the log ends before that entry or
     /// begins after it.
-    ///
     /// # Errors
-    /// The servers do not answer, or what they hold is damaged.
+    /// The servers do not answer, or their data is damaged.
     pub fn holds(&self, seq: u64, checksum: u32) -> Result<bool, LogError> {
         if !(self.first_seq..=self.last_seq).contains(&seq) {
             return Ok(false);
@@ -446,7 +446,7 @@ impl StreamLog {
         Ok(found.is_some_and(|entry| entry.seq == seq && entry.checksum() == checksum))
     }
 
-    /// The bytes of all entries, about.
+    /// Approximate size of all entries in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

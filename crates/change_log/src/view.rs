@@ -1,7 +1,8 @@
 //! A read-only view of a log in a folder, also while its owner writes to it.
 //!
-//! It repairs nothing: what [`crate::ChangeLog::open`] would cut is left out. Reading ends at an unfinished write at
-//! the end of the log; other damage is skipped and reported, as for the owner. What is read may not be synced yet.
+//! It repairs nothing: data that [`crate::ChangeLog::open`] would cut is left out. Reading ends at an unfinished
+//! write at the end of the log; other damage is skipped and reported, as for the owner. Entries may be read before
+//! they are synced.
 
 use std::{
     fs, io,
@@ -27,10 +28,10 @@ pub struct LogView {
 }
 
 impl LogView {
-    /// Looks at the log in `dir`.
+    /// Lists the log in `dir`.
     ///
     /// # Errors
-    /// When the file system refuses, the folder is not there, or a newer program wrote it.
+    /// When the file system refuses, the folder does not exist, or a newer program wrote it.
     pub fn open(dir: &Path) -> Result<Self, LogError> {
         let (mut firsts, mut checkpoints) = (Vec::new(), Vec::new());
         for item in fs::read_dir(dir).map_err(io_at(dir))? {
@@ -40,7 +41,7 @@ impl LogView {
         }
         firsts.sort_unstable();
         checkpoints.sort_unstable();
-        // Lengths are taken after the names: a segment with another behind it gets no more entries.
+        // Lengths are read after the names: a segment with a successor gets no more entries.
         let mut segments = Vec::with_capacity(firsts.len());
         for first in firsts {
             match Segment::read(dir, first) {
@@ -53,24 +54,24 @@ impl LogView {
         Ok(Self { dir: dir.to_owned(), segments, checkpoints })
     }
 
-    /// The first number that can be in the log; 1 when it is empty.
+    /// The lowest number that can be in the log; 1 if it is empty.
     pub fn first_seq(&self) -> u64 {
         self.segments.first().map_or(1, |oldest| oldest.first)
     }
 
-    /// Reads from entry `seq` on, up to the last whole entry of the moment the log was looked at.
+    /// Reads from entry `seq` on, up to the last intact entry when the view was opened.
     ///
     /// # Errors
-    /// When retention has deleted that entry. The reader reports a segment that retention deletes before it was
+    /// When retention has deleted that entry. The reader reports a segment that retention deletes before it is
     /// reached.
     pub fn read_from(&self, seq: u64) -> Result<Reader, LogError> {
         Reader::over(&self.segments, seq, Tail::Unfinished)
     }
 
-    /// What cannot be read of the entries up to `seq`.
+    /// The losses among the entries up to `seq`.
     ///
     /// # Errors
-    /// When the file system refuses, or retention deletes a segment before it was reached.
+    /// When the file system refuses, or retention deletes a segment before it is reached.
     pub fn losses_until(&self, seq: u64) -> Result<Losses, LogError> {
         let mut entries = self.read_from(self.first_seq())?;
         for entry in entries.by_ref() {
@@ -81,10 +82,10 @@ impl LogView {
         Ok(entries.losses().clone())
     }
 
-    /// Keeps what this view has from being deleted ([`Position`]).
+    /// Keeps the entries of this view from being deleted ([`Position`]).
     ///
     /// # Errors
-    /// The oldest segment was deleted since the log was looked at, or the file system refuses.
+    /// The oldest segment was deleted after the view was opened, or the file system refuses.
     pub fn register(&self) -> Result<Position, LogError> {
         self.segments
             .first()
@@ -99,7 +100,7 @@ impl LogView {
     /// Reads one of [`Self::checkpoints`].
     ///
     /// # Errors
-    /// When it is damaged or has been deleted since, the file system refuses, or a newer program wrote it.
+    /// When it is damaged or was deleted meanwhile, the file system refuses, or a newer program wrote it.
     pub fn checkpoint(&self, seq: u64) -> Result<Checkpoint, LogError> {
         checkpoint::read(&self.dir, seq)
     }

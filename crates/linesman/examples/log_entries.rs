@@ -1,8 +1,8 @@
-//! Prints every entry of a world's log on NATS as one JSON text a line: what `cargo xtask faults` checks answers
-//! against.
+//! Prints every entry of a world's log on NATS as one JSON text per line: `cargo xtask faults` checks answers against
+//! them.
 //!
-//! Not for use: `linesman record` tells a log as messages, and leaves out what changes nothing. Here a price that is in
-//! the log twice is printed twice.
+//! For tests only: `linesman record` prints a log as messages, and leaves out entries that change nothing. Here a
+//! price that is in the log twice is printed twice.
 
 use std::io::{self, Write as _};
 

@@ -7,7 +7,7 @@ use domain::Catalogue;
 
 use crate::config::Config;
 
-/// The embedded catalogue with the operator's file laid over it.
+/// The embedded catalogue with the operator's file applied to it.
 pub(crate) fn load(config: &Config) -> anyhow::Result<Arc<Catalogue>> {
     let file = match &config.catalogue.file {
         Some(path) => {

@@ -28,7 +28,7 @@ pub(crate) use identity::{AliasesVerb, EventsVerb, ListerRef};
 pub(crate) use manual::{completions, man_page};
 pub(crate) use replay::{ReplayArgs, Speed};
 
-/// How long a rotated key may stay valid at most (D18).
+/// Maximum overlap of a rotated key (D18).
 const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
 
 /// A valid command line.
@@ -39,7 +39,7 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 }
 
-/// Why the program ends before it has begun.
+/// Why the program ends before it runs a command.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The help or the version, for stdout; exit 0.
@@ -118,13 +118,13 @@ pub(crate) enum Verb {
                       and events that ended longer ago than market.final_retention are removed again."
     )]
     Record(RecordArgs),
-    /// Look at the archive of history, check it, and have it written now
+    /// Inspect, verify or update the archive of history
     #[command(subcommand, arg_required_else_help = false, after_help = history::EXAMPLE)]
     History(HistoryVerb),
-    /// Export rows of the archive of history by the time of their publication, for other programs
+    /// Export rows of the archive of history by publication time, for other programs
     #[command(
         after_help = "Example:\n  linesman export --table odds --sport mma --from 2026-11-14T00:00:00Z --to 2026-11-15T00:00:00Z --out odds.parquet\n\n\
-                      It only reads. A server that runs on the folder archives what was published first."
+                      It only reads. A server that runs on the folder first archives its latest publications."
     )]
     Export(ExportArgs),
     /// Back up the data folder to a new folder; a server may run meanwhile
@@ -152,7 +152,7 @@ pub(crate) enum Verb {
                       The server is --url or LINESMAN_URL, the key is in --key-file or LINESMAN_KEY. Without --limit all pages are read."
     )]
     Get(Box<GetArgs>),
-    /// Show why each price of an event is there or missing
+    /// Show why each price of an event is present or missing
     #[command(after_help = "Example:\n  linesman why evt_8ZDGX3VOhGx --market moneyline\n\n\
                       The server is --url or LINESMAN_URL, the key is in --key-file or LINESMAN_KEY.")]
     Why(Box<WhyArgs>),
@@ -266,10 +266,10 @@ pub(crate) struct KeysCreateArgs {
     /// Streams open at the same time [default: `stream.per_key_max`]
     #[arg(long, value_name = "N", value_parser = parse_limit)]
     pub(crate) streams: Option<u32>,
-    /// What the key may read besides sports, books and status
+    /// What the key may read in addition to sports, books and status
     ///
-    /// `odds:read` is for odds, events and scores; `export:read` for files of the archive, as a whole; `none` for
-    /// neither. Several are separated by commas.
+    /// `odds:read` is for odds, events and scores; `export:read` for whole files of the archive; `none` for neither.
+    /// Several are separated by commas.
     #[arg(long, value_name = "PERMISSION,…", default_value = "odds:read", value_delimiter = ',')]
     pub(crate) permissions: Vec<Permission>,
     /// Create N identical keys, one per line
@@ -367,7 +367,7 @@ pub(crate) struct MatchArgs {
     /// Recordings (NDJSON of ingest messages); the file's stem is the feed's name
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -467,7 +467,7 @@ impl Cli {
     }
 }
 
-/// The command line for clap: the command may be omitted, and `--listen` then stands alone.
+/// The command line for clap: the command may be omitted; `--listen` is then given without one.
 #[derive(Debug, Parser)]
 #[command(
     name = "linesman",

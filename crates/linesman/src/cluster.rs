@@ -1,6 +1,6 @@
 //! A node of a cluster: the database and the log that nodes share (`docs/adr/0005-many-machines.md`).
 //!
-//! Nodes and servers may start in any order: a node waits for what it cannot reach.
+//! Nodes and servers may start in any order: a node waits for servers that it cannot reach.
 
 mod clock;
 mod key_register;
@@ -25,9 +25,9 @@ use crate::config::Cluster;
 pub(crate) use clock::SharedClock;
 pub(crate) use leadership::{LOG_CREATED, LeaderElection, watch_leader};
 
-/// The longest payload of a log entry: more than any ingest message needs.
+/// Maximum payload of a log entry: more than any ingest message needs.
 const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;
-/// How long a start waits before it tries the database again: at first, and at most.
+/// Pause before a start retries the database: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -47,7 +47,7 @@ pub(crate) async fn confirm(cluster: &Cluster, store: &Store, need: Need) -> any
 /// The connected database, its clock, and the accounts read from it.
 type Joined = (Store, Arc<SharedClock>, (Accounts, LeaseWorker));
 
-/// Connects to the database and reads the accounts; waits where it is not reachable.
+/// Connects to the database and reads the accounts; waits while it is unreachable.
 pub(crate) async fn join(cluster: &Cluster) -> anyhow::Result<Joined> {
     let keys = keys(cluster).await?;
     let mut pause = PAUSE_MIN;
@@ -78,13 +78,13 @@ fn log_location(cluster: &Cluster) -> StreamLocation {
     log_at(cluster.nats_url.reveal().to_owned(), cluster.replicas)
 }
 
-/// The same on servers that are given.
+/// The location of the live world's log on the given servers.
 pub(crate) fn log_at(url: String, replicas: Option<usize>) -> StreamLocation {
     let name = World::Live.to_string();
     StreamLocation { url, name, replicas, entry_bytes_max: ENTRY_BYTES_MAX }
 }
 
-/// The same for the engine, with the current runtime.
+/// The location of the log for the engine, with the current runtime.
 pub(crate) fn log_on_servers(cluster: &Cluster) -> LogLocation {
     LogLocation::Stream { runtime: Handle::current(), location: log_location(cluster) }
 }
@@ -108,7 +108,7 @@ pub(crate) fn holder_name() -> String {
     format!("{}-{:016x}", std::process::id(), random::<u64>())
 }
 
-/// Has the leader execute an operator's changes.
+/// Lets the leader execute an operator's changes.
 pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyhow::Result<()> {
     let leader = leader_client(cluster).await?;
     for operation in operations {
@@ -117,7 +117,7 @@ pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyh
     Ok(())
 }
 
-/// The live world from the log on the servers, up to now.
+/// The live world, replayed from the log on the servers up to now.
 pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow::Result<Book> {
     // This thread waits for the log while the runtime's tasks talk to the servers.
     let runtime = tokio::runtime::Runtime::new()?;

@@ -47,13 +47,13 @@ pub(crate) use crate::config::{
 /// The file that is read when none is named and it exists.
 const FILE_NAME: &str = "linesman.toml";
 
-/// A configuration file is a few kilobytes; more is some other file named by mistake.
+/// Maximum size of a configuration file, which has a few kilobytes; a larger one is some other file named by mistake.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The least default of `connections_per_source_max`.
+/// Minimum of the default of `connections_per_source_max`.
 const CONNECTIONS_PER_SOURCE_MIN: usize = 256;
 
-/// Settings that need another one, and why.
+/// Settings that require another one, and why.
 const PAIRS: [(&str, &str, &str); 10] = [
     ("server.tls_cert", "server.tls_key", ": set both, or neither"),
     ("server.tls_key", "server.tls_cert", ": set both, or neither"),
@@ -109,22 +109,22 @@ pub(crate) enum OpsListen {
 pub(crate) struct Mail {
     pub(crate) url: Secret,
     pub(crate) from: String,
-    /// What links in emails begin with.
+    /// The base of the links in emails.
     pub(crate) public_url: String,
 }
 
-/// What many nodes share.
+/// The servers that the nodes of a cluster share.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) database_url: Secret,
     pub(crate) nats_url: Secret,
-    /// `None`: three, or one where there is a single server.
+    /// `None`: three, or one if there is a single server.
     pub(crate) replicas: Option<usize>,
-    /// How long a node accepts keys without having asked for revocations.
+    /// How long a node accepts keys without asking for revocations.
     pub(crate) key_trust: Duration,
 }
 
-/// The values that the command line gave.
+/// The values given on the command line.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Flags {
     pub(crate) listen: Option<SocketAddr>,
@@ -148,7 +148,7 @@ impl fmt::Display for Faults {
 impl std::error::Error for Faults {}
 
 impl Config {
-    /// Reads all layers: `file` must exist when it is named, otherwise `linesman.toml` in the current folder is read if
+    /// Reads all layers: `file` must exist if it is given; otherwise `linesman.toml` in the current folder is read if
     /// it exists.
     ///
     /// # Errors
@@ -268,8 +268,8 @@ impl Config {
         })
     }
 
-    /// Checks that the files which the configuration names can be read. Separate from [`Self::load`], so that commands
-    /// which need no certificate run where it cannot be read.
+    /// Checks that the files named in the configuration can be read. Separate from [`Self::load`], so that commands
+    /// that need no certificate run even if it cannot be read.
     ///
     /// # Errors
     /// One fault for each file that cannot be opened.
@@ -311,7 +311,7 @@ impl Server {
     }
 }
 
-/// The rules for more than one value.
+/// The rules that concern more than one value.
 fn missing_partners(reader: &Reader) -> impl Iterator<Item = Fault> {
     PAIRS.into_iter().filter(|(_, other, _)| reader.origin(other).is_none()).filter_map(
         |(one, other, why)| {
@@ -321,7 +321,7 @@ fn missing_partners(reader: &Reader) -> impl Iterator<Item = Fault> {
     )
 }
 
-/// A bookmaker that is read once in each interval would be late between two reads.
+/// A bookmaker that is read once in each interval would be stale between two reads.
 fn stale_at_once(sections: &Sections, reader: &Reader) -> Option<Fault> {
     let market = &sections.market;
     if market.stale_after >= market.refresh_interval {
@@ -329,7 +329,7 @@ fn stale_at_once(sections: &Sections, reader: &Reader) -> Option<Fault> {
     }
     let message = "`market.stale_after` is shorter than `market.refresh_interval`: every price would be late before \
                    clients see it; make it at least as long";
-    // Where somebody set it, rather than a default.
+    // Reported for a value that was set, rather than a default.
     let origins = ["market.stale_after", "market.refresh_interval"].map(|key| reader.origin(key));
     let set = origins.into_iter().flatten().find(|origin| **origin != Origin::Default);
     set.map(|origin| Fault(origin.clone(), message.to_owned()))
@@ -338,7 +338,7 @@ fn stale_at_once(sections: &Sections, reader: &Reader) -> Option<Fault> {
 /// Reads a file.
 ///
 /// # Errors
-/// `None` when there is no such file, otherwise the error.
+/// `None` if there is no such file, otherwise the error.
 fn read_file(path: &Path) -> Result<String, Option<String>> {
     let refusal = |error: io::Error| {
         (error.kind() != io::ErrorKind::NotFound).then(|| format!("cannot be read: {error}"))

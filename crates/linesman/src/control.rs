@@ -1,4 +1,4 @@
-//! How a command line reaches a running server, and waits until its change is effective there.
+//! The connection of a command line to a running server, and waiting until its change is effective there.
 //!
 //! The server listens on a Unix socket in the data folder that only the folder's owner can connect to. A command is one
 //! line of JSON, the answer is one line of text.

@@ -12,9 +12,9 @@ use domain::World;
 
 use crate::config::{ArchivePlace, Config};
 
-/// How long a server tries for the lock while another server holds it, which may be about to stop.
+/// How long a server tries to get the lock from another server, which may be about to stop.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
-/// The same where no server runs: a command line that checks for one holds the lock for an instant.
+/// How long it tries while no server runs: a command line that checks for one holds the lock for an instant.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Paths in a data folder.
@@ -54,12 +54,12 @@ impl Folder {
         self.0.join(world.key())
     }
 
-    /// Archives, where no other folder is named for them.
+    /// Folder of archives, unless another one is configured.
     pub(crate) fn archive(&self) -> PathBuf {
         self.0.join("archive")
     }
 
-    /// Where archives are. `None`: in a cluster, no place is named that all nodes share.
+    /// The location of archives. `None`: no location is configured that all nodes of the cluster share.
     pub(crate) fn archive_of(&self, config: &Config) -> Option<Location> {
         match (&config.history.store, &config.bucket) {
             (_, Some(bucket)) => {
@@ -67,7 +67,7 @@ impl Folder {
                 Some(Location::Bucket(Box::new(BucketOptions { spool, ..bucket.clone() })))
             }
             (Some(ArchivePlace::Folder(path)), None) => Some(Location::Folder(path.clone())),
-            // What it would be used with is missing.
+            // The credentials of the bucket are missing.
             (Some(ArchivePlace::Bucket { .. }), None) => None,
             (None, None) => config.cluster.is_none().then(|| Location::Folder(self.archive())),
         }
@@ -90,8 +90,8 @@ impl Folder {
         self.0.join("reserve")
     }
 
-    /// Removes other users' permissions from the folder and its files, as a restored copy may have them. A folder that
-    /// holds other files too is only reported.
+    /// Removes other users' permissions from the folder and its files, which a restored copy may have. A folder that
+    /// contains other files is only reported.
     fn close_to_others(&self) {
         let (ours, others): (Vec<PathBuf>, _) =
             entries(&self.0).into_iter().partition(|path| is_ours(path));
@@ -133,7 +133,7 @@ impl Folder {
         Ok(self.try_lock(File::try_lock_shared)?.is_none())
     }
 
-    /// The locked file; `None` where another process holds the lock.
+    /// The locked file; `None` if another process holds the lock.
     fn try_lock(&self, how: fn(&File) -> Result<(), TryLockError>) -> anyhow::Result<Option<File>> {
         let path = self.0.join("lock");
         let failed = || format!("cannot use the lock file {}", path.display());
@@ -160,7 +160,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The entries of a folder; none where it cannot be read.
+/// The entries of a folder; none if it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let items = fs::read_dir(folder).into_iter().flatten();
     items.filter_map(|item| Some(item.ok()?.path())).collect()
@@ -174,13 +174,13 @@ fn is_ours(path: &Path) -> bool {
     names.contains(&&*name) || begins.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Whether other users have permissions; `None` for a link, and where that is unknown.
+/// Whether other users have permissions; `None` for a link, and if that is unknown.
 fn is_open(path: &Path) -> Option<bool> {
     let held = path.symlink_metadata().ok().filter(|held| !held.is_symlink())?;
     Some(held.mode() & 0o077 != 0)
 }
 
-/// A path and all that is below it; links are not followed.
+/// A path and everything below it; links are not followed.
 fn everything_in(path: PathBuf) -> impl Iterator<Item = PathBuf> {
     let mut waiting = vec![path];
     std::iter::from_fn(move || {
@@ -192,7 +192,8 @@ fn everything_in(path: PathBuf) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Removes other users' permissions from paths at or below one, with one line in the log: an archive has thousands.
+/// Removes other users' permissions from paths at or below a given one, with one line in the log: an archive has
+/// thousands of files.
 fn close(top: &Path, paths: impl Iterator<Item = PathBuf>) {
     let (mut closed, mut failed) = (0_u64, None);
     for path in paths.filter(|path| is_open(path) == Some(true)) {
@@ -210,7 +211,7 @@ fn close(top: &Path, paths: impl Iterator<Item = PathBuf>) {
     }
 }
 
-/// Creates a folder that only its owner may read; it holds digests of keys.
+/// Creates a folder that only its owner may read; it contains digests of keys.
 fn make_private(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

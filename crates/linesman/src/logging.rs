@@ -8,8 +8,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Log, LogFormat};
 
-/// What is not logged unless the operator's filter names it: the protocol of agents has several lines for each message
-/// of a client. Messages are counted in `linesman_mcp_messages_total`.
+/// Targets that are not logged unless the operator's filter names them: the crate for the agents' protocol writes
+/// several lines per message. Messages are counted in `linesman_mcp_messages_total`.
 const QUIET: &str = "rmcp=off";
 
 pub(crate) fn start(log: &Log) -> anyhow::Result<()> {

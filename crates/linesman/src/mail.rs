@@ -1,5 +1,5 @@
 //! Sends emails: a few at a time, each with a limited number of tries. Nothing waits for this, and no email waits for
-//! another that cannot be delivered.
+//! another one that cannot be delivered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) type Transport = AsyncSmtpTransport<Tokio1Executor>;
 
 /// Timeout of one step of SMTP.
 const STEP_TIME_MAX: Duration = Duration::from_secs(15);
-/// Pauses after failed tries; there is one try more than pauses.
+/// Pauses after failed tries; there is one try more than there are pauses.
 const WAITS: [Duration; 4] = [
     Duration::from_secs(2),
     Duration::from_secs(10),
@@ -26,9 +26,9 @@ const WAITS: [Duration; 4] = [
     Duration::from_secs(300),
 ];
 
-/// Emails sent at the same time: one slow mailbox takes a quarter of the capacity.
+/// Maximum number of emails sent at the same time: one slow mailbox takes a quarter of the capacity.
 const SENDING_MAX: usize = 4;
-/// Emails that wait for another try. Beyond it, one that fails is given up.
+/// Maximum number of emails that wait for a retry. Beyond it, an email that fails is given up.
 const WAITING_MAX: usize = 1000;
 
 /// A transport to the mail server, not yet connected.
@@ -71,7 +71,7 @@ struct Sender {
 impl Sender {
     async fn run(self, mut queue: EmailQueue) {
         let mut sending: JoinSet<Result<(), (Mailing, SmtpError)>> = JoinSet::new();
-        // By when they are due; the number separates emails of the same instant.
+        // By due time; the number distinguishes emails of the same instant.
         let mut waiting: BTreeMap<(Instant, u64), Mailing> = BTreeMap::new();
         let (mut put_off, mut open) = (0, true);
         loop {
@@ -161,7 +161,7 @@ async fn sleep_until(due: Option<Instant>) {
     }
 }
 
-/// The email as a message; its address is parsed once more by the mail library.
+/// The email as a message; its address is parsed again by the mail library.
 fn write(
     from: &Mailbox,
     email: &Email,

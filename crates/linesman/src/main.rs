@@ -26,7 +26,8 @@ use crate::cli::{Cli, ConfigArgs, Stop, Verb, output};
 use crate::config::{Config, Flags};
 
 fn main() -> ExitCode {
-    // All files, those of SQLite too, are readable by their owner only: they hold digests of keys and second factors.
+    // All files, including those of SQLite, are readable by their owner only: they contain digests of keys and second
+    // factors.
     umask(Mode::RWXG | Mode::RWXO);
     let outcome = match Cli::parse(env::args_os()) {
         Ok(cli) => run(&cli),
@@ -61,7 +62,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         let explained = config::explain(path).map_err(anyhow::Error::msg)?;
         return output::print_line(&explained);
     }
-    // They are about some server, not about this machine's.
+    // These commands concern some server, not this machine's.
     if let Verb::Get(args) = &cli.verb {
         return commands::get::run(args);
     }

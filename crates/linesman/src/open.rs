@@ -1,6 +1,6 @@
 //! Opens the accounts and the live world for a command.
 //!
-//! Changes of the world are executed by the server that runs on the folder, or here where none does; in a cluster, by
+//! Changes of the world are executed by the server that runs on the folder, or here if none does; in a cluster, by
 //! the leader.
 
 use std::io::ErrorKind::{NotADirectory, NotFound};
@@ -20,7 +20,7 @@ use crate::control::{self, ControlCommand};
 use crate::folder::Folder;
 use crate::{catalogue, cluster, worlds};
 
-/// Opens the cluster's database, or the folder's own, which is not created again where it was lost.
+/// Opens the cluster's database, or the folder's own; a lost one is not created again.
 pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
     if config.cluster.is_none() && has_lost_accounts(folder).await? {
         bail!(
@@ -33,7 +33,8 @@ pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Resu
     open_or_make_store(config, folder).await
 }
 
-/// The data folder of a command that needs one; only `serve` and `init` create it. A cluster has its data elsewhere.
+/// The data folder of a command that needs one; only `serve` and `init` create it. A cluster stores its data
+/// elsewhere.
 pub(crate) fn open_folder(config: &Config, data: &Path) -> anyhow::Result<Folder> {
     if config.cluster.is_some() {
         return Ok(Folder::at(data));
@@ -42,7 +43,7 @@ pub(crate) fn open_folder(config: &Config, data: &Path) -> anyhow::Result<Folder
     Folder::open(data)
 }
 
-/// Refuses a path that is no data folder.
+/// Refuses a path that is not a data folder.
 pub(crate) fn check_folder(data: &Path) -> anyhow::Result<()> {
     let folder = Folder::at(data);
     ensure!(
@@ -53,7 +54,7 @@ pub(crate) fn check_folder(data: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a used folder has no accounts.
+/// Whether a used folder has lost its accounts.
 async fn has_lost_accounts(folder: &Folder) -> anyhow::Result<bool> {
     let path = folder.accounts();
     let failed = || format!("cannot read {}", path.display());
@@ -78,7 +79,7 @@ fn was_served_from(folder: &Folder) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// The same; creates the folder's own where there is none.
+/// As [`open_store`]; creates the folder's own store if there is none.
 pub(crate) async fn open_or_make_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
     if let Some(cluster) = &config.cluster {
         return Store::connect(cluster.database_url.reveal())
@@ -106,7 +107,7 @@ pub(crate) fn on_store(
     })
 }
 
-/// What a command works on.
+/// The inputs of a command.
 pub(crate) struct CommandContext<'a> {
     config: &'a Config,
     folder: &'a Folder,
@@ -118,7 +119,7 @@ impl CommandContext<'_> {
         self.store
     }
 
-    /// Waits until a change is effective; where that is not confirmed, adds it to the audit log.
+    /// Waits until a change is effective; if that is not confirmed, adds this to the audit log.
     pub(crate) async fn settle(
         &self,
         registry: &Registry,
@@ -160,7 +161,7 @@ async fn note_operations(
     Ok(())
 }
 
-/// Executes operations in the server that runs on the folder, or here where none does, and audits them.
+/// Executes operations in the server that runs on the folder, or here if none does, and audits them.
 pub(crate) fn operate(
     config: &Config,
     data: &Path,

@@ -1,8 +1,8 @@
-//! Disk space that is reserved for a full disk.
+//! Disk space reserved for the case of a full disk.
 //!
-//! Requests are counted on disk before they are answered, so a full disk would stop the API. A file of a few megabytes
-//! is kept in the data folder. When the disk is full it is deleted and pushes are refused; its space is enough to count
-//! requests and publish snapshots for days. It is created again when there is space.
+//! Requests are counted on disk before they are answered, so a full disk would stop the API. A file of a few
+//! megabytes is kept in the data folder. When the disk is full, the file is deleted and pushes are refused; its space
+//! is enough to count requests and publish snapshots for days. It is created again when there is space.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ const FULL_PART: u64 = 8;
 const ROOM_BYTES_MIN: u64 = 4096;
 /// How often the disk is checked. That takes microseconds, and requests fail as soon as it is full.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
-/// How long after a failed write the disk counts as full, whatever its free space: quotas are not included in it.
+/// How long the disk counts as full after a failed write, regardless of its free space, which ignores quotas.
 const RECOVERY: Duration = Duration::from_secs(5);
 
 /// The reserve of a data folder.
@@ -42,7 +42,7 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Deletes the reserve where the disk is full, so that a service can start on it; creates it otherwise.
+    /// Deletes the reserve if the disk is full, so that a service can start on it; creates it otherwise.
     ///
     /// # Errors
     /// Nothing can be written, so no request could be counted.
@@ -98,7 +98,7 @@ impl Reserve {
         free_bytes(&self.dir).is_some_and(|free| free < self.bytes / FULL_PART)
     }
 
-    /// Space for the reserve and twice the bound of a full disk.
+    /// Whether there is space for the reserve and twice the threshold of a full disk.
     fn has_room_again(&self) -> bool {
         let needed = self.bytes + 2 * (self.bytes / FULL_PART);
         free_bytes(&self.dir).is_none_or(|free| free >= needed)
@@ -120,7 +120,7 @@ impl Reserve {
     }
 }
 
-/// Allocates space for a file: with `fallocate`, or with zeroes where the file system does not support it.
+/// Allocates space for a file: with `fallocate`, or with zeroes if the file system does not support it.
 fn fill(mut file: File, bytes: u64) -> io::Result<()> {
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
@@ -136,7 +136,7 @@ fn fill(mut file: File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The free space for this process; `None` where the system does not report it.
+/// The free space for this process; `None` if the system does not report it.
 fn free_bytes(dir: &Path) -> Option<u64> {
     let held = statvfs(dir).ok()?;
     Some(held.f_bavail.saturating_mul(held.f_frsize))

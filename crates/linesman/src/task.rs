@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 /// The name of a part, for the log.
 pub(crate) type Part = &'static str;
 
-/// Starts tasks that must run as long as the service. One that ends earlier, also by a panic, is reported.
+/// Starts tasks that must run as long as the service. A task that ends earlier, even by a panic, is reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
     ended: mpsc::Sender<Part>,
@@ -14,13 +14,13 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Also returns the receiver of these reports.
+    /// Creates a group; also returns the receiver of its reports.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Part>) {
         let (ended, reported) = mpsc::channel(8);
         (Self { ended, stop: CancellationToken::new() }, reported)
     }
 
-    /// A second group, which is stopped separately.
+    /// Creates a second group, which is stopped separately.
     pub(crate) fn apart(&self) -> Self {
         Self { ended: self.ended.clone(), stop: CancellationToken::new() }
     }
@@ -33,7 +33,7 @@ impl Tasks {
         });
     }
 
-    /// Reports the end of a part when it is dropped; for threads.
+    /// Reports the end of a part when dropped; for threads.
     pub(crate) fn report_end(&self, part: Part) -> EndReport {
         EndReport { ended: self.ended.clone(), part }
     }

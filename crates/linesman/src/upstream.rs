@@ -1,5 +1,5 @@
-//! Connects the upstream adapters to the service: where their messages go, where their reports are kept, and what
-//! people want of them.
+//! Connects the upstream adapters to the service: the destination of their messages, the storage of their reports,
+//! and operators' requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use store::{AdapterRow, AdapterSampleRow, Store};
 
 use crate::task::Tasks;
 
-/// How often a node that does not lead reads what the leader says of the adapters.
+/// How often a node that does not lead reads the leader's reports on the adapters.
 const FOLLOW_EVERY: Duration = Duration::from_secs(2);
-/// A report of the leader that is older than this says that nobody reports.
+/// A leader's report older than this means that no node reports.
 const REPORT_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// Starts the adapters of a service, if it has any.
@@ -74,7 +74,7 @@ pub(crate) async fn start(
     Ok(())
 }
 
-/// Has messages taken by the live world of this node.
+/// Delivers messages to the live world of this node.
 #[derive(Debug)]
 struct LiveSink {
     api: Arc<Api>,
@@ -138,7 +138,7 @@ impl LiveSink {
     }
 }
 
-/// What the last lines that were refused or odd looked like, for an operator to see.
+/// The last refused or odd lines as sent, for an operator to see.
 fn sent_lines(piece: &Piece, receipt: &engine::Receipt) -> Vec<(usize, String)> {
     let rejected = receipt.rejected.iter().map(|(line, _)| *line);
     let wanted: Vec<usize> = rejected.chain(receipt.odd.iter().map(|odd| odd.line)).collect();
@@ -223,7 +223,7 @@ impl Shared for SharedStore {
     }
 }
 
-/// What is shown of the adapters: what this node knows where it leads, and otherwise what the leader says.
+/// The displayed state of the adapters: this node's own if it leads, otherwise the leader's reports.
 #[derive(Debug)]
 struct Page {
     api: std::sync::Weak<Api>,
@@ -248,7 +248,7 @@ impl AdapterReports for Page {
         let shown = |report: &Report| {
             let mut value = serde_json::to_value(report).unwrap_or_default();
             if let Some(object) = value.as_object_mut() {
-                // Figures that are metrics.
+                // These values are metrics.
                 for key in ["stale_after_s", "restarts", "reconnects", "read_ms"] {
                     object.shift_remove(key);
                 }
@@ -277,7 +277,7 @@ impl AdapterReports for Page {
     }
 }
 
-/// Reads what the leader says of the adapters, while another node leads.
+/// Reads the leader's reports on the adapters while another node leads.
 async fn follow(page: Arc<Page>, api: Arc<Api>, store: Store) {
     loop {
         if !api.world(World::Live).leads() {
@@ -296,7 +296,7 @@ async fn follow(page: Arc<Page>, api: Arc<Api>, store: Store) {
     }
 }
 
-/// A report of the leader, which says so where it is old.
+/// A report of the leader, marked if it is old.
 pub(crate) fn parse_report(row: &AdapterRow, now: Timestamp) -> Option<(String, Report)> {
     let mut report: Report = serde_json::from_str(&row.report).ok()?;
     let age = now.since(Timestamp::from_millis(row.updated_ms));

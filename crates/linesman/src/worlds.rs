@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::folder::Folder;
 use crate::task::{Part, Tasks};
 
-/// What worlds are opened from.
+/// The inputs for opening worlds.
 pub(crate) struct WorldSetup<'a> {
     pub(crate) config: &'a Config,
     pub(crate) role: Role,
@@ -119,8 +119,8 @@ impl WorldSetup<'_> {
     }
 }
 
-/// Has the archive of the live world written, where it has one. A place that cannot be reached now may be later; one
-/// that cannot decide between two writers never can.
+/// Starts writing the archive of the live world, if it has one. A location that cannot be reached now may be
+/// reachable later; one that cannot decide between two writers never works.
 async fn archive(
     options: WorldOptions,
     live: &Arc<WorldHandle>,
@@ -128,7 +128,7 @@ async fn archive(
 ) -> anyhow::Result<()> {
     let Some(place) = options.history.archive() else { return Ok(()) };
     let shown = place.to_string();
-    // Where it does not answer, the start does not wait for it.
+    // If it does not answer, the start does not wait for it.
     let tried = {
         let options = options.clone();
         tokio::task::spawn_blocking(move || open_archive(&options))
@@ -174,13 +174,13 @@ impl LeaderTasks {
     }
 }
 
-/// The simulated world follows from its seed at any time; its log is only for looking back a little.
+/// The simulated world can be computed from its seed at any time; its log only serves recent history.
 const SANDBOX_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(2 * 3600);
 
 /// A quarter of a contended core; a request that wakes up preempts the writer.
 const WRITER_NICENESS: i32 = 6;
 
-/// Runs a world in a thread of its own.
+/// Runs a world in a separate thread.
 pub(crate) fn spawn_world(
     work: impl FnOnce() + Send + 'static,
     tasks: &Tasks,
@@ -190,7 +190,8 @@ pub(crate) fn spawn_world(
     let name = format!("writer-{world}");
     let run = move || {
         let _report = report;
-        // On a busy machine, requests come before the next snapshot. On Linux this is the priority of the thread.
+        // On a busy machine, requests have precedence over the next snapshot. On Linux this is the priority of the
+        // thread.
         if let Err(error) = setpriority_process(None, WRITER_NICENESS) {
             tracing::debug!(event = "writer.priority_failed", %error, "the writer runs at normal priority");
         }
@@ -199,8 +200,8 @@ pub(crate) fn spawn_world(
     std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")
 }
 
-/// What a command opens the live world with: in the folder or, in a cluster, on the servers. Then it is to be called
-/// where a runtime is current, from a thread that may wait.
+/// The options with which a command opens the live world: in the folder or, in a cluster, on the servers. In a
+/// cluster it must be called within a runtime, from a thread that may block.
 pub(crate) fn live_options(config: &Config, folder: &Folder) -> anyhow::Result<WorldOptions> {
     let catalogue = &catalogue::load(config)?;
     let clock: &Arc<dyn Clock> = &(Arc::new(SystemClock) as Arc<dyn Clock>);

@@ -1,4 +1,4 @@
-//! A call of a tool as a request, and its answer as a result.
+//! Converts a tool call to a request, and its answer to a result.
 
 use form_urlencoded::byte_serialize;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::page::{Page, Refused};
 use crate::tool::{LIMIT_DEFAULT, LIMIT_MAX, Operation};
 
-/// Text of a result: more fills the memory of a model with one answer.
+/// Maximum text of a result in bytes: more would fill a model's context with one answer.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// A request under `/v1`.
@@ -41,7 +41,7 @@ impl Call {
     }
 }
 
-/// The request of a call, or what is wrong with it, as the API would say it.
+/// The request of a call, or the reason why it is invalid, in the form of the API's errors.
 pub(crate) fn request(
     operation: &Operation,
     arguments: &Map<String, Value>,
@@ -95,7 +95,7 @@ fn refused(param: &str, what: &str) -> Value {
     json!({ "code": "invalid_parameter", "message": message, "param": param })
 }
 
-/// A result that is an error, in the form of the API.
+/// An error result in the form of the API's errors.
 pub(crate) fn failed(error: &Value) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(json!({ "error": error }).to_string())])
 }
@@ -113,14 +113,14 @@ pub(crate) fn result(answer: Result<Page, Refused>) -> CallToolResult {
     };
     let left_out = shorten(&mut body);
     let mut result = json!({ "answer": body, "left_out": left_out });
-    // The next page would begin after what is left out.
+    // The next page would begin after the records that are left out.
     if let (Some(fields), 0) = (result.as_object_mut(), left_out) {
         fields.extend(next_cursor.map(|cursor| ("next_cursor".to_owned(), cursor.into())));
     }
     CallToolResult::structured(result)
 }
 
-/// Takes records off the end of the longest list until the text is short enough; gives their number.
+/// Removes records from the end of the longest list until the text is short enough; returns their number.
 fn shorten(body: &mut Value) -> usize {
     let bytes = body.to_string().len();
     let Some(mut excess) = bytes.checked_sub(TEXT_BYTES_MAX - 256).filter(|excess| *excess > 0)

@@ -1,4 +1,4 @@
-//! What the official crate calls for a request: what the server says of itself, its tools, resources and prompts.
+//! The handler that the official crate calls for a request: server information, tools, resources and prompts.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -25,12 +25,12 @@ use crate::resource::{self, Named};
 use crate::server::Server;
 use crate::version::{SELF_CONTAINED, VERSIONS};
 
-/// What is made of a larger answer than this is made on another thread.
+/// Larger answers are processed on another thread.
 const QUICK_BYTES_MAX: usize = 16 << 10;
-/// In ms: a new version of the service is seen soon.
+/// Cache lifetime in ms: a new version of the service is noticed soon.
 const KEPT_MS: u64 = 300_000;
 
-/// What a model should know before its first call.
+/// Text for a model before its first call.
 const INSTRUCTIONS: &str = "\
 Sports odds of many bookmakers, their events and scores, and what follows from them. Begin with names: list_sports has \
 the sport keys, and list_events with `name` finds events by a participant, tournament or competition; other tools take \
@@ -87,7 +87,7 @@ impl ServerHandler for Handler {
             .enable_prompts()
             .build();
         let about = Implementation::new("linesman", env!("CARGO_PKG_VERSION"));
-        // A client that asks for a version that the server does not have gets this.
+        // The version for a client that asks for one that the server does not have.
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(about.with_title("Linesman"))
@@ -194,21 +194,21 @@ impl ServerHandler for Handler {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
-    /// A method that is not known, or one whose parameters are not its own.
+    /// An unknown method, or a known one with invalid parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if Method::parse(&request.method).is_some() {
-            let text = format!("`params` are not those of {}", request.method);
+            let text = format!("`params` are not valid for {}", request.method);
             return Err(ErrorData::invalid_params(text, None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there is no such method", None))
     }
 }
 
-/// For how long, and for whom, a client may keep what is the same for every key, where its version knows of that.
+/// Cache lifetime and scope of answers that are the same for every key, if the client's version supports them.
 fn kept(context: &RequestContext<RoleServer>) -> (Option<u64>, Option<CacheScope>) {
     match context.protocol_version() {
         Some(version) if version == SELF_CONTAINED => (Some(KEPT_MS), Some(CacheScope::Public)),
@@ -216,7 +216,7 @@ fn kept(context: &RequestContext<RoleServer>) -> (Option<u64>, Option<CacheScope
     }
 }
 
-/// Ends what takes long as soon as the client no longer wants it.
+/// Stops a long operation as soon as the client cancels it.
 async fn until_cancelled<T>(
     context: &RequestContext<RoleServer>,
     reading: impl Future<Output = Result<T, ErrorData>>,

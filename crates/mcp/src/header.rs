@@ -1,5 +1,5 @@
-//! Headers of the HTTP transport that repeat what the body says, so that proxies can route without reading it. A server
-//! that reads both must refuse a contradiction.
+//! Headers of the HTTP transport that repeat parts of the body, so that proxies can route without reading it. A
+//! server that reads both must refuse a contradiction.
 
 use data_encoding::BASE64;
 use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
@@ -9,7 +9,7 @@ use crate::message::Params;
 use crate::method::Method;
 use crate::version::{self, SELF_CONTAINED, VERSIONS};
 
-/// What a request over HTTP repeats in its headers. A header that is sent twice is a contradiction.
+/// The parts of a request over HTTP that its headers repeat. A header that is sent twice is a contradiction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Headers<'a> {
     /// `MCP-Protocol-Version`.
@@ -18,7 +18,7 @@ pub struct Headers<'a> {
     pub method: Option<&'a [u8]>,
     /// `Mcp-Name`.
     pub name: Option<&'a [u8]>,
-    /// One of them came more than once.
+    /// One of them was sent more than once.
     pub is_ambiguous: bool,
 }
 
@@ -54,7 +54,7 @@ impl Headers<'_> {
                 return Err(mismatch(text));
             }
             (Some(header), None) if header == SELF_CONTAINED.as_str().as_bytes() => {
-                // A notification of that version says no more.
+                // A notification of that version carries no more.
                 if known.is_some() {
                     version::check_meta(params)?;
                 }
@@ -99,7 +99,7 @@ fn mismatch(text: &'static str) -> ErrorData {
     ErrorData::new(ErrorCode::HEADER_MISMATCH, text, None)
 }
 
-/// Whether a header has a value, as it is or in Base64.
+/// Whether a header has a value, plain or in Base64.
 fn is_same(header: &[u8], value: &str) -> bool {
     let packed = header.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?="));
     match packed {

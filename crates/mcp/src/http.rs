@@ -17,16 +17,16 @@ use crate::reader::Reader;
 use crate::server::{MESSAGE_BYTES_MAX, Server};
 use crate::version::{self, Form};
 
-/// What goes back for a message.
+/// The response to a message.
 #[derive(Debug)]
 pub struct Answer {
-    /// A message; `None`: there is nothing to say.
+    /// A message; `None`: the response is empty.
     pub body: Option<Vec<u8>>,
-    /// The status, over HTTP.
+    /// The HTTP status.
     pub status: u16,
-    /// What was asked, where the server has it.
+    /// The requested method, if the server has it.
     pub method: Option<Method>,
-    /// Whether it is a refusal by the protocol. A tool that fails has a result.
+    /// Whether the protocol refused it. A failing tool has a result.
     pub is_refused: bool,
     pub retry_after_s: Option<u64>,
 }
@@ -69,7 +69,7 @@ impl Server {
             Ok(checked) => checked,
             Err(error) => return refused(&handler, Some(id), method, error).await,
         };
-        // These two ask the API, which counts them, or count where they do not.
+        // These two send a request to the API, which counts it, or count themselves otherwise.
         let is_read = matches!(
             request.request,
             ClientRequest::CallToolRequest(_) | ClientRequest::ReadResourceRequest(_)
@@ -81,7 +81,7 @@ impl Server {
     }
 }
 
-/// Answers a request by the official service, which lives for this one.
+/// Answers a request with an instance of the official service that lives for this request only.
 async fn run(
     handler: Handler,
     request: JsonRpcRequest<ClientRequest>,
@@ -91,14 +91,14 @@ async fn run(
     let refusal = Arc::clone(&handler.refusal);
     let id = request.id.clone();
     let (transport, mut answers) = OneshotTransport::new(ClientJsonRpcMessage::Request(request));
-    // Where nobody waits for the answer any more, this is dropped, and with it the request ends.
+    // When the caller drops this future, the service is dropped too, which ends the request.
     let _running = serve_directly(handler, transport, None);
     let answer = loop {
         match answers.recv().await {
             Some(answer @ (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))) => {
                 break answer;
             }
-            // Nothing else is sent by these tools.
+            // These tools send nothing else.
             Some(_) => {}
             None => {
                 let error = ErrorData::internal_error("the service is stopping", None);
@@ -119,7 +119,7 @@ async fn run(
     Answer { body: Some(message::write(&answer)), status, method, is_refused, retry_after_s }
 }
 
-/// Counts a message that is wrong, and refuses it.
+/// Counts an invalid message, and refuses it.
 async fn refused(
     handler: &Handler,
     id: Option<RequestId>,
@@ -135,7 +135,7 @@ impl Answer {
         Self { body: None, status: 202, method: None, is_refused: false, retry_after_s: None }
     }
 
-    /// An error, with the status of the API where it refused.
+    /// An error, with the API's status if the API refused.
     fn failed(
         handler: &Handler,
         id: Option<RequestId>,

@@ -1,9 +1,9 @@
 //! The API for agents: the Model Context Protocol, with operations that read as tools, documents and events as
 //! resources, and prompts.
 //!
-//! The protocol is that of the official crate `rmcp`. Over HTTP a [`Server`] answers one message at a time and
-//! remembers nothing of it, so any node answers any message. What a tool may do is what the key behind its [`Reader`]
-//! may do: nothing is decided here. Schemas come from the OpenAPI document, which comes from the tables that the
+//! The protocol is implemented by the official crate `rmcp`. Over HTTP a [`Server`] answers one message at a time and
+//! keeps no state, so any node can answer any message. A tool has the rights of the key behind its [`Reader`]:
+//! nothing is decided here. Schemas come from the OpenAPI document, which is generated from the tables that the
 //! service runs on.
 
 mod call;

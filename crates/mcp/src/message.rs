@@ -6,7 +6,8 @@ use rmcp::model::{
 };
 use serde_json::{Map, Value};
 
-/// The API refused the message itself: a limit, a service that cannot answer. In the range for servers of their own.
+/// The API refused the message itself: a limit, or a service that cannot answer. In the range that is reserved for
+/// servers.
 pub(crate) const REFUSED: ErrorCode = ErrorCode(-32000);
 
 /// Parameters of a message.
@@ -24,21 +25,21 @@ pub(crate) enum Message {
         method: String,
         params: Params,
     },
-    /// An answer to what this server never asks.
+    /// An answer to a request that this server never sends.
     Response,
 }
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
-/// It is none; with its id, as far as it has one.
+/// It is no message; the error comes with its id if it has one.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Message, Box<(Option<RequestId>, ErrorData)>> {
     let value = serde_json::from_slice(bytes).map_err(|_| {
         let error = ErrorData::new(ErrorCode::PARSE_ERROR, "the message is not JSON", None);
         Box::new((None, error))
     })?;
     let Value::Object(mut fields) = value else {
-        let text = "a message is one object; batches are not taken";
+        let text = "a message is one object; batches are not supported";
         return Err(Box::new((None, ErrorData::invalid_request(text, None))));
     };
     let id = fields.remove("id");
@@ -69,10 +70,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Message, Box<(Option<RequestId>, Err
     })
 }
 
-/// A request as the protocol has it. One whose parameters are not those of its method is of no known method.
+/// A request in the protocol's types. A request whose parameters do not fit its method is treated as an unknown
+/// method.
 ///
 /// # Errors
-/// It cannot be one.
+/// It cannot be a request.
 pub(crate) fn typed(
     id: RequestId,
     method: String,

@@ -1,6 +1,6 @@
-//! What a client may ask.
+//! The methods of the protocol.
 
-/// A method of the protocol that the server has.
+/// A method of the protocol that the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Initialize,
@@ -48,7 +48,7 @@ impl Method {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// The parameter that names what is asked for, which a header repeats.
+    /// The parameter that names the requested object, which a header repeats.
     pub(crate) const fn subject(self) -> Option<&'static str> {
         match self {
             Self::CallTool | Self::GetPrompt => Some("name"),

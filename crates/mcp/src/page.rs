@@ -1,4 +1,4 @@
-//! What the API answers: a page, or a refusal.
+//! Answers of the API: a page, or a refusal.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub struct Page {
     pub body: Vec<u8>,
-    /// Where the page after it begins.
+    /// The cursor of the next page.
     pub next_cursor: Option<String>,
 }
 

@@ -1,14 +1,14 @@
-//! Prompts: tasks that people give to models often, with the rules for prices that change.
+//! Prompts: common tasks for models, with the rules for prices that change.
 
 use rmcp::model::{ErrorData, GetPromptResult, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
 use crate::message::Params;
 
-/// A value longer than this is no name of anything.
+/// Maximum length of a value: no name is longer.
 const VALUE_CHARS_MAX: usize = 200;
 
-/// What every prompt ends with.
+/// The end of every prompt.
 const RULES: &str = "Prices change: state how old each price is (`last_update`, compared with `server_time` of \
 get_status), leave out or mark those that are stale, and present nothing as certain: no price, no probability and no \
 profit is guaranteed.";
@@ -18,7 +18,7 @@ struct Prompt {
     title: &'static str,
     description: &'static str,
     arguments: &'static [(&'static str, &'static str)],
-    /// With the arguments in braces.
+    /// The prompt's text, with the arguments in braces.
     text: &'static str,
 }
 
@@ -62,7 +62,7 @@ const PROMPTS: [Prompt; 3] = [
     },
 ];
 
-/// What `prompts/list` has.
+/// The result of `prompts/list`.
 pub(crate) fn list() -> Vec<rmcp::model::Prompt> {
     let argument = |(name, meaning): &(&str, &str)| {
         PromptArgument::new(*name).with_description(*meaning).with_required(true)
@@ -104,8 +104,8 @@ pub(crate) fn get(name: &str, given: Option<&Params>) -> Result<GetPromptResult,
     Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
 }
 
-/// The text with values for the names in braces, each as JSON text: where it ends is plain. A value is not looked
-/// through again.
+/// Replaces the names in braces by values, each as JSON text, whose end is unambiguous. Values are not searched for
+/// names.
 fn fill(text: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::new();
     let mut parts = text.split('{');
@@ -143,7 +143,7 @@ mod tests {
             let values: Params = values.collect();
             let text = text_of(&json!({ "name": prompt.name, "arguments": values })).unwrap();
             assert!(text.contains("how old each price is") && text.contains("nothing as certain"));
-            // The value is in it as it is, and is no place for another.
+            // The value is inserted verbatim, and its braces are not replaced.
             assert_eq!(text.matches(r#""{event} \"x\"""#).count(), prompt.arguments.len());
         }
     }

@@ -1,4 +1,4 @@
-//! Where answers come from: the API in this process, or a server over the network.
+//! Sources of answers: the API in this process, or a server over the network.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::pin::Pin;
 use crate::call::Call;
 use crate::page::{Page, Refused};
 
-/// An answer in the making.
+/// A pending answer.
 pub type Answering<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Reads the API for one key.

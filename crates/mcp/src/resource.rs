@@ -11,13 +11,13 @@ use crate::page::{Page, Refused};
 use crate::reader::Reader;
 
 const EVENT: &str = "linesman://events/";
-/// Ids are shorter.
+/// Maximum length of an event id; real ids are shorter.
 const EVENT_ID_CHARS_MAX: usize = 64;
 
 /// A text that does not change while the server runs.
 #[derive(Debug)]
 pub struct Document {
-    /// What follows `linesman://`.
+    /// The part after `linesman://`.
     pub name: &'static str,
     pub title: &'static str,
     pub description: &'static str,
@@ -31,7 +31,7 @@ impl Document {
     }
 }
 
-/// What `resources/list` has.
+/// The result of `resources/list`.
 pub(crate) fn list(documents: &[Document]) -> Vec<Resource> {
     let resource = |document: &Document| {
         Resource::new(document.uri(), document.name)
@@ -43,7 +43,7 @@ pub(crate) fn list(documents: &[Document]) -> Vec<Resource> {
     documents.iter().map(resource).collect()
 }
 
-/// What `resources/templates/list` has.
+/// The result of `resources/templates/list`.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let text =
         "An event as `GET /v1/sports/{sport_key}/events/{event_id}` gives it, whatever its sport.";
@@ -54,7 +54,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![event]
 }
 
-/// What a URI names.
+/// The resource that a URI names.
 #[derive(Debug)]
 pub(crate) enum Named<'a> {
     Document(&'a Document),
@@ -65,7 +65,7 @@ pub(crate) enum Named<'a> {
 /// Finds a resource by its URI.
 ///
 /// # Errors
-/// There is none.
+/// There is no such resource.
 pub(crate) fn find<'a>(documents: &'a [Document], uri: &'a str) -> Result<Named<'a>, ErrorData> {
     if let Some(document) = documents.iter().find(|document| document.uri() == uri) {
         return Ok(Named::Document(document));
@@ -88,7 +88,7 @@ pub(crate) fn read_document(document: &Document) -> ReadResourceResult {
     contents(&document.uri(), document.mime_type, &document.text)
 }
 
-/// The result of `resources/read` for an event: it is looked for in the sports that the key covers.
+/// The result of `resources/read` for an event, which is searched for in the sports that the key covers.
 ///
 /// # Errors
 /// There is no such event, or the API refuses.
@@ -105,7 +105,7 @@ pub(crate) async fn read_event(
                 let uri = format!("{EVENT}{id}");
                 return Ok(contents(&uri, "application/json", &String::from_utf8_lossy(&body)));
             }
-            // Of another sport, or of one that the key does not cover.
+            // The event is of another sport, or the key does not cover this one.
             Err(refused) if matches!(refused.status, 403 | 404) => {}
             Err(error) => return Err(refused(error)),
         }

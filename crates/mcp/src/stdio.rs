@@ -1,4 +1,4 @@
-//! The transport over standard input and output: one message a line.
+//! The transport over standard input and output: one message per line.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::server::{MESSAGE_BYTES_MAX, Server};
 /// Why serving ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("the client did not begin as the protocol says")]
+    #[error("the client did not begin as the protocol requires")]
     Begin(#[source] Box<ServerInitializeError>),
     #[error("the server failed")]
     Run(#[source] tokio::task::JoinError),
@@ -23,7 +23,7 @@ pub enum ServeError {
 /// Answers messages until the input ends and the last is answered.
 ///
 /// # Errors
-/// The client does not begin as the protocol says.
+/// The client does not begin as the protocol requires.
 pub async fn serve(
     server: Arc<Server>,
     reader: Arc<dyn Reader>,
@@ -34,7 +34,7 @@ pub async fn serve(
         AsyncRwTransport::new_server(input, output).with_max_line_length(MESSAGE_BYTES_MAX);
     match Handler::new(server, reader).serve(transport).await {
         Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Run),
-        // It ended before it began.
+        // The input ended before the initialization.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(ServeError::Begin(Box::new(error))),
     }
@@ -99,7 +99,7 @@ mod tests {
         .unwrap();
         tokio::io::AsyncWriteExt::shutdown(&mut client).await.unwrap();
         let (input, output) = tokio::io::split(ours);
-        // Ends only because the first is cancelled.
+        // Ends only because the first request is cancelled.
         serve(server, Arc::new(Silent), input, output).await.unwrap();
         let mut answers = String::new();
         tokio::io::AsyncReadExt::read_to_string(&mut client, &mut answers).await.unwrap();

@@ -1,4 +1,4 @@
-//! The tools: operations of the API that read, with the schemas of its OpenAPI document.
+//! The tools: read operations of the API, with the schemas of its OpenAPI document.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-/// The operations that are tools, the most useful first.
+/// The operations that are tools, most useful first.
 const NAMES: [&str; 13] = [
     "list_sports",
     "list_events",
@@ -22,11 +22,12 @@ const NAMES: [&str; 13] = [
     "explain_event",
     "get_status",
 ];
-/// Parameters that a tool does not take: they change the form of the answer, are another name, or carry a key.
+/// Parameters that a tool does not take: they change the format of the answer, are aliases, or carry a key.
 const LEFT_OUT: [&str; 5] = ["since", "format", "group_by", "region", "api_key"];
-/// Their values are the catalogue's, and thousands of letters in every list of tools; `list_sports` has them.
+/// Parameters whose values come from the catalogue and would add thousands of letters to every list of tools;
+/// `list_sports` returns them.
 const CATALOGUE_KEYS: [&str; 2] = ["sport_key", "bookmaker"];
-/// Records of a list, where the caller does not say: models read a few well and many badly.
+/// Default number of records in a list: models read a few well and many badly.
 pub(crate) const LIMIT_DEFAULT: u64 = 20;
 pub(crate) const LIMIT_MAX: u64 = 100;
 
@@ -34,9 +35,9 @@ pub(crate) const LIMIT_MAX: u64 = 100;
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) tool: Tool,
-    /// With the names of parameters in braces.
+    /// The path, with the names of parameters in braces.
     pub(crate) path: String,
-    /// Those that are sent in the query.
+    /// The parameters that are sent in the query.
     pub(crate) query: Vec<String>,
 }
 
@@ -46,14 +47,14 @@ impl Operation {
     }
 }
 
-/// All tools, made once.
+/// All tools, built once.
 #[derive(Debug)]
 pub(crate) struct Tools {
     pub(crate) operations: Vec<Operation>,
 }
 
 impl Tools {
-    /// The tools of the API that an OpenAPI document describes. An operation that it does not have is left out.
+    /// The tools of the API that an OpenAPI document describes. Operations missing from the document are left out.
     pub(crate) fn of(document: &Value) -> Self {
         let paths = document.get("paths").and_then(Value::as_object);
         let found = paths.into_iter().flatten().filter_map(|(path, item)| {
@@ -106,7 +107,7 @@ fn object(value: Value) -> Arc<Map<String, Value>> {
     })
 }
 
-/// A parameter's name, place and schema, with its meaning.
+/// A parameter's name, location and schema, with its description.
 fn parameter_of<'a>(
     document: &'a Value,
     parameter: &'a Value,
@@ -134,11 +135,11 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     pointer.and_then(|pointer| document.pointer(pointer)).unwrap_or(value)
 }
 
-/// What a result has: the answer of the API as it is, and what was left out of it.
+/// The schema of a result: the unchanged answer of the API, and the number of records left out.
 fn output_schema(document: &Value, item: &Value) -> Value {
     let schema = item.pointer("/get/responses/200/content/application~1json/schema");
     let mut schema = schema.cloned().unwrap_or_else(|| json!({}));
-    // The first of several is that without the parameters that are left out.
+    // The first of several schemas is the one without the parameters that tools do not take.
     if let Some(first) = schema.pointer("/oneOf/0") {
         schema = first.clone();
     }
@@ -150,11 +151,11 @@ fn output_schema(document: &Value, item: &Value) -> Value {
             "answer": schema,
             "left_out": {
                 "type": "integer",
-                "description": "Records at the end of the answer that are left out: they would have been too much text.",
+                "description": "Number of records left out at the end of the answer, which would have been too long.",
             },
             "next_cursor": {
                 "type": "string",
-                "description": "There are more: call again with this `cursor`.",
+                "description": "There are more records: call again with this `cursor`.",
             },
         },
         "required": ["answer", "left_out"],
@@ -162,7 +163,8 @@ fn output_schema(document: &Value, item: &Value) -> Value {
     })
 }
 
-/// Makes references to components references to `$defs`, with what they refer to in turn; leaves out examples.
+/// Rewrites references to components as references to `$defs` and collects the referenced schemas recursively;
+/// removes examples.
 fn collect(document: &Value, schema: &mut Value, definitions: &mut Map<String, Value>) {
     match schema {
         Value::Array(items) => {
@@ -190,7 +192,7 @@ fn define(document: &Value, name: &str, definitions: &mut Map<String, Value>) {
     }
     let schema = document.pointer(&format!("/components/schemas/{name}"));
     let mut schema = schema.cloned().unwrap_or_else(|| json!({}));
-    // Before its own references: they may come back to it.
+    // Inserted before its own references are collected: they may refer back to it.
     definitions.insert(name.to_owned(), Value::Null);
     collect(document, &mut schema, definitions);
     definitions.insert(name.to_owned(), schema);

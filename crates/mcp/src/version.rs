@@ -1,5 +1,5 @@
-//! Versions of the protocol. Up to 2025-11-25 a client begins with `initialize`; from 2026-07-28 on every request says
-//! in its `_meta` which version it is of. Neither needs a session here.
+//! Versions of the protocol. Up to 2025-11-25 a client begins with `initialize`; from 2026-07-28 on every request
+//! names its version in `_meta`. Neither needs a session here.
 
 use rmcp::model::{ErrorData, ProtocolVersion, RequestMetaObject};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::message::Params;
 use crate::method::Method;
 
-/// Requests carry their version and what their client can do.
+/// The version from which requests carry their version and the client's capabilities.
 pub(crate) const SELF_CONTAINED: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 pub(crate) const VERSIONS: &[ProtocolVersion] =
     &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, SELF_CONTAINED];
 
-/// How a request is answered.
+/// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     WithInitialize,
@@ -23,7 +23,7 @@ fn meta(params: &Params) -> RequestMetaObject {
     params.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default().into()
 }
 
-/// The version that a request is of, where it says so itself.
+/// The version of a request, if the request names it.
 pub(crate) fn of_request(params: &Params) -> Option<ProtocolVersion> {
     meta(params).protocol_version()
 }
@@ -31,7 +31,7 @@ pub(crate) fn of_request(params: &Params) -> Option<ProtocolVersion> {
 /// The form of a request's answer.
 ///
 /// # Errors
-/// The request is of a version that the server does not have, or does not say what its version asks for.
+/// The server does not have the request's version, or the request lacks what its version requires.
 pub(crate) fn form(method: Option<Method>, params: &Params) -> Result<Form, ErrorData> {
     if method == Some(Method::Initialize) {
         return Ok(Form::WithInitialize);
@@ -47,15 +47,15 @@ pub(crate) fn form(method: Option<Method>, params: &Params) -> Result<Form, Erro
     Ok(Form::SelfContained)
 }
 
-/// Checks that a request says what those of 2026-07-28 must.
+/// Checks that a request carries the fields that 2026-07-28 requires.
 ///
 /// # Errors
-/// It does not.
+/// A field is missing.
 pub(crate) fn check_meta(params: &Params) -> Result<(), ErrorData> {
     let missing = meta(params).missing_required_keys(&SELF_CONTAINED);
     if missing.is_empty() {
         return Ok(());
     }
-    let text = format!("`_meta` lacks or has malformed: {}", missing.join(", "));
+    let text = format!("`_meta` has missing or malformed fields: {}", missing.join(", "));
     Err(ErrorData::invalid_params(text, None))
 }

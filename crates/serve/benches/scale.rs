@@ -1,5 +1,5 @@
-//! What one large world costs: `cargo bench -p linesman-serve --bench scale`. 2,000 events and 200,000 odds records of
-//! invented names; memory as the kernel counts it, times as CPU of one core.
+//! The cost of one large world: `cargo bench -p linesman-serve --bench scale`. 2,000 events and 200,000 odds records
+//! with invented names; memory as reported by the kernel, times as CPU of one core.
 #![expect(clippy::print_stdout, reason = "a bench is read from the terminal")]
 #![expect(clippy::indexing_slicing, reason = "a bench may stop where its invented data is wrong")]
 
@@ -15,15 +15,15 @@ use market::{Book, Ids, Limits, Snapshot};
 
 const EVENTS: usize = 2_000;
 const RECORDS: usize = 200_000;
-/// Tournaments listed at one time.
+/// Number of tournaments listed at one time.
 const TOURNAMENTS: usize = 10;
-/// Players in one.
+/// Players per tournament.
 const FIELD: usize = 144;
-/// Bookmakers that price every event.
+/// Number of bookmakers, each of which prices every event.
 const BOOKMAKERS: usize = 33;
-/// Matchups of one bookmaker in one tournament.
+/// Matchups per bookmaker and tournament.
 const PAIRINGS: usize = 10;
-/// Records that move between two publications.
+/// Records that change between two publications.
 const MOVES: usize = 10_000;
 /// Publications measured; the mean is printed.
 const ROUNDS: u32 = 20;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Failure> {
     restart(&world, &catalogue)
 }
 
-/// Prices move, every source beats, the next snapshot is cut: what happens every 30 s.
+/// Prices change, every source sends a heartbeat, the next snapshot is cut: the work of every 30 s.
 fn publish(
     mut book: Book,
     world: &World,
@@ -90,7 +90,7 @@ fn publish(
     Ok((book, snapshot))
 }
 
-/// Messages a second for refs already known: half move, half confirm.
+/// Messages per second for known refs: half change prices, half confirm them.
 fn hear_known(mut book: Book, world: &World) -> Result<(), Failure> {
     let mut now = START.plus(REFRESH * (ROUNDS + 1));
     let (mut heard, mut taken) = (0, Duration::ZERO);
@@ -132,7 +132,7 @@ fn restart(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Everything a feed says of this world.
+/// All messages of this world.
 struct World {
     bookmakers: Vec<BookmakerId>,
     listings: Vec<FeedMessage>,
@@ -154,7 +154,7 @@ impl World {
                 fights.get(at % fights.len()).ok_or("there are head-to-head sports")?;
             world.fight(*id, &sport.markets, at)?;
         }
-        // The first tournament makes up what the round numbers leave open.
+        // The first tournament fills up the difference to the round number.
         let missing = RECORDS.checked_sub(world.odds.len()).ok_or("fewer records were wanted")?;
         for more in 0..missing {
             let bookmaker = world.bookmakers[more % BOOKMAKERS];
@@ -212,7 +212,7 @@ impl World {
         Ok(())
     }
 
-    /// As many messages as move between two publications, each with another price than the round before.
+    /// As many messages as change between two publications, each with another price than in the previous round.
     fn moved(&self, round: u32) -> Vec<FeedMessage> {
         let step = self.odds.len() / MOVES;
         let quote = Quote::parse(&format!("{}", 101 + round), Format::American).ok();
@@ -308,7 +308,7 @@ fn resident_kib() -> Result<u64, Failure> {
     Ok(figure.ok_or("the kernel tells VmRSS")?.parse()?)
 }
 
-/// CPU the only thread has used, in the kernel's nanoseconds.
+/// CPU time of the only thread, in the kernel's nanoseconds.
 fn cpu() -> Result<Duration, Failure> {
     let schedstat = std::fs::read_to_string("/proc/self/schedstat")?;
     let figure = schedstat.split_whitespace().next().ok_or("the kernel tells the run time")?;

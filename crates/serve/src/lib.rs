@@ -1,4 +1,4 @@
-//! The service put together: which part answers a request at which listener, health, readiness and metrics.
+//! The assembled service: the routes of each listener, health, readiness and metrics.
 
 mod listener_service;
 mod metrics;

@@ -1,4 +1,4 @@
-//! One request, whichever way it came: which part of the service answers.
+//! Routes a request, whatever its transport, to the part of the service that answers it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::route::{self, Target};
 use crate::service::agents;
 use crate::service::{ListenerRole, Service};
 
-/// The service as one listener shows it.
+/// The service as seen through one listener.
 #[derive(Debug)]
 pub struct ListenerService {
     pub service: Arc<Service>,
     pub role: ListenerRole,
 }
 
-/// Answers at a listener until `stopping`.
+/// Serves requests at a listener until `stopping`.
 ///
-/// The way of a request is compiled where this is boxed: here, with the settings of this crate (`Cargo.toml`), and not
-/// again in every program.
+/// The request path is compiled in the crate that boxes it: here, with the settings of this crate (`Cargo.toml`), and
+/// not again in every program.
 pub fn run(
     service: Arc<ListenerService>,
     listener: Listener,
@@ -35,12 +35,12 @@ pub fn run(
 }
 
 impl ListenerService {
-    /// Whether a path is of `/v4` here.
+    /// Whether a path belongs to `/v4` at this listener.
     fn shows_v4(&self, path: &str) -> bool {
         v4::covers(path) && route::find(&self.service, self.role, path) == Some(Target::V4)
     }
 
-    /// A request that panicked is answered in the form of its interface.
+    /// Answers a request that panicked in the format of its interface.
     fn in_form(
         &self,
         request: &Request<'_>,

@@ -1,7 +1,7 @@
-//! What an operator's Prometheus reads. Counters are plain atomics; everything else is looked up when asked.
+//! The metrics for Prometheus. Counters are plain atomics; all other values are read at the time of the request.
 //!
-//! Names are `linesman_<subject>_<what>_<unit>`; every label has a bounded set of values: endpoints, codes,
-//! worlds, sports and bookmakers of the catalogue, feeds the operator made.
+//! Names are `linesman_<subject>_<what>_<unit>`; every label has a bounded set of values: endpoints, codes, worlds,
+//! sports and bookmakers of the catalogue, feeds that the operator created.
 
 mod node;
 
@@ -42,10 +42,10 @@ pub(crate) fn render(service: &Service) -> String {
 
 fn load(page: &mut MetricsText, load: &LoadShedding) {
     let lag = seconds(load.lag_us());
-    page.family("linesman_lag_seconds", "gauge", "How late the service was at its last pulse.");
+    page.family("linesman_lag_seconds", "gauge", "Delay of the last pulse, which measures load.");
     page.line(format_args!("linesman_lag_seconds {lag}"));
     let name = "linesman_requests_shed_total";
-    page.family(name, "counter", "Requests refused because the service was late.");
+    page.family(name, "counter", "Requests refused because of overload.");
     page.line(format_args!("{name} {}", read(load.shed())));
 }
 
@@ -54,7 +54,7 @@ fn connections(page: &mut MetricsText, counters: &Counters, panics: &AtomicU64) 
     page.family("linesman_connections_open", "gauge", "Connections open now.");
     page.line(format_args!("linesman_connections_open {open}"));
     let name = "linesman_answers_unread_bytes";
-    page.family(name, "gauge", "Bytes of answers that only a client which is slow to read holds.");
+    page.family(name, "gauge", "Bytes of answers kept only for clients that are slow to read.");
     page.line(format_args!("{name} {}", counters.unread_bytes()));
     for (name, help, counter) in [
         ("linesman_connections_total", "Connections accepted.", &counters.total),
@@ -75,7 +75,7 @@ fn connections(page: &mut MetricsText, counters: &Counters, panics: &AtomicU64) 
         ),
         (
             "linesman_connections_cut_slow_reader_total",
-            "Connections cut because an answer was not taken in time.",
+            "Connections cut because an answer was not read in time.",
             &counters.cut_slow_reader,
         ),
         ("linesman_panics_total", "Requests that panicked; every one is a bug.", panics),
@@ -85,7 +85,7 @@ fn connections(page: &mut MetricsText, counters: &Counters, panics: &AtomicU64) 
     }
 }
 
-/// Bytes kept of answers and of fragments, answers made, answers that had to go.
+/// Bytes of kept answers and of fragments, answers computed, answers evicted.
 fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
     api.answer_figures(world.world).get(which).map(u64::to_string).unwrap_or_default()
 }
@@ -103,13 +103,13 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_market_records_weight",
         "gauge",
-        "What the book holds, counted as market.records_max counts it.",
+        "Records in the book, counted as for market.records_max.",
         |_, w| w.stats.load.load().records.to_string(),
     ),
     (
         "linesman_market_records_max",
         "gauge",
-        "What the book may hold (market.records_max).",
+        "Maximum of records in the book (market.records_max).",
         |_, w| w.limits.records_max.to_string(),
     ),
     (
@@ -124,7 +124,7 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_snapshot_cut_seconds",
         "gauge",
-        "How long the last snapshot took to make.",
+        "Time that cutting the last snapshot took.",
         |_, w| seconds(w.stats.cut_us_last.load(Ordering::Relaxed)),
     ),
     ("linesman_snapshots_total", "counter", "Snapshots published.", |_, w| {
@@ -136,37 +136,37 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_answers_shared_bytes",
         "gauge",
-        "Events' shares of answers kept for the epoch.",
+        "Fragments of answers, by event, kept for the epoch.",
         |api, w| answer_figure(api, w, 1),
     ),
     (
         "linesman_answers_made_total",
         "counter",
-        "Answers made; all others were kept ready.",
+        "Answers computed; all others were kept ready.",
         |api, w| answer_figure(api, w, 2),
     ),
     (
         "linesman_answers_evicted_total",
         "counter",
-        "Kept answers that went to make room before their epoch was over.",
+        "Kept answers that were evicted before the end of their epoch.",
         |api, w| answer_figure(api, w, 3),
     ),
     (
         "linesman_matching_joins_total",
         "counter",
-        "Refs taken for an event that another feed lists.",
+        "Refs matched with an event that another feed lists.",
         |_, w| read(&w.stats.joins),
     ),
     (
         "linesman_matching_merged_ids",
         "gauge",
-        "Ids of events that turned out to be another.",
+        "Ids of events that were merged into others.",
         |_, w| read(&w.stats.merged_ids),
     ),
     (
         "linesman_matching_unsure_pairs",
         "gauge",
-        "Pairs of events that may be one; `linesman events unsure` lists them.",
+        "Pairs of events that may be the same; `linesman events unsure` lists them.",
         |_, w| read(&w.stats.unsure_pairs),
     ),
     ("linesman_matching_aliases", "gauge", "Names learnt.", |_, w| read(&w.stats.aliases)),
@@ -188,13 +188,13 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_log_read_backs_total",
         "counter",
-        "How often the book was read back because it held what could not be written.",
+        "Number of times that the book was read back because it had changes that could not be written.",
         |_, w| read(&w.stats.read_backs),
     ),
     (
         "linesman_disk_full",
         "gauge",
-        "1 while the disk is full: the reserve is given up and pushes are refused.",
+        "1 while the disk is full: the reserve is deleted and pushes are refused.",
         |_, w| u8::from(w.is_disk_full()).to_string(),
     ),
     (
@@ -209,37 +209,37 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_history_rebuilds_total",
         "counter",
-        "Publications of the past that were made again.",
+        "Past publications that were rebuilt.",
         |_, w| read(&w.history.stats.rebuilds),
     ),
     (
         "linesman_history_rebuild_failures_total",
         "counter",
-        "Publications of the past that could not be made again.",
+        "Past publications that could not be rebuilt.",
         |_, w| read(&w.history.stats.rebuild_failures),
     ),
     (
         "linesman_history_rebuild_seconds",
         "counter",
-        "Time spent on making publications of the past again.",
+        "Time spent on rebuilding past publications.",
         |_, w| seconds(w.history.stats.rebuild_us.load(Ordering::Relaxed)),
     ),
     (
         "linesman_history_rebuilds_waiting",
         "gauge",
-        "Requests that wait for a publication of the past to be made again.",
+        "Requests that wait for a past publication to be rebuilt.",
         |_, w| read(&w.history.stats.waiting),
     ),
     (
         "linesman_history_memory_bytes",
         "gauge",
-        "What publications of the past that are kept ready take, by estimate (history.memory_mb).",
+        "Estimated memory of past publications that are kept ready (history.memory_mb).",
         |_, w| read(&w.history.stats.kept_bytes),
     ),
     (
         "linesman_history_lag_seconds",
         "gauge",
-        "Age of the oldest publication that is not in the archive; 0 without one, and where another node writes it.",
+        "Age of the oldest publication that is not in the archive; 0 if there is none, or if another node writes it.",
         |api, w| {
             let lag = w.archive_lag(api.clock.now());
             seconds(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX))
@@ -254,16 +254,16 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
         "Failed attempts to add to the archive; the log keeps its entries until one succeeds.",
         |_, w| read(&w.history.stats.commit_failures),
     ),
-    ("linesman_history_bytes", "gauge", "What the files of the archive take.", |_, w| {
+    ("linesman_history_bytes", "gauge", "Size of the archive's files.", |_, w| {
         read(&w.history.stats.archive_bytes)
     }),
-    ("linesman_history_files", "gauge", "Files that the archive consists of.", |_, w| {
+    ("linesman_history_files", "gauge", "Files in the archive.", |_, w| {
         read(&w.history.stats.archive_files)
     }),
     (
         "linesman_history_compactions_total",
         "counter",
-        "Commits of the archive that put files together or took out what is past history.retention.",
+        "Commits of the archive that merged files or removed data older than history.retention.",
         |_, w| read(&w.history.stats.compactions),
     ),
     (
@@ -275,7 +275,7 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
     (
         "linesman_history_export_failures_total",
         "counter",
-        "Files of the archive that could not be sent to their end.",
+        "Files of the archive whose transfer was cut off.",
         |_, w| read(&w.history.stats.export_failures),
     ),
 ];
@@ -293,12 +293,12 @@ fn worlds(page: &mut MetricsText, api: &Api) {
 fn feed_records(page: &mut MetricsText, api: &Api) {
     let live = api.world(World::Live);
     let name = "linesman_market_feed_records_weight";
-    page.family(name, "gauge", "What a feed makes the book hold, counted likewise.");
+    page.family(name, "gauge", "Records of a feed in the book, counted likewise.");
     for (feed, records) in &live.stats.load.load().feeds {
         page.line(format_args!("{name}{{feed=\"{feed}\"}} {records}"));
     }
     let name = "linesman_market_feed_records_max";
-    let help = "What one feed may make the book hold (market.records_per_feed_max).";
+    let help = "Maximum of records of one feed in the book (market.records_per_feed_max).";
     page.family(name, "gauge", help);
     page.line(format_args!("{name} {}", live.limits.records_per_feed_max));
 }
@@ -308,7 +308,7 @@ fn sources(page: &mut MetricsText, api: &Api) {
     for (name, help) in [
         ("linesman_source_age_seconds", "Time since a bookmaker's last good read in a sport."),
         ("linesman_source_stale", "1 when the source has had no good read for market.stale_after."),
-        ("linesman_source_latency_seconds", "How late the last good read arrived."),
+        ("linesman_source_latency_seconds", "Delay between the last good read and its arrival."),
     ] {
         page.family(name, "gauge", help);
         for world in World::ALL {
@@ -337,18 +337,18 @@ fn sources(page: &mut MetricsText, api: &Api) {
 
 fn paused(page: &mut MetricsText, api: &Api) {
     let name = "linesman_feed_paused";
-    page.family(name, "gauge", "1 while an operator has the feed's pushes refused.");
+    page.family(name, "gauge", "1 while the feed is paused by an operator.");
     for feed in api.accounts.feeds.list() {
         let paused = u8::from(feed.paused_at.is_some());
         page.line(format_args!("{name}{{feed=\"{}\"}} {paused}", feed.name));
     }
 }
 
-/// Only a node of several has to ask for the right to let keys in.
+/// Only a node of a cluster needs a lease to accept keys.
 fn trust(page: &mut MetricsText, api: &Api) {
     let Some(figures) = api.accounts.key_lease() else { return };
     let name = "linesman_key_trust_seconds_left";
-    let help = "How long keys are accepted if neither the database nor NATS confirms them any more; 0: they are refused with 503.";
+    let help = "How long keys are accepted if neither the database nor NATS confirms them; 0: they are refused with 503.";
     page.family(name, "gauge", help);
     page.line(format_args!("{name} {}", seconds(figures.left_ms.saturating_mul(1000))));
     let name = "linesman_key_change_number";
@@ -360,25 +360,21 @@ fn trust(page: &mut MetricsText, api: &Api) {
         page.line(format_args!("{name}{{witness=\"{witness}\"}} {count}"));
     }
     let name = "linesman_key_changes_unconfirmed_total";
-    let help = "Changes of keys made here that not every node confirmed; each was reported to whoever made it.";
+    let help =
+        "Changes of keys made here that not every node confirmed; each was reported to its author.";
     page.family(name, "counter", help);
     page.line(format_args!("{name} {}", figures.unconfirmed));
 }
 
-/// Only a node of several has to have its streams counted by the database.
+/// Only a node of a cluster has its streams counted by the database.
 fn stream_slots(page: &mut MetricsText, api: &Api) {
     let Some(figures) = api.accounts.streams.stats() else { return };
     let name = "linesman_stream_slots_seconds_left";
-    let help =
-        "How long streams stay open if the database does not answer any more; 0: none is opened.";
+    let help = "How long streams stay open if the database stops answering; 0: none is opened.";
     page.family(name, "gauge", help);
     page.line(format_args!("{name} {}", seconds(figures.left_ms.saturating_mul(1000))));
     let name = "linesman_stream_slots_failed_total";
-    page.family(
-        name,
-        "counter",
-        "Writes of the streams of this node that the database did not take.",
-    );
+    page.family(name, "counter", "Failed writes of this node's streams to the database.");
     page.line(format_args!("{name} {}", figures.failed));
     let name = "linesman_stream_slots_lost_total";
     let help = "How often all streams of this node ended because they could not be counted.";
@@ -392,16 +388,20 @@ fn accounts(page: &mut MetricsText, service: &Service) {
     page.family("linesman_keys", "gauge", "API keys that are accepted.");
     page.line(format_args!("linesman_keys {keys}"));
     let leases = api.accounts.leases();
-    page.family("linesman_quota_leases_total", "counter", "Parts of limits taken from the store.");
+    page.family("linesman_quota_leases_total", "counter", "Leases of quota taken from the store.");
     page.line(format_args!("linesman_quota_leases_total {}", leases.granted));
-    page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
+    page.family(
+        "linesman_quota_lease_failures_total",
+        "counter",
+        "Leases that the store did not grant.",
+    );
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
     trust(page, api);
     stream_slots(page, api);
     let mail = service.web.people.mail_stats();
     page.family("linesman_mail_queued", "gauge", "Emails that wait for the mail server.");
     page.line(format_args!("linesman_mail_queued {}", mail.queued));
-    page.family("linesman_mail_letters_total", "counter", "Emails by what became of them.");
+    page.family("linesman_mail_letters_total", "counter", "Emails by outcome.");
     for (outcome, count) in
         [("sent", mail.sent), ("failed", mail.failed), ("dropped", mail.dropped)]
     {

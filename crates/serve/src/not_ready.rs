@@ -1,4 +1,5 @@
-//! The service before it is ready: `/healthz` says that the process lives, everything else why to wait.
+//! The service before it is ready: `/healthz` reports that the process is alive, every other path why it is not
+//! ready.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use http::{Listener, NotReady, Reply, RequestIds, Server};
 
 use crate::ops;
 
-/// Answers everybody who connects with why they have to wait, until something is there; gives that.
+/// Answers all requests with the reason to wait until a future completes; returns its result.
 pub async fn answer_until<T>(
     server: Arc<Server>,
     listeners: &[Listener],

@@ -1,4 +1,4 @@
-//! What needs no key: health, readiness, metrics, the reference.
+//! Endpoints without a key: health, readiness, metrics, the reference.
 
 use std::sync::atomic::Ordering;
 
@@ -47,7 +47,7 @@ pub(crate) fn answer(
     }
 }
 
-/// The process lives; whether it has anything to serve is another question.
+/// Reports that the process is alive; readiness is separate.
 pub(crate) fn healthy() -> Reply {
     text("ok\n")
 }

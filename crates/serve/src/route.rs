@@ -1,10 +1,10 @@
-//! Where a path leads: the one table that every request goes through. Pages have a table of their own in `web`.
+//! The table of paths that every request goes through. Pages have their own table in `web`.
 
 use http::{HeaderSet, PathTraits};
 
 use crate::service::{ListenerRole, Service, agents};
 
-/// What answers.
+/// The part that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     V1,
@@ -23,10 +23,10 @@ pub(crate) enum Target {
 
 struct Route {
     path: &'static str,
-    /// Whether it is also for every path below.
+    /// Whether it also covers every path below.
     below: bool,
     target: Target,
-    /// The listeners that have it.
+    /// The listeners that serve it.
     roles: &'static [ListenerRole],
     /// The headers that its answers may depend on.
     headers: HeaderSet,
@@ -40,7 +40,7 @@ const fn route(path: &'static str, target: Target, roles: &'static [ListenerRole
     Route { path, below: false, target, roles, headers: HeaderSet::Page }
 }
 
-/// A path and all below it.
+/// A path and all paths below it.
 const fn tree(path: &'static str, target: Target) -> Route {
     Route { below: true, ..route(path, target, MAIN) }
 }
@@ -70,7 +70,7 @@ impl Route {
     }
 }
 
-/// What a path leads to at a listener; `None` where there is nothing.
+/// The target of a path at a listener; `None` if there is none.
 #[inline]
 pub(crate) fn find(service: &Service, role: ListenerRole, path: &str) -> Option<Target> {
     let found = ROUTES.iter().find(|route| route.matches(path) && route.roles.contains(&role));
@@ -84,7 +84,7 @@ pub(crate) fn find(service: &Service, role: ListenerRole, path: &str) -> Option<
     }
 }
 
-/// What a path is, whichever listener has it.
+/// The properties of a path, on any listener.
 #[inline]
 pub(crate) fn traits(path: &str) -> PathTraits {
     match ROUTES.iter().find(|route| route.matches(path)) {

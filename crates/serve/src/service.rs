@@ -1,4 +1,4 @@
-//! All parts of the service, put together.
+//! All parts of the service, assembled.
 
 pub(crate) mod agents;
 
@@ -11,10 +11,10 @@ use web::Web;
 
 use self::agents::Agents;
 
-/// What a listener is for.
+/// The purpose of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerRole {
-    /// The API, the pages and, unless it has a listener of its own, ingest.
+    /// The API, the pages and, unless it has a separate listener, ingest.
     Main,
     /// Ingest alone.
     Ingest,
@@ -22,7 +22,7 @@ pub enum ListenerRole {
     Operator,
 }
 
-/// The service: all parts, put together.
+/// The service with all its parts.
 #[derive(Debug)]
 pub struct Service {
     pub api: Arc<Api>,
@@ -33,8 +33,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Whether requests should come here: it is not about to stop, no other node could show anything newer, and keys
-    /// are let in.
+    /// Whether requests should be sent here: the service is not about to stop, no other node could have a newer
+    /// snapshot, and keys are accepted.
     pub fn is_ready(&self) -> bool {
         let now = self.api.clock.now();
         !self.api.server.is_stopping()
@@ -43,12 +43,12 @@ impl Service {
             && World::ALL.iter().all(|world| self.api.world(*world).is_abreast(now))
     }
 
-    /// Whether this node may let keys in.
+    /// Whether this node may accept keys.
     pub(crate) fn has_key_authority(&self) -> bool {
         self.api.accounts.key_lease().is_none_or(|lease| lease.left_ms > 0)
     }
 
-    /// What every answer carries.
+    /// Adds the headers of every answer.
     pub(crate) fn finish(&self, answered: Result<Reply, ApiError>, request_id: RequestId) -> Reply {
         let mut reply = answered.unwrap_or_else(|error| {
             let reply = error.into_reply(request_id);

@@ -24,7 +24,7 @@ text_column!(
 pub struct AccessRow {
     pub id: String,
     pub account_id: String,
-    /// What the data is for, in the developer's words.
+    /// The intended use of the data, in the developer's words.
     pub purpose: String,
     pub created_ms: i64,
     pub state: AccessState,
@@ -46,7 +46,7 @@ impl Table for AccessRow {
 }
 
 impl Store {
-    /// Stores a new, pending request. `false`: the account has one pending, and nothing was changed.
+    /// Stores a new, pending request. `false`: the account has a pending one, and nothing was changed.
     pub async fn insert_access(
         &self,
         request: &AccessRow,
@@ -88,8 +88,8 @@ impl Store {
             .await
     }
 
-    /// Decides a pending request and, where it is approved, allows its account production keys, both or neither.
-    /// `None`: there is no such pending request. The subject of `audit` becomes the account.
+    /// Decides a pending request and, if it is approved, allows its account production keys: both or neither. `None`:
+    /// there is no such pending request. The subject of `audit` becomes the account.
     pub async fn decide_access(
         &self,
         decided: &AccessRow,

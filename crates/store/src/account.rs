@@ -8,7 +8,7 @@ use crate::{
     like_pattern,
 };
 
-/// What an account may do.
+/// The rights of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Has API keys.
@@ -23,7 +23,7 @@ text_column!(Role, "role", [Developer = "developer", Operator = "operator"]);
 #[derive(Clone, PartialEq, Eq)]
 pub struct Totp {
     pub secret: Vec<u8>,
-    /// `None`: offered, but no code was entered yet, so it is not required.
+    /// `None`: offered, but not required until a code is entered.
     pub confirmed_ms: Option<i64>,
     /// The newest step whose code was accepted.
     pub step: Option<i64>,
@@ -35,10 +35,10 @@ impl fmt::Debug for Totp {
     }
 }
 
-/// What an operator allows an account; `None`: the default.
+/// Limits that an operator sets for an account; `None`: the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Active keys at the same time.
+    /// Maximum number of active keys.
     pub keys_max: Option<u32>,
     pub burst_per_minute: Option<u32>,
     pub requests_per_day: Option<u32>,
@@ -106,7 +106,7 @@ from_row!(AccountRow, |row| {
 });
 
 impl Store {
-    /// Stores a new account. `false`: the address has one, and nothing was changed.
+    /// Stores a new account. `false`: the address has an account already, and nothing was changed.
     pub async fn insert_account(
         &self,
         account: &AccountRow,
@@ -125,7 +125,7 @@ impl Store {
             .await
     }
 
-    /// Accounts with a text in their name, address or id, newest first.
+    /// Accounts whose name, address or id contains a text, newest first.
     pub async fn find_accounts(
         &self,
         text: &str,
@@ -162,7 +162,7 @@ impl Store {
         select::<AccountRow>("WHERE id = $1").bind(id).fetch_optional(&self.database).await
     }
 
-    /// The account with this address, which has to be in lower case.
+    /// The account with this address, which must be in lower case.
     pub async fn account_by_email(&self, email: &str) -> Result<Option<AccountRow>, StoreError> {
         select::<AccountRow>("WHERE email = $1").bind(email).fetch_optional(&self.database).await
     }
@@ -180,8 +180,8 @@ impl Store {
         tx.commit_with(audit).await
     }
 
-    /// Deletes developers' accounts created by this instant whose address was never confirmed and that have neither
-    /// keys nor requests. Only for services that confirm addresses: nobody can sign in to such accounts.
+    /// Deletes developers' accounts that were created by this instant, whose address was never confirmed and that
+    /// have neither keys nor requests. Only for services that confirm addresses: nobody can sign in to such accounts.
     pub async fn delete_unconfirmed(&self, created_ms: i64) -> Result<u64, StoreError> {
         let mut tx = self.begin_write().await?;
         let mut deleted = 0;
@@ -205,8 +205,8 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Suspends an account with all its sessions and keys, or resumes it and its keys. `false`: it is the last operator
-    /// that is not suspended, and nothing was changed.
+    /// Suspends an account with all its sessions and keys, or resumes it and its keys. `false`: it is the last active
+    /// operator, and nothing was changed.
     pub async fn suspend_account(
         &self,
         account_id: &str,
@@ -236,7 +236,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Sets what an account is allowed, and the limits of its live production keys that follow from it, all or nothing.
+    /// Sets the allowance of an account and the resulting limits of its live production keys, all or nothing.
     pub async fn allow_account(
         &self,
         account_id: &str,
@@ -269,8 +269,8 @@ impl Store {
         tx.commit_change(audit).await
     }
 
-    /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes. `audit` is `None` for codes
-    /// that are offered and not required yet.
+    /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes. `audit` is `None` for
+    /// codes that are only offered.
     pub async fn set_totp(
         &self,
         account_id: &str,
@@ -327,7 +327,7 @@ impl Store {
         tx.commit_if(used > 0, audit).await
     }
 
-    /// The number of recovery codes that are left.
+    /// The number of unused recovery codes.
     pub async fn count_recovery_codes(&self, account_id: &str) -> Result<i64, StoreError> {
         query("SELECT COUNT(*) FROM recovery_code WHERE account_id = $1")
             .bind(account_id)
@@ -371,7 +371,7 @@ impl Tx {
         self.end_sessions(account_id, kept).await.map(drop)
     }
 
-    /// Records that the address is confirmed; the first time stays.
+    /// Records that the address is confirmed; the first time is kept.
     pub(crate) async fn confirm_account(
         &mut self,
         account_id: &str,
@@ -385,7 +385,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Whether there is another operator who can sign in, or this account is none.
+    /// Whether another operator can sign in, or this account is no operator.
     async fn leaves_an_operator(&mut self, account_id: &str) -> Result<bool, StoreError> {
         let (own, others): (i64, i64) = query(
             "SELECT COALESCE(SUM(CASE WHEN id = $1 THEN 1 ELSE 0 END), 0), \

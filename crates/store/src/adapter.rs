@@ -1,4 +1,4 @@
-//! Upstream adapters: how each is, as the leader says, what people want of it, and input that it could not read.
+//! Upstream adapters: their state as reported by the leader, requests of people, and input that could not be read.
 
 use crate::{
     AuditEntry, Store, StoreError,
@@ -9,10 +9,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterRow {
     pub name: String,
-    /// JSON; empty before the leader has said anything.
+    /// JSON; empty before the leader's first report.
     pub report: String,
     pub updated_ms: i64,
-    /// Who accepted the upstream's terms when it was last started; empty before.
+    /// The person who accepted the upstream's terms at the last start; empty before the first.
     pub accepted_by: String,
     pub paused_ms: Option<i64>,
     pub resumed_ms: Option<i64>,
@@ -63,12 +63,12 @@ impl Table for AdapterSampleRow {
 }
 
 impl Store {
-    /// Every adapter that was ever run or spoken of, by name.
+    /// Every adapter that ever ran or was named in a request, by name.
     pub async fn adapters(&self) -> Result<Vec<AdapterRow>, StoreError> {
         select::<AdapterRow>("ORDER BY name").fetch_all(&self.database).await
     }
 
-    /// Keeps how an adapter is.
+    /// Stores the state of an adapter.
     pub async fn write_adapter(
         &self,
         name: &str,
@@ -88,7 +88,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Notes that an adapter starts on somebody's acceptance of the terms; `false`: it was noted before.
+    /// Records that an adapter starts after a person accepted the terms; `false`: it was recorded before.
     pub async fn note_adapter_start(
         &self,
         name: &str,
@@ -110,7 +110,7 @@ impl Store {
         Ok(tx.commit_changed((changed > 0).then_some(()), audit).await?.is_some())
     }
 
-    /// Pauses an adapter, or resumes it. One that is paused keeps its first instant.
+    /// Pauses or resumes an adapter. A paused adapter keeps the instant of its first pause.
     pub async fn pause_adapter(
         &self,
         name: &str,
@@ -138,7 +138,7 @@ impl Store {
         tx.commit_changed(Some(()), audit).await.map(drop)
     }
 
-    /// Asks for a read of an adapter now.
+    /// Requests a read of an adapter now.
     pub async fn ask_adapter_read(
         &self,
         name: &str,
@@ -158,7 +158,7 @@ impl Store {
         tx.commit_changed(Some(()), audit).await.map(drop)
     }
 
-    /// Keeps the samples of an adapter in place of those before.
+    /// Stores the samples of an adapter, replacing earlier ones.
     pub async fn write_adapter_samples(
         &self,
         name: &str,
@@ -184,7 +184,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// The samples of an adapter, the newest first.
+    /// The samples of an adapter, newest first.
     pub async fn adapter_samples(&self, name: &str) -> Result<Vec<AdapterSampleRow>, StoreError> {
         select::<AdapterSampleRow>("WHERE adapter = $1 ORDER BY number")
             .bind(name)

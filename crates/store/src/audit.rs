@@ -11,10 +11,10 @@ use crate::{
 pub struct AuditEntry {
     pub at_ms: i64,
     pub account_id: Option<String>,
-    /// Who did it: an email address, or a word such as `command line`.
+    /// The actor: an email address, or a word such as `command line`.
     pub who: String,
     pub action: String,
-    /// What it was done to.
+    /// The object of the action.
     pub subject: String,
     pub detail: String,
     pub address: String,
@@ -31,12 +31,12 @@ pub struct AuditRow {
 
 from_row!(AuditRow, |row| Self { seq: row.try_get("seq")?, entry: sqlx::FromRow::from_row(row)? });
 
-/// Which entries to find; each `None` matches everything.
+/// Selects entries; each `None` matches everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditFilter<'a> {
     pub account_id: Option<&'a str>,
     pub action: Option<&'a str>,
-    /// Somewhere in who, subject, detail or address.
+    /// Text contained in who, subject, detail or address.
     pub text: Option<&'a str>,
     /// Only entries with a smaller number.
     pub before: Option<i64>,
@@ -66,7 +66,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Commits with an entry, where there is one.
+    /// Commits together with an entry, if there is one.
     pub(crate) async fn commit_with(
         mut self,
         audit: impl Into<Option<&AuditEntry>>,
@@ -77,7 +77,7 @@ impl Tx {
         self.commit().await
     }
 
-    /// Commits with an entry where something was changed, and otherwise rolls back.
+    /// Commits with an entry if something was changed; otherwise rolls back.
     pub(crate) async fn commit_if(
         self,
         changed: bool,
@@ -89,7 +89,7 @@ impl Tx {
         Ok(changed)
     }
 
-    /// As [`Tx::commit_change`] where a row was changed, and otherwise rolls back.
+    /// As [`Tx::commit_change`] if a row was changed; otherwise rolls back.
     pub(crate) async fn commit_changed<R>(
         self,
         row: Option<R>,
@@ -101,7 +101,7 @@ impl Tx {
         Ok(row)
     }
 
-    /// Commits a change of what nodes have in memory, with its entry.
+    /// Commits a change of state that nodes hold in memory, with its entry.
     pub(crate) async fn commit_change(mut self, audit: &AuditEntry) -> Result<(), StoreError> {
         self.audit(audit).await?;
         self.number_change().await?;
@@ -110,7 +110,8 @@ impl Tx {
 }
 
 impl Store {
-    /// Adds entries about what is not in this store; changes of what is take their entry with them. All or none.
+    /// Adds entries about actions outside this store; changes of the store are committed with their entries. All or
+    /// none.
     pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
@@ -122,7 +123,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Entries, newest first, older than `before` where it is given; of one account, or of all.
+    /// Entries of one account or of all, newest first; older than `before` if it is given.
     pub async fn audit(
         &self,
         account_id: Option<&str>,

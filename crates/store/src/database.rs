@@ -1,8 +1,8 @@
 //! One statement for two databases: its text, its values, and the connection or transaction that runs it.
 //!
-//! How SQLite and PostgreSQL are reached differs here and in `lib.rs`; the few statements that differ are beside each
-//! other where they are used. On PostgreSQL nothing waits longer than [`ANSWER_TIME_MAX`], whatever the network does: a
-//! connection that did not answer is closed and never used again.
+//! Differences in reaching SQLite and PostgreSQL are confined to this module and `lib.rs`; the few statements that
+//! differ stand next to each other where they are used. On PostgreSQL nothing waits longer than [`ANSWER_TIME_MAX`],
+//! whatever the network does: a connection that did not answer is closed and never reused.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use tokio::time::{error::Elapsed, timeout};
 
 use crate::StoreError;
 
-/// How long one statement may take to PostgreSQL and back. The server's own limit is shorter
-/// (`STATEMENT_TIME_MAX`), so this one is for networks, not for locks.
+/// Maximum time of one statement to PostgreSQL and back. The server's own limit is shorter (`STATEMENT_TIME_MAX`), so
+/// this one covers networks, not locks.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// The connections of a store.
@@ -50,9 +50,10 @@ enum PgTxState {
     Ended,
 }
 
-/// What one transaction at a time may do, in all processes.
+/// An operation that only one transaction at a time may perform, over all processes.
 ///
-/// SQLite has one writer at a time anyway; PostgreSQL locks only rows, and these are about rows that do not exist yet.
+/// SQLite has one writer at a time anyway; PostgreSQL locks only rows, and these operations concern rows that do not
+/// exist yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lock<'a> {
     /// Replacing one-time links.
@@ -67,7 +68,7 @@ pub(crate) enum Lock<'a> {
     Streams,
 }
 
-/// Where a statement that reads is run.
+/// Where a reading statement runs.
 pub(crate) enum On<'a> {
     Database(&'a Database),
     Tx(&'a mut Tx),
@@ -118,7 +119,7 @@ impl<T> Record for T where
 /// A row of a table.
 pub(crate) trait Table: Record {
     const NAME: &'static str;
-    /// Named one by one: a newer version of the program may add columns while this one runs.
+    /// Listed explicitly: a newer version of the program may add columns while this one runs.
     const COLUMNS: &'static str;
 }
 
@@ -138,7 +139,7 @@ macro_rules! from_row {
     };
 }
 
-/// Decodes a row whose fields are columns of the same name: some as they are, others converted from a type.
+/// Decodes a row whose fields are columns of the same name: some unchanged, others converted from a type.
 macro_rules! columns {
     ($type:ty, [$($plain:ident),*], [$($converted:ident: $from:ty),*]) => {
         $crate::database::from_row!($type, |row| Self {
@@ -151,7 +152,7 @@ macro_rules! columns {
     };
 }
 
-/// An enum that a column holds as text.
+/// Stores an enum as text in a column.
 macro_rules! text_column {
     ($type:ident, $what:literal, [$($variant:ident = $text:literal),+]) => {
         impl $type {
@@ -177,21 +178,21 @@ macro_rules! text_column {
 
 pub(crate) use {columns, from_row, text_column};
 
-/// A column that holds what it should not.
+/// An invalid value in a column.
 pub(crate) fn decode_error(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
     sqlx::Error::Decode(error.into())
 }
 
-/// A column that holds a count.
+/// Converts a column to a count.
 pub(crate) fn to_count(column: i64) -> Result<u32, sqlx::Error> {
     u32::try_from(column).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
-/// Work on the database under way. Boxed where it is made, so that it is compiled once, in this crate, and not in
-/// each that waits for it.
+/// A database operation in progress. Boxed in the function that creates it, so that it is compiled once, in this
+/// crate, and not in each crate that awaits it.
 type Running<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
 
-/// What a statement yielded.
+/// The rows of a statement.
 enum Rows {
     Sqlite(Vec<SqliteRow>),
     Postgres(Vec<PgRow>),
@@ -208,7 +209,7 @@ pub(crate) fn query<'a>(text: &'static str) -> Query<'a> {
     Query { text: text.into_sql_str(), values: Vec::new() }
 }
 
-/// Begins a statement that is put together from constants; values are bound, never part of it.
+/// Begins a statement assembled from constants; values are bound, never part of the text.
 pub(crate) fn built_query<'a>(text: String) -> Query<'a> {
     Query { text: AssertSqlSafe(text).into_sql_str(), values: Vec::new() }
 }
@@ -218,7 +219,7 @@ pub(crate) fn select<'a, R: Table>(rest: &'static str) -> Query<'a> {
     built_query(format!("SELECT {} FROM {} {rest}", R::COLUMNS, R::NAME))
 }
 
-/// Begins a statement that changes rows of a table and yields them.
+/// Begins a statement that changes rows of a table and returns them.
 pub(crate) fn returning<'a, R: Table>(change: &'static str) -> Query<'a> {
     built_query(format!("{change} RETURNING {}", R::COLUMNS))
 }
@@ -229,7 +230,7 @@ impl<'a> Query<'a> {
         self
     }
 
-    /// Runs a statement that yields no rows, and returns how many it changed.
+    /// Runs a statement that returns no rows, and returns the number of rows changed.
     pub(crate) fn execute<'t>(self, tx: &'t mut Tx) -> Running<'t, u64>
     where
         'a: 't,
@@ -242,7 +243,7 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// Every row that the statement yields.
+    /// All rows of the result.
     pub(crate) async fn fetch_all<R: Record>(
         self,
         on: impl Into<On<'_>>,
@@ -278,7 +279,7 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// The one row that the statement can yield.
+    /// The row of a statement that returns at most one.
     pub(crate) async fn fetch_optional<R: Record>(
         self,
         on: impl Into<On<'_>>,
@@ -286,13 +287,13 @@ impl<'a> Query<'a> {
         Ok(self.fetch_all(on).await?.pop())
     }
 
-    /// The one row that the statement always yields.
+    /// The row of a statement that always returns one.
     pub(crate) async fn fetch_one<R: Record>(self, on: impl Into<On<'_>>) -> Result<R, StoreError> {
         let row = self.fetch_optional(on).await?;
         row.ok_or_else(|| StoreError::corrupt("an aggregate yielded no row"))
     }
 
-    /// The one number that the statement always yields.
+    /// The number of a statement that always returns one.
     pub(crate) async fn fetch_number(self, on: impl Into<On<'_>>) -> Result<i64, StoreError> {
         let (number,) = self.fetch_one(on).await?;
         Ok(number)
@@ -337,7 +338,7 @@ impl Database {
         })
     }
 
-    /// Runs one statement as a transaction, and returns how many rows it changed.
+    /// Runs one statement as a transaction, and returns the number of rows changed.
     pub(crate) async fn write(&self, query: Query<'_>) -> Result<u64, StoreError> {
         let mut tx = self.begin().await?;
         let changed = query.execute(&mut tx).await?;
@@ -431,14 +432,14 @@ impl PgTx {
 
 impl Drop for PgTx {
     fn drop(&mut self) {
-        // Rolled back by the server, which notices the closing even where a rollback would not get through.
+        // Rolled back by the server, which notices the closing even if a rollback would not reach it.
         if self.state != PgTxState::Ended {
             self.connection.close_on_drop();
         }
     }
 }
 
-/// The result of a statement. After anything but a refusal by the database the connection is closed.
+/// The result of a statement. After any failure other than a refusal by the database, the connection is closed.
 fn settle<T>(
     answered: Result<sqlx::Result<T>, Elapsed>,
     connection: &mut PoolConnection<Postgres>,

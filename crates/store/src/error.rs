@@ -1,25 +1,25 @@
-//! What can go wrong with the store, without saying which database it is.
+//! Errors of the store, independent of the database.
 
 use sqlx::{error::DatabaseError, migrate::MigrateError, postgres::PgDatabaseError};
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why the store did not do what it was asked.
+/// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Locked for too long, disk full, not reachable, not readable. Worth another try.
+    /// Locked for too long, disk full, not reachable, not readable. A retry may succeed.
     #[error("the account store cannot be reached")]
     Unavailable(#[source] Cause),
-    /// Something with that name or identity is there already.
+    /// An entry with that name or identity exists already.
     #[error("the account store already holds such an entry")]
     Conflict(#[source] Cause),
-    /// The database is damaged, none of ours, or from a newer version. Another try will not help.
+    /// The database is damaged, not one of ours, or from a newer version. A retry will not help.
     #[error("the account store cannot be read: damaged, or written by a newer version")]
     Corrupt(#[source] Cause),
-    /// Data is to be moved into a database that has some.
+    /// The target of a transfer holds data already.
     #[error("the database already holds data (table `{table}`); move into an empty one")]
     NotEmpty { table: String },
-    /// The database's address is none. It is not repeated here, for it may hold a password.
+    /// The database's address is malformed. It is not repeated in the message, since it may hold a password.
     #[error(
         "the address of the account store is not understood; it is of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     )]
@@ -61,11 +61,11 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// Whether the database says that it is damaged, or not of the shape this program knows.
+/// Whether the database reports that it is damaged, or that it does not have the tables this program knows.
 fn is_damage(cause: &(dyn DatabaseError + 'static)) -> bool {
     if let Some(postgres) = cause.try_downcast_ref::<PgDatabaseError>() {
-        // Class 42: a table or column that is not there (42501 is a right that is not there). XX001 and XX002: damaged
-        // data, a damaged index.
+        // Class 42: a missing table or column (42501 is a missing permission). XX001 and XX002: damaged data, a
+        // damaged index.
         let code = postgres.code();
         return (code.starts_with("42") && code != "42501") || matches!(code, "XX001" | "XX002");
     }

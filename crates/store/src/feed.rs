@@ -10,13 +10,13 @@ use crate::{
 pub struct FeedRow {
     pub name: String,
     pub digest: Digest,
-    /// The only bookmaker the token may send prices of; `None` is any.
+    /// The only bookmaker whose prices the token may send; `None`: any.
     pub bookmaker: Option<String>,
-    /// Whether it may report scores where it is bound to a bookmaker.
+    /// Whether a token bound to a bookmaker may report scores.
     pub scores: bool,
     pub created_ms: i64,
     pub revoked_ms: Option<i64>,
-    /// Since when its pushes are refused.
+    /// Time at which it was paused: its pushes are refused.
     pub paused_ms: Option<i64>,
 }
 
@@ -67,7 +67,7 @@ impl Store {
         select::<FeedRow>("ORDER BY name").fetch_all(&self.database).await
     }
 
-    /// Revokes a feed's token; one that is revoked keeps its first instant.
+    /// Revokes a feed's token; a revoked token keeps its first instant.
     pub async fn revoke_feed(
         &self,
         name: &str,
@@ -82,8 +82,8 @@ impl Store {
         tx.commit_changed(row, audit).await
     }
 
-    /// Pauses a live feed, or resumes it with `None`. One that is paused keeps its first instant. Returns the feed as
-    /// it now is; `None`: there is no live feed of that name.
+    /// Pauses a live feed, or resumes it with `None`. A paused feed keeps its first instant. Returns the updated
+    /// feed; `None`: there is no live feed of that name.
     pub async fn pause_feed(
         &self,
         name: &str,

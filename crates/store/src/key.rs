@@ -42,7 +42,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Which data a key reads: simulated or live.
+/// The data that a key reads: simulated or live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     Sandbox,
@@ -60,35 +60,35 @@ pub struct KeyRow {
     pub digest: Digest,
     /// The start of the key, for people to distinguish their keys.
     pub hint: String,
-    /// Sport groups the key is restricted to; `None` is all.
+    /// Sport groups to which the key is restricted; `None`: all.
     pub groups: Option<Vec<String>>,
     pub permissions: Vec<String>,
     pub burst_per_minute: u32,
     pub requests_per_day: u32,
     pub requests_per_month: Option<u32>,
-    /// Streams it may have open; `None`: the operator's setting.
+    /// Maximum number of open streams; `None`: the operator's setting.
     pub streams: Option<u32>,
-    /// What its requests are counted to; shared by a key and its rotated successors.
+    /// The meter of its requests; shared by a key and its rotated successors.
     pub meter_id: String,
     pub created_ms: i64,
-    /// Revoked at this instant, whatever any clock says.
+    /// Revoked at this instant, regardless of clocks.
     pub revoked_ms: Option<i64>,
     /// Ends when the clock reaches this instant.
     pub expires_ms: Option<i64>,
     pub rotated_from: Option<String>,
-    /// Its owner; `None` for one created on the command line.
+    /// Its owner; `None` for a key created on the command line.
     pub account_id: Option<String>,
-    /// The account's quota, as read with the key; `None` where there is no account, and for a key that is new.
+    /// The account's quota, as read with the key; `None` without an account, and for a new key.
     pub account_quota: Option<AccountQuota>,
-    /// When it was last used, to the minute or so.
+    /// Its last use, to the minute or so.
     pub last_used_ms: Option<i64>,
     /// The last `User-Agent` of its client.
     pub last_agent: Option<String>,
-    /// Suspended since then, with its account.
+    /// Time at which it was suspended with its account.
     pub suspended_ms: Option<i64>,
 }
 
-/// What an operator set for all production keys of an account together; `None`: the default.
+/// Limits that an operator set for all production keys of an account together; `None`: the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountQuota {
     pub requests_per_day: Option<u32>,
@@ -154,7 +154,7 @@ from_row!(KeyRow, |row| {
     }
 });
 
-/// Keys whose last use is recorded in one transaction: a revocation of one of them waits for it.
+/// Maximum number of keys whose last use is recorded in one transaction: a revocation of one of them waits for it.
 const USES_AT_ONCE: usize = 200;
 
 /// A key that is created while its account is being suspended is suspended with it.
@@ -165,10 +165,11 @@ const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_g
     (SELECT suspended_ms FROM account WHERE id = $16))";
 
 impl Store {
-    /// Stores a new key. An account's key takes over the meters of the account's key of that kind that ended last, if
-    /// no other key uses them: revoking keys and creating others gives no fresh quota.
+    /// Stores a new key. A key of an account takes over the meters of the account's last ended key of that kind, if
+    /// no other key uses them: revoking and creating keys does not reset the quota.
     ///
-    /// `limit` is `None` for callers that may create any number. A key whose id or digest exists is a conflict.
+    /// `limit` is `None` for callers without a limit on the number of keys. A key whose id or digest exists is a
+    /// conflict.
     pub async fn insert_key(
         &self,
         key: &KeyRow,
@@ -232,8 +233,8 @@ impl Store {
         Ok(found.is_some())
     }
 
-    /// Keys with a text in their owner's address, their name, hint, id or groups, or whose kind or state it is; the
-    /// newest first.
+    /// Keys with a text in their owner's address, their name, hint, id or groups, or as their kind or state; newest
+    /// first.
     pub async fn find_keys(
         &self,
         text: &str,
@@ -264,7 +265,7 @@ impl Store {
             .await
     }
 
-    /// An account's keys that have ended by this instant, those that ended last first: `limit` of them after `from`.
+    /// An account's keys that have ended by this instant, latest end first: `limit` of them after `from`.
     pub async fn ended_keys_of(
         &self,
         account_id: &str,
@@ -299,11 +300,11 @@ impl Store {
         .await
     }
 
-    /// Records when keys were last used, and by which client where that is known; a later use stays. Where it fails,
-    /// some may be recorded.
+    /// Records the last use of keys and, if known, their clients; a later use is kept. On failure, some may have been
+    /// recorded.
     pub async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let mut uses: Vec<&KeyUse> = uses.iter().collect();
-        // In one order everywhere, so that nodes that record the same keys do not deadlock.
+        // Always in the same order, so that nodes that record the same keys do not deadlock.
         uses.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         for some in uses.chunks(USES_AT_ONCE) {
             let mut tx = self.begin_write().await?;
@@ -342,7 +343,7 @@ impl Store {
             .await
     }
 
-    /// Revokes a key; one that is revoked keeps its first instant. Returns the key as it now is.
+    /// Revokes a key; a revoked key keeps its first instant. Returns the updated key.
     pub async fn revoke_key(
         &self,
         id: &str,
@@ -357,7 +358,7 @@ impl Store {
         tx.commit_changed(row, audit).await
     }
 
-    /// Gives a key a number of streams of its own, or the operator's setting. Returns the key as it now is.
+    /// Sets a key's own stream limit, or restores the operator's setting. Returns the updated key.
     pub async fn limit_key_streams(
         &self,
         id: &str,
@@ -372,7 +373,8 @@ impl Store {
         tx.commit_changed(row, audit).await
     }
 
-    /// Ends a key and stores its successor, both or neither. `limit` is `None` for callers that may create any number.
+    /// Ends a key and stores its successor, both or neither. `limit` is `None` for callers without a limit on the
+    /// number of keys.
     pub async fn rotate_key(
         &self,
         end: KeyEnd,

@@ -1,4 +1,4 @@
-//! The number of the last change of keys, and which nodes have read up to it.
+//! The number of the last change of keys, and the nodes that have read up to it.
 //!
 //! The number is raised last in a transaction, on one row that stays locked until the end: numbers become visible in
 //! order, and a node that reads the number first and the keys after it has every change up to that number.
@@ -8,20 +8,21 @@ use crate::{
     database::{Tx, query},
 };
 
-/// A node that was not seen for this long stopped accepting keys by itself long ago; its row is deleted.
+/// A node that was not seen for this long has stopped accepting keys by itself; its row is deleted.
 const DEAD_AFTER_MS: i64 = 86_400_000;
-/// A node that was not seen for this long, by this database's clock, relies on no more than it has confirmed.
+/// A node that was not seen for this long, by this database's clock, relies on no change beyond those it has
+/// confirmed.
 ///
 /// Well beyond the time after which it does so by its own clock (`accounts`: `UNCONFIRMED_MAX_MS`): clocks may be
 /// wrong.
 pub const NODE_SILENT_MS: u64 = 240_000;
 
-/// How far the changes of keys have come.
+/// The state of the changes of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyChange {
-    /// Of the last change; 0 before the first.
+    /// The number of the last change; 0 before the first.
     pub number: i64,
-    /// The number that the count was raised to when the database was last restored from a backup; 0 where it never was.
+    /// The number to which the count was raised when the database was last restored from a backup; 0 if it never was.
     /// Numbers of different eras cannot be compared: everything has to be read again.
     pub era: i64,
 }
@@ -29,9 +30,9 @@ pub struct KeyChange {
 /// A node in the list of those that accept keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The number that it has confirmed.
+    /// The number it has confirmed.
     pub confirmed: i64,
-    /// The last number that it did not confirm until its lease had expired; 0 where there is none.
+    /// The last number that it had not confirmed when its lease expired; 0: none.
     pub run_out: i64,
 }
 
@@ -51,8 +52,8 @@ pub struct Behind {
 }
 
 impl Tx {
-    /// Gives the next number to everything that this transaction changed. Comes last: other transactions wait from here
-    /// on.
+    /// Assigns the next number to everything that this transaction changed. Called last: from here on other
+    /// transactions wait.
     pub(crate) async fn number_change(&mut self) -> Result<(), StoreError> {
         let number = query(
             "INSERT INTO key_change (name, number) VALUES ('keys', 1) \
@@ -74,7 +75,7 @@ impl Store {
         Ok(self.key_change_seen_by("").await?.0)
     }
 
-    /// The last change, and how a node is listed at the same instant; `None` where it is not.
+    /// The last change, and the state of a node at the same instant; `None` if the node is not listed.
     pub async fn key_change_seen_by(
         &self,
         node: &str,
@@ -94,8 +95,8 @@ impl Store {
         Ok((KeyChange { number, era }, listed))
     }
 
-    /// Raises the number to this one and begins an era with it, unless it is there already: the database was restored
-    /// to a state before changes that nodes have read.
+    /// Raises the number to this one and begins an era with it, unless it is reached already: the database was
+    /// restored to a state before changes that nodes have read.
     pub async fn raise_key_change(&self, to: i64) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let raised = query(
@@ -114,13 +115,13 @@ impl Store {
             .bind(to)
             .execute(&mut tx)
             .await?;
-            // What nodes confirmed since the backup is lost: all are waited for again.
+            // Confirmations since the backup are lost: changes wait for all nodes again.
             query("UPDATE node SET run_out = 0 WHERE run_out > 0").execute(&mut tx).await?;
         }
         tx.commit().await
     }
 
-    /// Lists a node as alive, having read up to a number.
+    /// Lists a node as alive, with the number up to which it has read.
     pub async fn confirm_node(
         &self,
         id: &str,
@@ -129,7 +130,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
-        // A call that timed out may arrive after the next one: the greater number stays.
+        // A call that timed out may arrive after the next one: the greater number is kept.
         query(
             "INSERT INTO node (id, confirmed, trust_ms, seen_ms, run_out) VALUES ($1, $2, $3, $4, 0) \
              ON CONFLICT (id) DO UPDATE SET trust_ms = excluded.trust_ms, seen_ms = excluded.seen_ms, \
@@ -157,7 +158,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Deletes a node that accepts no keys any more; changes do not wait for it from here on.
+    /// Deletes a node that accepts no keys any more; changes no longer wait for it.
     pub async fn delete_node(&self, id: &str) -> Result<(), StoreError> {
         self.database.write(query("DELETE FROM node WHERE id = $1").bind(id)).await.map(drop)
     }
@@ -177,8 +178,8 @@ impl Store {
         Ok(Behind { nodes: to_u64(nodes)?, lease_ms: to_u64(lease_ms)? })
     }
 
-    /// Marks nodes that were not seen for minutes and have not confirmed a number: their lease has expired, they cannot
-    /// renew it before they confirm, and until then no change waits for them.
+    /// Marks nodes that were not seen for minutes and have not confirmed a number: their lease has expired, they
+    /// cannot renew it before they confirm, and until then no change waits for them.
     pub async fn mark_expired(&self, number: i64) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;

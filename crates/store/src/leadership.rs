@@ -1,23 +1,22 @@
-//! Leadership: which of the nodes that could write a world's log should.
+//! Leadership: which node should write a world's log.
 //!
-//! It lasts until an instant of the database's clock, so that no node's clock counts. It decides which node tries to
-//! write; that only one succeeds is ensured by the log, whatever a paused node believes.
+//! A leadership lasts until an instant of the database's clock; the nodes' clocks do not matter. It decides which
+//! node tries to write; the log ensures that only one succeeds, whatever a paused node believes.
 
 use crate::{Store, StoreError, database::query};
 
 /// The longest leadership.
 const LEADERSHIP_MS_MAX: i64 = 120_000;
 
-/// A leadership that is held.
+/// A leadership that a node holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leadership {
-    /// Raised with every change of the leader: a node with a smaller term has been replaced.
+    /// Incremented with every change of the leader: a node with a smaller term has been replaced.
     pub term: i64,
 }
 
 impl Store {
-    /// Acquires or prolongs the leadership over something for `for_ms` from now on, at most two minutes. `None`:
-    /// another node has it.
+    /// Acquires or prolongs a leadership for `for_ms` from now on, at most two minutes. `None`: another node has it.
     ///
     /// The holder counts `for_ms` from before its call, on a clock that does not step, so it stops first.
     pub async fn acquire_leadership(
@@ -39,7 +38,7 @@ impl Store {
         .bind(holder)
         .bind(now_ms)
         .bind(now_ms.saturating_add(i64::from(for_ms)))
-        // Longer than any leadership: the clock was ahead when it was taken. It has ended for its holder by then.
+        // Longer than any leadership: the clock was ahead when it was acquired. It has ended for its holder by now.
         .bind(now_ms.saturating_add(LEADERSHIP_MS_MAX))
         .fetch_optional(&mut tx)
         .await?;
@@ -47,7 +46,7 @@ impl Store {
         Ok(term.map(|(term,)| Leadership { term }))
     }
 
-    /// Whether anybody leads at this moment.
+    /// Whether any node leads at this moment.
     pub async fn has_leader(&self, over: &str) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
@@ -62,7 +61,7 @@ impl Store {
         Ok(found > 0)
     }
 
-    /// The database's clock, in milliseconds since 1970: the one that all nodes share.
+    /// The database's clock, in milliseconds since 1970, which all nodes share.
     pub async fn now_ms(&self) -> Result<i64, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
@@ -70,7 +69,7 @@ impl Store {
         Ok(now_ms)
     }
 
-    /// Ends a leadership early, so that another node need not wait for its end. Not having it is no error.
+    /// Ends a leadership early, so that another node need not wait for its end. Not holding it is no error.
     pub async fn release_leadership(&self, over: &str, holder: &str) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;

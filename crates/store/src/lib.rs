@@ -1,13 +1,13 @@
 //! The only SQL: API keys, feed tokens, usage, settings, people and the audit log, in one SQLite file or in a
 //! PostgreSQL database that many nodes share.
 //!
-//! Both have the same tables and run the same statements except where a module says why not; one suite of tests runs on
+//! Both have the same tables and run the same statements except where a module says why not; one test suite runs on
 //! both. Servers and any number of command-line processes may have the store open at once. Every write is one
-//! transaction, and its `WHERE` states what it relies on. There is no logic here beyond what must be decided inside a
+//! transaction, and its `WHERE` states its preconditions. The only logic here is what must be decided inside a
 //! transaction.
 //!
-//! Every function fails where the database cannot be reached or does not answer in time; a write that failed has
-//! changed nothing. Functions document only what differs from that.
+//! Every function fails if the database cannot be reached or does not answer in time; a failed write has changed
+//! nothing. Functions document only deviations.
 
 mod access;
 mod account;
@@ -58,8 +58,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a SQLite file, creating it where there is none, and migrates its tables. Refuses what is no database and
-    /// what a newer version has written.
+    /// Opens a SQLite file, creating it if it does not exist, and migrates its tables. Refuses a file that is no
+    /// database and one that a newer version has written.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let pool = sqlite::open(path.as_ref()).await?;
         Ok(Self { database: Database::Sqlite(pool) })
@@ -70,22 +70,22 @@ impl Store {
         sqlite::is_new(path.as_ref()).await
     }
 
-    /// Connects to a PostgreSQL database and migrates its tables; of processes that do so at once, one does the work.
-    /// Refuses a database that is not in UTF-8 or that a newer version has written.
+    /// Connects to a PostgreSQL database and migrates its tables; of several processes that do so at once, one does
+    /// the work. Refuses a database that is not in UTF-8 or that a newer version has written.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let pool = postgres::connect(url).await?;
         Ok(Self { database: Database::Postgres(pool) })
     }
 
     /// Copies a SQLite file, as it is at one instant, into a new file that only its owner can read. Writers are not
-    /// delayed. Refuses a PostgreSQL database and a file that exists.
+    /// delayed. Refuses a PostgreSQL database and an existing file.
     pub async fn back_up(&self, path: &Path) -> Result<(), StoreError> {
         let Database::Sqlite(pool) = &self.database else {
             return Err(StoreError::unavailable("a PostgreSQL database is backed up with pg_dump"));
         };
         let text =
             path.to_str().ok_or_else(|| StoreError::unavailable("the path is not in UTF-8"))?;
-        // Created first: SQLite would create it readable by everybody, and there are password hashes in it.
+        // Created first: SQLite would make it readable by everybody, and it contains password hashes.
         sqlite::create_private(path).map_err(StoreError::unavailable)?;
         sqlx::query("VACUUM INTO $1").bind(text).execute(pool).await?;
         Ok(())
@@ -101,8 +101,8 @@ impl Store {
     }
 }
 
-/// The `LIKE` pattern for what contains a text in lower case, with `!` as escape. The two databases agree on the case
-/// of ASCII letters only.
+/// The `LIKE` pattern for texts that contain a lower-case text, with `!` as escape. The two databases agree on the
+/// case of ASCII letters only.
 fn like_pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for letter in text.to_ascii_lowercase().chars() {

@@ -5,12 +5,12 @@ use crate::{
     database::{Lock, Table, Tx, columns, query, select, text_column},
 };
 
-/// What a link lets its holder do, once.
+/// The purpose of a link, which its holder can use once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkPurpose {
     /// Create an operator's account.
     FirstOperator,
-    /// Create a developer's account where sign-up is not open.
+    /// Create a developer's account when sign-up is not open.
     Invitation,
     /// Set an account's password.
     PasswordReset,
@@ -34,9 +34,9 @@ text_column!(
 pub struct LinkRow {
     pub digest: Digest,
     pub purpose: LinkPurpose,
-    /// Whose password is set anew, or whose address is confirmed.
+    /// The account whose password is set or whose address is confirmed.
     pub account_id: Option<String>,
-    /// The only address an invitation is for.
+    /// The only address for which an invitation is valid.
     pub email: Option<String>,
     pub created_ms: i64,
     pub expires_ms: i64,
@@ -56,7 +56,7 @@ impl Table for LinkRow {
 }
 
 impl Store {
-    /// Stores a new link. Earlier unused ones for the same account, or for an operator, are deleted: only the newest
+    /// Stores a new link. Earlier unused links for the same account, or for an operator, are deleted: only the newest
     /// works.
     pub async fn insert_link(
         &self,
@@ -96,8 +96,8 @@ impl Store {
             .await
     }
 
-    /// Uses a link and stores the account that it is for, both or neither. `false`: the link is not valid any more, or
-    /// the address has an account.
+    /// Uses a link and stores its new account, both or neither. `false`: the link is no longer valid, or the address
+    /// has an account.
     pub async fn insert_account_by_link(
         &self,
         (link, now_ms): (&Digest, i64),
@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// Uses a link, sets its account's password, ends the sessions and confirms the address, all or nothing. `false`:
-    /// the link is not valid any more.
+    /// the link is no longer valid.
     pub async fn set_password_by_link(
         &self,
         (link, now_ms): (&Digest, i64),
@@ -128,7 +128,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Uses a link and confirms its account's address, both or neither. `false`: the link is not valid any more.
+    /// Uses a link and confirms its account's address, both or neither. `false`: the link is no longer valid.
     pub async fn confirm_account_by_link(
         &self,
         (link, now_ms): (&Digest, i64),

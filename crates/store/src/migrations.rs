@@ -6,7 +6,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 /// Version, description and SQL.
 pub(crate) type Embedded = (i64, &'static str, &'static str);
 
-/// Makes what `sqlx` runs.
+/// Builds the migrator of `sqlx`.
 pub(crate) fn of(embedded: &[Embedded]) -> Migrator {
     let migration = |(version, description, sql): &Embedded| {
         let (kind, sql) = (MigrationType::Simple, SqlStr::from_static(sql));

@@ -12,16 +12,16 @@ use crate::{StoreError, migrations};
 
 include!(concat!(env!("OUT_DIR"), "/postgres.rs"));
 
-/// A node writes little at a time, and a thousand nodes share one database.
+/// Maximum number of connections of a node: it writes little at a time, and a thousand nodes share one database.
 const CONNECTIONS_MAX: u32 = 4;
-/// Connections that were idle for this long are closed.
+/// Time after which an idle connection is closed.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long a statement waits for a connection, which may have to be established.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// Set on the server: how long one statement may run or wait for a lock. Ours take a few milliseconds.
+/// Set on the server: maximum time of one statement, waiting for locks included. Ours take a few milliseconds.
 const STATEMENT_TIME_MAX: &str = "5s";
 /// Set on the server: how long a transaction may be idle, so that a paused node does not hold its locks. Less than a
-/// statement may wait: a node that waits for such a lock, as for the leadership of the paused node, gets it.
+/// statement may wait: a node that waits for such a lock, for example for the leadership of the paused node, gets it.
 const OPEN_TIME_MAX: &str = "3s";
 /// Creating an index of a large table takes long, and other nodes wait for it.
 const MIGRATE_TIME_MAX: Duration = Duration::from_secs(600);
@@ -52,7 +52,7 @@ pub(crate) fn parse(url: &str) -> Result<PgConnectOptions, StoreError> {
         .options([("synchronous_commit", "on")]))
 }
 
-/// Migrates the tables on a connection of its own, which may take long.
+/// Migrates the tables on a separate connection, which may take long.
 async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
     let pool = PgPoolOptions::new()
         .max_connections(1)
@@ -66,7 +66,7 @@ async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
         ));
     }
     refuse_newer(&pool).await?;
-    // Migrations of a newer program were checked just now.
+    // Migrations of a newer program were checked above.
     let mut migrations = migrations::of(MIGRATIONS);
     migrations.set_ignore_missing(true);
     timeout(MIGRATE_TIME_MAX, migrations.run(&pool)).await.map_err(StoreError::unavailable)??;
@@ -74,8 +74,8 @@ async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a database that a newer program has migrated, unless every such migration is marked as compatible with this
-/// program: in a rolling upgrade old nodes start beside new ones.
+/// Refuses a database that a newer program has migrated, unless every such migration is marked as compatible with
+/// this program: in a rolling upgrade old nodes start while new ones run.
 async fn refuse_newer(pool: &PgPool) -> Result<(), StoreError> {
     let (migrated, floored): (bool, bool) = sqlx::query_as(
         "SELECT to_regclass('_sqlx_migrations') IS NOT NULL, to_regclass('schema_floor') IS NOT NULL",

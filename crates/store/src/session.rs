@@ -5,7 +5,7 @@ use crate::{
     database::{Lock, Table, columns, query, select, text_column},
 };
 
-/// How far a sign-in has come.
+/// The progress of a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The password was correct; the second factor is still missing.
@@ -42,7 +42,7 @@ impl Table for SessionRow {
 }
 
 impl Store {
-    /// Stores a new session in place of an old one, and keeps at most `max` of the account, those seen last.
+    /// Stores a new session in place of an old one, and keeps at most `max` of the account, those last seen.
     pub async fn insert_session(
         &self,
         session: &SessionRow,
@@ -88,7 +88,7 @@ impl Store {
             .await
     }
 
-    /// An account's sessions, the last seen first.
+    /// An account's sessions, last seen first.
     pub async fn sessions_of(&self, account_id: &str) -> Result<Vec<SessionRow>, StoreError> {
         select::<SessionRow>("WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC")
             .bind(account_id)
@@ -118,7 +118,7 @@ impl Store {
         tx.commit_if(ended > 0, audit).await
     }
 
-    /// Ends all sessions of an account except one, if named.
+    /// Ends all sessions of an account, except one if it is given.
     pub async fn end_sessions(
         &self,
         account_id: &str,

@@ -14,7 +14,7 @@ impl Store {
         Ok(row.map(|(value,)| value))
     }
 
-    /// Sets or, with `None`, removes a setting that a person decides. Nodes follow it as they follow keys.
+    /// Sets or, with `None`, removes a setting that a person controls. Nodes follow it as they follow keys.
     pub async fn decide_setting(
         &self,
         key: &str,

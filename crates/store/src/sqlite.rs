@@ -12,16 +12,16 @@ use crate::{StoreError, migrations};
 
 include!(concat!(env!("OUT_DIR"), "/sqlite.rs"));
 
-/// How long a writer waits for another process's transaction. Ours are a few milliseconds long.
+/// How long a writer waits for another process's transaction. Ours take a few milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// SQLite has one writer at a time; the others are for readers.
+/// SQLite has one writer at a time; the other connections are for readers.
 const CONNECTIONS_MAX: u32 = 4;
-/// Of two processes that open a new file at once, one fails: switching to WAL does not wait for the lock, and both try
-/// the same migration. It only has to try again.
+/// How long an open is retried. Of two processes that open a new file at once, one fails: switching to WAL does not
+/// wait for the lock, and both try the same migration. A retry succeeds.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 const OPEN_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The size of the write-ahead log after a checkpoint, in bytes, so that one large transaction does not occupy disk
-/// space for ever. SQLite makes a checkpoint every 1,000 pages.
+/// space forever. SQLite makes a checkpoint every 1,000 pages.
 const JOURNAL_SIZE_LIMIT: &str = "16777216";
 
 pub(crate) async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
@@ -63,7 +63,7 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        // A lease must be on disk before it is spent, or a power cut could hand it out twice.
+        // A lease must be on disk before it is spent, or it could be granted twice after a power cut.
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
         .pragma("journal_size_limit", JOURNAL_SIZE_LIMIT)
@@ -80,10 +80,10 @@ async fn connect(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError
     Ok(pool)
 }
 
-/// Whether a connection can be used again. On a full disk SQLite rolls back by itself, the driver's rollback fails
-/// after it, and the driver refuses to begin another transaction on that connection: it is closed instead.
+/// Whether a connection can be reused. On a full disk SQLite rolls back by itself, the driver's rollback then fails,
+/// and the driver refuses to begin another transaction on that connection: it is closed instead.
 async fn has_no_transaction(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
-    // The driver's rollback may still be queued: commands run in order, so it has run after this one.
+    // The driver's rollback may still be queued: commands run in order, so it has run when this one returns.
     connection.ping().await?;
     Ok(!connection.is_in_transaction())
 }
@@ -93,7 +93,7 @@ fn ensure_private(path: &Path) -> std::io::Result<()> {
     private_options().append(true).create(true).open(path).map(drop)
 }
 
-/// Creates a file that must not exist yet, empty and readable by its owner only.
+/// Creates a new empty file that only its owner can read.
 pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
     private_options().write(true).create_new(true).open(path).map(drop)
 }
@@ -136,7 +136,7 @@ mod hostile {
         let store = small(&dir.path().join("accounts.db"), 100).await;
         let filling = "x".repeat(20_000);
         let mut filled = 0;
-        // Small writes too, until nothing fits any more; on every connection, several times.
+        // Small writes too, until no more fit; on every connection, several times.
         while store.set_setting(&format!("filling_{filled}"), Some(&filling)).await.is_ok() {
             filled += 1;
         }
@@ -153,7 +153,7 @@ mod hostile {
             "reading goes on"
         );
 
-        // Room is made, and nothing is opened again.
+        // Space is freed, without reopening anything.
         store.set_setting("filling_0", None).await.unwrap();
         store.set_setting("filling_1", None).await.unwrap();
         for _ in 0..10 {

@@ -1,9 +1,9 @@
-//! How many streams of each key the nodes of a cluster have open (S11).
+//! Counts the open streams of each key over the nodes of a cluster (S11).
 //!
-//! A node may hold streams until an instant of the database's clock, which it moves on again and again; what a node
-//! held whose instant has passed counts no more. All transactions here come one after the other: each holds a lock
-//! from its first statement to its end. So a transaction whose commit was not answered cannot come into force after a
-//! later one of the same node, and a node cannot prolong its right while another counts without it.
+//! A node may hold streams until an instant of the database's clock, which it extends repeatedly; streams of a node
+//! whose instant has passed do not count. All transactions here run one after the other: each holds a lock from its
+//! first statement to its end. So a transaction whose commit was not answered cannot take effect after a later one of
+//! the same node, and a node cannot prolong its right while another node counts without it.
 
 use std::collections::HashMap;
 
@@ -14,31 +14,32 @@ use crate::{
     database::{Lock, PgTx, Tx, query, to_count},
 };
 
-/// The longest right. One that seems longer was given when the clock was ahead, and has ended for its node by now.
+/// The longest right. A right that seems longer was given when the clock was ahead, and has ended for its node by
+/// now.
 const RIGHT_MS_MAX: i64 = 120_000;
 
-/// What a node wants to hold of one key.
+/// The streams of one key that a node wants to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamsWanted {
     pub key_id: Box<str>,
-    /// Streams that are open. The answer is never less.
+    /// Streams already open. The number granted is never less.
     pub open: u32,
-    /// With those that are to be opened.
+    /// Open streams plus those to be opened.
     pub wanted: u32,
-    /// What all nodes may have open together.
+    /// Maximum number of streams over all nodes.
     pub limit: u32,
 }
 
 impl StreamsWanted {
-    /// What the node holds from now on, where the others hold this number.
+    /// The number that the node holds from now on, if the others hold `others`.
     fn granted(&self, others: u32) -> u32 {
         self.wanted.min(self.limit.saturating_sub(others)).max(self.open)
     }
 }
 
 impl Store {
-    /// Lets a node hold streams for `for_ms` from now on, and begins with none. The node counts `for_ms` from before
-    /// its call, on a clock that does not step, so that it stops first.
+    /// Lets a node hold streams for `for_ms` from now on, initially none. The node counts `for_ms` from before its
+    /// call, on a clock that does not step, so that it stops first.
     pub async fn begin_stream_node(&self, node: &str, for_ms: u32) -> Result<(), StoreError> {
         let mut tx = self.begin_slots().await?;
         let now_ms = tx.delete_expired_stream_nodes().await?;
@@ -50,8 +51,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Sets what a node holds of some keys, and prolongs its right by `for_ms` from now on. Returns what it holds of
-    /// each; `None`: its right has expired, and it holds nothing.
+    /// Sets the streams that a node holds of some keys, and prolongs its right by `for_ms` from now on. Returns the
+    /// number held of each; `None`: its right has expired, and it holds none.
     pub async fn hold_streams(
         &self,
         node: &str,
@@ -77,7 +78,7 @@ impl Store {
         Ok(held)
     }
 
-    /// Ends a node's right; what it held is free at once.
+    /// Ends a node's right; its streams are free at once.
     pub async fn end_stream_node(&self, node: &str) -> Result<(), StoreError> {
         let mut tx = self.begin_slots().await?;
         query("DELETE FROM stream_slot WHERE node_id = $1").bind(node).execute(&mut tx).await?;
@@ -85,7 +86,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// The streams of a key on all nodes, as far as their rights have not expired.
+    /// The number of streams of a key on all nodes whose rights have not expired.
     pub async fn streams_of(&self, key_id: &str) -> Result<u32, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
@@ -106,9 +107,9 @@ impl Store {
 }
 
 impl Tx {
-    /// Deletes nodes whose right has expired, with what they held, and returns the time.
+    /// Deletes nodes whose right has expired, with their streams, and returns the time.
     async fn delete_expired_stream_nodes(&mut self) -> Result<i64, StoreError> {
-        // After the lock: a node whose right ends meanwhile has not prolonged it.
+        // Read after the lock: a node whose right ends meanwhile has not prolonged it.
         let now_ms = self.now_ms().await?;
         let latest_ms = now_ms.saturating_add(RIGHT_MS_MAX);
         for delete in [
@@ -121,7 +122,7 @@ impl Tx {
         Ok(now_ms)
     }
 
-    /// What other nodes hold of these keys; nothing of those that are missing.
+    /// The streams of these keys on other nodes; keys without any are missing.
     async fn streams_of_others(
         &mut self,
         node: &str,
@@ -169,7 +170,7 @@ impl Tx {
     }
 }
 
-/// For all keys with one statement: many clients connect again at the same time.
+/// For all keys with one statement: many clients reconnect at the same time.
 async fn others(
     tx: &mut PgTx,
     node: &str,

@@ -12,7 +12,7 @@ use crate::{
     postgres, sqlite,
 };
 
-/// Rows in one statement; the longest is a few kilobytes.
+/// Maximum number of rows in one statement; the longest is a few kilobytes.
 const ROWS_AT_ONCE: i64 = 1000;
 
 /// The progress of a transfer.
@@ -22,10 +22,10 @@ pub struct Transferred {
     pub of: u64,
 }
 
-/// Copies a file into a database, which has to be empty, and reports the progress.
+/// Copies a file into a database, which must be empty, and reports the progress.
 ///
-/// `settings` are stored with it: what is true of the new database only. Nobody can write to the file meanwhile, and it
-/// is not changed. Where anything fails, the database stays empty.
+/// `settings` are stored with it: values that apply to the new database only. The file is locked against writes
+/// meanwhile and not changed. If any step fails, the database stays empty.
 pub async fn transfer(
     from: &Path,
     to: &str,
@@ -192,7 +192,7 @@ async fn refuse_rows(tx: &mut PgTx, tables: &[Table]) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// The next rows, in the order in which they were created: a row comes after those that it refers to.
+/// The next rows, in the order of their creation: a row comes after those that it refers to.
 async fn read(
     source: &mut Transaction<'static, Sqlite>,
     table: &Table,
@@ -246,7 +246,7 @@ where
     rows.iter().map(|row| row.try_get(column)).collect()
 }
 
-/// Numbering by the database continues after the last number that was copied.
+/// Makes the database's numbering continue after the last copied number.
 async fn continue_numbering(tx: &mut PgTx, table: &Table) -> Result<(), StoreError> {
     for column in table.columns.iter().filter(|column| column.numbered) {
         let (table, column) = (&table.name, &column.name);

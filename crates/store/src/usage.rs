@@ -1,5 +1,5 @@
-//! What has been leased out of each meter's windows. `granted` counts requests leased to processes, not requests
-//! served: it is raised on disk before the first of them is served, and never beyond the limit.
+//! Leased units of each meter's windows. `granted` counts requests leased to processes, not requests served: it is
+//! raised on disk before the first of them is served, and never beyond the limit.
 
 mod count;
 
@@ -25,17 +25,18 @@ pub struct LeaseRequest {
     pub meter_id: Box<str>,
     pub window: Window,
     pub start_ms: i64,
-    /// What the window may give in all.
+    /// Total units of the window.
     pub limit: u32,
-    /// The lease is what remains divided by this, at most `lease_max`, and at least `least` as far as so much remains.
+    /// The lease is the remaining units divided by this, at most `lease_max`, and at least `least` if that many
+    /// remain.
     pub divisor: u32,
     pub lease_max: u32,
-    /// What a request that waits needs at once: all of it or nothing helps.
+    /// Units that a waiting request needs at once: fewer do not help it.
     pub least: u32,
 }
 
 impl LeaseRequest {
-    /// The lease out of a window of which `granted` was leased before.
+    /// The lease out of a window that has already leased `granted` units.
     pub fn grant(&self, granted: u32) -> u32 {
         let remaining = self.limit.saturating_sub(granted);
         let least = self.least.max(1);
@@ -46,13 +47,13 @@ impl LeaseRequest {
 /// The answer to a [`LeaseRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// What the caller may spend. 0: nothing remains.
+    /// Units that the caller may spend. 0: none remain.
     pub given: u32,
-    /// Leased out of the window in all, this lease included.
+    /// Total units leased out of the window, this lease included.
     pub granted: u32,
 }
 
-/// What is left of a lease when its holder stops.
+/// Unspent units of a lease when its holder stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unspent {
     pub meter_id: Box<str>,
@@ -69,7 +70,7 @@ pub struct WindowStarts {
     pub month_ms: i64,
 }
 
-/// How much of a window has been leased out.
+/// The units leased out of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
     pub meter_id: String,
@@ -84,7 +85,7 @@ from_row!(UsageRow, |row| Self {
 });
 
 impl Store {
-    /// Grants every request, in one transaction: on disk when this returns. Where the commit itself is cut off, the
+    /// Grants every request, in one transaction: on disk when this returns. If the commit itself is interrupted, the
     /// leases may be lost to their windows.
     pub async fn lease(&self, requests: &[LeaseRequest]) -> Result<Vec<Lease>, StoreError> {
         let mut tx = self.begin_write().await?;
@@ -102,7 +103,7 @@ impl Store {
         Ok(leases)
     }
 
-    /// Returns what was leased and not spent.
+    /// Returns unspent units.
     pub async fn release(&self, unspent: &[Unspent]) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let keys = unspent.iter().map(WindowKey::of_unspent);
@@ -119,9 +120,9 @@ impl Store {
         tx.commit().await
     }
 
-    /// Writes a row that nobody reads, to learn whether a lease could be written.
+    /// Writes a row that is never read, to learn whether a lease could be written.
     pub async fn probe(&self) -> Result<(), StoreError> {
-        // One row, of a window that no meter has and that is never pruned, changed every time.
+        // One row, of a window that no meter has and that is never pruned, changed at every probe.
         let probe = query(
             "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
              VALUES ('month', 9223372036854775807, '', 1) \
@@ -131,7 +132,7 @@ impl Store {
         self.database.write(probe).await.map(drop)
     }
 
-    /// What these windows have granted, for one meter or for all.
+    /// The units that these windows have granted, for one meter or for all.
     pub async fn usage(
         &self,
         starts: WindowStarts,

@@ -5,7 +5,7 @@ use crate::{
     database::{built_query, columns, query, text_column},
 };
 
-/// How a request was answered, as usage distinguishes it.
+/// The outcome of a request, as distinguished by usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     Ok,
@@ -22,7 +22,7 @@ impl Outcome {
     pub const ALL: [Self; 5] =
         [Self::Ok, Self::NotModified, Self::Refused, Self::Limited, Self::Failed];
 
-    /// What a status counts as.
+    /// The outcome for a status.
     pub const fn of_status(status: u16) -> Self {
         match status {
             304 => Self::NotModified,
@@ -87,10 +87,10 @@ pub struct CountRow {
 columns!(CountRow, [key_id, start_ms, endpoint], [outcome: String, requests: i64]);
 
 impl Store {
-    /// Adds counts of hours to those hours and to their days, all or none.
+    /// Adds hourly counts to their hours and days, all or none.
     pub async fn add_counts(&self, hours: &[CountRow]) -> Result<(), StoreError> {
         let mut hours: Vec<&CountRow> = hours.iter().collect();
-        // In one order everywhere, so that nodes that count the same keys do not deadlock.
+        // Always in the same order, so that nodes that count the same keys do not deadlock.
         hours.sort_unstable_by(|a, b| {
             (&a.key_id, &a.endpoint, a.start_ms, a.outcome).cmp(&(
                 &b.key_id,
@@ -154,7 +154,7 @@ impl Store {
         Ok(hours + days)
     }
 
-    /// Records that these shares of a window were reached. Returns the largest that was not recorded before.
+    /// Records that these percentages of a window were reached. Returns the largest one that was not recorded before.
     pub async fn record_alerts(
         &self,
         meter_id: &str,

@@ -1,8 +1,8 @@
 // Prints arbitrages as they appear and end, with stakes: cargo run -p arbitrage-watch
 //
-// The server is LINESMAN_URL, the key is in LINESMAN_KEY. SPORTS has sport keys with commas (all where it is absent),
-// MIN_PROFIT the least profit (0.01). The client asks the server only where its answer may have changed, so a round is
-// cheap; it ends after ROUNDS of them, or when it is interrupted.
+// The server is LINESMAN_URL, the key is in LINESMAN_KEY. SPORTS has sport keys separated by commas (default: all),
+// MIN_PROFIT the minimum profit (0.01). The client asks the server only if its answer may have changed, so a round is
+// cheap; the program ends after ROUNDS of them, or when it is interrupted.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,7 +13,7 @@ use linesman_client::{Client, Error};
 
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// One line for an arbitrage; the same one has the same name while its prices move.
+/// The name of an arbitrage, which stays the same while its prices change.
 fn name(arbitrage: &Arbitrage) -> String {
     let point = arbitrage.point.map(|point| format!(" {point}")).unwrap_or_default();
     format!("{} {}{point}", arbitrage.event_id, arbitrage.market)
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Error> {
             }
         }
         for (name, arbitrage) in &found {
-            // Prices that were only confirmed are the same arbitrage.
+            // An arbitrage whose prices were only confirmed is unchanged.
             let prices = |one: &Arbitrage| -> Vec<String> {
                 one.legs.iter().map(|leg| format!("{} {}", leg.bookmaker, leg.price)).collect()
             };

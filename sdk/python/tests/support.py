@@ -1,4 +1,4 @@
-"""What the tests share: proxies, a clock that does not wait, and both clients behind one interface."""
+"""Shared parts of the tests: proxies, a clock that does not wait, and both clients behind one interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOCUMENT: dict[str, Any] = json.loads((REPOSITORY / "openapi.json").read_text())
 
 @dataclass
 class Proxy:
-    """A proxy in front of the program, made by sdk/testing/proxy.py."""
+    """A proxy in front of the program, created by sdk/testing/proxy.py."""
 
     url: str
     _requests: str
@@ -44,7 +44,7 @@ def _call(url: str, body: bytes | None = None) -> Any:
 
 @dataclass
 class FakeClock:
-    """Time moves when somebody waits or the test moves it."""
+    """A clock that advances when the client waits or the test moves it."""
 
     chance: float = 0.5
     time: float = 1000.0
@@ -71,7 +71,7 @@ class FakeClock:
 
 
 class Blocking:
-    """A client for tasks, called like the one for threads."""
+    """A client for tasks, used like the one for threads."""
 
     def __init__(self, runner: asyncio.Runner, inner: Any) -> None:
         self._runner = runner

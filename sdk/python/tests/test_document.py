@@ -1,4 +1,4 @@
-"""What generated clients need of openapi.json."""
+"""The properties of openapi.json that generated clients need."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ ODDS = "event_id,sport_key,bookmaker,market,format,last_update,id,name,point,pri
 
 
 def instants(schema: dict[str, Any]) -> set[str]:
-    """The names that the instants of an object have in a row; those of an object inside have its name before theirs."""
+    """The column names of an object's instants; those of a nested object are prefixed with its name."""
     found = set()
     for name, field in schema.get("properties", {}).items():
         for one in [field, *field.get("oneOf", []), *field.get("anyOf", [])]:
@@ -61,7 +61,7 @@ def test_odds_have_the_columns_of_csv(clients: Clients) -> None:
 def test_fields_around_an_outcome_are_repeated(clients: Clients, method: str, columns: list[str]) -> None:
     # The one sport of the sandbox that always has an arbitrage.
     sport = "american_football" if method == "arbitrage" else "boxing"
-    # Of everything that has started there are many pages.
+    # The list of everything that has started has many pages.
     few = {"limit": 20, "max_items": 20} if method == "closing" else {}
     answer = getattr(clients.linesman(), method)(sport, **few)
     in_pandas, in_polars = answer.to_pandas(), answer.to_polars()
@@ -108,7 +108,7 @@ def test_rows_of_what_became_of_prices() -> None:
 
 
 def test_a_number_is_no_time() -> None:
-    # A middle has the points that it lies between.
+    # `from` and `to` of a middle are points.
     rows: list[_frame.Row] = [{"from": 42.5, "to": 44, "last_update": "2026-11-14T20:00:00Z"}]
     in_pandas, in_polars = _frame.to_pandas(rows), _frame.to_polars(rows)
     assert list(in_pandas["from"]) == in_polars["from"].to_list() == [42.5]

@@ -100,7 +100,7 @@ def test_key_in_header_only(clients: Clients, caplog: pytest.LogCaptureFixture) 
 
 
 def shown(error: BaseException) -> list[str]:
-    """Everything that tools show of an error, with the variables of each frame that is ours."""
+    """Everything that tools show of an error, including the variables of our frames."""
     ours = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if "linesman" in frame.f_code.co_filename]
     variables = [repr(value) for frame in ours for value in frame.f_locals.values()]
     return [str(error), repr(error), repr(vars(error)), *traceback.format_exception(error), *variables]
@@ -114,13 +114,13 @@ def test_user_agent_names_client(clients: Clients) -> None:
 
 def test_every_operation_has_a_method(clients: Clients) -> None:
     under_v1 = [item["get"] for path, item in DOCUMENT["paths"].items() if path.startswith("/v1/")]
-    # That of the stream is tried in test_streams.py, that of files below: the sandbox has none.
+    # The stream is tested in test_streams.py, files below: the sandbox has none.
     assert {operation["operationId"] for operation in under_v1} == {"get_stream", "get_export", *METHODS}
     client = clients.linesman()
     arguments = {"sport": "mma", "event": next(iter(client.events("mma", status="scheduled")))["id"]}
     for method, names in METHODS.values():
         answer = getattr(client, method)(*(arguments[name] for name in names))
-        # The first page is enough: of what has started there are very many.
+        # The first page is enough: very many events have started.
         answer = answer if hasattr(answer, "data") else next(iter(answer.pages()))
         assert answer.meta.request_id.startswith("req_"), method
     filters = set(_client.OddsFilter.__annotations__) | {"group_by"}
@@ -166,7 +166,7 @@ def test_pages_equal_one_long_page(clients: Clients) -> None:
         (client.fair, {"market": "moneyline"}),
     ]
     for call, filters in calls:
-        # The data changes at a full hour: what is read before and after must be the same for the comparison.
+        # The data changes at a full hour: for the comparison, two reads before and after must be the same.
         while True:
             before = pages(call("boxing", limit=500, **filters))
             short = list(call("boxing", limit=7, **filters))
@@ -196,7 +196,7 @@ def test_pages_one_by_one(clients: Clients) -> None:
     assert len(proxy.requests()) == 2
     assert len(first.items) == len(second.items) == 3 and first.items != second.items
     assert first.data == first.items and first.meta.request_id != second.meta.request_id
-    # A server that names the same page again, or none, does not make an endless list.
+    # A server that names the same page again, or none, does not cause an endless list.
     for link in ["</v1/sports?a=b>; rel=next", "</v1/sports>; rel=next"]:
         looped = Proxy.make(headers={"Link": link})
         with pytest.raises(linesman.LinesmanError):
@@ -303,7 +303,7 @@ def test_unchanged_response_is_reused(clients: Clients) -> None:
 
 
 def test_status_is_never_cached(clients: Clients) -> None:
-    # Also where something between allows it.
+    # Even if an intermediary allows it.
     proxy = Proxy.make(headers={**MAX_AGE, "ETag": '"1"'})
     client = clients.linesman(proxy.url)
     assert [client.status().meta.from_cache for _ in range(2)] == [False, False]
@@ -415,7 +415,7 @@ def test_push_counts_lines_of_whole_input(clients: Clients) -> None:
     bodies = [gzip.decompress(base64.b64decode(request["body"])) for request in sent]
     assert [len(text.splitlines()) for text in bodies] == [5_000, 5_000, 2_000]
     assert all(request["headers"]["content-encoding"] == "gzip" for request in sent)
-    # Long messages: 4 MiB are the bound, and one that is longer is refused here.
+    # Long messages: the limit is 4 MiB, and a longer message is rejected here.
     long = [{"type": "x", "text": "é" * (1 << 20)}] * 3 + [{"type": "x", "text": "é" * (1 << 22)}]
     receipt = feed.push(long)
     assert len(proxy.requests()) == 6
@@ -423,7 +423,7 @@ def test_push_counts_lines_of_whole_input(clients: Clients) -> None:
 
 
 def messages(count: int) -> Iterator[dict[str, object]]:
-    """Heartbeats, but for three messages that are refused: the 7th, the first of the second body and the last."""
+    """Heartbeats, except for three messages that are rejected: the 7th, the first of the second body and the last."""
     for number in range(1, count + 1):
         if number in (7, 5_001, count):
             yield {"type": "unheard_of"}
@@ -439,7 +439,7 @@ def test_push_retries_unavailable(clients: Clients) -> None:
     receipt = clients.feed(proxy.url, token, clock=clock).push([heartbeat])
     assert receipt["rejected_total"] == 0 and clock.waits == [7.0]
     assert [request["status"] for request in proxy.requests()] == [503, 200]
-    # The second body fails for good: the error has the receipt of the first.
+    # The second body fails permanently: the error contains the receipt of the first.
     proxy = Proxy.make(script=[{}, {"status": 409, "body": body("feed_paused")}])
     with pytest.raises(linesman.FeedPaused) as caught:
         clients.feed(proxy.url, token).push([heartbeat] * 5_001)
@@ -455,13 +455,13 @@ def test_examples_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
             line = file.read_text()[: block.start()].count("\n") + 1
             exec(compile("\n" * line + block[1], str(file), "exec"), {"__name__": "__main__"})
             found += 1
-    # What an example leaves open is closed here, not in the middle of another test.
+    # Clients that an example leaves open are closed here, not in the middle of another test.
     gc.collect()
     assert found > 5 and capsys.readouterr().out
 
 
 def test_programs_of_the_docs_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    # One of them is a program that takes the address as an argument.
+    # One of them takes the address as an argument.
     monkeypatch.setattr("sys.argv", ["program", os.environ["LINESMAN_URL"]])
     examples = json.loads(Path(os.environ["LINESMAN_TEST_EXAMPLES"]).read_text())
     for one in examples:

@@ -25,7 +25,7 @@ def ago(hours: int) -> str:
 
 
 def in_the_past(client: Any, **params: Any) -> Any:
-    """A stream of three hours that are over: it ends by itself."""
+    """A stream of three past hours: it ends by itself."""
     return client.stream(sports=["boxing"], since=ago(5), until=ago(2), freshness="records", **params)
 
 
@@ -184,7 +184,7 @@ def test_stream_ends(clients: Clients) -> None:
     with pytest.raises(linesman.AuthenticationFailed) as caught:
         next(iter(changes))
     assert caught.value.message == "for people" and list(changes) == [] and len(proxy.requests()) == 1
-    # Longer than anybody waits; then the caller decides.
+    # Longer than the client waits by itself; the caller decides.
     clock = FakeClock()
     proxy = Proxy.make(script=[answer(hello(), end("maintenance", 61)), DONE])
     changes = clients.linesman(proxy.url, clock=clock).stream()

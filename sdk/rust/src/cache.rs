@@ -1,4 +1,4 @@
-//! Responses that are kept: within `max-age` they need no request, after that they are confirmed by `ETag`.
+//! Cached responses: within `max-age` they need no request, after that they are revalidated by `ETag`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use crate::http::Response;
 
 const RESPONSES_MAX: usize = 128;
 const BYTES_MAX: usize = 32 << 20;
-/// More would be longer than anybody keeps anything.
+/// Maximum number of digits of `max-age`; nothing is cached for longer.
 const MAX_AGE_DIGITS_MAX: usize = 9;
 
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// A response to keep; `None` where its server forbids it or it could never be used.
+    /// A response to cache; `None` if its server forbids it or it could never be used.
     pub(crate) fn of(response: Arc<Response>, now: Duration) -> Option<Self> {
         let told = response.header(CACHE_CONTROL.as_str()).unwrap_or_default();
         if told.to_ascii_lowercase().contains("no-store") {
@@ -31,7 +31,7 @@ impl Entry {
         (entry.etag().is_some() || entry.is_fresh(now)).then_some(entry)
     }
 
-    /// This response after a 304: the body as it was, what the 304 says about it anew.
+    /// This response after a 304: the same body, with the headers of the 304.
     pub(crate) fn renewed(&self, unchanged: &Response, now: Duration) -> Self {
         let mut response = Response::clone(&self.response);
         for (name, value) in &unchanged.headers {
@@ -59,7 +59,7 @@ fn max_age(cache_control: &str) -> Duration {
     Duration::from_secs(seconds.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
-/// The responses of one client, by URL: a client has one key. The one unused longest goes first.
+/// The responses of one client, by URL: a client has one key. The least recently used response is removed first.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Mutex<Kept>);
 
@@ -67,7 +67,7 @@ pub(crate) struct Cache(Mutex<Kept>);
 struct Kept {
     entries: HashMap<String, (Entry, u64)>,
     bytes: usize,
-    /// Counts uses.
+    /// Number of uses.
     uses: u64,
 }
 

@@ -21,7 +21,7 @@ use crate::types::{
 
 const URL: &str = "http://127.0.0.1:8080";
 
-/// How a client is made: what is not said is read from the environment.
+/// Settings of a client; those that are not given are read from the environment.
 #[derive(Clone)]
 #[must_use]
 pub struct ClientBuilder {
@@ -45,25 +45,25 @@ impl ClientBuilder {
         self
     }
 
-    /// The API key. It is sent in `X-API-Key` and is nowhere else.
+    /// The API key. It is sent in `X-API-Key` and nowhere else.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Whether responses are kept; they are unless said otherwise.
+    /// Whether responses are cached; the default is true.
     pub fn cache(mut self, cache: bool) -> Self {
         self.cache = cache;
         self
     }
 
-    /// The longest wait before a retry: where the server asks for more, the call fails at once. A minute unless said.
+    /// Maximum wait before a retry: if the server asks for a longer one, the call fails at once. Default: one minute.
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.settings.max_wait = max_wait;
         self
     }
 
-    /// For each step of a request: half a minute unless said.
+    /// Timeout of each step of a request. Default: 30 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout;
         self
@@ -75,16 +75,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Another clock, for tests.
+    /// Uses another clock, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.settings.clock = clock;
         self
     }
 
-    /// Makes the client.
+    /// Builds the client.
     ///
     /// # Errors
-    /// The address is none, or the key has characters that no key has.
+    /// The address is invalid, or the key has characters that a key cannot have.
     #[expect(
         clippy::disallowed_methods,
         reason = "a client of its own, for programs without our configuration"
@@ -135,12 +135,12 @@ impl Client {
         self.request("/v1/books".to_owned())
     }
 
-    /// How the service is, and the limits of the key. Never cached: it says how things are now.
+    /// The state of the service, and the limits of the key. Never cached.
     pub fn status(&self) -> Request<ServiceStatus> {
         self.request(STATUS.to_owned())
     }
 
-    /// How far back `as_of` finds publications.
+    /// The time range for which `as_of` finds publications.
     pub fn history(&self) -> Request<HistoryReach> {
         self.request("/v1/history".to_owned())
     }
@@ -150,7 +150,7 @@ impl Client {
         self.of_sport(sport_key, "odds")
     }
 
-    /// How events stand.
+    /// The state of events.
     pub fn scores(&self, sport_key: &str) -> Request<Vec<ScoreRecord>> {
         self.of_sport(sport_key, "scores")
     }
@@ -190,17 +190,17 @@ impl Client {
         self.of_sport(sport_key, "middles")
     }
 
-    /// How many prices of a sport are there, and why the others are not.
+    /// The number of prices of a sport, and the reasons for missing ones.
     pub fn coverage(&self, sport_key: &str) -> Request<Coverage> {
         self.of_sport(sport_key, "coverage")
     }
 
-    /// Why each price of an event is there or missing.
+    /// Why each price of an event is present or missing.
     pub fn explain(&self, sport_key: &str, event_id: &str) -> Request<Explanation> {
         self.of_sport(sport_key, &format!("events/{}/explain", encode(event_id)))
     }
 
-    /// What became of the prices of an event: opening lines, closing lines, and every change.
+    /// The price history of an event: opening lines, closing lines, and every change.
     pub fn price_path(&self, sport_key: &str, event_id: &str) -> Request<Vec<PricePath>> {
         self.of_sport(sport_key, &format!("events/{}/odds/history", encode(event_id)))
     }
@@ -210,19 +210,20 @@ impl Client {
         self.of_sport(sport_key, "odds/closing")
     }
 
-    /// The archive's own file of a table and a day (UTC) such as `2026-11-14`. It needs a key with `export:read`.
+    /// The file of the archive for a table and a day (UTC) such as `2026-11-14`. It requires a key with
+    /// `export:read`.
     pub fn export(&self, sport_key: &str, table: &str, date: &str) -> ExportRequest {
         let [sport, table, date] = [sport_key, table, date].map(encode);
         ExportRequest::new(&self.reader, format!("/v1/sports/{sport}/export/{table}/{date}"))
     }
 
-    /// Changes as they are published, and the state they add up to.
+    /// Changes as they are published, and the resulting state.
     pub fn stream(&self) -> StreamRequest {
         StreamRequest::new(&self.reader)
     }
 
-    /// Any path under `/v1`, such as `["sports", "mma", "odds"]`, as bytes: for other formats, and for what this
-    /// version does not know.
+    /// Any path under `/v1`, such as `["sports", "mma", "odds"]`, as bytes: for other formats, and for paths that
+    /// this version does not know.
     pub fn path(&self, parts: &[&str]) -> Request<Raw> {
         let parts = parts.iter().map(|part| format!("/{}", encode(part)));
         self.request(parts.fold("/v1".to_owned(), |path, part| path + &part))

@@ -1,4 +1,4 @@
-//! Time and chance, replaced in tests.
+//! Time and random numbers, replaced in tests.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 /// A future in a box.
 pub type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Time and chance. Tests of programs may replace it, so that nothing waits.
+/// Time and random numbers. Tests of programs may replace it, so that nothing waits.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// How late it is, since whenever.
+    /// Time since any fixed instant.
     fn now(&self) -> Duration;
 
     /// Waits.
@@ -41,7 +41,7 @@ impl Clock for SystemClock {
     }
 
     fn random(&self) -> f64 {
-        // Every state has its own random keys: good enough to spread retries.
+        // Each state has its own random keys: good enough to spread retries.
         let bits = RandomState::new().build_hasher().finish();
         f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / (f64::from(u32::MAX) + 1.0)
     }

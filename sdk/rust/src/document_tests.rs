@@ -1,5 +1,5 @@
-//! The types against `openapi.json`: every property has a field, every example is read without unknown fields and
-//! written back the same, every operation has a method and every parameter too.
+//! The types against `openapi.json`: every property has a field, every example is parsed without unknown fields and
+//! serialised unchanged, and every operation and parameter has a method.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,8 @@ use crate::types::*;
 
 const DOCUMENT: &str = include_str!("../../../openapi.json");
 
-/// They make a response something else: `since` another body, `format` a table; `region` is another name of `regions`.
+/// Parameters without a method: `since` and `format` change the type of the response, `region` is an alias of
+/// `regions`.
 const NO_METHOD: [&str; 4] = ["since", "format", "region", "group_by"];
 
 fn document() -> Json {
@@ -44,7 +45,7 @@ fn every_property_has_a_field() {
         RejectedLine Removed OddsDelta ScoresDelta EventsDelta StreamHello StreamSnapshot StreamDelta StreamFresh StreamSource StreamCut StreamReset
         StreamEnd FeedEvent FeedOdds FeedScore FeedRemove FeedHeartbeat
     };
-    // What an error says is read into `Error`.
+    // Fields of errors are read into `Error`.
     let document = document();
     let schemas = &document["components"]["schemas"];
     for (name, schema) in schemas.as_object().unwrap() {
@@ -57,7 +58,7 @@ fn every_property_has_a_field() {
         };
         assert_fields(name, schema, (fields, absent));
     }
-    // Objects of messages that have no name there.
+    // Objects in messages that have no name in the document.
     let outcome = &schemas["FeedOdds"]["properties"]["outcomes"]["items"];
     assert_fields("FeedOutcome", outcome, FeedOutcome::FIELDS);
     let leader = &schemas["FeedScore"]["properties"]["leaders"]["items"];
@@ -121,16 +122,16 @@ fn collect(value: &Json, sets: &mut BTreeSet<Vec<String>>) {
     }
 }
 
-/// Whether a type reads the value and writes it back the same.
+/// Checks that a type parses the value and serialises it unchanged.
 fn check<T: DeserializeOwned + Serialize>(value: &Json) {
-    // From text: prices are read digit for digit.
+    // Parsed from text: prices are read digit for digit.
     let read: T = serde_json::from_str(&value.to_string())
         .unwrap_or_else(|error| panic!("{error} in {value}"));
     let written = serde_json::to_value(&read).unwrap();
     assert!(is_same(&written, value), "{written} is not {value}");
 }
 
-/// JSON has one kind of numbers: 3 and 3.0 are the same.
+/// JSON has one kind of number: 3 and 3.0 are the same.
 fn is_same(one: &Json, other: &Json) -> bool {
     match (one, other) {
         (Json::Number(one), Json::Number(other)) => {

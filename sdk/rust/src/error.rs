@@ -6,7 +6,7 @@ use crate::macros::open_enum;
 use crate::types::PushReceipt;
 
 open_enum! {
-    /// What went wrong.
+    /// The kind of an error.
     ErrorCode {
         /// A parameter is unknown, empty or outside its set; `param` names it.
         InvalidParameter = "invalid_parameter",
@@ -28,31 +28,31 @@ open_enum! {
         MethodNotAllowed = "method_not_allowed",
         /// An operator has paused the feed.
         FeedPaused = "feed_paused",
-        /// The changes since this cursor are not known any more.
+        /// The changes since this cursor are no longer available.
         CursorExpired = "cursor_expired",
         /// The request is too large.
         RequestTooLarge = "request_too_large",
-        /// The part of a file that was asked for is beyond its end.
+        /// The requested part of a file is beyond its end.
         RangeNotSatisfiable = "range_not_satisfiable",
         /// Too many requests in this minute.
         RateLimited = "rate_limited",
         /// The quota of the day or month is used up.
         QuotaExceeded = "quota_exceeded",
-        /// The key has as many streams open as it may.
+        /// The key has the maximum number of streams open.
         TooManyStreams = "too_many_streams",
-        /// The request asks for a version of WebSocket that the server does not speak.
+        /// The request names a version of WebSocket that the server does not support.
         UpgradeRequired = "upgrade_required",
         /// The server failed.
         Internal = "internal",
-        /// An operator has closed the service for a while.
+        /// An operator has closed the service temporarily.
         Maintenance = "maintenance",
         /// The server cannot answer at the moment.
         Unavailable = "unavailable",
-        /// No response arrived: no connection, a connection that broke, or a timeout.
+        /// No response arrived: no connection, a lost connection, or a timeout.
         ConnectionFailed = "connection_failed",
         /// The response is not one of the API.
         UnexpectedResponse = "unexpected_response",
-        /// An argument of a client cannot be used.
+        /// An argument of a client is invalid.
         InvalidConfiguration = "invalid_configuration",
     }
 }
@@ -60,11 +60,11 @@ open_enum! {
 /// The result of every method.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What every method returns where it fails. It never holds a key or a token.
+/// The error of every method. It never contains a key or a token.
 #[derive(Debug)]
 pub struct Error(Box<Told>);
 
-/// In a box: results that are well stay small.
+/// Boxed, so that successful results stay small.
 #[derive(Debug)]
 struct Told {
     code: ErrorCode,
@@ -118,37 +118,37 @@ impl Error {
         self
     }
 
-    /// What went wrong, for programs.
+    /// The kind of the error, for programs.
     pub fn code(&self) -> &ErrorCode {
         &self.0.code
     }
 
-    /// What went wrong, for people.
+    /// The description of the error, for people.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The HTTP status; `None` where no response arrived.
+    /// The HTTP status; `None` if no response arrived.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// The parameter that is wrong, where there is one.
+    /// The invalid parameter, if there is one.
     pub fn param(&self) -> Option<&str> {
         self.0.param.as_deref()
     }
 
-    /// The request's id, for those who run the service.
+    /// The request's id, for the operator of the service.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// Seconds to wait before the next attempt, where the server says so.
+    /// Seconds to wait before the next attempt, if the server sent them.
     pub fn retry_after(&self) -> Option<f64> {
         self.0.retry_after
     }
 
-    /// Of a push: what the server had confirmed before this error.
+    /// For a push: the part that the server had confirmed before this error.
     pub fn receipt(&self) -> Option<&PushReceipt> {
         self.0.receipt.as_ref()
     }

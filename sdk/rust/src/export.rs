@@ -1,4 +1,4 @@
-//! Files of the archive, read piece by piece: they may be larger than memory.
+//! Files of the archive, read in pieces: they may be larger than memory.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::macros::parameters;
 use crate::query::add;
 use crate::reader::{Meta, Reader};
 
-/// A file that is asked for when it is opened.
+/// A file that is requested when it is opened.
 #[must_use = "nothing is requested before it is opened"]
 pub struct ExportRequest {
     reader: Arc<Reader>,
@@ -39,10 +39,10 @@ impl ExportRequest {
         self
     }
 
-    /// Asks for the file.
+    /// Requests the file.
     ///
     /// # Errors
-    /// There is none of that day, the key may not read it, or no response arrives.
+    /// There is no file for that day, the key may not read it, or no response arrives.
     pub async fn open(self) -> Result<Export> {
         let target = format!("{}{}", self.path, self.query);
         let headers = HeaderMap::new();
@@ -60,7 +60,7 @@ impl ExportRequest {
     }
 }
 
-/// A file on its way.
+/// A file that is being downloaded.
 pub struct Export {
     reader: Arc<Reader>,
     meta: Meta,
@@ -75,12 +75,12 @@ impl fmt::Debug for Export {
 }
 
 impl Export {
-    /// What the response says about itself and the key.
+    /// The response's headers about itself and the key.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub fn length(&self) -> Option<u64> {
         self.body.content_length()
     }

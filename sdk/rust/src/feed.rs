@@ -17,9 +17,9 @@ use crate::types::{PushReceipt, RejectedCode, RejectedLine};
 
 const LINES_MAX: usize = 5_000;
 const BYTES_MAX: usize = 4 << 20;
-/// As many as one receipt of the API lists.
+/// Maximum number of rejected lines in one receipt of the API.
 const REJECTED_MAX: usize = 1_000;
-/// Messages may be pushed again: what is stored already changes nothing.
+/// Pushes may be repeated: messages that are already stored change nothing.
 const RETRIED: [u16; 1] = [503];
 
 /// Pushes the messages of a feed with its token (`linesman feeds create NAME`).
@@ -27,7 +27,7 @@ pub struct Feed {
     http: Http,
 }
 
-/// How a feed is made.
+/// Settings of a feed.
 #[derive(Clone)]
 #[must_use]
 pub struct FeedBuilder {
@@ -44,28 +44,28 @@ impl fmt::Debug for FeedBuilder {
 }
 
 impl FeedBuilder {
-    /// The longest wait before a retry; a minute unless said.
+    /// Maximum wait before a retry. Default: one minute.
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.settings.max_wait = max_wait;
         self
     }
 
-    /// For each step of a request: half a minute unless said.
+    /// Timeout of each step of a request. Default: 30 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout;
         self
     }
 
-    /// Another clock, for tests.
+    /// Uses another clock, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.settings.clock = clock;
         self
     }
 
-    /// Makes the feed.
+    /// Builds the feed.
     ///
     /// # Errors
-    /// The address is none, or the token has characters that no token has.
+    /// The address is invalid, or the token has characters that a token cannot have.
     pub fn build(self) -> Result<Feed> {
         Ok(Feed { http: Http::new(&self.url, Secret::token(&self.token)?, self.settings)? })
     }
@@ -91,10 +91,10 @@ impl Feed {
         FeedBuilder { url: url.into(), token: token.into(), settings: Settings::default() }
     }
 
-    /// Sends messages in as many bodies as they need, one after the other; returns once all of them are stored.
+    /// Sends messages in as many bodies as needed, one after the other; returns once all of them are stored.
     ///
-    /// Line numbers in the receipt count the messages from 1. A rejected message does not stop the others: read
-    /// `rejected_total`. An error has the receipt of the bodies before it; sending everything again is safe.
+    /// Line numbers in the receipt count the messages from 1. A rejected message does not stop the others: check
+    /// `rejected_total`. An error contains the receipt of the bodies before it; sending everything again is safe.
     ///
     /// # Errors
     /// A body was refused or could not be sent; a message cannot be written as JSON.
@@ -109,8 +109,8 @@ impl Feed {
         }
     }
 
-    /// Sends lines of a recording as they are, with the bodies, the receipt and the errors of [`Feed::push`]. A line
-    /// that is no message is rejected by the server.
+    /// Sends lines of a recording unchanged, with the bodies, the receipt and the errors of [`Feed::push`]. A line
+    /// that is not a message is rejected by the server.
     ///
     /// # Errors
     /// As [`Feed::push`]; a line has a line break within.
@@ -190,12 +190,12 @@ fn pack(body: &[u8]) -> Result<Vec<u8>> {
     written.map_err(|error| Error::configuration(format!("a body cannot be packed: {error}")))
 }
 
-/// Collects messages into a body, and the receipts of the bodies into one.
+/// Collects messages into a body, and merges the receipts of the bodies.
 struct Batch {
     receipt: PushReceipt,
     body: Vec<u8>,
     lines: usize,
-    /// Messages before this body.
+    /// Number of messages before this body.
     before: u64,
 }
 
@@ -219,7 +219,7 @@ impl Batch {
     fn add(&mut self, line: &[u8]) {
         let bytes = line.len() + 1;
         if bytes > BYTES_MAX {
-            // Whatever was before it has been sent: a body with it would have been too large.
+            // All earlier messages have been sent: a body with this one would have been too large.
             let message = format!("the message has {bytes} bytes, at most {BYTES_MAX} can be sent");
             let code = RejectedCode::TooLarge;
             let other = serde_json::Map::new();
@@ -242,7 +242,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Begins the next body.
+    /// Starts the next body.
     fn skip(&mut self) {
         self.before += u64::try_from(self.lines).unwrap_or(u64::MAX);
         self.body.clear();

@@ -1,4 +1,4 @@
-//! Requests with a secret in one header: what to send, when to wait, what a response means.
+//! Requests with a secret in one header: sending, retries, and the meaning of responses.
 
 use std::error::Error as _;
 use std::fmt;
@@ -19,16 +19,16 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorCode, Result};
 
 const RETRIES_MAX: u32 = 2;
-/// A GET may be sent again after these.
+/// Statuses after which a GET may be repeated.
 pub(crate) const RETRIED: [u16; 4] = [500, 502, 503, 504];
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 /// Far larger than the largest page: a server that sends more is not Linesman.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
-/// Longer waits are not written in seconds.
+/// Maximum number of digits of `Retry-After` in seconds.
 const RETRY_AFTER_DIGITS_MAX: usize = 9;
 const AGENT: &str = concat!("linesman-client-rust/", env!("CARGO_PKG_VERSION"));
 
-/// What a client is made with.
+/// Settings of a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) max_wait: Duration,
@@ -48,7 +48,7 @@ impl Default for Settings {
     }
 }
 
-/// A key or token, as the value of its header; where it is empty nothing is sent.
+/// A key or token, as the value of its header; if it is empty, nothing is sent.
 pub(crate) struct Secret {
     header: HeaderName,
     value: Option<HeaderValue>,
@@ -78,7 +78,7 @@ impl Secret {
 /// Sends requests to one server.
 pub(crate) struct Http {
     client: reqwest::Client,
-    /// Without a slash at the end.
+    /// Without a trailing slash.
     pub(crate) url: String,
     headers: HeaderMap,
     pub(crate) settings: Settings,
@@ -86,12 +86,12 @@ pub(crate) struct Http {
 
 impl fmt::Debug for Http {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The headers hold the secret.
+        // The headers contain the secret.
         text.debug_struct("Http").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-/// What is sent.
+/// A request to send.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a Method,
@@ -99,7 +99,7 @@ pub(crate) struct Request<'a> {
     pub(crate) target: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a [u8],
-    /// After these statuses it is sent again.
+    /// Statuses after which it is repeated.
     pub(crate) retried: &'a [u16],
 }
 
@@ -116,7 +116,7 @@ impl Http {
         }
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         headers.extend(secret.value.map(|value| (secret.header, value)));
-        // Where the program chose a provider before, that stays.
+        // A provider that the program chose before is kept.
         let _chosen = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             // The key belongs to one server.
@@ -128,8 +128,8 @@ impl Http {
         Ok(Self { client, url: base_url(url)?, headers, settings })
     }
 
-    /// Sends a request until it succeeds, fails for good, or has failed too often. A GET is repeated after no response
-    /// and 429 `rate_limited` too; anything else only after a status in `retried`.
+    /// Sends a request until it succeeds, fails permanently, or has failed too often. A GET is repeated after no
+    /// response and 429 `rate_limited` too; other requests only after a status in `retried`.
     pub(crate) async fn exchange(&self, request: Request<'_>) -> Result<Response> {
         let mut retries = 0;
         loop {
@@ -146,7 +146,7 @@ impl Http {
         }
     }
 
-    /// Opens a response that is read piece by piece, with the same retries.
+    /// Opens a response that is read in pieces, with the same retries.
     pub(crate) async fn open(&self, request: Request<'_>) -> Result<reqwest::Response> {
         let mut retries = 0;
         loop {
@@ -163,11 +163,11 @@ impl Http {
         }
     }
 
-    /// Waits before the next attempt; an error that stays is given back.
+    /// Waits before the next attempt; returns the error if there is none.
     async fn wait_or_fail(&self, error: Error, request: Request<'_>, retries: u32) -> Result<()> {
         let is_get = *request.method == Method::GET;
         let is_temporary = match (error.code(), error.status()) {
-            // A spent quota comes back tomorrow, whatever status a server gives it.
+            // A used-up quota is not restored by waiting, whatever status a server sends.
             (ErrorCode::QuotaExceeded, _) => false,
             (ErrorCode::RateLimited | ErrorCode::ConnectionFailed, _) if is_get => true,
             (_, Some(status)) => request.retried.contains(&status),
@@ -239,12 +239,12 @@ impl Http {
     }
 }
 
-/// The wait before a retry, without chance.
+/// The wait before a retry, without the random part.
 pub(crate) fn backoff(retries: u32) -> Duration {
     (Duration::from_millis(500) * 2_u32.saturating_pow(retries.min(8))).min(BACKOFF_MAX)
 }
 
-/// Headers of a request that can be answered packed.
+/// Headers of a request whose answer may be compressed.
 pub(crate) fn packed() -> HeaderMap {
     HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))])
 }
@@ -269,7 +269,7 @@ fn too_large(status: u16) -> Error {
     unexpected(status, &format!("is larger than {RESPONSE_BYTES_MAX} bytes"))
 }
 
-/// Why a request failed: the innermost cause says it best.
+/// Why a request failed: the innermost cause is the most specific.
 fn reason(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     let mut text = error.to_string();
@@ -295,7 +295,7 @@ fn base_url(text: &str) -> Result<String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -317,7 +317,7 @@ impl Response {
         read.map_err(|error| self.unexpected(&format!("cannot be read ({error})")))
     }
 
-    /// The error for a response that the API does not promise.
+    /// The error for a response that the API does not define.
     pub(crate) fn unexpected(&self, what: &str) -> Error {
         let request_id = self.header("x-request-id").map(str::to_owned);
         unexpected(self.status, what).with_request_id(request_id)

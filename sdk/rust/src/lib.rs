@@ -1,11 +1,11 @@
 //! A client of Linesman, a sports odds service.
 //!
-//! [`Client`] has a method for each operation of the API. What it returns is a [`Request`]: set parameters, then await
-//! it for one response, or read a list with [`Request::items`] and [`Request::pages`]. [`Feed`] pushes the messages of
-//! a feed, [`Client::stream`] follows changes. The README has examples.
+//! [`Client`] has a method for each operation of the API. It returns a [`Request`]: set parameters, then await it for
+//! one response, or read a list with [`Request::items`] and [`Request::pages`]. [`Feed`] pushes the messages of a
+//! feed, [`Client::stream`] follows changes. The README has examples.
 //!
-//! Temporary failures of reads are retried as the server asks, responses are kept while they are current, prices are
-//! exact, and what a newer server adds is kept: unknown fields in `other`, unknown values in `Other`.
+//! Temporary failures of reads are retried as the server asks, responses are cached while they are current, prices
+//! are exact, and additions of newer servers are kept: unknown fields in `other`, unknown values in `Other`.
 
 mod cache;
 mod client;

@@ -1,18 +1,18 @@
-//! What every type of a response has in common: fields and values that this version does not know are kept.
+//! Common parts of all response types: fields and values that this version does not know are kept.
 //!
-//! Not `derive` with `flatten`, which reads every number as a double first: prices would not be exact.
+//! Not `derive` with `flatten`, which parses every number as a double first: prices would not be exact.
 
 #[cfg(test)]
 use std::cell::Cell;
 
 #[cfg(test)]
 thread_local! {
-    /// Unknown fields are refused: the tests ask for that.
+    /// Refuses unknown fields, for tests.
     pub(crate) static STRICT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A struct for an object of the API. Fields under `absent` may be missing in it; `then` names a method that completes
-/// a value that was read.
+/// A struct for an object of the API. Fields under `absent` may be missing in it; `then` names a method that
+/// completes a parsed value.
 macro_rules! record {
     (
         $(#[$about:meta])*
@@ -98,19 +98,19 @@ macro_rules! record {
 
         #[cfg(test)]
         impl $name {
-            /// The names of its fields, and of those that may be missing.
+            /// The names of its fields, and of the optional ones.
             pub(crate) const FIELDS: (&'static [&'static str], &'static [&'static str]) =
                 (&[$(stringify!($field)),*], &[$($(stringify!($absent)),*)?]);
         }
     };
 }
 
-/// The field that says which message an object is.
+/// The field that contains the type of a message.
 pub(crate) const fn tag(_kind: &str) -> &'static str {
     "type"
 }
 
-/// A struct for what is sent: `new` takes what it must have, and the rest has a method each.
+/// A struct for messages that are sent: `new` takes the required fields, and each optional field has a method.
 macro_rules! message {
     (
         $(#[$about:meta])*
@@ -127,7 +127,7 @@ macro_rules! message {
         }
 
         impl $name {
-            /// With what it must have.
+            /// Creates it with the required fields.
             pub fn new($($field: impl Into<$type>),*) -> Self {
                 Self { $($field: $field.into(),)* $($option: None,)* }
             }
@@ -141,7 +141,7 @@ macro_rules! message {
             )*
 
             #[cfg(test)]
-            /// The names of its fields, and of those that may be missing.
+            /// The names of its fields, and of the optional ones.
             pub(crate) const FIELDS: (&'static [&'static str], &'static [&'static str]) =
                 (&[$($crate::macros::tag($kind),)? $(stringify!($field)),*], &[$(stringify!($option)),*]);
         }
@@ -165,7 +165,7 @@ macro_rules! message {
     };
 }
 
-/// A set of values that may grow: one that this version does not know is kept in `Other`.
+/// A set of values that may grow: a value that this version does not know is kept in `Other`.
 macro_rules! open_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$about])*

@@ -12,7 +12,7 @@ use crate::macros::open_enum;
 const AMERICAN_MIN: u64 = 100;
 
 open_enum! {
-    /// How prices are written.
+    /// The format of prices.
     OddsFormat {
         American = "american",
         Decimal = "decimal",
@@ -20,7 +20,7 @@ open_enum! {
     }
 }
 
-/// What an outcome pays, in the format asked for. Never a double: nothing is lost.
+/// The price of an outcome, in the requested format. Never a double: no precision is lost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Price {
@@ -33,7 +33,7 @@ pub enum Price {
 }
 
 impl Price {
-    /// The price of a JSON value. A whole number may be American or decimal; [`Price::in_format`] decides.
+    /// Parses the price of a JSON value. A whole number may be American or decimal; [`Price::in_format`] decides.
     fn parse(json: &str) -> Option<Self> {
         if let Some(text) = json.strip_prefix('"') {
             let (profit, stake) = text.strip_suffix('"')?.split_once('/')?;
@@ -49,7 +49,7 @@ impl Price {
         })
     }
 
-    /// The same price where the response says that prices are in this format: `101` is also a decimal price.
+    /// The same price, if the response states that prices are in this format: `101` is also a decimal price.
     pub(crate) fn in_format(&mut self, format: &OddsFormat) {
         if let (Self::American(whole), OddsFormat::Decimal) = (&*self, format) {
             *self = Self::Decimal(whole.to_string());

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What is written as it is in a path or a query; a comma joins lists.
+/// Characters that are not escaped in a path or a query; a comma joins lists.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b',');
 
@@ -19,7 +19,7 @@ pub(crate) fn add(query: &mut String, name: &str, value: &dyn Display) {
     query.push_str(&format!("{mark}{name}={}", encode(&value.to_string())));
 }
 
-/// The items of a list parameter.
+/// Joins the items of a list parameter.
 pub(crate) fn joined(items: impl IntoIterator<Item = impl Display>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     items.join(",")

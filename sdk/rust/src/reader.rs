@@ -9,23 +9,23 @@ use crate::cache::{Cache, Entry};
 use crate::error::Result;
 use crate::http::{Http, RETRIED, Request, Response, packed};
 
-/// It says how things are now.
+/// Never cached: it reports the present state.
 pub(crate) const STATUS: &str = "/v1/status";
-/// More would be no count.
+/// Maximum number of digits of a count.
 const DIGITS_MAX: usize = 18;
 
-/// What a response says about itself and the key.
+/// The metadata of a response and of the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meta {
     pub request_id: Option<String>,
     pub etag: Option<String>,
-    /// The response was in the cache: no request was made, or the server confirmed it with 304.
+    /// The response came from the cache: no request was made, or the server confirmed it with 304.
     pub from_cache: bool,
     /// Of the tightest quota.
     pub requests_remaining: Option<u64>,
     pub requests_used: Option<u64>,
-    /// Of odds, scores and events: where the response stands, for `since`.
+    /// For odds, scores and events: the position of the response, for `since`.
     pub cursor: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The response for a path with its query.
+    /// The response for a path with its query, from the cache if possible.
     pub(crate) async fn get(&self, target: &str) -> Result<(Arc<Response>, Meta)> {
         let cache = self.cache.as_ref().filter(|_| target != STATUS);
         let held = cache.and_then(|cache| cache.get(target));
@@ -80,7 +80,7 @@ impl Reader {
         Ok((response, meta))
     }
 
-    /// The response for a path with its query, past the cache.
+    /// The response for a path with its query, bypassing the cache.
     pub(crate) async fn fetch(&self, target: &str) -> Result<(Arc<Response>, Meta)> {
         let response = self.ask(target, None).await?;
         let meta = Meta::of(&response, false);

@@ -1,4 +1,4 @@
-//! Requests that are made when they are awaited, and lists that are read page by page.
+//! Requests that are sent when they are awaited, and lists that are read page by page.
 
 mod delta;
 
@@ -37,11 +37,11 @@ pub struct Answer<B> {
 
 /// The body of a response.
 pub trait Body: DeserializeOwned + Send {
-    /// Completes it with what only the request says.
+    /// Completes it with properties that only the request has.
     #[doc(hidden)]
     fn complete(&mut self, _format: Option<&OddsFormat>) {}
 
-    /// What a response without a body means, where that is an answer.
+    /// The value of a response without a body, if that is a valid answer.
     #[doc(hidden)]
     fn unchanged(_cursor: String, _published_at: String) -> Option<Self> {
         None
@@ -122,7 +122,7 @@ impl Page for GroupedBouts {
     }
 }
 
-/// A request that is made when it is awaited.
+/// A request that is sent when it is awaited.
 #[must_use = "nothing is requested before it is awaited or read"]
 pub struct Request<B> {
     reader: Arc<Reader>,
@@ -176,7 +176,7 @@ impl<B> Request<B> {
         self
     }
 
-    /// The same request for another body.
+    /// The same request for another body type.
     pub(crate) fn with_body<C>(self) -> Request<C> {
         let Self { reader, path, query, format, max_items, is_cached, .. } = self;
         Request { reader, path, query, format, max_items, is_cached, body: PhantomData }
@@ -193,10 +193,10 @@ impl<B> Request<B> {
 }
 
 impl<B: Body> Request<B> {
-    /// Makes the request; of a list it gives the first page.
+    /// Sends the request; for a list it returns the first page.
     ///
     /// # Errors
-    /// Those of the API; no response; a response that is none of the API.
+    /// Those of the API; no response; a response that is not one of the API.
     pub async fn send(self) -> Result<Answer<B>> {
         let (response, meta) = self.get(&self.query).await?;
         self.answer(&response, meta)
@@ -232,7 +232,8 @@ impl<B: Page + 'static> Request<B> {
         self
     }
 
-    /// Page by page, each requested when it is reached; the last one is whole, also where `max_items` ends within it.
+    /// Page by page, each requested when it is reached; the last page is complete, even if `max_items` ends within
+    /// it.
     pub fn pages(self) -> Items<Answer<B>> {
         let left = self.max_items.unwrap_or(usize::MAX);
         let first = (Some(self.query.clone()), left);
@@ -275,7 +276,7 @@ impl<B: Page + 'static> Request<B> {
         Ok(all)
     }
 
-    /// A page, and the query of the page after it.
+    /// A page, and the query of the next page.
     async fn page(&self, query: &str) -> Result<(Answer<B>, Option<String>)> {
         let (response, meta) = self.get(query).await?;
         let next = next_query(&response, query)?;
@@ -283,7 +284,7 @@ impl<B: Page + 'static> Request<B> {
     }
 }
 
-/// The query of the next page. Only the query: the key goes to no other address, whatever `Link` says.
+/// The query of the next page. Only the query is used: the key is sent to no other address, whatever `Link` contains.
 fn next_query(response: &Response, query: &str) -> Result<Option<String>> {
     let link = response.header("link").unwrap_or_default();
     let next = link.split(',').find_map(|link| {
@@ -298,7 +299,7 @@ fn next_query(response: &Response, query: &str) -> Result<Option<String>> {
     }
 }
 
-/// Items that arrive one after the other: a `Stream`, and without its traits [`Items::next`].
+/// Items that arrive one after the other: a `Stream`; [`Items::next`] works without the trait.
 pub struct Items<T>(Pin<Box<dyn Stream<Item = Result<T>> + Send>>);
 
 impl<T> Items<T> {
@@ -326,13 +327,13 @@ impl<T> Stream for Items<T> {
     }
 }
 
-/// The bytes of a response, whatever they are.
+/// The bytes of a response in any format.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Raw;
 
 impl Request<Raw> {
-    /// The bytes of one page, and the `cursor` of the page after it.
+    /// The bytes of one page, and the `cursor` of the next page.
     ///
     /// # Errors
     /// As [`Request::send`].
@@ -346,7 +347,7 @@ impl Request<Raw> {
         Ok((Answer { data: response.body.clone(), meta }, cursor))
     }
 
-    /// The bytes of each page, such as those of `format=csv`; pages are requested when they are reached.
+    /// The bytes of each page, for example of `format=csv`; pages are requested when they are reached.
     pub fn bodies(self) -> Items<Answer<Vec<u8>>> {
         let first = Some(self.query.clone());
         Items::new(try_unfold((self, first), |(request, query)| async move {

@@ -1,4 +1,4 @@
-//! Changes as they are published, and the state they add up to; a connection that breaks goes on where it was.
+//! Changes as they are published, and the resulting state; after a lost connection the stream continues where it was.
 
 mod sse;
 
@@ -22,11 +22,11 @@ use crate::types::{
 
 use self::sse::{Block, Connection};
 
-/// The server's own, where the request does not say.
+/// The server's default, if the request does not set one.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Connections lost in a row, without a cut between them, before that is reported.
+/// Maximum number of consecutive lost connections without a cut before an error is reported.
 const LOST_MAX: u32 = 3;
-/// What the events between two cuts may have: far more than a whole sport.
+/// Maximum size of the events between two cuts: far more than a whole sport.
 const PENDING_BYTES_MAX: usize = 256 << 20;
 
 /// A stream that is opened when it is read.
@@ -53,7 +53,7 @@ impl StreamRequest {
         replay freshness
     }
 
-    /// Seconds without an event before the server says that it is still there.
+    /// Seconds without an event before the server sends a heartbeat.
     pub fn heartbeat(mut self, seconds: u16) -> Self {
         self.heartbeat = Duration::from_secs(u64::from(seconds));
         self.param("heartbeat", seconds)
@@ -84,8 +84,8 @@ impl StreamRequest {
     }
 }
 
-/// What a stream adds up to: after each update what the lists of the same selection would give, but for `last_update`;
-/// with `freshness("records")` that, too.
+/// The state of a stream: after each update it equals the lists of the same selection, except for `last_update`; with
+/// `freshness("records")` including it.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct State {
@@ -165,31 +165,32 @@ pub enum StreamEvent {
     Other(String, String),
 }
 
-/// What belongs together: the events up to a cut.
+/// The events up to a cut, which belong together.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Update {
-    /// The events since the cut before this one.
+    /// The events since the previous cut.
     pub events: Vec<StreamEvent>,
-    /// Where the stream stands now.
+    /// The new position of the stream.
     pub cut: StreamCut,
-    /// The server could not go on from the last cursor: what was known is forgotten, and this is all there is.
+    /// The server could not continue from the last cursor: the previous state is discarded, and this update is
+    /// complete.
     pub reset: Option<ResetReason>,
 }
 
-/// The updates of a stream. It reconnects by itself and goes on from the last cut.
+/// The updates of a stream. It reconnects by itself and continues from the last cut.
 pub struct Changes {
     reader: Arc<Reader>,
     target: String,
     silence_max: Duration,
     connection: Option<Connection>,
-    /// Events after the last cut. They come again where the connection is lost.
+    /// Events after the last cut. They are sent again if the connection is lost.
     pending: Vec<StreamEvent>,
     pending_bytes: usize,
     cursor: Option<String>,
     state: State,
     lost: u32,
-    /// Before the next connection.
+    /// Wait before the next connection.
     wait: Option<Duration>,
     ended: bool,
 }
@@ -202,18 +203,18 @@ impl fmt::Debug for Changes {
 }
 
 impl Changes {
-    /// What the stream adds up to, as of the last update.
+    /// The state of the stream as of the last update.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The cursor of the last update: `since` of a later stream goes on from here.
+    /// The cursor of the last update: pass it as `since` of a later stream to continue from here.
     pub fn cursor(&self) -> Option<&str> {
         self.cursor.as_deref()
     }
 
-    /// Waits for the next update; `None` where the stream has ended. After an error it may be called again: a stream
-    /// that can go on does so from the last update.
+    /// Waits for the next update; `None` if the stream has ended. After an error it may be called again: a stream
+    /// that can be continued does so from the last update.
     pub async fn next(&mut self) -> Option<Result<Update>> {
         while !self.ended {
             match self.step().await {
@@ -228,7 +229,7 @@ impl Changes {
         None
     }
 
-    /// One event, or one connection.
+    /// Reads one event, or opens one connection.
     async fn step(&mut self) -> Result<Option<Update>> {
         let http = &self.reader.http;
         let Some(connection) = &mut self.connection else {
@@ -252,7 +253,7 @@ impl Changes {
         self.lose(error)
     }
 
-    /// Counts a connection that ended without a cut; too many of them are an error.
+    /// Counts a connection that ended without a cut; too many in a row are an error.
     fn lose(&mut self, error: Error) -> Result<Option<Update>> {
         self.disconnect();
         self.lost += 1;
@@ -329,7 +330,7 @@ impl Changes {
     fn end(&mut self, end: &StreamEnd) -> Result<Option<Update>> {
         let told = Duration::from_secs(end.retry_after_s);
         self.disconnect();
-        // Where the server asks for no wait, it is not asked again and again.
+        // If the server asks for no wait, the client still backs off.
         self.wait = Some(told.max(backoff(self.lost)));
         let is_temporary =
             matches!(end.code, EndCode::Unavailable | EndCode::Maintenance | EndCode::Slow);

@@ -1,5 +1,5 @@
-//! What the API returns and takes: a struct for each object, with the names of the reference. Times are texts in UTC,
-//! such as `2026-11-14T23:38:00Z`.
+//! The objects that the API returns and accepts: a struct for each, with the names of the reference. Times are texts
+//! in UTC, such as `2026-11-14T23:38:00Z`.
 
 mod analysis;
 mod changes;
@@ -30,7 +30,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// How an event stands.
+    /// The status of an event.
     Status {
         Scheduled = "scheduled",
         Live = "live",
@@ -39,7 +39,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Where a bookmaker is offered.
+    /// A region in which a bookmaker is offered.
     Region {
         Us = "us",
         Uk = "uk",

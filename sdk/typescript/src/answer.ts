@@ -2,7 +2,7 @@
 
 import { LinesmanError, typeOf } from "./error_type.js";
 
-/** Larger than the largest page by far; a server that sends more is not Linesman. */
+/** Far larger than the largest page; a server that sends more is not Linesman. */
 const BYTES_MAX = 2 ** 26;
 
 export interface Answer {
@@ -37,7 +37,7 @@ export function parse<Body>(answer: Answer): Body {
   }
 }
 
-/** The error of an answer that is not a success. */
+/** The error described by an answer that is not a success. */
 export function errorOf(answer: Answer): LinesmanError {
   const { status, headers } = answer;
   if (status < 400) return unexpected(answer, "is a redirect");
@@ -50,7 +50,7 @@ export function errorOf(answer: Answer): LinesmanError {
 
 export const requestId = (headers: Headers): string | null => headers.get("x-request-id");
 
-/** An answer that the API does not give. It is not quoted, since nothing is known about its content. */
+/** An answer that the API does not define. It is not quoted, since its content is unknown. */
 export function unexpected(
   { status, headers }: { status: number; headers: Headers }, what: string, retry_after: number | null = null,
 ): LinesmanError {
@@ -68,7 +68,7 @@ function described(text: string): { code?: string; message?: string; param?: str
   }
 }
 
-/** Seconds, or a date as proxies send it, which counts from the answer's own. */
+/** Seconds, or a date as proxies send it, relative to the answer's own date. */
 function retryAfter(headers: Headers): number | null {
   const value = headers.get("retry-after")?.trim() ?? "";
   if (/^\d+$/.test(value)) return Number(value);

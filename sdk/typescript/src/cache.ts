@@ -15,11 +15,11 @@ export interface CachedResponse {
   received: number;
   /** Until then, no request is needed. */
   expires: number;
-  /** Whether the server allows it. */
+  /** Whether the server allows caching it. */
   mayBeKept: boolean;
 }
 
-/** The least recently used response leaves first. */
+/** The least recently used response is removed first. */
 export class ResponseCache {
   readonly #responses = new Map<string, CachedResponse>();
   #bytes = 0;
@@ -50,7 +50,7 @@ export class ResponseCache {
 
 const number = (headers: Headers, name: string) => (headers.has(name) ? Number(headers.get(name)) : null);
 
-/** What a response says about itself and the key. */
+/** The metadata of a response and of the key. */
 export const metaOf = (headers: Headers): Meta => ({
   request_id: requestId(headers),
   etag: headers.get("etag"),
@@ -68,7 +68,7 @@ export function responseOf(answer: Answer, now: number): CachedResponse {
   return { answer, meta: metaOf(headers), received: now, expires, mayBeKept: !/\bno-store\b/i.test(control) };
 }
 
-/** The same body as `held`, with what a 304 says about it. */
+/** The body of `held` with the headers of a 304. */
 export function renewed(held: CachedResponse, answer: Answer, now: number): CachedResponse {
   const { meta, ...times } = responseOf(answer, now);
   const { etag, cursor } = held.meta;
@@ -76,6 +76,6 @@ export function renewed(held: CachedResponse, answer: Answer, now: number): Cach
 }
 
 export function isFresh({ received, expires }: CachedResponse, now: number): boolean {
-  // A clock that was set back makes nothing fresh.
+  // After the clock was set back, nothing is fresh.
   return received <= now && now < expires;
 }

@@ -10,24 +10,24 @@ import type { Delta, Meta, RecordList, Result } from "./list.js";
 import { Changes } from "./stream.js";
 import type * as api from "./types.js";
 
-/** The query parameters of an operation by the API's names; lists as arrays or with commas. */
+/** The query parameters of an operation by the API's names; lists as arrays or comma-separated texts. */
 export type Query<Params> = {
   [Name in keyof Params]: Params[Name] | (string[] extends Params[Name] ? readonly string[] : never) | undefined;
 };
 
-/** The same for a list; `limit` is the size of a page, `max_items` the most items of all pages. */
+/** The same for a list; `limit` is the size of a page, `max_items` the maximum number of items of all pages. */
 export type ListQuery<Params> = Query<Params> & { max_items?: number | undefined };
 
 export interface LinesmanOptions extends HttpOptions {
   /** The server; otherwise `LINESMAN_URL`, otherwise `http://127.0.0.1:8080`. */
   url?: string | undefined;
-  /** The API key; otherwise `LINESMAN_KEY`. Without one, no key is sent: a proxy of yours may add it. */
+  /** The API key; otherwise `LINESMAN_KEY`. Without one, no key is sent: your proxy may add it. */
   key?: string | undefined;
-  /** `false`: every call is a request. */
+  /** `false`: every call sends a request. */
   cache?: boolean | undefined;
 }
 
-/** A file on its way. */
+/** A file that is being downloaded. */
 export interface Export {
   /** The next piece, or null at the end. */
   read(): Promise<Uint8Array | null>;
@@ -59,7 +59,7 @@ export class Linesman {
     return this.#list("/v1/books", "", parameters, options);
   }
 
-  /** How far back `as_of` finds publications. */
+  /** The time range for which `as_of` finds publications. */
   history(options?: CallOptions): Promise<Result<api.HistoryReach>> {
     return this.#one("/v1/history", undefined, options);
   }
@@ -130,14 +130,14 @@ export class Linesman {
     return this.#list(of(sport, "middles"), "middles", parameters, options);
   }
 
-  /** How many prices of a sport are there, and why the others are not. */
+  /** The number of prices of a sport, and the reasons for missing ones. */
   coverage(
     sport: string, parameters?: Query<api.GetCoverageParams>, options?: CallOptions,
   ): Promise<Result<api.Coverage>> {
     return this.#one(of(sport, "coverage"), parameters, options);
   }
 
-  /** Why each price of an event is there or missing. */
+  /** Why each price of an event is present or missing. */
   explain(
     sport: string, event_id: string, parameters?: Query<api.ExplainEventParams>, options?: CallOptions,
   ): Promise<Result<api.Explanation>> {
@@ -151,7 +151,7 @@ export class Linesman {
     return this.#list(of(sport, "odds", "closing"), "", parameters, options);
   }
 
-  /** What became of the prices of an event: opening lines, closing lines, and every change. */
+  /** The price history of an event: opening lines, closing lines, and every change. */
   price_path(
     sport: string, event_id: string, parameters?: ListQuery<api.GetPricePathParams>, options?: CallOptions,
   ): List<api.PricePath, api.PricePath[]> {
@@ -159,7 +159,7 @@ export class Linesman {
   }
 
   /**
-   * The archive's own file of a table and a day (UTC), to be read piece by piece, once. It needs a key with
+   * The archive's file of a table and a day (UTC), which can be read once, in pieces. It requires a key with
    * `export:read`.
    */
   async export(
@@ -171,7 +171,7 @@ export class Linesman {
     return { meta: metaOf(headers), lineage: next ? +next : null, read: () => read(0) };
   }
 
-  /** Changes as they are published, and the state they add up to. It connects when it is read. */
+  /** Changes as they are published, and the resulting state. It connects when it is read. */
   stream(parameters: Query<api.GetStreamParams> = {}, options: CallOptions = {}): Changes {
     return new Changes(this.#http, `/v1/stream${queryOf(parameters)}`, parameters.heartbeat, options);
   }
@@ -186,13 +186,13 @@ export class Linesman {
       if (!Array.isArray(items)) throw unexpected(answer, "is not a list");
       return { items: items as Item[], data, meta, next: nextQuery(answer, query) };
     };
-    // The size of a page is no part of the selection.
+    // The page size is not part of the selection.
     const since = (cursor: string) =>
       this.#since<Item>(path + queryOf({ ...filters, limit: null, since: cursor }), options);
     return Object.assign(new List(fetch, queryOf(filters), Number(max_items)), { since });
   }
 
-  /** What changed since a cursor is asked for once, so it is not cached. 204 says that nothing did. */
+  /** The changes since a cursor are requested only once, so they are not cached. 204 means that nothing changed. */
   async #since<Item>(target: string, options: CallOptions = {}): Promise<Delta<Item>> {
     const answer = await this.#http.send(target, {}, isTemporaryRead, options);
     const { meta } = responseOf(answer, 0);
@@ -227,7 +227,7 @@ export class Linesman {
   }
 }
 
-/** The query of the next page. Only the query: the key goes to no other address, whatever `Link` says. */
+/** The query of the next page. Only the query: the key is sent to no other address, whatever `Link` contains. */
 function nextQuery(answer: Answer, query: string): string | null {
   const target = /<([^<>]*)>[^<,]*;\s*rel="?next\b/i.exec(answer.headers.get("link") ?? "")?.[1];
   if (target === undefined) return null;

@@ -46,14 +46,14 @@ export type Maintenance = LinesmanError;
 export const Unavailable = typeFor("Unavailable");
 export type Unavailable = LinesmanError;
 
-/** No answer arrived: no connection, a connection that broke, or a timeout. */
+/** No answer arrived: no connection, a lost connection, or a timeout. */
 export class ConnectionFailed extends LinesmanError {
   constructor(message: string, cause: unknown) {
     super({ code: "connection_failed", message, cause });
   }
 }
 
-/** An argument of a constructor cannot be used. */
+/** An argument of a constructor is invalid. */
 export class InvalidConfiguration extends LinesmanError {
   constructor(message: string) {
     super({ code: "invalid_configuration", message });

@@ -1,32 +1,32 @@
-/** The base type of errors, and how the others are made and found. */
+/** The base type of errors, and the creation and lookup of the other types. */
 
 import type { PushReceipt } from "./types.js";
 
 export interface ErrorFields {
   code: string;
   message: string;
-  /** The HTTP status, or null where no answer arrived. */
+  /** The HTTP status, or null if no answer arrived. */
   status?: number | null;
-  /** The parameter that is wrong, where there is one. */
+  /** The invalid parameter, if there is one. */
   param?: string | null;
   request_id?: string | null;
-  /** Seconds to wait before the next attempt, where the server says so. */
+  /** Seconds to wait before the next attempt, if the server sent them. */
   retry_after?: number | null;
   cause?: unknown;
 }
 
-/** What every method of this package throws. A code that this version does not know has this type. */
+/** The base type of all errors of this package, and the type of codes that this version does not know. */
 export class LinesmanError extends Error {
   declare readonly code: string;
   declare readonly status: number | null;
   declare readonly param: string | null;
   declare readonly request_id: string | null;
   declare readonly retry_after: number | null;
-  /** Of a push: what the server had confirmed before this error. */
+  /** For a push: the part that the server had confirmed before this error. */
   receipt: PushReceipt | null = null;
 
   constructor({ message, ...fields }: ErrorFields) {
-    // Of the fields it takes `cause`, where there is one.
+    // `Error` uses only `cause`, if there is one.
     super(message, fields);
     Object.assign(this, { status: null, param: null, request_id: null, retry_after: null }, fields);
   }
@@ -41,13 +41,13 @@ export function typeOf(code: string): ErrorType {
   return TYPES.get(code) ?? LinesmanError;
 }
 
-/** Gives the errors of a type its name, also where a bundler renames the type. */
+/** Sets the `name` of a type's errors, even if a bundler renames the type. */
 export function named<Type extends { prototype: Error }>(type: Type, name: string): Type {
   type.prototype.name = name;
   return type;
 }
 
-/** A type of its own for a code: `NotFound` for `not_found`. */
+/** Creates the type for a code: `NotFound` for `not_found`. */
 export function typeFor(name: string): ErrorType {
   const type = named(class extends LinesmanError {}, name);
   TYPES.set(name.replace(/\B[A-Z]/g, "_$&").toLowerCase(), type);

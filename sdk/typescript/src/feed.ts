@@ -8,7 +8,7 @@ import type { FeedMessage, PushReceipt } from "./types.js";
 
 const LINES_MAX = 5_000;
 const BYTES_MAX = 2 ** 22;
-/** As many as one receipt of the API lists. */
+/** Maximum number of rejected lines in one receipt of the API. */
 const REJECTED_MAX = 1_000;
 
 export class Feed {
@@ -19,9 +19,9 @@ export class Feed {
   }
 
   /**
-   * Sends messages in as many bodies as they need, one after the other, and returns once all of them are stored. Line
-   * numbers in the receipt count the messages from 1. A rejected message does not stop the others: read
-   * `rejected_total`. An error has the receipt of the bodies before it; sending everything again is safe.
+   * Sends messages in as many bodies as needed, one after the other, and returns once all of them are stored. Line
+   * numbers in the receipt count the messages from 1. A rejected message does not stop the others: check
+   * `rejected_total`. An error contains the receipt of the bodies before it; sending everything again is safe.
    */
   async push(
     messages: Iterable<FeedMessage> | AsyncIterable<FeedMessage>, options: CallOptions = {},
@@ -54,7 +54,7 @@ export class Feed {
     const body = await new Response(packed).arrayBuffer();
     const headers = { "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip" };
     try {
-      // Sending again what was stored in part is safe.
+      // Repeating a body that was partly stored is safe.
       const isTemporary = (error: LinesmanError) => error.status === 503;
       const answer = await this.#http.send("/ingest/v1/messages", { method: "POST", headers, body }, isTemporary, options);
       const receipt = parse<PushReceipt>(answer);

@@ -8,7 +8,7 @@ export const VERSION = "0.1.0";
 
 const BACKOFF_MAX_S = 8;
 
-/** Time and chance, replaced in tests. */
+/** Time and random numbers, replaced in tests. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
@@ -24,7 +24,7 @@ export interface HttpOptions {
   headers?: Readonly<Record<string, string>> | undefined;
   /** Retries after the first attempt; 2 unless set. */
   maxRetries?: number | undefined;
-  /** The longest wait in seconds before a retry; where the server asks for more, the call fails. 60 unless set. */
+  /** The maximum wait in seconds before a retry; if the server asks for more, the call fails. 60 unless set. */
   maxWait?: number | undefined;
   /** Seconds for one attempt, its body included; 30 unless set. */
   timeout?: number | undefined;
@@ -38,10 +38,10 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** A success whose body is read piece by piece. */
+/** A successful response whose body is read in pieces. */
 export interface Opened {
   headers: Headers;
-  /** The next piece, or null at the end. After `silence` seconds and the timeout without a byte it is lost. */
+  /** The next piece, or null at the end. Without a byte for `silence` seconds plus the timeout it is lost. */
   read(silence: number): Promise<Uint8Array | null>;
   close(): void;
 }
@@ -67,7 +67,7 @@ export class Http {
         "a web page shows its secrets: use a sandbox key, or a server of yours (or allowBrowser: true)",
       );
     }
-    // `fetch` would quote the value in its own error.
+    // The error of `fetch` would contain the value.
     if (!/^[\x21-\x7e]+( [\x21-\x7e]+)?$/.test(secret)) {
       throw new InvalidConfiguration(`the value for ${name} cannot be sent in a header`);
     }
@@ -79,12 +79,12 @@ export class Http {
     return this.#base + path;
   }
 
-  /** The longest wait before a retry, in seconds. */
+  /** The maximum wait before a retry, in seconds. */
   get maxWait(): number {
     return this.#options.maxWait ?? 60;
   }
 
-  /** Sends a request until it succeeds, fails with an error that `isTemporary` denies or has failed too often. */
+  /** Sends a request until it succeeds, fails with an error that is not temporary, or has failed too often. */
   send(
     path: string, init: RequestInit, isTemporary: (error: LinesmanError) => boolean, { signal }: CallOptions,
   ): Promise<Answer> {
@@ -96,11 +96,11 @@ export class Http {
     });
   }
 
-  /** Opens an answer that is read piece by piece, with the retries of a read. */
+  /** Opens an answer that is read in pieces, with the retries of a read. */
   open(path: string, headers: Record<string, string>, { signal }: CallOptions): Promise<Opened> {
     return this.#retry(isTemporaryRead, signal, () => {
       const controller = new AbortController();
-      /** Ends the connection where `call` takes longer than these seconds. */
+      /** Ends the connection if `call` takes longer than these seconds. */
       const within = async <Value>(seconds: number, call: () => Promise<Value>) => {
         const late = new Error("timeout");
         const timer = setTimeout(() => controller.abort(late), (seconds + this.#timeout) * 1000);
@@ -143,13 +143,13 @@ export class Http {
     return fetch(this.url(path), {
       ...init,
       headers: { ...this.#headers, ...init.headers },
-      // Otherwise `fetch` sends the key to whatever host a redirect names.
+      // Otherwise `fetch` would send the key to any host that a redirect names.
       redirect: "manual",
       signal: signal ? AbortSignal.any([signal, limit]) : limit,
     });
   }
 
-  /** What `fetch` and bodies fail with, as errors of this package; the caller's own signal ends with its reason. */
+  /** Converts failures of `fetch` and bodies to errors of this package; the caller's signal keeps its reason. */
   async #caught<Value>(signal: AbortSignal | undefined, call: () => Promise<Value>): Promise<Value> {
     try {
       return await call();
@@ -161,7 +161,7 @@ export class Http {
   }
 }
 
-/** Where LINESMAN_URL and LINESMAN_KEY are, if the runtime has an environment. */
+/** Reads LINESMAN_URL and LINESMAN_KEY, if the runtime has an environment. */
 export function environment(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   return process?.env?.[name] || undefined;
@@ -197,19 +197,19 @@ function baseOf(text: string): string {
   throw new InvalidConfiguration("the url must be http or https, without user, password, query and fragment");
 }
 
-/** Whether a read that failed so may be repeated. */
+/** Whether a read that failed with this error may be repeated. */
 export function isTemporaryRead(error: LinesmanError): boolean {
-  // A used-up quota is not there again within a wait, whatever status a proxy makes of it.
+  // A used-up quota is not restored by waiting, whatever status a proxy sends.
   if (error.status === 429 || error.code === "quota_exceeded") return error.code === "rate_limited";
   return error instanceof ConnectionFailed || [500, 502, 503, 504].includes(error.status ?? 0);
 }
 
-/** The wait before a retry in seconds, without chance. */
+/** The wait before a retry in seconds, without the random part. */
 export function backoff(retries: number): number {
   return Math.min(0.5 * 2 ** retries, BACKOFF_MAX_S);
 }
 
-/** The least wait in seconds, and one with chance added, so that clients do not come back all at once. */
+/** The minimum wait in seconds, and one with a random part, so that clients do not all return at once. */
 function pause(retries: number, retryAfter: number | null, random: number): { least: number; wait: number } {
   if (retryAfter !== null) return { least: retryAfter, wait: retryAfter * (1 + random / 10) };
   const least = backoff(retries);

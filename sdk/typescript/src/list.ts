@@ -1,17 +1,17 @@
-/** Results and lists that fetch their pages when they are needed. */
+/** Results, and lists that fetch their pages on demand. */
 
 import type { Removed } from "./types.js";
 
-/** What a response says about itself. */
+/** The metadata of a response. */
 export interface Meta {
   request_id: string | null;
   etag: string | null;
   /** Whether the body is one that this client had received before. */
   from_cache: boolean;
-  /** Requests left and used, of the smallest quota of the key. */
+  /** Requests left and used of the key's tightest quota. */
   requests_remaining: number | null;
   requests_used: number | null;
-  /** Of odds, scores and events: where the response stands, for `since`. */
+  /** For odds, scores and events: the position of the response, for `since`. */
   cursor: string | null;
 }
 
@@ -25,9 +25,9 @@ export interface Page<Item, Body> extends Result<Body> {
   items: Item[];
 }
 
-/** What changed in a list since a cursor. Put `upserts` by their ids and delete what `removed` names. */
+/** The changes of a list since a cursor. Store `upserts` by id and delete the ids in `removed`. */
 export interface Delta<Item> {
-  /** Where this answer stands: the next `since`. */
+  /** The position of this answer: the next `since`. */
   cursor: string;
   /** New and changed records. */
   upserts: Item[];
@@ -36,7 +36,7 @@ export interface Delta<Item> {
   meta: Meta;
 }
 
-/** Fetches the page of a query; `next` is the query of the page after it. */
+/** Fetches the page of a query; `next` is the query of the next page. */
 export type FetchPage<Item, Body> = (query: string) => Promise<Page<Item, Body> & { next: string | null }>;
 
 /** All items of an operation, over all pages. Each iteration starts again at the first page. */
@@ -51,7 +51,7 @@ export class List<Item, Body> implements AsyncIterable<Item> {
     [this.#fetch, this.#query, this.#max] = [fetch, query, max];
   }
 
-  /** Page by page. The last one is whole, also where `max_items` ends within it. */
+  /** Page by page. The last one is complete, even if `max_items` ends within it. */
   async *pages(): AsyncGenerator<Page<Item, Body>, void, undefined> {
     let left = this.#max;
     let query: string | null = this.#query;
@@ -79,11 +79,11 @@ export class List<Item, Body> implements AsyncIterable<Item> {
   }
 }
 
-/** A list whose changes can be asked for: of odds, scores or events. */
+/** A list whose changes can be requested: of odds, scores or events. */
 export interface RecordList<Item, Body> extends List<Item, Body> {
   /**
-   * What changed since `meta.cursor` of a page, or since `cursor` of the delta before: one request, and none of the
-   * quota where nothing did. `CursorExpired`: read the list again.
+   * The changes since `meta.cursor` of a page, or since `cursor` of the previous delta: one request, which costs no
+   * quota if nothing changed. `CursorExpired`: read the list again.
    */
   since(cursor: string): Promise<Delta<Item>>;
 }

@@ -1,10 +1,10 @@
-/** Server-Sent Events, as far as the API uses them. */
+/** Server-Sent Events, limited to the parts that the API uses. */
 
 import { LinesmanError } from "./error_type.js";
 
 /** In UTF-16 units. An event has at most 500 records. */
 const EVENT_MAX = 2 ** 24;
-/** What a server may ask for before a client connects again. */
+/** Maximum reconnection delay that a server may request. */
 const RETRY_MAX_MS = 60_000;
 
 export interface Block {
@@ -12,21 +12,21 @@ export interface Block {
   data: string;
 }
 
-/** The error for what the API does not send. */
+/** The error for data that the API does not send. */
 export function notOfTheApi(what: string): LinesmanError {
   return new LinesmanError({ code: "unexpected_response", message: `the stream ${what}` });
 }
 
-/** Takes the pieces of a body and gives its events. */
+/** Parses the pieces of a body into events. */
 export class Parser {
-  /** How long to wait before the next connection, where the server says so. */
+  /** Delay before the next connection, if the server sent one. */
   retryMs: number | null = null;
   readonly #decoder = new TextDecoder();
-  /** The pieces of the line that is not whole yet. */
+  /** The pieces of the incomplete line. */
   #line: string[] = [];
   #event = "";
   #data: string[] = [];
-  /** Of the event that is not whole yet, its line included. */
+  /** Length of the incomplete event, its line included. */
   #length = 0;
 
   /** The events that a piece completes. */
@@ -42,13 +42,13 @@ export class Parser {
     return blocks;
   }
 
-  /** Takes a whole line; an empty one ends an event. */
+  /** Processes a complete line; an empty one ends an event. */
   #end(text: string): Block | null {
     const [, name, value = ""] = /^([^:\r]*):? ?([^\r]*)/.exec(text) ?? [];
     if (name === "event") this.#event = value;
     else if (name === "data") this.#data.push(value);
     else if (name === "retry" && /^\d+$/.test(value)) this.retryMs = Math.min(Number(value), RETRY_MAX_MS);
-    // Others are comments, and the cursor, which a cut has in its data too.
+    // Others are comments, and the cursor, which is also in the data of a cut.
     if (!/^\r?$/.test(text)) return null;
     const block = this.#data.length ? { event: this.#event, data: this.#data.join("\n") } : null;
     [this.#event, this.#data, this.#length] = ["", [], 0];

@@ -1,9 +1,9 @@
-/** What streams carry: events, and the state they add up to. */
+/** The contents of streams: events, and the resulting state. */
 
 import { notOfTheApi } from "./sse.js";
 import type * as api from "./types.js";
 
-/** An event of a stream, as a WebSocket has it; `other` is one that this version does not know, its data as text. */
+/** An event of a stream, in the form of a WebSocket message; `other` is an unknown one, with its data as text. */
 export type StreamEvent =
   | { event: "hello"; data: api.StreamHello }
   | { event: "snapshot"; data: api.StreamSnapshot }
@@ -12,19 +12,19 @@ export type StreamEvent =
   | { event: "reset"; data: api.StreamReset }
   | { event: "other"; name: string; data: string };
 
-/** What belongs together: the events up to a cut. */
+/** The events up to a cut, which belong together. */
 export interface Update {
-  /** The events since the cut before this one. */
+  /** The events since the previous cut. */
   events: StreamEvent[];
-  /** Where the stream stands now. */
+  /** The new position of the stream. */
   cut: api.StreamCut;
-  /** Why the server could not go on from the last cursor: what was known is forgotten, and this is all there is. */
+  /** Why the server could not continue from the last cursor: the old state is discarded, this update is complete. */
   reset: string | null;
 }
 
 /**
- * What a stream adds up to: after each update what the lists of the same selection would give, but for `last_update`;
- * with `freshness: "records"` that, too.
+ * The state of a stream: after each update it equals the lists of the same selection, except for `last_update`;
+ * with `freshness: "records"` including it.
  */
 export class State {
   /** By the record's id. */
@@ -35,19 +35,19 @@ export class State {
   readonly events = new Map<string, api.Event>();
 }
 
-/** Values by names that come from outside: there is nothing in it but what is written. */
+/** Values by untrusted names: it contains only its own entries. */
 interface Table<Value> { [name: string]: Value | null | undefined; }
 
-/** The field that a record of a channel is put by; of others that this version does not know, nothing is kept. */
+/** The field that is the key of a channel's records; records of unknown channels are not kept. */
 const ID_OF: Table<string> = { __proto__: null, odds: "id", scores: "event_id", events: "id" };
 
-/** Whether a list is of texts, or of objects that have one in a field. */
+/** Whether a list contains texts, or objects with a text in a field. */
 const texts = (list: unknown, field?: string | null): boolean =>
   Array.isArray(list) && list.every((one) => typeof (field ? one?.[field] : one) === "string");
 
 const records = (list: unknown, channel: string): boolean => texts(ID_OF[channel] ? list : [], ID_OF[channel]);
 
-/** Whether an event that this version knows has what is used of it, so that it folds as a whole. */
+/** Whether a known event has all fields that are used, so that it can be folded completely. */
 const CHECKS: Table<(data: any) => boolean> = {
   __proto__: null,
   hello: Boolean,
@@ -59,7 +59,7 @@ const CHECKS: Table<(data: any) => boolean> = {
   end: ({ code, retry_after_s }) => texts([code]) && retry_after_s >= 0,
 };
 
-/** The data of an event; null where this version does not know it. */
+/** The data of an event; null if this version does not know it. */
 export function dataOf(event: string, text: string): unknown {
   const isWhole = CHECKS[event];
   if (!isWhole) return null;
@@ -67,12 +67,12 @@ export function dataOf(event: string, text: string): unknown {
     const data: unknown = JSON.parse(text);
     if (isWhole(data)) return data;
   } catch {
-    // No JSON, or no object.
+    // Not JSON, or not an object.
   }
   throw notOfTheApi(`has an event \`${event}\` that cannot be read`);
 }
 
-/** Puts records by their ids and deletes those that are gone. */
+/** Stores records by id and deletes removed ones. */
 export function fold(state: State, { event, data }: StreamEvent): void {
   if (event === "reset" || (event === "hello" && !data.resumed)) {
     for (const known of Object.values(state)) known.clear();
@@ -86,7 +86,7 @@ export function fold(state: State, { event, data }: StreamEvent): void {
     for (const [last_update, ids] of Object.entries(data.touched ?? {})) {
       for (const id of ids) {
         const record = state.odds.get(id);
-        // The record in the event that brought it stays as it was.
+        // The record in its event is not changed.
         if (record) state.odds.set(id, { ...record, last_update });
       }
     }

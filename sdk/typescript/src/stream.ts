@@ -1,4 +1,4 @@
-/** Changes as they are published, over connections that go on where they were. */
+/** Changes as they are published, over connections that continue where they were. */
 
 import { ConnectionFailed } from "./error.js";
 import { typeOf } from "./error_type.js";
@@ -11,40 +11,40 @@ import { State, dataOf, fold } from "./state.js";
 import type { StreamEvent, Update } from "./state.js";
 import type { StreamCut, StreamEnd } from "./types.js";
 
-/** In UTF-16 units: what the events between two cuts may have, far more than a whole sport. */
+/** Maximum size of the events between two cuts in UTF-16 units: far more than a whole sport. */
 const PENDING_MAX = 2 ** 28;
-/** Connections lost in a row, without a cut between them, before that is reported. */
+/** Maximum number of consecutive lost connections without a cut before an error is thrown. */
 const LOST_MAX = 3;
-/** The server's own, where the request does not say. */
+/** The server's default, if the request does not set one. */
 const HEARTBEAT_S = 15;
 const EVENTS = "text/event-stream";
-/** After these a stream goes on. */
+/** Codes after which a stream continues. */
 const TEMPORARY = ["unavailable", "maintenance", "slow"];
 
 interface Connection extends Opened {
   parser: Parser;
-  /** Events that have arrived and are not taken yet. */
+  /** Events that have arrived and are not processed yet. */
   blocks: Block[];
 }
 
 /**
- * The updates of a stream. It reconnects by itself and goes on from the last cut; so it does where it is read again
+ * The updates of a stream. It reconnects by itself and continues from the last cut, also if it is read again
  * after an error or after a loop was left, which closes the connection.
  */
 export class Changes implements AsyncIterableIterator<Update> {
-  /** What the stream adds up to, as of the last update. */
+  /** The state of the stream as of the last update. */
   readonly state = new State();
   readonly #http: Http;
   readonly #path: string;
   readonly #heartbeat: number;
   readonly #options: CallOptions;
   #connection: Connection | null = null;
-  /** Events after the last cut. They come again where the connection is lost. */
+  /** Events after the last cut. They are sent again if the connection is lost. */
   #pending: StreamEvent[] = [];
   #pendingLength = 0;
   #cursor: string | null = null;
   #lost = 0;
-  /** In milliseconds, before the next connection. */
+  /** Wait before the next connection, in milliseconds. */
   #wait = 0;
   #ended = false;
 
@@ -53,7 +53,7 @@ export class Changes implements AsyncIterableIterator<Update> {
     [this.#http, this.#path, this.#heartbeat, this.#options] = [http, path, heartbeat ?? HEARTBEAT_S, options];
   }
 
-  /** The cursor of the last update: `since` of a later stream goes on from here. */
+  /** The cursor of the last update: pass it as `since` of a later stream to continue from here. */
   get cursor(): string | null {
     return this.#cursor;
   }
@@ -62,7 +62,7 @@ export class Changes implements AsyncIterableIterator<Update> {
     return this;
   }
 
-  /** Waits for the next update; done where the stream has ended. */
+  /** Waits for the next update; done if the stream has ended. */
   async next(): Promise<IteratorResult<Update, undefined>> {
     try {
       while (!this.#ended) {
@@ -76,19 +76,19 @@ export class Changes implements AsyncIterableIterator<Update> {
     return this.return();
   }
 
-  /** Called where a loop is left. */
+  /** Called when a loop is left. */
   async return(): Promise<IteratorResult<Update, undefined>> {
     this.close();
     return { done: true, value: undefined };
   }
 
-  /** Closes the connection, and forgets what came after the last cut: it comes again. */
+  /** Closes the connection, and discards the events after the last cut: they are sent again. */
   close(): void {
     this.#connection?.close();
     [this.#connection, this.#pending, this.#pendingLength] = [null, [], 0];
   }
 
-  /** One event, one piece or one connection. */
+  /** Processes one event, reads one piece or opens one connection. */
   async #step(): Promise<Update | null> {
     const connection = (this.#connection ??= await this.#connect());
     const block = connection.blocks.shift();
@@ -138,7 +138,7 @@ export class Changes implements AsyncIterableIterator<Update> {
       fold(this.state, event);
       if (event.event === "reset") reset = event.data.reason;
     }
-    // Only what a header can carry.
+    // Only values that a header can carry.
     this.#cursor = /^[\x21-\x7e]+$/.test(cut.cursor) ? cut.cursor : null;
     return { events, cut, reset };
   }
@@ -147,7 +147,7 @@ export class Changes implements AsyncIterableIterator<Update> {
     this.#ended = !TEMPORARY.includes(code);
     if (code === "done") return;
     const error = new (typeOf(code))({ code, message, retry_after: retry_after_s });
-    // Where the server asks for no wait, it is not asked again and again.
+    // If the server asks for no wait, the client still backs off.
     this.#wait = Math.max(retry_after_s, backoff(this.#lost)) * 1000;
     if (this.#ended || retry_after_s > this.#http.maxWait) throw error;
     this.#lose(error);

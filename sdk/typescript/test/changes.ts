@@ -56,7 +56,7 @@ export const changes: Record<string, () => Promise<void>> = {
   async stream_folds_to_the_lists() {
     const client = new Linesman({ cache: false });
     const sports = ["boxing"];
-    // Three hours that are over: it ends by itself.
+    // Three past hours: the stream ends by itself.
     const past = client.stream({
       sports, channels: ["odds", "scores", "events"], market: "moneyline", since: ago(5), until: ago(2),
       freshness: "records",
@@ -115,7 +115,7 @@ export const changes: Record<string, () => Promise<void>> = {
     assert.deepEqual((await all(others)).map(({ cut }) => cut.cursor), ["c2"]);
     assert.deepEqual(known(others), ["odd_1"]);
     assert.deepEqual(cursors(await often.seen()), [null, "c1", "c1", "c1", "c2"]);
-    // A loop that is left closes the connection; reading on opens another.
+    // Leaving a loop closes the connection; reading on opens another.
     const left = await proxied({ script: [start, answer(hello(true), cut("c2")), DONE] });
     const changing = left.client.stream();
     for await (const _ of changing) break;
@@ -191,7 +191,7 @@ export const changes: Record<string, () => Promise<void>> = {
     const ended = revoked.client.stream();
     const error = await failure(ended.next(), linesman.AuthenticationFailed);
     assert.deepEqual([error.message, await all(ended), (await revoked.seen()).length], ["for people", [], 1]);
-    // Longer than anybody waits; then the caller decides.
+    // Longer than the client waits by itself; the caller decides.
     const closed = await proxied({ script: [answer(hello(), end("maintenance", 61)), DONE] });
     const later = closed.client.stream();
     assert.equal((await failure(later.next(), linesman.Maintenance)).retry_after, 61);

@@ -26,7 +26,7 @@ export async function compile(name: string, modules: Record<string, string>): Pr
   return cwd;
 }
 
-/** Runs every block marked `ts`, and returns how many there are. Each is a module of its own, as readers copy it. */
+/** Runs every block marked `ts`, and returns their number. Each is a separate module, as readers copy it. */
 export async function runExamples(): Promise<number> {
   const blocks: Record<string, string> = {};
   for (const page of PAGES) {
@@ -46,14 +46,14 @@ export async function runExamples(): Promise<number> {
 }
 
 /**
- * Runs the programs of the documentation, as its pages show them, one after the other in one process. Returns how many
- * there are.
+ * Runs the programs of the documentation, as its pages show them, one after the other in one process. Returns the
+ * number of programs.
  */
 export async function runDocs(): Promise<number> {
   const examples: { page: string; language: string; code: string }[] =
     JSON.parse(await readFile(setting("LINESMAN_TEST_EXAMPLES"), "utf8"));
   const own = examples.filter(({ language }) => language === "typescript");
-  // Without an import a file would be no module.
+  // Without an import a file would not be a module.
   const modules = own.map(({ page, code }, n) => [`docs-${n}`, `// ${page}\n${code}\nexport {};\n`] as const);
   const all = modules.map(([name]) => `await import("./${name}.js");\n`).join("");
   const cwd = await compile("docs", { ...Object.fromEntries(modules), all: `${all}export {};\n` });

@@ -1,4 +1,4 @@
-/** What no scenario can show with the real program: hostile answers, aborted calls, web pages. */
+/** Cases that scenarios with the real program cannot produce: hostile answers, aborted calls, web pages. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** `examples/odds-page` shows the sandbox, and its key to nobody. */
+/** `examples/odds-page` shows the sandbox, and never shows its key. */
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -20,7 +20,7 @@ const root = fileURLToPath(PACKAGE);
 
 test("it has at most 15 KB minified, and needs no module of Node", async () => {
   const entryPoints = [fileURLToPath(new URL("dist/index.js", PACKAGE))];
-  // For browsers, an import of a module of Node or of a package is an error.
+  // For browsers, importing a module of Node or a package is an error.
   const { outputFiles } = await build({
     entryPoints, bundle: true, minify: true, format: "esm", platform: "browser", write: false,
   });

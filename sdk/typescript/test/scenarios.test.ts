@@ -96,7 +96,7 @@ const scenarios: Record<string, () => Promise<void>> = {
         continue;
       }
       const result = (watching as any)[name](...args);
-      // The first page is enough: of what has started there are very many.
+      // The first page is enough: very many events have started.
       const reading = result instanceof linesman.List ? result.pages() : result;
       if (reading instanceof Promise) await reading;
       else for await (const _ of reading) break;

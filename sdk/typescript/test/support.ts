@@ -1,4 +1,4 @@
-/** What the tests share: the running program, proxies in front of it, and a clock that does not wait. */
+/** Shared parts of the tests: the running program, proxies in front of it, and a clock that does not wait. */
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -65,7 +65,7 @@ export interface ProxyOptions {
   headers?: Record<string, string>;
 }
 
-/** A proxy of its own for one test, and a client that uses it. */
+/** A separate proxy for one test, and a client that uses it. */
 export async function proxied(proxy: ProxyOptions, options: LinesmanOptions = {}) {
   const maker = `${setting("LINESMAN_TEST_PROXY")}/proxies`;
   const answer = await fetch(maker, { method: "POST", body: JSON.stringify(proxy) });
@@ -77,7 +77,7 @@ export async function proxied(proxy: ProxyOptions, options: LinesmanOptions = {}
   return { url, clock, client, seen };
 }
 
-/** A `fetch` that gives one answer after the other, and what it was called with. */
+/** A `fetch` that returns one answer after the other, and the arguments of its calls. */
 export function scripted(...answers: (Response | Error)[]) {
   const calls: { url: string; init: RequestInit }[] = [];
   const fetch = async (url: string, init: RequestInit) => {
@@ -94,7 +94,7 @@ export function json(body: unknown, init: ResponseInit = {}): Response {
   return new Response(JSON.stringify(body), init);
 }
 
-/** Asserts that a call fails with an error of this type, and gives the error. */
+/** Asserts that a call fails with an error of this type, and returns the error. */
 export async function failure<Type extends Error>(
   call: Promise<unknown>, type: abstract new (...args: never[]) => Type,
 ): Promise<Type> {

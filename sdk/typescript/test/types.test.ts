@@ -1,4 +1,4 @@
-/** What the compiler accepts. Lists request nothing until they are read, so nothing is sent here. */
+/** Code that the compiler accepts. Lists request nothing until they are read, so nothing is sent here. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-//! What a key allows: its limits, never beyond its account's, and what it may read.
+//! The rights of a key: its limits, never above those of its account, and the data that it may read.
 
 use serde::Serialize;
 use store::{KeyKind, KeyRow};
@@ -7,7 +7,7 @@ use crate::KeyId;
 
 /// The permission to read odds, events and scores.
 pub(crate) const ODDS_READ: &str = "odds:read";
-/// The permission to have files of the archive sent. No key has it unless it was created with it.
+/// The permission to download files of the archive. A key has it only if it was created with it.
 pub(crate) const EXPORT_READ: &str = "export:read";
 
 /// The limits of a key and its rotated successors.
@@ -19,7 +19,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// At most what the keys of the account share.
+    /// Lowers the limits to the quota that the keys of the account share.
     fn within(self, shared: Option<Quota>) -> Self {
         let Some(shared) = shared else {
             return self;
@@ -33,14 +33,14 @@ impl Limits {
     }
 }
 
-/// What all keys of an account of one kind share.
+/// The quota that all keys of one kind share within an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub(crate) requests_per_day: u32,
     pub(crate) requests_per_month: Option<u32>,
 }
 
-/// What a key allows.
+/// The rights of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub key_id: KeyId,
@@ -52,7 +52,7 @@ pub struct Grant {
     /// Sport groups the key is restricted to; `None` is all.
     pub groups: Option<Box<[Box<str>]>>,
     pub limits: Limits,
-    /// Streams it may have open; `None`: the operator's setting.
+    /// Maximum number of open streams; `None`: the operator's setting.
     pub streams: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn grant(row: &KeyRow) -> Grant {
     }
 }
 
-/// A key's limits: those of its row, and at most its account's.
+/// A key's limits: those of its row, capped by its account's.
 pub(crate) fn limits(row: &KeyRow) -> Limits {
     let own = Limits {
         burst_per_minute: row.burst_per_minute,
@@ -89,8 +89,8 @@ pub(crate) fn limits(row: &KeyRow) -> Limits {
     own.within(quota(row))
 }
 
-/// The quota of a key's account for keys of that kind. Sandbox keys have their own: an operator's limits are for
-/// production keys, and tests do not use them up.
+/// The quota of a key's account for keys of that kind. Sandbox keys have a separate quota: an operator's limits apply
+/// to production keys, and tests do not use them up.
 pub(crate) fn quota(row: &KeyRow) -> Option<Quota> {
     let Limits { requests_per_day, .. } = Limits::DEFAULT;
     row.account_quota.map(|set| match row.kind {

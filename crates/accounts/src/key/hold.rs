@@ -1,4 +1,5 @@
-//! Who goes by a key for longer than a request: streams. A change that ends keys waits until they have noticed (S14).
+//! Keys in use for longer than one request, by streams. A change that ends keys waits until their holders have
+//! noticed (S14).
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -11,24 +12,24 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::KeyEntry;
 
-/// How long changes wait for a key that was noted. Who does not read is given up after a second; the rest is for a node
-/// that is very busy.
+/// How long changes wait for a noted key. A stream whose client does not read is closed after a second; the rest is
+/// for a very busy node.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// Keys that have ended, or were replaced, while somebody held them.
+/// Keys that have ended or were replaced while in use.
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
-    /// By the address of the entry. They stay until they are released or their time is over: every change waits for
-    /// all of them, whoever noted them.
+    /// By the address of the entry. Entries stay until they are released or time out: every change waits for all of
+    /// them, including those noted by other changes.
     ending: Mutex<HashMap<usize, Ending>>,
     released: Arc<Notify>,
 }
 
-/// A key that somebody is to let go of.
+/// A key that its holders have to release.
 #[derive(Clone, Debug)]
 struct Ending {
     entry: Arc<KeyEntry>,
-    /// Until when that is waited for.
+    /// When waiting for it stops.
     until: Instant,
 }
 
@@ -45,7 +46,7 @@ impl Holders {
         KeyHold { entry: Arc::clone(entry), released: Arc::clone(&self.released) }
     }
 
-    /// Notes entries that do not count any more.
+    /// Notes entries that are no longer valid.
     pub(crate) fn note<'a>(&self, entries: impl IntoIterator<Item = &'a Arc<KeyEntry>>) {
         let until = Instant::now() + WAIT_MAX;
         let held = entries.into_iter().filter(|entry| entry.is_held());
@@ -56,7 +57,7 @@ impl Holders {
         }
     }
 
-    /// Waits until nobody holds what was noted by anybody, or for as long as `max`.
+    /// Waits until every noted entry is released, or at most for `max`.
     pub(crate) async fn wait(&self, max: Duration) {
         let mut ending = self.ending();
         let over = Instant::now() + max;
@@ -70,7 +71,7 @@ impl Holders {
             if over <= now {
                 break;
             }
-            // Whichever it is, the list is looked at again.
+            // Either way, the list is checked again.
             timeout_at(until.min(over), released).await.unwrap_or_default();
         }
         if !ending.is_empty() {
@@ -81,7 +82,7 @@ impl Holders {
         }
     }
 
-    /// What is still held and waited for.
+    /// Noted entries that are still held and have not timed out.
     fn ending(&self) -> Vec<Ending> {
         let now = Instant::now();
         let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +121,7 @@ mod tests {
         assert!(timeout_at(begun + WAIT_MAX / 2, &mut waiting).await.is_err(), "it is held");
         drop(hold);
         timeout_at(Instant::now(), waiting).await.unwrap();
-        // One change does not wait again for what another has waited for long enough.
+        // A change does not wait again for an entry that an earlier change has waited for long enough.
         let other = KeyEntry::for_test();
         let _hold = holders.hold(&other);
         holders.note([&other]);

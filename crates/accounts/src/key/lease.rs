@@ -1,14 +1,15 @@
-//! One window's lease in memory: what this process may still grant, and what the store last reported.
+//! One window's lease in memory: the units that this process may still grant, and the last state that the store
+//! reported.
 //!
-//! Pure arithmetic, no lock and no store. Its invariant: only what [`WindowLease::refill`] added is ever taken by
-//! [`WindowLease::take`], and a window once left is never entered again, however the clock steps.
+//! Pure arithmetic, no lock and no store. Invariants: [`WindowLease::take`] takes only units that
+//! [`WindowLease::refill`] added, and a window that was left is never entered again, however the clock steps.
 
 use domain::Timestamp;
 use store::{Lease, LeaseRequest, Unspent, Window};
 
 use crate::{Owner, Refusal, WindowStanding, key::window};
 
-/// The largest lease: what a crash can at most lose of a window.
+/// The largest lease: the most that a crash can lose of a window.
 const LEASE_MAX: u32 = 10_000;
 /// How long before the end of a window a busy key leases from the next one, so that it does not wait when the minute
 /// begins.
@@ -24,13 +25,13 @@ pub(crate) struct WindowLease {
     limit: u32,
     start_ms: i64,
     end_ms: i64,
-    /// Leased out of the window in all, by any process, as far as is known.
+    /// Total units of the window leased by all processes, as far as is known.
     granted: u32,
     /// Leased by this process and not granted yet.
     left: u32,
-    /// What was left after the last refill; at half of it the next is requested.
+    /// Units left after the last refill; at half of them the next lease is requested.
     filled: u32,
-    /// What is to be leased at least; 0 where nothing is.
+    /// Minimum number of units to lease; 0: none.
     wanted: u32,
     checked_ms: i64,
     next: Next,
@@ -77,7 +78,7 @@ impl WindowLease {
         }
     }
 
-    /// Changes the limit. What was leased beyond a lower one is lost to the window.
+    /// Changes the limit. Leased units beyond a lower limit are lost to the window.
     pub(crate) fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
         if let Next::Held(lease) = &mut self.next {
@@ -86,19 +87,19 @@ impl WindowLease {
         self.keep_within();
     }
 
-    /// Drops what was leased beyond the limit, which was higher then. It does not count as used.
+    /// Drops leased units beyond a lowered limit. They do not count as used.
     fn keep_within(&mut self) {
         let beyond = self.left.min(self.granted.saturating_sub(self.limit));
         self.left -= beyond;
         self.granted -= beyond;
     }
 
-    /// Enters the window around `now`, if that is a later one.
+    /// Enters the window around `now` if it is later than the current one.
     pub(crate) fn roll(&mut self, now: Timestamp) {
         if now.as_millis() >= self.end_ms {
             let (next, next_ms) = (self.next, self.end_ms);
             *self = Self::new((self.owner, self.window), self.limit, 0, now);
-            // A process that was paused beyond the next window has lost its lease.
+            // A process that was paused past the end of the next window has lost its lease.
             if let Next::Held(lease) = next
                 && self.start_ms == next_ms
             {
@@ -108,7 +109,7 @@ impl WindowLease {
         }
     }
 
-    /// Whether this number of units can be granted, requesting a lease where that may help.
+    /// Whether this number of units can be granted. Requests a lease if that may help.
     fn readiness(&mut self, units: u32, now: Timestamp) -> Readiness {
         let Some(short) = units.checked_sub(self.left).filter(|short| *short > 0) else {
             return Readiness::Ready;
@@ -117,14 +118,15 @@ impl WindowLease {
             self.wanted = self.wanted.max(short);
             return Readiness::NeedsLease;
         }
-        // More than there is in all is refused without a look.
+        // A request for more than the limit is refused without asking the store.
         if units <= self.limit && now.as_millis().saturating_sub(self.checked_ms) >= RECHECK_MS {
             self.wanted = self.wanted.max(short);
         }
         Readiness::Exhausted
     }
 
-    /// Whether this number of units can be granted. `Err(None)`: too little is leased, but the store may have more.
+    /// Whether this number of units can be granted. `Err(None)`: too few units are leased, but the store may have
+    /// more.
     pub(crate) fn check(&mut self, units: u32, now: Timestamp) -> Result<(), Option<Refusal>> {
         match self.readiness(units, now) {
             Readiness::Ready => Ok(()),
@@ -152,7 +154,7 @@ impl WindowLease {
         self.wanted > 0 || self.next == Next::Wanted
     }
 
-    /// What to lease of this window and of the next.
+    /// The leases to request for this window and the next.
     pub(crate) fn asks(&mut self, meter_id: &str) -> impl Iterator<Item = LeaseRequest> {
         let least = std::mem::take(&mut self.wanted);
         let now = (least > 0).then_some((self.start_ms, least));
@@ -170,7 +172,7 @@ impl WindowLease {
             window: self.window,
             start_ms,
             limit: self.limit,
-            // A minute is worth few round trips; a crash should lose little of a day.
+            // A minute's limit is worth few round trips; a crash should lose little of a day's.
             divisor: match self.window {
                 Window::Minute => 4,
                 Window::Day | Window::Month => 16,
@@ -180,7 +182,7 @@ impl WindowLease {
         }
     }
 
-    /// Adds what was leased. A lease of a window that is over is dropped.
+    /// Adds a lease. A lease of a window that is over is dropped.
     pub(crate) fn refill(&mut self, ask: &LeaseRequest, lease: Lease, now: Timestamp) {
         if ask.window == self.window && ask.start_ms == self.start_ms {
             self.left = self.left.saturating_add(lease.given);

@@ -1,5 +1,5 @@
-//! The one task that leases quota from the store: everything requested by now goes into one transaction, so that a
-//! thousand keys at the start of a minute cost one commit, not a thousand.
+//! The task that leases quota from the store: all pending requests go into one transaction, so that a thousand keys
+//! at the start of a minute cost one commit, not a thousand.
 
 use std::{
     sync::{
@@ -15,16 +15,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::key::meter::{Meters, Order};
 
-/// Orders waiting for the worker. Meters have at most one each; beyond this many, requests wait.
+/// Maximum number of orders waiting for the worker, at most one per meter; beyond it, requests wait.
 pub(crate) const ORDERS_MAX: usize = 4096;
-/// Meters per transaction: keeps one commit short enough for other processes to get in between.
+/// Maximum number of meters per transaction: short commits let other processes write in between.
 pub(crate) const BATCH_MAX: usize = 512;
-/// After this long without a lease the store is probed: readiness depends on it, and without requests nobody would
-/// notice that the store fails or works again.
+/// After this long without a lease the store is probed: readiness depends on it, and without requests a failure or
+/// recovery of the store would go unnoticed.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// How often old usage is deleted.
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
-/// Minutes are useless once over; the hour is for clocks that step back.
+/// Minutes are useless once over; the hour allows for clocks that step back.
 const KEEP_MINUTES: Duration = Duration::from_secs(3600);
 /// More than a year, so that a month can be compared with the one a year ago.
 const KEEP_DAYS: Duration = Duration::from_secs(400 * 86_400);
@@ -57,7 +57,8 @@ impl LeaseCounters {
     }
 }
 
-/// Leases from the store for all meters. Without it requests are `Unavailable` as soon as their leases are spent.
+/// Leases quota from the store for all meters. Without the worker, requests are `Unavailable` as soon as their leases
+/// are spent.
 #[derive(Debug)]
 #[must_use = "no request can be counted unless the worker runs"]
 pub struct LeaseWorker {
@@ -83,7 +84,7 @@ impl LeaseWorker {
         let mut orders = Vec::new();
         let mut batch: Vec<Arc<Meters>> = Vec::new();
         loop {
-            // Meters that need more already do not wait for another order.
+            // Meters that already need more do not wait for another order.
             if batch.is_empty() {
                 let waited = self.orders.recv_many(&mut orders, BATCH_MAX);
                 match tokio::time::timeout(PROBE_AFTER, waited).await {
@@ -101,7 +102,7 @@ impl LeaseWorker {
                 orders.push(order);
             }
             if let Some(stopped) = sort(&mut orders, &mut batch) {
-                // The receiver goes first: once the answer is out, nothing can be leased.
+                // The receiver is closed first: no lease can be ordered after the answer.
                 drop(self);
                 if stopped.send(()).is_err() {
                     tracing::debug!(
@@ -116,7 +117,7 @@ impl LeaseWorker {
         }
     }
 
-    /// Leases for the batch and returns the meters that need more by now.
+    /// Leases for the batch and returns the meters that already need more.
     async fn refill(&mut self, batch: Vec<Arc<Meters>>) -> Vec<Arc<Meters>> {
         let mut asks = Vec::new();
         let mut askers = Vec::with_capacity(batch.len());
@@ -148,7 +149,7 @@ impl LeaseWorker {
         askers.into_iter().map(|(meters, _)| meters).collect()
     }
 
-    /// Logs a failure once: keys that need more ask many times a second.
+    /// Logs a failure once: keys that need leases ask many times a second.
     fn report(&self, failed: Option<&StoreError>) {
         let was_failing = self.counters.failing.swap(failed.is_some(), Ordering::Relaxed);
         if let Some(error) = failed {
@@ -179,7 +180,7 @@ impl LeaseWorker {
     }
 }
 
-/// Puts refills into the batch, unless there is an order to stop.
+/// Adds refills to the batch; returns the sender of an order to stop, if there is one.
 fn sort(orders: &mut Vec<Order>, batch: &mut Vec<Arc<Meters>>) -> Option<oneshot::Sender<()>> {
     for order in orders.drain(..) {
         match order {

@@ -1,8 +1,8 @@
 //! Counting requests: the burst of a minute, and the quota of a day and a month together.
 //!
-//! A [`Meters`] belongs to a key and its rotated successors, or to an account, whose day and month its keys of a kind
-//! share. A request takes one short lock for each of the two and never waits while a lease is left; otherwise it waits
-//! for the [`crate::LeaseWorker`]. A key is always locked before its account.
+//! A [`Meters`] belongs to a key and its rotated successors, or to an account, whose day and month its keys of one
+//! kind share. A request takes a short lock on each of the two and does not wait while a lease is left; otherwise it
+//! waits for the [`crate::LeaseWorker`]. A key is always locked before its account.
 
 use std::{
     pin::pin,
@@ -26,7 +26,7 @@ const LEASE_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     Key,
-    /// All keys of the account of that kind together.
+    /// All keys of one kind of the account together.
     Account,
 }
 
@@ -54,7 +54,7 @@ pub struct Refusal {
     pub owner: Owner,
     pub window: Window,
     pub limit: u32,
-    /// What the window still has; less than was requested.
+    /// Remaining units of the window; fewer than were requested.
     pub remaining: u32,
     /// At least 1.
     pub retry_after_s: u32,
@@ -70,7 +70,7 @@ pub enum Spend {
 }
 
 impl Spend {
-    /// What came of it, unless a lease has to be waited for.
+    /// The result, unless it depends on a lease.
     #[inline]
     pub fn settled(self) -> Option<Charge> {
         match self {
@@ -101,7 +101,7 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub struct Meters {
     id: Box<str>,
-    /// The meters of the account, which are spent together with these.
+    /// The meters of the account, charged together with these.
     account: Option<Arc<Meters>>,
     state: Mutex<State>,
     /// Notified after every refill and every failure.
@@ -117,7 +117,7 @@ enum Count {
 }
 
 impl Count {
-    /// Whether the account's windows count it too.
+    /// Whether the account's windows also count it.
     fn is_shared(self) -> bool {
         matches!(self, Self::Quota(_))
     }
@@ -125,11 +125,11 @@ impl Count {
 
 #[derive(Debug)]
 struct State {
-    /// `None` for an account's.
+    /// `None` for the meters of an account.
     minute: Option<WindowLease>,
     day: WindowLease,
     month: Option<WindowLease>,
-    /// An order for these meters is with the worker. There is never more than one.
+    /// An order for these meters is queued. There is never more than one.
     ordered: bool,
     failures: u64,
     /// Leases have been returned; nothing is granted any more.
@@ -152,7 +152,7 @@ impl Meters {
         Self::of_leases(id, account, (minute, day, month), orders)
     }
 
-    /// Of an account.
+    /// The meters of an account.
     pub(crate) fn of_account(
         id: &str,
         quota: Quota,
@@ -177,35 +177,34 @@ impl Meters {
         Self { id, account, state, refilled: Notify::new(), orders }
     }
 
-    /// Counts one request to the burst, without waiting. The result is without the account.
+    /// Counts one request to the burst without waiting. The result excludes the account.
     pub fn spend_burst(self: &Arc<Self>, now: Timestamp) -> Spend {
         self.spend(now, Count::Burst)
     }
 
-    /// Counts `units` to the day and the month, the account's too: all of them to all windows or none to any. Never
-    /// waits.
+    /// Counts `units` to the day and the month of the key and of its account: to all windows or to none. Never waits.
     pub fn spend_quota(self: &Arc<Self>, units: u32, now: Timestamp) -> Spend {
         self.spend(now, Count::Quota(units))
     }
 
-    /// As [`Meters::spend_burst`], waiting for a lease where it must.
+    /// As [`Meters::spend_burst`]; waits for a lease if needed.
     pub async fn charge_burst(self: &Arc<Self>, now: Timestamp) -> Charge {
         self.charge(now, Count::Burst).await
     }
 
-    /// As [`Meters::spend_quota`], waiting for a lease where it must.
+    /// As [`Meters::spend_quota`]; waits for a lease if needed.
     pub async fn charge_quota(self: &Arc<Self>, units: u32, now: Timestamp) -> Charge {
         self.charge(now, Count::Quota(units)).await
     }
 
-    /// Applies changed limits: what was leased beyond them is not granted any more.
+    /// Applies changed limits: leased units beyond them are no longer granted.
     pub(crate) fn set_limits(&self, limits: Limits, usage: &[UsageRow], now: Timestamp) {
         let Limits { burst_per_minute, requests_per_day, requests_per_month } = limits;
         let quota = Quota { requests_per_day, requests_per_month };
         self.set(Some(burst_per_minute), quota, usage, now);
     }
 
-    /// The same for an account.
+    /// As [`Meters::set_limits`], for an account.
     pub(crate) fn set_quota(&self, quota: Quota, usage: &[UsageRow], now: Timestamp) {
         self.set(None, quota, usage, now);
     }
@@ -226,11 +225,11 @@ impl Meters {
             (month, None) => *month = None,
         }
         drop(state);
-        // Requests that wait at a limit that was raised go on.
+        // Requests that wait at a limit that was raised can continue.
         self.refilled.notify_waiters();
     }
 
-    /// The state of the key; spends nothing.
+    /// The state of the key; charges nothing.
     pub fn standing(&self, now: Timestamp) -> Standing {
         let mut state = self.lock();
         state.roll(now);
@@ -245,7 +244,7 @@ impl Meters {
         }
     }
 
-    /// The state of the key's own day; spends nothing.
+    /// The state of the key's own day; charges nothing.
     pub fn day(&self, now: Timestamp) -> WindowStanding {
         let mut state = self.lock();
         state.roll(now);
@@ -277,7 +276,7 @@ impl Meters {
 
     fn order_wanted(self: &Arc<Self>, state: &mut State) {
         if state.is_wanting() && !state.ordered {
-            // A full queue does no harm: a request that needs a lease waits for it, see `order`.
+            // A full queue does no harm: a request that needs a lease waits for a place, see `order`.
             state.ordered = self.orders.try_send(Order::Refill(Arc::clone(self))).is_ok();
         }
     }
@@ -294,7 +293,7 @@ impl Meters {
 
     async fn charge_when_refilled(self: &Arc<Self>, now: Timestamp, count: Count) -> Charge {
         let account = self.account.as_ref().filter(|_| count.is_shared());
-        // Without an account both are the same.
+        // Without an account, both are the key's own meters.
         let shared = account.unwrap_or(self);
         let failures = || [self, shared].map(|meters| meters.lock().failures);
         let failed_before = failures();
@@ -317,8 +316,8 @@ impl Meters {
         }
     }
 
-    /// Makes sure that an order is with the worker where a lease is needed, waiting for its queue. `false`: none can
-    /// be.
+    /// Makes sure that an order is queued if a lease is needed; waits for a place in the queue. `false`: these meters
+    /// or the worker are closed.
     async fn order(self: &Arc<Self>) -> bool {
         {
             let mut state = self.lock();
@@ -337,11 +336,11 @@ impl Meters {
         !state.closed
     }
 
-    /// What the worker has to lease for these meters.
+    /// The leases that these meters need.
     pub fn asks(&self) -> Vec<LeaseRequest> {
         let mut state = self.lock();
         let asks: Vec<_> = state.slices().flat_map(|slice| slice.asks(&self.id)).collect();
-        // Nothing is needed any more (the window was refilled or is over): the order is done.
+        // No lease is needed any more (the window was refilled or is over): the order is done.
         state.ordered = !asks.is_empty();
         drop(state);
         if asks.is_empty() {
@@ -350,7 +349,7 @@ impl Meters {
         asks
     }
 
-    /// Adds what the worker leased, and returns whether more is needed by now.
+    /// Adds leases and returns whether more are already needed.
     pub fn refill(&self, asks: &[LeaseRequest], leases: &[Lease], now: Timestamp) -> bool {
         let mut state = self.lock();
         for (ask, lease) in asks.iter().zip(leases) {
@@ -363,7 +362,7 @@ impl Meters {
         again
     }
 
-    /// Wakes all waiting requests: there was no lease.
+    /// Wakes all waiting requests after a failed lease.
     pub fn fail(&self) {
         let mut state = self.lock();
         state.ordered = false;
@@ -372,7 +371,7 @@ impl Meters {
         self.refilled.notify_waiters();
     }
 
-    /// Stops granting and returns what is left.
+    /// Stops granting and returns unspent units.
     pub fn close(&self) -> Vec<Unspent> {
         let mut state = self.lock();
         state.closed = true;
@@ -383,7 +382,7 @@ impl Meters {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half-way through a change; a poisoned lock still holds true counts.
+        // No code under the lock panics half-way through a change; a poisoned lock still holds correct counts.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -403,7 +402,7 @@ fn not_granted(refusal: Option<Refusal>) -> Spend {
     refusal.map_or(Spend::NeedsLease, Spend::Refused)
 }
 
-/// The key's own windows come first where the account's are as tight.
+/// The key's own window takes precedence when the account's is as tight.
 fn tightest(standing: Standing, shared: WindowStanding) -> Standing {
     let own = standing.quota;
     Standing { quota: if shared.remaining < own.remaining { shared } else { own }, ..standing }
@@ -437,10 +436,10 @@ impl State {
         })
     }
 
-    /// From both or from neither.
+    /// Charges both or neither.
     fn spend_both(&mut self, shared: &mut Self, units: u32, now: Timestamp) -> Spend {
         match (self.check(units, now), shared.check(units, now)) {
-            // Where both are exhausted, the one that resets last counts.
+            // If both are exhausted, the one that resets last is reported.
             (Err(Some(own)), Err(Some(other))) => {
                 let later = other.retry_after_s > own.retry_after_s;
                 Spend::Refused(if later { other } else { own })
@@ -455,12 +454,12 @@ impl State {
         }
     }
 
-    /// Whether the day and the month have `units` left, requesting a lease where that may help.
+    /// Whether the day and the month have `units` left. Requests a lease if that may help.
     fn check(&mut self, units: u32, now: Timestamp) -> Result<(), Option<Refusal>> {
         let day = self.day.check(units, now);
         let month = self.month.as_mut().map_or(Ok(()), |month| month.check(units, now));
         match (month, day) {
-            // Where both are exhausted, the month counts.
+            // If both are exhausted, the month is reported.
             (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Err(Some(refusal)),
             (month, day) => month.and(day),
         }
@@ -473,7 +472,7 @@ impl State {
         }
     }
 
-    /// The tightest of day and month.
+    /// The tighter of day and month.
     fn quota(&self) -> WindowStanding {
         let day = self.day.standing();
         let month = self.month.as_ref().map(WindowLease::standing);

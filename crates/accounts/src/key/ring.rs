@@ -1,8 +1,8 @@
 //! The key ring: every live key in memory, found by its digest, without SQL and without a lock.
 //!
-//! The store is the truth. A change of a key writes the store first; then the ring reads it ([`KeyRing::reload`],
-//! [`KeyRing::refresh_key`]). Keys that have ended are not in memory, and neither are meters that no key uses any more:
-//! their leases are returned.
+//! The store is authoritative. A change of a key is written to the store first; then the ring reads it
+//! ([`KeyRing::reload`], [`KeyRing::refresh_key`]). Ended keys are not in memory, and neither are meters that no key
+//! uses any more: their leases are returned.
 
 #[cfg(test)]
 mod test_entry;
@@ -33,7 +33,7 @@ use crate::{
     revocation::key_lease::KeyLease,
 };
 
-/// Up to this many rows, usage is read meter by meter; for more, all of it at once.
+/// Up to this many rows, usage is read meter by meter; above it, all usage is read at once.
 const FEW_ROWS: usize = 32;
 /// The precision of the last use of a key.
 const USE_STEP_MS: i64 = 1000;
@@ -41,19 +41,19 @@ const NEVER_MS: i64 = i64::MIN;
 /// The end of a key without one.
 const NEVER_ENDS_MS: i64 = i64::MAX;
 
-/// A live key. A holder (a stream) checks [`KeyEntry::is_active`] again.
+/// A live key. Long-lived holders (streams) check [`KeyEntry::is_active`] repeatedly.
 #[derive(Debug)]
 pub struct KeyEntry {
     pub grant: Grant,
     pub meters: Arc<Meters>,
-    /// What an interface says of the grant with every answer, put into words once.
+    /// The text that an interface sends about the grant with every response, rendered once.
     pub grant_text: OnceLock<Box<[u8]>>,
     revoked_from_ms: AtomicI64,
     /// The last use; [`NEVER_MS`] before the first.
     used_ms: AtomicI64,
-    /// The last use that is stored.
+    /// The last use that was stored.
     noted_ms: AtomicI64,
-    /// How many hold it for longer than a request.
+    /// Number of holders beyond a single request.
     pub(crate) held: AtomicUsize,
     /// Shared with the entry that replaces this one.
     pub(crate) counter: Arc<UsageCounter>,
@@ -64,7 +64,7 @@ impl KeyEntry {
         now.as_millis() < self.revoked_from_ms.load(Ordering::SeqCst)
     }
 
-    /// When it ends by itself, where that is known: a rotated key with its overlap.
+    /// When it ends, if that is known: a rotated key with an overlap.
     pub fn ends_at(&self) -> Option<Timestamp> {
         let from_ms = self.revoked_from_ms.load(Ordering::SeqCst);
         (from_ms != NEVER_ENDS_MS).then(|| Timestamp::from_millis(from_ms))
@@ -82,12 +82,12 @@ impl KeyEntry {
         self.counter.count(call, now);
     }
 
-    /// Keeps a request that failed.
+    /// Keeps a failed request.
     pub fn note_failure(&self, failure: Failure) {
         self.counter.fail(failure);
     }
 
-    /// A second is precise enough, and saves a write to the cache line on every request of a busy key.
+    /// One-second precision is enough, and saves a write to the cache line on every request of a busy key.
     fn note_use(&self, now: Timestamp) {
         let now_ms = now.as_millis();
         if now_ms.saturating_sub(self.used_ms.load(Ordering::Relaxed)) >= USE_STEP_MS {
@@ -95,7 +95,7 @@ impl KeyEntry {
         }
     }
 
-    /// The last use, where it is not stored yet; from here on it counts as stored.
+    /// The last use if it is not stored yet; it is then marked as stored.
     fn take_unnoted_use(&self) -> Option<KeyUse> {
         let used_ms = self.used_ms.load(Ordering::Relaxed);
         (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then(|| KeyUse {
@@ -110,7 +110,7 @@ impl KeyEntry {
         self.noted_ms.load(Ordering::Relaxed) == self.used_ms.load(Ordering::Relaxed)
     }
 
-    /// Takes over when the key ends. Whether that was another time before.
+    /// Updates when the key ends. Returns whether that time changed.
     fn follow(&self, row: &KeyRow) -> bool {
         let from_ms = revoked_from_ms(row);
         self.revoked_from_ms.swap(from_ms, Ordering::SeqCst) != from_ms
@@ -122,15 +122,15 @@ impl KeyEntry {
 pub enum KeyRefusal {
     /// Malformed, unknown or ended; which of them is not disclosed.
     Unknown,
-    /// This node has no key lease: another node, or this one in a moment, can answer.
+    /// This node has no key lease: another node can answer now, or this one after a renewal.
     Unconfirmed,
 }
 
-/// The last key of a connection.
+/// The last key used on a connection.
 #[derive(Debug, Default)]
 pub struct ConnectionKey(Option<(KeySecret, Arc<KeyEntry>)>);
 
-/// Digests are random already: their first eight bytes are as good a hash as any.
+/// Digests are random already: their first eight bytes serve as the hash.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PrefixHasher(u64);
 
@@ -141,7 +141,7 @@ impl Hasher for PrefixHasher {
         }
     }
 
-    /// The length of the digest, which is always the same.
+    /// The length of the digest, which is constant.
     fn write_usize(&mut self, _: usize) {}
 
     fn finish(&self) -> u64 {
@@ -160,14 +160,14 @@ pub struct KeyRing {
     store: Store,
     clock: Arc<dyn Clock>,
     orders: mpsc::Sender<Order>,
-    /// Meters of keys and of accounts. Locked while the store is read, so that an older reading never overwrites a
-    /// newer one.
+    /// Meters of keys and of accounts. Locked while the store is read, so that an older read never overwrites a newer
+    /// one.
     meters: Mutex<MeterMap>,
-    /// Keys that ended with usage that is not stored yet.
+    /// Ended keys whose usage is not stored yet.
     retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
     failures: Arc<FailureCount>,
     lease: Arc<KeyLease>,
-    /// Notified after keys have ended, or when they will has changed.
+    /// Notified after keys have ended, or their end times have changed.
     pub(crate) endings: watch::Sender<()>,
     pub(crate) holders: Holders,
 }
@@ -195,14 +195,14 @@ impl KeyRing {
 
     /// Finds a key by its text.
     ///
-    /// The lookup does not compare digests in constant time: it could disclose the first bytes of a digest, and nobody
-    /// can choose a key to have a given digest.
+    /// The lookup does not compare digests in constant time: it could disclose the first bytes of a digest, and a
+    /// client cannot choose a key with a given digest.
     ///
     /// # Errors
     /// It is not a live key, or this node has no key lease.
     pub fn authenticate(&self, text: &[u8], now: Timestamp) -> Result<Arc<KeyEntry>, KeyRefusal> {
         let digest = KeySecret::parse(text).ok_or(KeyRefusal::Unknown)?.digest();
-        // Before the keys are looked at: see `KeyLease::holds`.
+        // Checked before the keys are read: see `KeyLease::holds`.
         if !self.lease.holds() {
             return Err(KeyRefusal::Unconfirmed);
         }
@@ -223,8 +223,8 @@ impl KeyRing {
         self.with_usage().iter().filter_map(|entry| entry.take_unnoted_use()).collect()
     }
 
-    /// As [`KeyRing::authenticate`], for a connection: the same key again needs no digest and no lookup, since the
-    /// entry itself shows when the key ends.
+    /// As [`KeyRing::authenticate`], for a connection: a repeated key needs no digest and no lookup, since the entry
+    /// itself shows when the key ends.
     ///
     /// # Errors
     /// As [`KeyRing::authenticate`].
@@ -234,7 +234,7 @@ impl KeyRing {
         now: Timestamp,
         last: &mut ConnectionKey,
     ) -> Result<Arc<KeyEntry>, KeyRefusal> {
-        // An entry that ended may have a successor with other limits.
+        // An ended entry may have a successor with other limits.
         if let Some((secret, entry)) = &last.0
             && secret.is(text)
             && self.lease.holds()
@@ -247,8 +247,8 @@ impl KeyRing {
         Ok(entry)
     }
 
-    /// Checks a key that was accepted before, for a holder that goes on: the same entry, or the one that replaced it
-    /// with other limits.
+    /// Checks a key that was accepted before, for a long-lived holder: returns the same entry, or the one that
+    /// replaced it with other limits.
     ///
     /// # Errors
     /// As [`KeyRing::authenticate`].
@@ -278,7 +278,7 @@ impl KeyRing {
         self.len() == 0
     }
 
-    /// Reads all keys from the store. Where that fails, nothing has changed.
+    /// Reads all keys from the store. On failure nothing changes.
     pub async fn reload(&self) -> Result<(), StoreError> {
         let mut meters = self.meters.lock().await;
         let now = self.clock.now();
@@ -290,7 +290,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Reads the keys that were changed after a number. Where that fails, nothing has changed.
+    /// Reads the keys that were changed after a number. On failure nothing changes.
     pub(crate) async fn catch_up(&self, number: i64) -> Result<(), StoreError> {
         let mut meters = self.meters.lock().await;
         let rows = self.store.keys_changed_after(number).await?;
@@ -326,7 +326,7 @@ impl KeyRing {
         if rows.is_empty() {
             return;
         }
-        // By meter, or every new meter would search all usage.
+        // Grouped by meter, or every new meter would search all usage.
         let mut by_meter: HashMap<&str, Vec<UsageRow>> = HashMap::new();
         for row in usage {
             by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
@@ -337,7 +337,7 @@ impl KeyRing {
             if now.as_millis() >= revoked_from_ms(row) {
                 if let Some(entry) = keys.remove(&row.digest) {
                     changed = true;
-                    // The entry too: a stream may hold it.
+                    // The entry is updated too: a stream may hold it.
                     entry.follow(row);
                     self.holders.note([&entry]);
                     self.retire(entry);
@@ -359,7 +359,7 @@ impl KeyRing {
         }
     }
 
-    /// Reads one key from the store. Where that fails, nothing has changed.
+    /// Reads one key from the store. On failure nothing changes.
     pub async fn refresh_key(&self, id: &str) -> Result<(), StoreError> {
         let mut meters = self.meters.lock().await;
         let Some(row) = self.store.key(id).await? else {
@@ -371,7 +371,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Removes a key that is revoked in the store. Reads nothing, so that it cannot fail.
+    /// Removes a key that is revoked in the store. Cannot fail, since it reads nothing.
     pub(crate) async fn revoke(&self, row: &KeyRow) {
         let _following = self.meters.lock().await;
         let mut keys = DigestMap::clone(&self.keys.load());
@@ -384,12 +384,13 @@ impl KeyRing {
         }
     }
 
-    /// Says that a key is gone by for longer than a request: who ends it waits until this is dropped.
+    /// Registers a holder that uses a key for longer than one request: a change that ends the key waits until this is
+    /// dropped.
     pub fn hold(&self, entry: &Arc<KeyEntry>) -> KeyHold {
         self.holders.hold(entry)
     }
 
-    /// All that hold any key have to notice something.
+    /// Notes every held key: all holders have to notice a change.
     pub(crate) fn note_all_held(&self) {
         self.holders.note(self.keys.load().values());
     }
@@ -404,7 +405,7 @@ impl KeyRing {
         self.remove_ended(|_, entry| !entry.is_active(now));
     }
 
-    /// Removes keys that have ended. The lock on the meters has to be held.
+    /// Removes ended keys. The caller holds the lock on the meters.
     fn remove_ended(&self, ended: impl Fn(&Digest, &KeyEntry) -> bool) {
         let mut keys = DigestMap::clone(&self.keys.load());
         let out: Vec<Arc<KeyEntry>> =
@@ -412,7 +413,7 @@ impl KeyRing {
         if out.is_empty() {
             return;
         }
-        // Retired first: a concurrent reader of both finds them in one or the other.
+        // Added to the retired keys first: a concurrent reader of both finds each key in at least one.
         self.retired().extend(out.iter().map(Arc::clone));
         self.keys.store(Arc::new(keys));
         end_all(&out);
@@ -420,11 +421,11 @@ impl KeyRing {
         self.endings.send_replace(());
     }
 
-    /// Removes meters that no key uses any more, and returns what is left of their leases.
+    /// Removes meters that no key uses any more, and returns their unspent leases.
     pub(crate) async fn drop_idle_meters(&self) -> Vec<Unspent> {
         let mut meters = self.meters.lock().await;
         let mut unspent = Vec::new();
-        // Once more for accounts: the meters of their last key hold them.
+        // A second pass for accounts: the meters of their last key hold them.
         for _ in 0..2 {
             let idle = meters.extract_if(|_, meters| Arc::strong_count(meters) == 1);
             unspent.extend(idle.flat_map(|(_, meters)| meters.close()));
@@ -443,7 +444,7 @@ impl KeyRing {
         self.with_retired(entries, |_| true)
     }
 
-    /// Those of them that belong to these rows.
+    /// The entries that may have usage to store and belong to these rows.
     pub(crate) fn with_usage_of(&self, rows: &[KeyRow]) -> Vec<Arc<KeyEntry>> {
         let keys = self.keys.load();
         let entries = rows.iter().filter_map(|row| keys.get(&row.digest)).map(Arc::clone).collect();
@@ -457,7 +458,7 @@ impl KeyRing {
         wanted: impl Fn(&KeyEntry) -> bool,
     ) -> Vec<Arc<KeyEntry>> {
         let retired = self.retired();
-        // One that retires between the two looks is in both, and would be counted twice.
+        // A key that retires between the two reads is in both, and would be counted twice.
         let held: HashSet<*const KeyEntry> = match retired.is_empty() {
             true => HashSet::new(),
             false => entries.iter().map(Arc::as_ptr).collect(),
@@ -467,7 +468,7 @@ impl KeyRing {
         entries
     }
 
-    /// Lets retired keys go that nobody holds any more, and so nobody can count to.
+    /// Removes retired keys without holders, whose counts can no longer change.
     pub(crate) fn forget_retired(&self) {
         let now = self.clock.now();
         let is_idle = |entry: &Arc<KeyEntry>| {
@@ -486,7 +487,7 @@ impl KeyRing {
         self.retired().push(entry);
     }
 
-    /// Stops all meters and gives up what they have in hand.
+    /// Stops all meters and returns their unspent leases.
     pub(crate) async fn close(&self) -> Vec<Unspent> {
         self.meters.lock().await.values().flat_map(|meters| meters.close()).collect()
     }
@@ -513,7 +514,7 @@ impl KeyRing {
         Arc::clone(own)
     }
 
-    /// Puts a live key of the store into the map.
+    /// Adds a live key of the store to the map.
     fn apply(
         &self,
         keys: &mut DigestMap<Arc<KeyEntry>>,
@@ -525,7 +526,7 @@ impl KeyRing {
             Some(entry)
                 if entry.grant.limits == limits(row) && entry.grant.streams == row.streams =>
             {
-                // The entry too: a stream may hold it.
+                // The entry is updated too: a stream may hold it.
                 return Applied::Ends { otherwise: entry.follow(row) };
             }
             held => held,
@@ -549,10 +550,10 @@ impl KeyRing {
     }
 }
 
-/// What became of a live key of the store.
+/// The result of applying a live key of the store.
 enum Applied {
     New,
-    /// It is as it was, but may end at another time than was known.
+    /// It is unchanged, except perhaps for the time at which it ends.
     Ends {
         otherwise: bool,
     },
@@ -560,14 +561,14 @@ enum Applied {
     Replaced(Arc<KeyEntry>),
 }
 
-/// Holders of these entries have to find their key again.
+/// Ends these entries: their holders have to look up their key again.
 fn end_all(entries: &[Arc<KeyEntry>]) {
     for entry in entries {
         entry.revoked_from_ms.store(i64::MIN, Ordering::SeqCst);
     }
 }
 
-/// A revocation holds whatever the clock says: the clock that stamped it may be ahead of ours.
+/// A revocation applies regardless of the clock: the clock that stamped it may be ahead of ours.
 fn revoked_from_ms(row: &KeyRow) -> i64 {
     match (row.revoked_ms.or(row.suspended_ms), row.expires_ms) {
         (Some(_), _) => i64::MIN,

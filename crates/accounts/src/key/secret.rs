@@ -1,8 +1,9 @@
 //! The texts of keys and feed tokens, and their public ids.
 //!
-//! A key is a prefix, 26 random base62 characters and a checksum of six: base62 of the CRC-32 of all before it. So a
-//! mistyped key is recognised without a lookup, and a secret scanner can match it. Neither a key nor a feed token can
-//! be printed by accident: there is no `Display`, `Debug` shows only the prefix, and `expose` is easy to search for.
+//! A key is a prefix, 26 random base62 characters and a checksum of six characters: base62 of the CRC-32 of
+//! everything before it. So a mistyped key is recognised without a lookup, and a secret scanner can match it. Neither
+//! a key nor a feed token can be printed by accident: there is no `Display`, `Debug` shows only the prefix, and
+//! `expose` is easy to search for.
 
 use std::fmt;
 
@@ -16,9 +17,9 @@ use crate::AccountError;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LEN: usize = 26;
 const CHECKSUM_LEN: usize = 6;
-/// Bytes from here on are drawn again, so that every character is equally likely: 248 is 4 x 62.
+/// Bytes from this value on are redrawn, so that every character is equally likely: 248 is 4 x 62.
 const FAIR_BELOW: u8 = 248;
-/// How much of the random part a hint shows: enough to distinguish keys, useless to guess the rest.
+/// Characters of the random part shown in a hint: enough to distinguish keys, useless for guessing the rest.
 const HINT_LEN: usize = 2;
 
 const SANDBOX_PREFIX: &[u8] = b"sk_test_";
@@ -45,7 +46,7 @@ impl KeySecret {
         Ok(Self { kind, text: seal(key_prefix(kind))? })
     }
 
-    /// Whether the text is this key. Not in constant time: only for a client that has sent the key before.
+    /// Whether the text is this key. Not in constant time: only for a client that has already sent the key.
     pub(crate) fn is(&self, text: &[u8]) -> bool {
         self.text == text
     }
@@ -59,7 +60,7 @@ impl KeySecret {
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
-    /// What is stored instead of it.
+    /// The digest that is stored instead of the key.
     pub fn digest(&self) -> Digest {
         digest(&self.text)
     }
@@ -97,7 +98,7 @@ impl FeedToken {
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
-    /// What is stored instead of it.
+    /// The digest that is stored instead of the token.
     pub fn digest(&self) -> Digest {
         digest(&self.text)
     }

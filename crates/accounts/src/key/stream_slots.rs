@@ -1,11 +1,12 @@
-//! How many streams a key has open, over all nodes (S11).
+//! Counts the open streams of each key over all nodes (S11).
 //!
-//! A single process counts in memory. A node of a cluster holds its streams in the store, where every node's are
-//! counted (`store::stream_slot`), and holds a stream there before it opens: the limit of a key is never exceeded. One
-//! task writes what has changed by now in one transaction, as for quota leases.
+//! A single process counts in memory. A node of a cluster reserves its streams in the store, which counts those of
+//! every node (`store::stream_slot`), before they open: the limit of a key is never exceeded. One task writes all
+//! pending changes in one transaction, as for quota leases.
 //!
-//! What a node holds counts until its right expires. The node prolongs it every few seconds; where it cannot, it ends
-//! its streams itself, long before others may open them: by a clock that does not step, counted from before it asked.
+//! A node's reservations count until its right expires. The node prolongs the right every few seconds; if it cannot,
+//! it ends its streams itself, long before others may open them. It measures this with a monotonic clock, from before
+//! it asked.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,26 +25,26 @@ use tokio::{
 
 use crate::{AccountError, KeyId, SteadyClock, key::secret, revocation::key_lease::KeyLease};
 
-/// How long others count the streams of a node that says nothing: those of a killed node are free within 60 s.
+/// How long other nodes count the streams of a silent node: those of a killed node are free within 60 s.
 const RIGHT_MS: u32 = 45_000;
-/// How long the node itself relies on that.
+/// How long the node itself relies on its right.
 const OWN_RIGHT_MS: u64 = 30_000;
 const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// How soon a write that failed is tried again.
+/// Delay before a failed write is retried.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// How long a request waits for the store.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long a write may take.
+/// Maximum duration of a write.
 const WRITE_MAX: Duration = Duration::from_secs(10);
-/// Keys in one transaction.
+/// Maximum number of keys in one transaction.
 const BATCH_MAX: usize = 512;
-/// Requests that wait for the store, of all keys. Beyond this many, they are refused.
+/// Maximum number of requests that wait for the store, over all keys. Beyond it, requests are refused.
 const WAITING_MAX: usize = 16_384;
 
-/// Why a stream is not opened.
+/// Why a stream is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamRefusal {
-    /// The key has as many open as it may.
+    /// The key has as many streams open as it may.
     Limit,
     /// The store did not answer in time.
     Unavailable,
@@ -56,7 +57,7 @@ pub struct StreamSlotStats {
     pub left_ms: u64,
     /// Transactions that failed.
     pub failed: u64,
-    /// How often the right expired and all streams ended.
+    /// How often the right expired, which ended all streams.
     pub lost: u64,
 }
 
@@ -64,7 +65,7 @@ pub struct StreamSlotStats {
 #[derive(Debug, Default)]
 pub struct StreamSlots {
     state: Mutex<State>,
-    /// How often all was lost: the era.
+    /// Number of times that all streams were lost: the era.
     lost: watch::Sender<u64>,
     /// `None`: a single process.
     shared: Option<Shared>,
@@ -72,15 +73,15 @@ pub struct StreamSlots {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Raised where all that was held is lost.
+    /// Incremented when all reservations are lost.
     era: u64,
     keys: HashMap<Box<str>, Count>,
-    /// Keys whose row differs from what is open, or may.
+    /// Keys whose row differs, or may differ, from the number of open streams.
     changed: HashSet<Box<str>>,
     waiting: usize,
 }
 
-/// Of one key.
+/// The streams of one key.
 #[derive(Debug, Default)]
 struct Count {
     open: u32,
@@ -103,7 +104,7 @@ struct Shared {
     node: tokio::sync::Mutex<Option<String>>,
     wake: Notify,
     failed: AtomicU64,
-    /// The node stops: it holds nothing any more.
+    /// The node is stopping and holds no streams any more.
     closed: AtomicBool,
 }
 
@@ -116,12 +117,12 @@ pub struct StreamSlot {
 }
 
 impl StreamSlots {
-    /// Whether slots may be lost: they are counted together with those of other nodes.
+    /// Whether slots can be lost, because they are counted together with those of other nodes.
     pub fn may_lose(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// Of a node of a cluster.
+    /// The slots of a node of a cluster.
     pub(crate) fn shared(store: Store, steady: Arc<dyn SteadyClock>) -> Self {
         let shared = Shared {
             store,
@@ -138,7 +139,7 @@ impl StreamSlots {
     /// Opens a stream of a key that may have `limit` of them.
     ///
     /// # Errors
-    /// It may not, or that is not known.
+    /// The limit is reached, or the store did not confirm the slot in time.
     pub async fn open(
         self: &Arc<Self>,
         key: &KeyId,
@@ -161,7 +162,7 @@ impl StreamSlots {
             state.changed.insert(key.as_str().into());
         }
         shared.wake.notify_one();
-        // Who goes away meanwhile drops the slot with the answer.
+        // If the caller is dropped meanwhile, the slot is released with the answer.
         match timeout(WAIT_MAX, answered).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => Err(StreamRefusal::Unavailable),
@@ -179,7 +180,7 @@ impl StreamSlots {
         Ok(StreamSlot { of: Arc::clone(self), key: key.as_str().into(), era })
     }
 
-    /// Says when streams may have been lost: whoever has one asks whether it is held.
+    /// Notifies when streams may have been lost: their holders then check [`StreamSlot::is_held`].
     pub fn losses(&self) -> watch::Receiver<u64> {
         self.lost.subscribe()
     }
@@ -202,10 +203,10 @@ impl StreamSlots {
             let wait = if failing { RETRY_AFTER } else { RENEW_EVERY };
             let renews = timeout(wait, shared.wake.notified()).await.is_err();
             if failing && !renews {
-                // Not as often as clients ask.
+                // Retries are limited, however often clients ask.
                 tokio::time::sleep(RETRY_AFTER).await;
             }
-            // Where the right expires meanwhile, streams end then, and not when the store answers.
+            // If the right expires meanwhile, streams end then, not when the store answers.
             let left = match shared.right.left_ms() {
                 Some(0) | None => WRITE_MAX,
                 Some(left_ms) => WRITE_MAX.min(Duration::from_millis(left_ms)),
@@ -228,7 +229,7 @@ impl StreamSlots {
         }
     }
 
-    /// Writes what has changed, and prolongs the right.
+    /// Writes pending changes and prolongs the right.
     pub(crate) async fn write(self: &Arc<Self>) -> Result<(), AccountError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let mut node = shared.node.lock().await;
@@ -282,7 +283,7 @@ impl StreamSlots {
         }
     }
 
-    /// What is to be written, and whether there is more.
+    /// The pending changes of one batch, and whether there are more.
     fn wanted(&self) -> (Vec<StreamsWanted>, bool) {
         let mut state = self.lock();
         let keys: Vec<Box<str>> = state.changed.iter().take(BATCH_MAX).cloned().collect();
@@ -293,7 +294,7 @@ impl StreamSlots {
                 Some(count) => {
                     let limits = count.waiting.iter().map(|waiting| waiting.limit);
                     let waiting = u32::try_from(count.waiting.len()).unwrap_or(u32::MAX);
-                    // Those who ask at the same time have got the same limit but for a change of it.
+                    // Concurrent requests of a key carry the same limit, except during a change of it.
                     (count.open, waiting, limits.min().unwrap_or(0))
                 }
                 None => (0, 0, 0),
@@ -304,14 +305,14 @@ impl StreamSlots {
         (wanted, !state.changed.is_empty())
     }
 
-    /// Gives out what is held.
+    /// Answers waiting requests with the slots that the store granted.
     fn settle(self: &Arc<Self>, wanted: &[StreamsWanted], held: &[u32]) {
         let mut answers = Vec::new();
         let mut state = self.lock();
         for (asked, held) in wanted.iter().zip(held) {
             let era = state.era;
             let Some(count) = state.keys.get_mut(&asked.key_id) else { continue };
-            // Who asked after this was written is not in it.
+            // Requests that arrived after this write are not included.
             let asking = usize::try_from(asked.wanted.saturating_sub(asked.open)).unwrap_or(0);
             let asking = asking.min(count.waiting.len());
             let waiting: Vec<Waiting> = count.waiting.drain(..asking).collect();
@@ -325,7 +326,7 @@ impl StreamSlots {
             let is_less = count.open < *held;
             let is_done = count.open == 0 && count.waiting.is_empty();
             state.waiting = state.waiting.saturating_sub(asking);
-            // What was closed meanwhile.
+            // Some streams were closed meanwhile.
             if is_less {
                 state.changed.insert(asked.key_id.clone());
             }
@@ -334,13 +335,13 @@ impl StreamSlots {
             }
         }
         drop(state);
-        // Without the lock: a slot that nobody waits for any more is released here.
+        // Sent without the lock: a slot whose request was dropped is released here.
         for (answer, slot) in answers {
             drop(answer.send(slot));
         }
     }
 
-    /// Nobody waits for a store that does not answer.
+    /// Refuses all waiting requests when the store does not answer.
     fn refuse_all(&self) {
         let mut answers = Vec::new();
         let mut state = self.lock();
@@ -355,7 +356,7 @@ impl StreamSlots {
         }
     }
 
-    /// Ends all streams: others may open them soon.
+    /// Ends all streams: other nodes may soon open theirs.
     fn lose(&self, shared: &Shared) {
         shared.right.end();
         let mut state = self.lock();
@@ -376,7 +377,7 @@ impl StreamSlots {
         }
     }
 
-    /// Ends the node's right; nothing can be opened from here on.
+    /// Ends the node's right; no stream can be opened after this.
     pub(crate) async fn close(&self) -> Result<(), AccountError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let mut node = shared.node.lock().await;
@@ -389,13 +390,13 @@ impl StreamSlots {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Counts: nothing in there panics half-way.
+        // Only counts: no code under the lock panics half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is being written. Where that fails or is given up, the rows may be as before or as wanted: they are written
-/// again.
+/// A batch that is being written. If the write fails or is abandoned, the rows may be in either state, so they are
+/// written again.
 struct Batch<'a> {
     of: &'a StreamSlots,
     wanted: Vec<StreamsWanted>,

@@ -1,5 +1,5 @@
-//! Usage over time: counted in memory, stored every minute, and read back with what is not stored yet. Requests never
-//! wait for it.
+//! Usage over time: counted in memory, stored every minute, and read back together with counts that are not stored
+//! yet. Requests never wait for it.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,9 +12,9 @@ use crate::{
     registry,
 };
 
-/// Rows in one transaction: leases wait for it.
+/// Maximum number of rows in one transaction: leases wait for it.
 const ROWS_MAX: usize = 500;
-/// Hours are for the last week.
+/// Hourly usage is kept for the last week.
 const KEEP_HOURS: Duration = Duration::from_secs(8 * 86_400);
 /// More than a year, so that a month can be compared with the one a year ago.
 const KEEP_DAYS: Duration = Duration::from_secs(400 * 86_400);
@@ -29,20 +29,20 @@ pub(crate) struct WriteState {
     pruned_at: Option<Timestamp>,
 }
 
-/// A key, the window and its start, and the share that was reached.
+/// A key, the window and its start, and the percentage that was reached.
 pub(crate) type AlertKey = (String, (Window, i64, u32));
 
-/// A part of an account's usage.
+/// A selection of an account's usage.
 #[derive(Clone, Copy, Debug)]
 pub struct UsageQuery<'a> {
     pub account_id: &'a str,
-    /// One key, or all.
+    /// One key; `None`: all.
     pub key_id: Option<&'a str>,
     pub step: Step,
     pub from: Timestamp,
 }
 
-/// A key that has reached a share of its quota for the first time in its window.
+/// A key that has reached a percentage of its quota for the first time in the window.
 #[derive(Clone, Debug)]
 pub struct QuotaAlert {
     pub key: KeyRecord,
@@ -60,8 +60,8 @@ fn has_reached(standing: &WindowStanding, percent: u32) -> bool {
 }
 
 impl Accounts {
-    /// Stores what keys counted since the last time; what could not be stored is counted again. `endpoints` names the
-    /// operations.
+    /// Stores the counts since the last write; counts that could not be stored are counted again. `endpoints` names
+    /// the operations.
     pub async fn write_usage(&self, endpoints: &[&'static str]) -> Result<(), AccountError> {
         let mut writing = self.writing.lock().await;
         self.keys.drop_expired().await;
@@ -106,7 +106,7 @@ impl Accounts {
         Ok(outcome?)
     }
 
-    /// The usage of an account's keys, with what is not stored yet; oldest first.
+    /// The usage of an account's keys, including counts that are not stored yet; oldest first.
     pub async fn usage(
         &self,
         query: UsageQuery<'_>,
@@ -129,7 +129,7 @@ impl Accounts {
         Ok(rows)
     }
 
-    /// At most `max` of the last failures of an account's keys, or of one of them, newest first, each with its key.
+    /// At most `max` of the last failures of an account's keys or of one key, newest first, each with its key.
     pub async fn failures(
         &self,
         account_id: &str,
@@ -147,7 +147,7 @@ impl Accounts {
         Ok(failures)
     }
 
-    /// An account's keys, or one of them.
+    /// The rows of an account's keys, or of one of them.
     async fn own_rows(
         &self,
         account_id: &str,
@@ -158,8 +158,8 @@ impl Accounts {
         Ok(own)
     }
 
-    /// Keys of accounts that have reached a share of their quota, each share once in its window. A key for which the
-    /// store fails is left for the next time, and does not stop the others.
+    /// Keys of accounts that have reached an alert percentage of their quota, each percentage once per window. A key
+    /// for which the store fails is retried at the next call and does not stop the others.
     pub async fn take_quota_alerts(&self) -> Vec<QuotaAlert> {
         let now = self.registry.now();
         let mut reached: HashMap<String, (WindowStanding, u32)> = HashMap::new();

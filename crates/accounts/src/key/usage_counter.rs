@@ -1,7 +1,7 @@
 //! The usage of one key: requests by operation and outcome, the client, and the last failures.
 //!
-//! A request adds one to a counter and compares two numbers. Even and odd hours have their own counters, so that what
-//! is stored a little after the end of an hour (or a day) still belongs to it. A key that was never used has no
+//! A request increments one counter and compares two numbers. Even and odd hours have separate counters, so that
+//! counts stored shortly after the end of an hour (or a day) still belong to it. A key that was never used has no
 //! counters.
 
 use std::{
@@ -16,39 +16,39 @@ use std::{
 use domain::Timestamp;
 use store::{Outcome, Step};
 
-/// Operations that are counted apart.
+/// Maximum number of operations that are counted separately.
 pub const OPERATIONS_MAX: usize = 64;
-/// Operations whose counters are allocated together.
+/// Number of operations whose counters are allocated together.
 const GROUP: usize = 8;
 const CELLS: usize = GROUP * Outcome::ALL.len();
-/// How often the `User-Agent` is read.
+/// Minimum time between two reads of the `User-Agent`.
 const AGENT_STEP_MS: i64 = 60_000;
-/// A longer `User-Agent` is cut.
+/// Maximum length of a stored `User-Agent`; a longer one is cut.
 const AGENT_CHARS_MAX: usize = 120;
 /// Failures kept for one key.
 pub const FAILURES_MAX: usize = 100;
-/// Failures kept for all keys, at most some 50 MB; beyond it a key's newest replaces its oldest.
+/// Failures kept for all keys, at most some 50 MB; beyond it a key's newest failure replaces its oldest.
 const FAILURES_ALL_MAX: usize = 100_000;
-/// Longer targets and messages are cut.
+/// Maximum length of a stored target; longer targets and messages are cut.
 const TARGET_CHARS_MAX: usize = 200;
 const MESSAGE_CHARS_MAX: usize = 240;
 
-/// A request as it is counted.
+/// A request to be counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Its index, below [`OPERATIONS_MAX`].
+    /// Index of the operation, below [`OPERATIONS_MAX`].
     pub operation: usize,
     pub outcome: Outcome,
     /// The `User-Agent`.
     pub agent: Option<&'a [u8]>,
 }
 
-/// A request that failed.
+/// A failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub at: Timestamp,
     pub request_id: Box<str>,
-    /// The operation by the name that metrics and usage have for it.
+    /// The operation's name in metrics and usage.
     pub endpoint: &'static str,
     pub method: &'static str,
     /// Path and query, without secrets.
@@ -56,7 +56,7 @@ pub struct Failure {
     pub status: u16,
     pub code: &'static str,
     pub message: Box<str>,
-    /// How often it happened in a row; the rest is of the last time.
+    /// Number of consecutive occurrences; the other fields are those of the last one.
     pub times: u32,
 }
 
@@ -80,11 +80,11 @@ fn cut(text: &str, chars_max: usize) -> Box<str> {
     }
 }
 
-/// The number of failures that are kept for all keys.
+/// The number of failures kept for all keys.
 #[derive(Debug, Default)]
 pub(crate) struct FailureCount(AtomicUsize);
 
-/// What was counted and is not stored yet.
+/// Counts of one hour and operation that are not stored yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) hour_ms: i64,
@@ -109,7 +109,7 @@ struct KeyCounters {
     failures: Mutex<VecDeque<Failure>>,
 }
 
-/// The counters of operations in a row; those of the next row exist once one of them is used.
+/// The counters of a group of consecutive operations; a group is allocated when one of its operations is first used.
 #[derive(Debug)]
 struct Group {
     hours: [[AtomicU32; CELLS]; 2],
@@ -151,7 +151,7 @@ impl UsageCounter {
         }
     }
 
-    /// Keeps a failure; the same again is counted to the one before.
+    /// Keeps a failure; a repetition of the last one only increments its count.
     pub(crate) fn fail(&self, failure: Failure) {
         let failure = failure.bounded();
         let counters = self.counters.get_or_init(Box::default);
@@ -186,17 +186,17 @@ impl UsageCounter {
         agent.filter(|agent| !agent.is_empty())
     }
 
-    /// What is not stored yet.
+    /// Counts that are not stored yet.
     pub(crate) fn pending(&self, now: Timestamp) -> Vec<Pending> {
         self.read(now, |cell| cell.load(Ordering::Relaxed))
     }
 
-    /// What is not stored yet; from here on it counts as stored.
+    /// Counts that are not stored yet; they are then marked as stored.
     pub(crate) fn take(&self, now: Timestamp) -> Vec<Pending> {
         self.read(now, |cell| cell.swap(0, Ordering::Relaxed))
     }
 
-    /// Adds what could not be stored again.
+    /// Adds back counts that could not be stored.
     pub(crate) fn give_back(&self, pending: &Pending) {
         let counters = self.counters.get_or_init(Box::default);
         if let Some(cell) = counters.cell(pending.hour_ms, pending.operation, pending.outcome) {
@@ -261,7 +261,7 @@ impl KeyCounters {
 }
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in here panics half-way through a change.
+    // No code under the lock panics half-way through a change.
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

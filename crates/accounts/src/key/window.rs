@@ -7,12 +7,12 @@ use store::{Window, WindowStarts};
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// The window around an instant, in milliseconds: its first, and the first of the next one.
+/// The window around an instant, in milliseconds: its start, and the start of the next one.
 pub(crate) fn bounds(window: Window, now: Timestamp) -> (i64, i64) {
     match window {
         Window::Minute => fixed(MINUTE_MS, now),
         Window::Day => fixed(DAY_MS, now),
-        // No month can be worked out only in the last month of the year 9999.
+        // The month's end cannot be computed only in the last month of the year 9999.
         Window::Month => month(now).unwrap_or_else(|| fixed(DAY_MS, now)),
     }
 }

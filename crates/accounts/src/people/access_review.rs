@@ -1,4 +1,4 @@
-//! What operators decide: production access, suspensions and limits.
+//! Operators' decisions: production access, suspensions and limits.
 
 use store::{AccessRow, AccessState, Allowance, Role};
 
@@ -107,7 +107,7 @@ impl People {
         Ok(self.store.accounts(ROWS_MAX).await?.iter().map(record).collect())
     }
 
-    /// The newest accounts with a text in their name, address or id; all where it is empty.
+    /// The newest accounts whose name, address or id contains a text; all if it is empty.
     pub async fn find_accounts(&self, text: &str) -> Result<Vec<AccountRecord>, PeopleError> {
         Ok(self.store.find_accounts(text, ROWS_MAX).await?.iter().map(record).collect())
     }
@@ -115,13 +115,13 @@ impl People {
     /// One account.
     ///
     /// # Errors
-    /// There is none with that id.
+    /// There is no account with that id.
     pub async fn account(&self, id: &str) -> Result<AccountRecord, PeopleError> {
         let row = self.store.account(id).await?.ok_or(PeopleError::UnknownAccount)?;
         Ok(record(&row))
     }
 
-    /// Suspends an account, its sessions and keys. The key ring has to follow the store afterwards.
+    /// Suspends an account, its sessions and keys. The caller then has the key ring read the store again.
     ///
     /// # Errors
     /// There is no such account, or it is the last operator.
@@ -136,7 +136,7 @@ impl People {
         }
     }
 
-    /// Resumes a suspended account and its keys. The key ring has to follow the store afterwards.
+    /// Resumes a suspended account and its keys. The caller then has the key ring read the store again.
     ///
     /// # Errors
     /// There is no such account.
@@ -147,8 +147,8 @@ impl People {
         Ok(())
     }
 
-    /// Sets what an account is allowed, and the limits of its live production keys that follow from it. The key ring
-    /// has to follow the store afterwards.
+    /// Sets the allowance of an account, and the resulting limits of its live production keys. The caller then has
+    /// the key ring read the store again.
     ///
     /// # Errors
     /// There is no such account, or a limit is out of its bounds.

@@ -1,17 +1,17 @@
-//! The audit log: who did what, when and from where. It is appended to and read, never changed.
+//! The audit log: the actor, action, time and origin of each change. It is append-only.
 
 use domain::Timestamp;
 use store::{AuditEntry, AuditFilter, AuditRow};
 
 use crate::{AccountRecord, Origin, People, PeopleError};
 
-/// Lines that are read at once; where there are as many, there may be more.
+/// Maximum number of lines read at once; if there are as many, there may be more.
 pub const AUDIT_ROWS_MAX: usize = 200;
 const ROWS_MAX: u32 = 200;
-/// Longer subjects and details are cut.
+/// Maximum length of subjects and details; longer ones are cut.
 const DETAIL_CHARS_MAX: usize = 500;
 
-/// Who makes a change, for the audit log.
+/// The actor of a change, for the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub account_id: Option<String>,
@@ -21,7 +21,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// A person at the machine itself.
+    /// A person with access to the machine itself.
     pub fn command_line() -> Self {
         Self { account_id: None, who: "command line".to_owned(), address: String::new() }
     }
@@ -140,7 +140,7 @@ pub struct AuditRecord {
 }
 
 impl People {
-    /// Logs an action that did not change the store; changes of the store are logged with them.
+    /// Logs an action that did not change the store; changes of the store are logged together with the change.
     pub async fn note(
         &self,
         actor: &Actor,
@@ -151,7 +151,7 @@ impl People {
         Ok(self.store.append_audit(&[self.entry(actor, action, subject, detail)]).await?)
     }
 
-    /// An entry about what a person does who is signed in.
+    /// An entry about an action of a signed-in person.
     pub(super) fn own_entry(
         &self,
         account: &AccountRecord,

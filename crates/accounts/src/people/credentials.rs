@@ -6,17 +6,17 @@ use std::fmt;
 const EMAIL_BYTES_MAX: usize = 254;
 /// Long enough that guessing at the throttled rate is hopeless.
 const PASSWORD_CHARS_MIN: usize = 12;
-/// Hashing takes any length; a form field is bounded.
+/// Hashing accepts any length; a form field is bounded.
 const PASSWORD_BYTES_MAX: usize = 1024;
 
 /// An email address, trimmed and in lower case.
 ///
-/// Two addresses that differ only in case are one account. It may not be reachable.
+/// Two addresses that differ only in case are one account. The address need not be reachable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EmailAddress(String);
 
 impl EmailAddress {
-    /// Reads an address; `None` for what cannot be one.
+    /// Parses an address; `None` if it cannot be one.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (local, domain) = text.rsplit_once('@')?;
@@ -46,7 +46,7 @@ impl fmt::Display for EmailAddress {
 pub enum PasswordFault {
     TooShort,
     TooLong,
-    /// It is the address, or the same character again and again.
+    /// It is the address, or one repeated character.
     TooPlain,
 }
 
@@ -64,16 +64,16 @@ impl PasswordFault {
     }
 }
 
-/// A password as it was typed. It cannot be printed.
+/// A password as typed. It cannot be printed.
 pub struct Password(String);
 
 impl Password {
-    /// Takes what was typed to sign in; `None` where it is longer than any password here.
+    /// Accepts a password typed to sign in; `None` if it is longer than any password can be.
     pub fn typed(text: String) -> Option<Self> {
         (text.len() <= PASSWORD_BYTES_MAX).then_some(Self(text))
     }
 
-    /// Takes a new password for the account with this address.
+    /// Accepts a new password for the account with this address.
     ///
     /// # Errors
     /// It is too short, too long or too easily guessed.
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(choose("aaaaaaaaaaaaaaaa"), Some(PasswordFault::TooPlain));
         assert_eq!(choose("Somebody@Example.com"), Some(PasswordFault::TooPlain));
         assert_eq!(choose(&"long ".repeat(300)), Some(PasswordFault::TooLong));
-        // Characters count, not bytes.
+        // The limit counts characters, not bytes.
         assert_eq!(choose("ぱすわーどですよねえ"), Some(PasswordFault::TooShort));
     }
 

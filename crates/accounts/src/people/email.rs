@@ -1,5 +1,5 @@
-//! Emails to people: their texts, and when they are sent. An email goes into a bounded queue or is dropped and counted;
-//! the program sends them apart from requests.
+//! Emails to people: their texts, and the events that cause them. An email goes into a bounded queue or is dropped
+//! and counted; the program sends them separately from requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::{
     QuotaAlert,
 };
 
-/// Emails that wait for the mail server.
+/// Maximum number of emails that wait for the mail server.
 const QUEUE_MAX: usize = 1000;
 
-/// An email in plain text. `Debug` does not show it: its links give access.
+/// An email in plain text. `Debug` does not show its content: its links give access.
 pub struct Email {
     pub to: EmailAddress,
     pub subject: String,
@@ -38,7 +38,7 @@ pub struct MailStats {
     pub sent: u64,
     /// Given up after all tries, or refused by the mail server.
     pub failed: u64,
-    /// Not queued: too many were waiting.
+    /// Not queued: too many emails were waiting.
     pub dropped: u64,
 }
 
@@ -59,14 +59,14 @@ pub struct Outbox {
     base: String,
 }
 
-/// The receiving end, for the task that sends them.
+/// The receiving end, for the task that sends the emails.
 #[derive(Debug)]
 pub struct EmailQueue {
     queue: mpsc::Receiver<Email>,
     counters: Arc<Counters>,
 }
 
-/// A queue of emails. `base` is the address of the service.
+/// Creates a queue of emails. `base` is the address of the service.
 pub fn outbox(base: &str) -> (Outbox, EmailQueue) {
     let (sender, receiver) = mpsc::channel(QUEUE_MAX);
     let counters = Arc::<Counters>::default();
@@ -76,7 +76,7 @@ pub fn outbox(base: &str) -> (Outbox, EmailQueue) {
 }
 
 impl EmailQueue {
-    /// The next email, as soon as there is one; `None` when there will be none.
+    /// Waits for the next email; `None` when the queue is closed.
     pub async fn next(&mut self) -> Option<Email> {
         self.queue.recv().await
     }
@@ -136,8 +136,8 @@ impl People {
         }
     }
 
-    /// Sends a link for a new password, if the address has an account. Not awaited by the answer, whose time must not
-    /// show whether it has.
+    /// Sends a link for a new password if the address has an account. The answer does not await this, since its time
+    /// must not show whether there is an account.
     pub async fn mail_reset(&self, email: &EmailAddress, from: &Origin) -> Result<(), PeopleError> {
         let Some(mail) = self.mail_for(email) else {
             return Ok(());
@@ -168,7 +168,8 @@ impl People {
         Ok(())
     }
 
-    /// Whether an account still has to confirm its address. Operators signed up by a link of the machine itself.
+    /// Whether an account still has to confirm its address. Operators signed up by a link issued on the machine
+    /// itself.
     pub(super) fn needs_confirmation(&self, row: &AccountRow) -> bool {
         self.mail.is_some() && row.confirmed_ms.is_none() && row.role == Role::Developer
     }
@@ -178,7 +179,7 @@ impl People {
         let Some((mail, to)) = self.mail_to(row) else {
             return Ok(());
         };
-        // Not logged: part of creating the account, which is.
+        // Not logged separately: it is part of creating the account, which is logged.
         let purpose = LinkPurpose::Confirmation;
         let link = self.issue_link(purpose, (Some(&row.id), None), CONFIRM_TIME, None).await?;
         mail.post(Email {
@@ -194,7 +195,7 @@ impl People {
         Ok(())
     }
 
-    /// Informs the holder of an account that somebody tried to sign up with the same address.
+    /// Informs the holder of an account that its address was used to sign up.
     pub(super) fn mail_account_exists(&self, email: &EmailAddress) {
         if let Some(mail) = self.mail_for(email) {
             mail.post(Email {
@@ -229,8 +230,8 @@ impl People {
         Ok(())
     }
 
-    /// Informs the owners of keys that their quotas run low. Returns the alerts that failed, to be tried again; they
-    /// do not stop the others.
+    /// Informs the owners of keys that their quotas run low. Returns the alerts that failed, for a retry; they do not
+    /// stop the others.
     pub async fn mail_alerts(&self, alerts: Vec<QuotaAlert>) -> Vec<QuotaAlert> {
         let mut failed = Vec::new();
         for alert in alerts {
@@ -287,7 +288,7 @@ impl People {
         Some((self.mail_for(&email)?, email))
     }
 
-    /// The outbox, unless the address gets too many emails already.
+    /// The outbox, unless the address has received too many emails.
     fn mail_for(&self, email: &EmailAddress) -> Option<&Outbox> {
         let mail = self.mail.as_ref()?;
         let now: Timestamp = self.clock.now();

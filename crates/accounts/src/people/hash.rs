@@ -12,21 +12,21 @@ use tokio::sync::{AcquireError, Semaphore};
 
 use crate::{AccountError, Password};
 
-/// 19 MiB, two passes, one lane: the least that OWASP recommends, about 30 ms of one core.
+/// 19 MiB, two passes, one lane: the minimum that OWASP recommends, about 30 ms of one core.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
-/// Parameters that a stored hash may ask for; more is damage, and would be a way to exhaust memory.
+/// Maximum parameters of a stored hash; more would be damage, and a way to exhaust memory.
 const MEMORY_KIB_MAX: u32 = 256 * 1024;
 const PASSES_MAX: u32 = 16;
 const LANES_MAX: u32 = 8;
-/// Hashing takes a core and 19 MiB each: two at a time leave room for the API on a small machine.
+/// Each hash takes a core and 19 MiB: two at a time leave room for the API on a small machine.
 const AT_ONCE_MAX: usize = 2;
-/// How many of them may be for anonymous clients: however many come, one is left for known ones.
+/// Maximum number of concurrent hashes for anonymous clients: one place is always left for known ones.
 const STRANGERS_AT_ONCE_MAX: usize = 1;
-/// How long a sign-in waits for its turn before it fails as busy.
+/// How long a sign-in waits for a place before it fails as busy.
 const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// Hashes and compares passwords.
@@ -34,17 +34,17 @@ const TURN_WAIT: Duration = Duration::from_secs(5);
 pub(crate) struct Hasher {
     turns: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
-    /// Reused memory, one block for each hash at once. Freed memory would stay with the allocator of each thread that
-    /// ever hashed, 19 MiB each.
+    /// Reused memory, one block for each concurrent hash. Freed memory would stay with the allocator of each thread
+    /// that ever hashed, 19 MiB each.
     memory: Arc<Mutex<Vec<Vec<Block>>>>,
-    /// Compared with where there is no account, so that it takes the same time.
+    /// Compared with if there is no account, so that it takes the same time.
     decoy: Arc<str>,
 }
 
-/// Who causes the hashing.
+/// The client that causes the hashing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
-    /// A person who is signed in, has a link, or uses a browser that is known.
+    /// A person who is signed in, has a link, or uses a known browser.
     Known,
     Anonymous,
 }
@@ -80,7 +80,7 @@ impl Hasher {
         }
     }
 
-    /// Whether the password has this hash. Takes as long where there is none.
+    /// Whether the password has this hash. Takes the same time if there is no hash.
     pub(crate) async fn verify(
         &self,
         password: Password,
@@ -114,7 +114,7 @@ impl Hasher {
             let mut memory = free().pop().unwrap_or_default();
             let done = work(&mut memory);
             free().push(memory);
-            // The turn ends with the work, also where the caller is gone.
+            // The permit is released when the work ends, even if the caller is gone.
             drop(turns);
             done
         });
@@ -122,7 +122,7 @@ impl Hasher {
     }
 }
 
-/// As a PHC string with its parameters, so that they can be raised later.
+/// Returns a PHC string with its parameters, so that they can be raised later.
 fn hash(password: &[u8], memory: &mut Vec<Block>) -> Result<String, AccountError> {
     let mut salt = [0; SALT_BYTES];
     SysRng.try_fill_bytes(&mut salt).map_err(|_| AccountError::NoRandomness)?;
@@ -163,7 +163,7 @@ fn digest(
     blocks: &mut Vec<Block>,
 ) -> Option<[u8; HASH_BYTES]> {
     let params = Params::new(memory, passes, lanes, Some(HASH_BYTES)).ok()?;
-    // A stored hash may need more or less memory: what is beyond ours is freed.
+    // A stored hash may need more or less memory: memory beyond our parameters is freed.
     blocks.truncate(params.block_count());
     blocks.shrink_to_fit();
     blocks.resize(params.block_count(), Block::default());

@@ -1,4 +1,4 @@
-//! One-time links: issuing them, and what their holder does with them.
+//! One-time links: issuing and using them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const INVITATION_TIME: Duration = Duration::from_secs(7 * 86_400);
 pub(super) const RESET_TIME: Duration = Duration::from_secs(86_400);
 
 impl People {
-    /// A link for the first operator; `None` where there is an operator. Earlier links end.
+    /// A link for the first operator; `None` if there is an operator. Earlier links end.
     pub async fn first_operator_link(&self) -> Result<Option<LinkToken>, PeopleError> {
         if self.store.count_accounts(Role::Operator).await? > 0 {
             return Ok(None);
@@ -34,7 +34,7 @@ impl People {
         self.issue_link(purpose, (None, None), OPERATOR_TIME, Some(&audit)).await
     }
 
-    /// A link that creates one account, for one address only if it is given.
+    /// A link that creates one account, restricted to one address if it is given.
     pub async fn invite(
         &self,
         email: Option<&EmailAddress>,
@@ -62,7 +62,7 @@ impl People {
         self.issue_link(purpose, (Some(account_id), None), RESET_TIME, Some(&audit)).await
     }
 
-    /// What a link is for and its address, while it is valid.
+    /// The purpose and address of a valid link.
     pub async fn link_info(
         &self,
         token: &LinkToken,
@@ -77,7 +77,7 @@ impl People {
         Ok(Some((link.purpose, email)))
     }
 
-    /// Creates the account that a link is for, and signs it in.
+    /// Creates the account of a link and signs it in.
     pub async fn sign_up_by_link(
         &self,
         token: &LinkToken,
@@ -96,7 +96,7 @@ impl People {
         };
         let email = &new.profile.email;
         let bound = link.email.as_deref().is_none_or(|bound| bound == email.as_str());
-        // Checked before the link is used: a typing error must not cost it.
+        // Checked before the link is used up: a typing error must not cost it.
         if !bound || self.store.account_by_email(email.as_str()).await?.is_some() {
             return refused;
         }
@@ -119,8 +119,8 @@ impl People {
         Ok(token.map_or(SignIn::Failed(Attempt::Refused), SignIn::Complete))
     }
 
-    /// Sets the password of the account that a link is for, which ends its sessions. Its holder signs in afterwards,
-    /// with the second factor where there is one.
+    /// Sets the password of a link's account, which ends its sessions. The holder signs in afterwards, with the
+    /// second factor if it is on.
     pub async fn reset_by_link(
         &self,
         token: &LinkToken,
@@ -145,7 +145,7 @@ impl People {
         Ok(if done { Attempt::Done } else { Attempt::Refused })
     }
 
-    /// Confirms the address of the account that a link is for.
+    /// Confirms the address of a link's account.
     pub async fn confirm_by_link(
         &self,
         token: &LinkToken,

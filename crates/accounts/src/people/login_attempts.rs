@@ -1,18 +1,18 @@
-//! Attempts to sign in, and what they are counted to: guessing must be slow, and must not lock an owner out.
+//! Sign-in attempts and the counters they go to: guessing must be slow, and must not lock an owner out.
 
 use std::net::IpAddr;
 
 use crate::people::{hash::Requester, throttled};
 use crate::{Attempt, DeviceToken, EmailAddress, Origin, People, PeopleError};
 
-/// What an attempt with a password is counted to.
+/// The counter of a password attempt.
 #[derive(Debug, Hash)]
 pub(super) enum AttemptSource {
-    /// A browser with which the account's holder signed in before.
+    /// A browser in which the account's holder signed in before.
     Device([u8; 16]),
     /// A session.
     Session(String),
-    /// Anybody else: the email address and the network address.
+    /// Any other client: the email address and the network address.
     Anonymous(EmailAddress, Option<IpAddr>),
 }
 
@@ -26,7 +26,7 @@ impl AttemptSource {
 }
 
 impl People {
-    /// A token for a browser with which an account's holder signed in, to recognise it later.
+    /// Creates a token for a browser in which an account's holder signed in, to recognise it later.
     pub async fn remember_device(
         &self,
         email: &EmailAddress,
@@ -54,8 +54,8 @@ impl People {
         Ok(if is_known { AttemptSource::Device(device.nonce()) } else { anonymous })
     }
 
-    /// Counts an attempt: of a known browser to itself, any other to its network address and to the email address,
-    /// whether that has an account or not.
+    /// Counts an attempt: one of a known browser to the browser, any other to its network address and to the email
+    /// address, whether that has an account or not.
     pub(super) fn count_attempt(&self, by: &AttemptSource) -> Result<(), Attempt> {
         let now = self.clock.now();
         let mut throttles = self.throttles();

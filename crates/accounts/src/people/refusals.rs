@@ -1,5 +1,5 @@
-//! Refused sign-ins in the audit log: one by one for each source and address, but bounded, since the log is never
-//! shortened and an attack must not fill the disk.
+//! Refused sign-ins in the audit log: one line per source and address, but bounded, since the log is never shortened
+//! and an attack must not fill the disk.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,15 +8,16 @@ use domain::Timestamp;
 
 use crate::{Actor, AuditAction, Origin, People, PeopleError};
 
-/// Lines within an hour, by each process. Refusals beyond them are counted and logged in one line of the next hour. An
-/// attack of a year makes some 260 MB.
+/// Maximum number of lines within an hour, per process. Further refusals are counted and logged in one line of the
+/// next hour. An attack of a year makes some 260 MB.
 const LINES_MAX: u32 = 100;
-/// Sources and addresses that are distinguished within a minute; the others are counted together.
+/// Maximum number of source and address pairs that are distinguished within a minute; the others are counted
+/// together.
 const DISTINCT_MAX: usize = 1000;
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// What was refused: the action, the email address and the source.
+/// A kind of refusal: the action, the email address and the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Refused {
     pub(super) action: AuditAction,
@@ -24,7 +25,7 @@ pub(super) struct Refused {
     pub(super) source: Option<IpAddr>,
 }
 
-/// A line to log, with how often it was refused; `None` for all that were not distinguished.
+/// A line to log, with the number of refusals; `None` for all that were not distinguished.
 type Line = (Option<Refused>, u64);
 
 #[derive(Debug, Default)]
@@ -32,13 +33,13 @@ pub(super) struct Refusals {
     minute: i64,
     hour: i64,
     lines: u32,
-    /// What was refused this minute, and how often since it was logged.
+    /// Refusals of this minute, with their number since they were logged.
     seen: HashMap<Refused, u64>,
     rest: u64,
 }
 
 impl Refusals {
-    /// Counts one and returns what to log now: the first of its kind within a minute.
+    /// Counts one refusal and returns the lines to log now: the first of its kind within a minute.
     fn count(&mut self, refused: Refused, now: Timestamp) -> Vec<Line> {
         let mut due = self.turn(now);
         if let Some(times) = self.seen.get_mut(&refused) {
@@ -52,7 +53,7 @@ impl Refusals {
         due
     }
 
-    /// What is left to log of minutes and hours that are over.
+    /// The lines that are left to log for past minutes and hours.
     fn turn(&mut self, now: Timestamp) -> Vec<Line> {
         let now_ms = now.as_millis();
         let (minute, hour) = (now_ms.div_euclid(MINUTE_MS), now_ms.div_euclid(HOUR_MS));
@@ -84,7 +85,7 @@ impl Refusals {
 }
 
 impl People {
-    /// Logs that a sign-in was refused. Failing to log it changes nothing for the client.
+    /// Logs that a sign-in was refused. A failure to log changes nothing for the client.
     pub(super) async fn note_refusal(&self, action: AuditAction, email: &str, from: &Origin) {
         let refused = Refused { action, email: email.to_owned(), source: from.source() };
         let now = self.clock.now();
@@ -95,7 +96,7 @@ impl People {
         }
     }
 
-    /// Logs what was counted in minutes that are over.
+    /// Logs the counts of past minutes.
     pub(super) async fn write_refusals(&self, now: Timestamp) -> Result<(), PeopleError> {
         let due = self.refusals().turn(now);
         self.write_lines(&due, now).await
@@ -147,7 +148,7 @@ mod tests {
             let now = Timestamp::from_secs(36_000 + second);
             for n in 0..20 {
                 written.extend(refusals.count(refused(n), now));
-                // From everywhere at once.
+                // From many sources at once.
                 let anew = u32::try_from(1000 + second).unwrap() * 20 + n;
                 written.extend(refusals.count(refused(anew), now));
             }
@@ -157,7 +158,7 @@ mod tests {
         written.extend(refusals.turn(begun.plus(std::time::Duration::from_secs(3600))));
         assert_eq!(written.len(), usize::try_from(LINES_MAX).unwrap() + 1);
         let times: u64 = written.iter().map(|(_, times)| times).sum();
-        assert_eq!(times, 3600 * 40, "every one of them is counted");
+        assert_eq!(times, 3600 * 40, "every refusal is counted");
     }
 
     #[test]

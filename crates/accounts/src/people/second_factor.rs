@@ -11,9 +11,9 @@ use crate::{
 const RECOVERY_CODES: usize = 10;
 
 impl People {
-    /// A secret for the account's phone, which is not required until a code was entered with
-    /// [`People::confirm_second_factor`]. One that was offered before is offered again, so that loading a page twice
-    /// does not make the first useless. `None`: the second factor is on.
+    /// A secret for the account's phone. It takes effect once a code is entered with
+    /// [`People::confirm_second_factor`]. A secret that was offered before is offered again, so that loading a page
+    /// twice does not invalidate the first. `None`: the second factor is on.
     pub async fn offer_second_factor(
         &self,
         of: &Session,
@@ -34,8 +34,8 @@ impl People {
         }
     }
 
-    /// Turns the second factor on, once a code shows that the phone has the secret. Returns the recovery codes, which
-    /// are not stored.
+    /// Turns the second factor on, given a code that shows that the phone has the secret. Returns the recovery codes,
+    /// which are not stored.
     pub async fn confirm_second_factor(
         &self,
         of: &Session,
@@ -81,8 +81,8 @@ impl People {
         Ok(attempt)
     }
 
-    /// Turns an account's second factor off without a code: for a person who has lost both phone and recovery codes and
-    /// whom an operator knows.
+    /// Turns an account's second factor off without a code: for a person who has lost both phone and recovery codes
+    /// and has been identified by an operator.
     ///
     /// # Errors
     /// There is no such account.
@@ -92,12 +92,12 @@ impl People {
         Ok(self.store.set_totp(id, None, &[], Some(&audit)).await?)
     }
 
-    /// The number of recovery codes that are left.
+    /// The number of unused recovery codes.
     pub async fn recovery_codes_left(&self, of: &Session) -> Result<i64, PeopleError> {
         Ok(self.store.count_recovery_codes(&of.account.id).await?)
     }
 
-    /// Completes a sign-in whose password was correct, with a code of the phone or a recovery code. The session is new
+    /// Completes a sign-in with a code of the phone or a recovery code, after a correct password. The session is new
     /// and replaces the incomplete one.
     pub async fn finish_sign_in(
         &self,
@@ -110,8 +110,8 @@ impl People {
             return Ok(SignIn::Failed(Attempt::Refused));
         }
         let row = self.row(half).await?;
-        // Read after the account: a password that was changed before has ended it, and one that is changed from here on
-        // is noticed where the session starts.
+        // Read after the account: an earlier change of the password has ended this session, and a later one is
+        // detected when the new session starts.
         if self.session(token).await?.is_none_or(|now| now.id != half.id) {
             return Ok(SignIn::Failed(Attempt::Refused));
         }
@@ -137,7 +137,7 @@ impl People {
             return Ok(Attempt::Refused);
         };
         let email = &row.email;
-        // Not inside the `if let`: the lock is released before anything is awaited.
+        // Not inside the `if let`: the lock has to be released before an await.
         let admitted = self.throttles().code.admit(&row.id, now);
         if let Err(wait) = admitted {
             self.note_refusal(AuditAction::SecondFactorRefused, email, from).await;

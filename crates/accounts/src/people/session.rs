@@ -8,15 +8,15 @@ use store::{AccountRow, SessionRow, Stage};
 use crate::key::secret::public_id;
 use crate::{AuditAction, Origin, People, PeopleError, Session, SessionRecord, SessionToken};
 
-/// Live sessions of one account; those seen longest ago are deleted.
+/// Maximum number of live sessions of one account; those last seen longest ago are deleted.
 const SESSIONS_MAX: u32 = 50;
 /// How long a sign-in waits for the second factor.
 const CODE_TIME: Duration = Duration::from_secs(600);
-/// How often the use of a session is stored.
+/// Minimum time between two stored uses of a session.
 const TOUCH_AFTER: Duration = Duration::from_secs(60);
 
 impl People {
-    /// The session of a cookie, if it is live and its account is not suspended.
+    /// The session of a cookie if it is live and its account is not suspended.
     pub async fn session(&self, token: &SessionToken) -> Result<Option<Session>, PeopleError> {
         let now = self.clock.now();
         let digest = token.digest();
@@ -43,7 +43,7 @@ impl People {
         Ok(())
     }
 
-    /// An account's live sessions, the last seen first.
+    /// An account's live sessions, last seen first.
     pub async fn sessions(&self, of: &Session) -> Result<Vec<SessionRecord>, PeopleError> {
         let now = self.clock.now();
         let rows = self.store.sessions_of(&of.account.id).await?;
@@ -71,7 +71,7 @@ impl People {
         Ok(self.store.end_session(&of.account.id, id, Some(&audit)).await?)
     }
 
-    /// Ends all of the account's sessions, this one too.
+    /// Ends all of the account's sessions, including this one.
     pub async fn end_sessions(&self, of: &Session, from: &Origin) -> Result<(), PeopleError> {
         let audit =
             self.own_entry(&of.account, from, (AuditAction::SessionsEnded, &of.account.id, ""));
@@ -79,8 +79,8 @@ impl People {
         Ok(())
     }
 
-    /// Starts a session after the password of `account` was checked. `None`: the password was changed since the row was
-    /// read.
+    /// Starts a session after the password of `account` was checked. `None`: the password was changed after the row
+    /// was read.
     pub(super) async fn start_session(
         &self,
         account: &AccountRow,
@@ -106,7 +106,7 @@ impl People {
         // A sign-in without its second factor is not logged.
         let audit = (stage == Stage::Full).then_some(audit);
         self.store.insert_session(&row, replaced.as_ref(), SESSIONS_MAX, audit.as_ref()).await?;
-        // Checked once the session is stored: a password set before is seen here, one set later ends the session.
+        // Checked after the session is stored: a password set earlier is seen here, one set later ends the session.
         let now = self.store.account(&account.id).await?;
         if now.is_some_and(|now| now.password == account.password) {
             return Ok(Some(token));

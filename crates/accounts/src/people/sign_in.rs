@@ -13,14 +13,14 @@ use crate::{
     SessionToken, SignIn, SignUp,
 };
 
-/// What the store takes for a new account on a slow disk: three durable writes.
+/// Time that the store takes for a new account on a slow disk: three durable writes.
 pub(super) const SIGN_UP_TIME: Duration = Duration::from_millis(100);
 /// How long an address can be confirmed.
 pub(super) const CONFIRM_TIME: Duration = Duration::from_secs(7 * 86_400);
 
 impl People {
-    /// Creates a developer's account where sign-up is open. Where the address has an account, the answer is the same
-    /// after the same time, and nothing is changed.
+    /// Creates a developer's account if sign-up is open. If the address has an account, the answer is the same after
+    /// the same time, and nothing changes.
     pub async fn sign_up(&self, new: NewAccount, from: &Origin) -> Result<Attempt, PeopleError> {
         if self.rules().sign_up != SignUp::Open {
             return Ok(Attempt::Refused);
@@ -32,7 +32,7 @@ impl People {
         let Ok(password) = self.hasher.hash(new.password, Requester::Anonymous).await? else {
             return Ok(Attempt::Busy);
         };
-        // A new address costs the store more than a known one; both are answered when the longer would be done.
+        // A new address costs the store more than a known one; both are answered after the longer time.
         let answer_at = Instant::now() + self.sign_up_time;
         let row = account_row(&new.profile, Role::Developer, password, now)?;
         let audit = self.own_entry(
@@ -98,7 +98,7 @@ impl People {
         (old, new): (Password, Password),
         from: &Origin,
     ) -> Result<Attempt, PeopleError> {
-        // Attempts of others do not count against a person who is signed in.
+        // Other clients' attempts do not count against a signed-in person.
         let by = AttemptSource::Session(of.id.clone());
         if let Err(attempt) = self.count_attempt(&by) {
             return Ok(attempt);
@@ -119,8 +119,8 @@ impl People {
         Ok(Attempt::Done)
     }
 
-    /// Deletes sessions and links that have ended and, where addresses are confirmed, accounts that never were; logs
-    /// refusals that are not logged yet.
+    /// Deletes ended sessions and links and, if addresses are confirmed, accounts that never were confirmed; logs
+    /// pending refusals.
     pub async fn prune(&self) -> Result<u64, PeopleError> {
         let now = self.clock.now();
         self.write_refusals(now).await?;

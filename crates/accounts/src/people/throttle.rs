@@ -1,7 +1,7 @@
-//! Rate limits per account and per source, in bounded memory. Pure: the caller gives the time.
+//! Rate limits per account and per source, in bounded memory. Pure: the caller passes the time.
 //!
 //! The generic cell rate algorithm: each key has one number, the instant until which its attempts are paid for. Keys
-//! are kept as salted hashes, so what clients type is not stored.
+//! are stored as salted hashes, so that clients' input is not stored.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use domain::Timestamp;
 
-/// Keys at the same time. Those beyond share one entry, so that a distributed attack is slowed as a whole and memory is
-/// bounded.
+/// Maximum number of keys. Further keys share one entry, so that a distributed attack is slowed as a whole and memory
+/// is bounded.
 const KEYS_MAX: usize = 20_000;
 
 /// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// Attempts at once.
+    /// Maximum number of attempts at once.
     pub(crate) burst: u32,
-    /// One more attempt after each.
+    /// Interval after which one more attempt is allowed.
     pub(crate) every: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// Takes an attempt back: it succeeded.
+    /// Refunds an attempt that succeeded.
     pub(crate) fn refund(&mut self, key: &impl Hash) {
         let every_ms = millis(self.limit.every);
         if let Some(paid_ms) = self.paid_ms.get_mut(&self.salt.hash_one(key)) {
@@ -127,7 +127,7 @@ mod tests {
         // Keys 3 to 6 share a burst of three.
         assert!(admitted(3, 0) && admitted(4, 0) && admitted(5, 0) && !admitted(6, 0));
         assert!(admitted(1, 0), "a known key keeps its own slot");
-        // When the known ones are paid off, their places are free again.
+        // When the known keys are paid off, their places are free again.
         assert!(admitted(7, 100) && admitted(8, 100));
         assert!(throttle.paid_ms.len() <= 2);
     }

@@ -1,5 +1,5 @@
-//! Random tokens: of a session's cookie, a one-time link, a browser that is known, a recovery code. None can be
-//! printed by accident, and only digests are stored.
+//! Random tokens for session cookies, one-time links, known browsers and recovery codes. None can be printed by
+//! accident, and only digests are stored.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::AccountError;
 
 /// 256 bits, which cannot be guessed.
 const TOKEN_BYTES: usize = 32;
-/// 128 bits distinguish browsers.
+/// 128 bits, enough to distinguish browsers.
 const NONCE_BYTES: usize = 16;
 const DEVICE_BYTES: usize = NONCE_BYTES + TOKEN_BYTES;
 /// 80 bits, enough that a stolen digest cannot be searched for its code.
@@ -35,13 +35,13 @@ impl<const N: usize> Secret<N> {
         Digest::from_bytes(Sha256::digest(self.0).into())
     }
 
-    /// As in cookies and paths.
+    /// Encoded as in cookies and paths.
     fn expose(&self) -> String {
         BASE64URL_NOPAD.encode(&self.0)
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        // A bound before decoding: cookies and paths may be long.
+        // Bounded before decoding: cookies and paths may be long.
         let fits = BASE64URL_NOPAD.encode_len(N) == text.len();
         fits.then(|| BASE64URL_NOPAD.decode(text).ok())??.try_into().ok().map(Self)
     }
@@ -54,7 +54,7 @@ impl<const N: usize> fmt::Debug for Secret<N> {
 }
 
 fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; TOKEN_BYTES] {
-    // A key of any length is taken.
+    // HMAC accepts a key of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
         return [0; TOKEN_BYTES];
     };
@@ -89,7 +89,7 @@ impl SessionToken {
         self.0.digest()
     }
 
-    /// The token of every form of this browser, which no other site can know: a keyed digest of the session token.
+    /// The form token of this browser, which no other site can know: a keyed digest of the session token.
     pub fn form_token(&self) -> String {
         self.form_secret().expose()
     }
@@ -107,8 +107,8 @@ impl SessionToken {
 
 /// The cookie of a browser with which a person signed in before.
 ///
-/// It gives no access: attempts with the account's password are counted to the browser, so that attempts of others do
-/// not count against it. Valid for one account, until its password changes.
+/// It gives no access: attempts with the account's password are counted to the browser, so that attempts from
+/// elsewhere do not count against it. Valid for one account, until its password changes.
 #[derive(Clone)]
 pub struct DeviceToken {
     nonce: [u8; NONCE_BYTES],
@@ -138,12 +138,12 @@ impl DeviceToken {
         self.mac.ct_eq(&Self::mac(self.nonce, account_id, password)).into()
     }
 
-    /// What its attempts are counted to.
+    /// The identity to which its attempts are counted.
     pub(crate) fn nonce(&self) -> [u8; NONCE_BYTES] {
         self.nonce
     }
 
-    /// Keyed with the password's hash, which is salted and never leaves the store: nothing is stored, and a new
+    /// Keyed with the password's hash, which is salted and never leaves the store: no token is stored, and a new
     /// password ends all tokens.
     fn mac(nonce: [u8; NONCE_BYTES], account_id: &str, password: &str) -> [u8; TOKEN_BYTES] {
         keyed(password.as_bytes(), &[b"linesman device", &nonce, account_id.as_bytes()])

@@ -1,5 +1,5 @@
 //! Time-based codes (RFC 6238): six digits, thirty seconds, SHA-1, as authenticator programs expect. Pure: the caller
-//! gives the time.
+//! passes the time.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ use crate::AccountError;
 
 /// As long as SHA-1's output, as RFC 4226 recommends.
 const SECRET_BYTES: usize = 20;
-/// Characters that are encoded in the URI for phones.
+/// Characters that are escaped in the URI for phones.
 const IN_URI: AsciiSet =
     NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@');
 const STEP_S: i64 = 30;
-/// A phone's clock may be a step off.
+/// A phone's clock may be one step off.
 const DRIFT_STEPS: i64 = 1;
 
 /// The secret that the phone and the service share. It cannot be printed by accident.
@@ -36,7 +36,7 @@ impl TotpSecret {
         Self(bytes)
     }
 
-    /// The phone's side: a secret as it was shown.
+    /// A secret as shown to the phone's owner: the phone's side.
     pub fn from_shared(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -45,12 +45,12 @@ impl TotpSecret {
         &self.0
     }
 
-    /// As people type it into a phone: base32.
+    /// The secret as people type it into a phone: base32.
     pub fn expose(&self) -> String {
         BASE32_NOPAD.encode(&self.0)
     }
 
-    /// As a phone takes it from a link.
+    /// The secret as a URI that a phone reads.
     pub fn expose_uri(&self, issuer: &str, email: &str) -> String {
         let encode = |text| utf8_percent_encode(text, &IN_URI).to_string();
         let (issuer, email) = (encode(issuer), encode(email));
@@ -89,7 +89,7 @@ impl fmt::Debug for TotpSecret {
 mod tests {
     use super::*;
 
-    /// RFC 6238, appendix B, cut to six digits.
+    /// RFC 6238, appendix B, truncated to six digits.
     #[test]
     fn the_codes_are_those_of_the_standard() {
         let secret = TotpSecret(b"12345678901234567890".to_vec());

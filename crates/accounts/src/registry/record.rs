@@ -1,4 +1,4 @@
-//! What callers give and get: new keys, and keys and feeds as people may see them.
+//! Inputs and outputs of callers: new keys, and keys and feeds as shown to people.
 
 use domain::Timestamp;
 use serde::{Serialize, Serializer};
@@ -12,12 +12,12 @@ pub struct NewKey {
     pub kind: KeyKind,
     /// May be empty.
     pub name: String,
-    /// Sport groups to restrict the key to; `None` is all.
+    /// Sport groups to which the key is restricted; `None`: all.
     pub groups: Option<Vec<String>>,
     pub odds_read: bool,
     pub export_read: bool,
     pub limits: Limits,
-    /// Streams it may have open; `None`: the operator's setting.
+    /// Maximum number of open streams; `None`: the operator's setting.
     pub streams: Option<u32>,
     /// Its owner, if any.
     pub account_id: Option<String>,
@@ -45,20 +45,20 @@ impl Limits {
         Self { burst_per_minute: 60, requests_per_day: 10_000, requests_per_month: None };
 }
 
-/// A key as its owner may see it.
+/// A key as shown to its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeyRecord {
     pub id: KeyId,
     pub name: String,
     #[serde(serialize_with = "kind_text")]
     pub kind: KeyKind,
-    /// The key's start, such as `sk_test_ab…`.
+    /// The key's first characters, such as `sk_test_ab…`.
     pub hint: String,
     pub groups: Option<Vec<String>>,
     pub permissions: Vec<String>,
     #[serde(flatten)]
     pub limits: Limits,
-    /// Streams it may have open; `None`: the operator's setting.
+    /// Maximum number of open streams; `None`: the operator's setting.
     pub streams: Option<u32>,
     #[serde(serialize_with = "instant_text")]
     pub created_at: Timestamp,
@@ -66,11 +66,11 @@ pub struct KeyRecord {
     #[serde(serialize_with = "maybe_instant_text")]
     pub revoked_at: Option<Timestamp>,
     pub rotated_from: Option<KeyId>,
-    /// Its owner; `None` for one created on the command line.
+    /// Its owner; `None` for a key created on the command line.
     pub account_id: Option<String>,
 }
 
-/// A feed as an operator may see it.
+/// A feed as shown to an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FeedRecord {
     pub name: String,
@@ -81,7 +81,7 @@ pub struct FeedRecord {
     pub created_at: Timestamp,
     #[serde(serialize_with = "maybe_instant_text")]
     pub revoked_at: Option<Timestamp>,
-    /// Since when it is paused.
+    /// Time at which it was paused.
     #[serde(serialize_with = "maybe_instant_text")]
     pub paused_at: Option<Timestamp>,
 }
@@ -89,7 +89,7 @@ pub struct FeedRecord {
 /// Whether a new feed token may report scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
-    /// Only where it is bound to no bookmaker.
+    /// Only if it is bound to no bookmaker.
     OfUnbound,
     Allowed,
 }

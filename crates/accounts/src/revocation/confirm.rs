@@ -1,6 +1,6 @@
 //! Waiting until a change of keys holds on every node.
 //!
-//! Why the result is right. Let the change have number N, be in the database, and let node X not have it.
+//! Why the result is right. Let the change have number N and be in the database, and let node X not have it.
 //!
 //! 1. *Every listed node confirmed N or more.* A node is listed before it first reads keys, so one that is not listed
 //!    when we look reads N with everything else; a node's number only grows. There is no X.
@@ -19,11 +19,11 @@ use store::{Behind, Store, StoreError};
 
 use crate::{AccountError, RegisterError, RevocationRegister, SteadyClock};
 
-/// Beyond a node's lease: two clocks differ a little in speed, and both count whole milliseconds.
+/// Margin beyond a node's lease: two clocks differ a little in speed, and both count whole milliseconds.
 pub(crate) const MARGIN_MS: u64 = 500;
 /// How long nodes have to follow a change by themselves before it is announced.
 const HEADSTART_MS: u64 = 300;
-/// How long to wait for a change that may be late.
+/// How long to wait for a change that nodes may follow late.
 const BRIEF_MS: u64 = 1000;
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
 const LOOK_EVERY_MAX: Duration = Duration::from_millis(200);
@@ -31,9 +31,9 @@ const LOOK_EVERY_MAX: Duration = Duration::from_millis(200);
 /// How far a change has to be confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// On every node: something ended, or is limited.
+    /// On every node: a key ended or is limited.
     Everywhere,
-    /// Something began; a node may follow a little later.
+    /// A key began; a node may follow a little later.
     Soon,
 }
 
@@ -41,10 +41,10 @@ pub enum Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Done,
-    /// Done, because the leases of all nodes that do not have the change have expired.
+    /// Done: the leases of all nodes that do not have the change have expired.
     Expired,
     Wait,
-    /// Waiting longer proves nothing, and it is not known to hold everywhere.
+    /// Waiting longer proves nothing, and the change is not known to hold everywhere.
     Unsure,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Verdict {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) need: Need,
-    /// When the change was in the database and, where it could be, announced.
+    /// When the change was in the database and, if possible, announced.
     pub(crate) begun_ms: u64,
     pub(crate) announced: bool,
     /// The longest key lease of any node.
@@ -60,7 +60,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// `behind`: how many listed nodes do not have the change; `None` where the database did not answer.
+    /// `behind`: the number of listed nodes that do not have the change; `None` if the database did not answer.
     pub(crate) fn verdict(&self, now_ms: u64, behind: Option<u64>) -> Verdict {
         let waited_ms = now_ms.saturating_sub(self.begun_ms);
         let over = waited_ms >= self.lease_ms.saturating_add(MARGIN_MS);
@@ -74,7 +74,7 @@ impl Wait {
     }
 }
 
-/// The two authorities on changes of keys: what a command line needs beside a [`crate::Registry`].
+/// The two authorities on changes of keys: what a command line needs in addition to a [`crate::Registry`].
 #[derive(Clone, Debug)]
 pub struct Authorities {
     pub store: Store,
@@ -85,7 +85,7 @@ pub struct Authorities {
 }
 
 impl Authorities {
-    /// Waits until what is in the store now holds on every node.
+    /// Waits until the current state of the store holds on every node.
     ///
     /// # Errors
     /// The change is stored, but not known to hold everywhere.
@@ -113,12 +113,12 @@ impl Authorities {
                 // A node may be configured with a longer lease than ours.
                 wait.lease_ms = wait.lease_ms.max(behind.lease_ms);
             }
-            // A database that was restored from a backup does not list every node: only time helps then.
+            // A database that was restored from a backup does not list every node: only waiting helps then.
             let behind = behind.ok().map(|behind| behind.nodes).filter(|_| !restored);
             match wait.verdict(self.steady.now_ms(), behind) {
                 Verdict::Done => return Ok(()),
                 Verdict::Expired => {
-                    // Where this fails, the next change waits as long.
+                    // If this fails, the next change waits as long.
                     if behind.is_some()
                         && let Err(error) = self.store.mark_expired(number).await
                     {
@@ -136,11 +136,11 @@ impl Authorities {
         }
     }
 
-    /// Lets nodes follow by themselves what is in the store now, and returns whether all have.
+    /// Lets nodes follow the current state of the store by themselves, and returns whether all have.
     ///
-    /// Once a change is announced, a node that has not read it accepts no keys. Were it announced at once and the
-    /// database unreachable a moment later, that would be every node. So a change is announced only where nodes are
-    /// late and the database answers; where it does not, the change stays unannounced and unconfirmed.
+    /// Once a change is announced, a node that has not read it accepts no keys. If it were announced at once and the
+    /// database became unreachable a moment later, that would be every node. So a change is announced only if nodes
+    /// are late and the database answers; if it does not, the change stays unannounced and unconfirmed.
     async fn is_followed_at_once(&self, need: Need) -> Result<bool, StoreError> {
         let number = self.store.key_change().await?.number;
         // After a restore from a backup the rows of nodes prove nothing.
@@ -165,7 +165,7 @@ impl Authorities {
         }
     }
 
-    /// Announces the number that is in the store now.
+    /// Announces the current number of the store.
     async fn announce(&self) -> Result<Announced, StoreError> {
         let number = self.store.key_change().await?.number;
         let greatest = match self.register.announce(number).await {
@@ -174,8 +174,8 @@ impl Authorities {
                 return Ok(Announced { number, unannounced: Some(error), restored: false });
             }
         };
-        // What was announced was in the store before. Where it is not now, the store was restored from a backup, and
-        // nodes may have confirmed numbers from before: they have to read everything again.
+        // An announced number was in the store before. If it is not there now, the store was restored from a backup,
+        // and nodes may have confirmed numbers from before: they have to read everything again.
         if greatest <= number || self.store.key_change().await?.number >= greatest {
             return Ok(Announced { number, unannounced: None, restored: false });
         }
@@ -186,7 +186,7 @@ impl Authorities {
     }
 }
 
-/// The announced number, and whether it arrived.
+/// The announced number, and whether the announcement succeeded.
 struct Announced {
     number: i64,
     /// Why it could not be announced.
@@ -194,7 +194,7 @@ struct Announced {
     restored: bool,
 }
 
-/// The detail in the audit log of a change that is stored and not known to hold everywhere.
+/// The audit detail of a change that is stored and not known to hold everywhere.
 pub fn not_confirmed(detail: &str) -> String {
     let comma = if detail.is_empty() { "" } else { "; " };
     format!("{detail}{comma}stored, not confirmed by every node")

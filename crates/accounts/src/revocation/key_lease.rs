@@ -1,10 +1,10 @@
 //! The key lease: until when a node of a cluster may accept keys from memory.
 //!
-//! Every change of keys has a number (`store::key_change`). Two authorities know the newest: the database, and the
-//! [`crate::RevocationRegister`], where every change is announced once it is in the database. A node that has
-//! everything up to the number that an authority names may accept keys until the length of a lease after it *asked*,
-//! by a clock that never steps. Then it has to have asked either of them again. A node that reaches neither, or that
-//! an authority knows more than, stops by itself.
+//! Every change of keys has a number (`store::key_change`). Two authorities know the newest number: the database, and
+//! the [`crate::RevocationRegister`], where every change is announced once it is in the database. A node that has
+//! every change up to the number that an authority names may accept keys for the length of a lease from the moment
+//! when it *asked*, by a clock that never steps. Before then it has to ask either of them again. A node stops by
+//! itself if it reaches neither, or if an authority knows of a newer change.
 //!
 //! A single process is the only one that changes its keys: its lease does not expire.
 
@@ -18,16 +18,16 @@ use std::{
 };
 
 /// How long a node may renew its lease by the register alone. Well below the day after which the database deletes a
-/// node that it has not seen: changes do not wait for such a node.
+/// silent node: changes do not wait for such a node.
 const REGISTER_ONLY_MAX_MS: u64 = 12 * 3_600_000;
-/// How long after the database last listed it a node relies on changes that it has read and could not confirm. Without
-/// the database quota leases end with the minute: this is long enough to spend them.
+/// How long after the database last listed it a node relies on changes that it has read and could not confirm.
+/// Without the database, quota leases end with the minute: this is long enough to spend them.
 const UNCONFIRMED_MAX_MS: u64 = 100_000;
-// By then others may rely on it; clocks may be wrong by a minute or two.
+// After that, others may rely on its silence; clocks may be wrong by a minute or two.
 const _: () = assert!(2 * UNCONFIRMED_MAX_MS <= store::NODE_SILENT_MS);
 const NEVER_MS: u64 = u64::MAX;
 
-/// A clock that nobody can set.
+/// A clock that cannot be set.
 pub trait SteadyClock: Send + Sync + fmt::Debug {
     /// Milliseconds since an instant that stays the same while the process runs.
     fn now_ms(&self) -> u64;
@@ -49,7 +49,7 @@ impl SteadyClock for MonotonicClock {
     }
 }
 
-/// Where the newest number comes from.
+/// The source of the newest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Authority {
     Store,
@@ -61,31 +61,31 @@ pub(crate) enum Authority {
 pub(crate) struct SyncState {
     /// Every change up to this number is in memory.
     pub(crate) number: i64,
-    /// The database knows of every change up to this one that the node has it.
+    /// Every change up to this number is confirmed in the database as read by the node.
     pub(crate) confirmed: i64,
-    /// When the node asked the database that last listed it.
+    /// When the node asked for the last listing by the database.
     pub(crate) listed_ms: Option<u64>,
     pub(crate) lease_ms: u64,
 }
 
 impl SyncState {
-    /// Until when keys may be accepted, now that an authority that was asked at `asked_ms` has named the newest number.
-    /// `None`: it does not renew the lease.
+    /// Until when keys may be accepted, given that an authority asked at `asked_ms` named the newest number. `None`:
+    /// the answer does not renew the lease.
     pub(crate) fn until_ms(&self, by: Authority, asked_ms: u64, newest: i64) -> Option<u64> {
         let alone_ms = asked_ms.saturating_sub(self.listed_ms?);
         let held = match by {
             Authority::Store => self.number,
             Authority::Register if alone_ms <= UNCONFIRMED_MAX_MS => self.number,
-            // Others assume that a node that was silent for long has no more than it has confirmed.
+            // Others assume that a long-silent node has no more than it has confirmed.
             Authority::Register if alone_ms <= REGISTER_ONLY_MAX_MS => self.confirmed,
             Authority::Register => return None,
         };
-        // From the question on: changes after the answer are not in it.
+        // Counted from the question: changes after the answer are not in it.
         (held >= newest).then(|| asked_ms.saturating_add(self.lease_ms))
     }
 }
 
-/// Whether keys may be accepted: one atomic load and, in a cluster, a look at the clock.
+/// Whether keys may be accepted: one atomic load and, in a cluster, a read of the clock.
 #[derive(Debug)]
 pub(crate) struct KeyLease {
     until_ms: AtomicU64,
@@ -93,17 +93,17 @@ pub(crate) struct KeyLease {
 }
 
 impl KeyLease {
-    /// Of a single process.
+    /// The lease of a single process.
     pub(crate) fn unbounded() -> Self {
         Self { until_ms: AtomicU64::new(NEVER_MS), steady: Arc::new(MonotonicClock::default()) }
     }
 
-    /// Of a node that has not asked yet.
+    /// The lease of a node that has not asked yet.
     pub(crate) fn none_yet(steady: Arc<dyn SteadyClock>) -> Self {
         Self { until_ms: AtomicU64::new(0), steady }
     }
 
-    /// To be checked before the keys are read: the lease was given for those keys or later ones.
+    /// Checked before the keys are read: the lease was given for those keys or later ones.
     pub(crate) fn holds(&self) -> bool {
         let until_ms = self.until_ms.load(Ordering::SeqCst);
         until_ms == NEVER_MS || self.steady.now_ms() < until_ms

@@ -20,14 +20,14 @@ use crate::{
 
 /// How often the database is asked, unless the lease is short.
 const ASK_EVERY_MAX: Duration = Duration::from_secs(1);
-/// Questions within a lease: a few may be lost.
+/// Number of questions within a lease: a few may be lost.
 const ASKS_PER_LEASE: u32 = 5;
 /// How often a node is listed again while nothing changes.
 pub(crate) const LIST_EVERY_MS: u64 = 30_000;
 /// How often the number is announced again, for a register that lost its data.
 const ANNOUNCE_EVERY_MS: u64 = 30_000;
 
-/// What a node of a cluster needs beside the store.
+/// The parts that a node of a cluster needs in addition to the store.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub register: Arc<dyn RevocationRegister>,
@@ -61,7 +61,7 @@ pub(crate) struct Member {
     state: std::sync::Mutex<State>,
     /// The greatest number that the register ever named.
     heard: AtomicI64,
-    /// The register knows a change that is not in memory.
+    /// The register knows of a change that is not in memory.
     behind: Notify,
     by_store: AtomicU64,
     by_register: AtomicU64,
@@ -70,16 +70,16 @@ pub(crate) struct Member {
 
 #[derive(Debug, Default)]
 struct Asking {
-    /// Everything up to this change was read; `None` before the first reading.
+    /// The last change read, with everything before it; `None` before the first read.
     read: Option<KeyChange>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// `None` before the first reading.
+    /// `None` before the first read.
     holding: Option<SyncState>,
     listed_ms: Option<u64>,
-    /// The node accepts no keys any more.
+    /// The node has left and accepts no keys any more.
     left: bool,
 }
 
@@ -101,11 +101,11 @@ impl Member {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Plain values: a poisoned lock still holds true ones.
+        // Plain values: a poisoned lock still holds correct ones.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last change that is in memory; 0 before the first reading.
+    /// The last change that is in memory; 0 before the first read.
     fn number(&self) -> i64 {
         self.state().holding.map_or(0, |holding| holding.number)
     }
@@ -118,7 +118,7 @@ impl Member {
         }
     }
 
-    /// Everything up to `number` is in memory, and the store knows it up to `confirmed`.
+    /// Every change up to `number` is in memory, and confirmed in the store up to `confirmed`.
     fn set_number(&self, number: i64, confirmed: i64) {
         let mut state = self.state();
         let listed_ms = state.listed_ms;
@@ -130,7 +130,7 @@ impl Member {
         let holding = state.holding.filter(|_| !state.left);
         let until_ms = holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
         let Some(until_ms) = until_ms else { return };
-        // While the lock is held: a node that leaves ends its lease for good.
+        // Under the lock: a node that leaves ends its lease for good.
         self.lease.extend(until_ms);
         let counter = match by {
             Authority::Store => &self.by_store,
@@ -147,7 +147,7 @@ impl Member {
         Arc::clone(&self.authorities.steady)
     }
 
-    /// Whether the database renewed the lease lately, and the register need not.
+    /// Whether the database renewed the lease recently, so that the register need not.
     fn is_sure(&self) -> bool {
         let left_ms = self.lease.left_ms().unwrap_or(u64::MAX);
         left_ms
@@ -190,7 +190,7 @@ impl Accounts {
         let every = ASK_EVERY_MAX.min(member.authorities.lease / ASKS_PER_LEASE);
         let mut failing = false;
         loop {
-            // All are safe to cancel.
+            // All branches are safe to cancel.
             tokio::select! {
                 () = tokio::time::sleep(every) => {}
                 () = member.authorities.register.wait_for_hint() => {}
@@ -238,7 +238,8 @@ impl Accounts {
         }
     }
 
-    /// Follows every change of keys in the store, and so renews the key lease. [`Accounts::follow`] does it repeatedly.
+    /// Follows every change of keys in the store, which renews the key lease. [`Accounts::follow`] does it
+    /// repeatedly.
     pub async fn renew_from_store(&self) -> Result<(), AccountError> {
         let Some(member) = &self.member else {
             return Ok(());
@@ -247,12 +248,12 @@ impl Accounts {
         if member.state().left {
             return Ok(());
         }
-        // Once more where changes did not wait for this node while it read.
+        // Repeated if changes did not wait for this node while it read.
         while !self.renew_from_store_once(member, &mut asking).await? {}
         Ok(())
     }
 
-    /// `false`: changes did not wait for this node until now, so it may miss what was changed since it read.
+    /// `false`: changes did not wait for this node until now, so it may have missed changes since it read.
     async fn renew_from_store_once(
         &self,
         member: &Member,
@@ -262,7 +263,7 @@ impl Accounts {
         let listed_ms = member.state().listed_ms;
         let asked_ms = member.now_ms();
         let heard = member.heard.load(Ordering::SeqCst);
-        // Listed before reading: a change waits for this node, or the node reads it.
+        // Listed before reading: a change either waits for this node, or the node reads it.
         if listed_ms.is_none_or(|at| asked_ms.saturating_sub(at) >= LIST_EVERY_MS) {
             let read = asking.read.map_or(0, |read| read.number);
             store.confirm_node(&member.id, read, member.lease_ms).await?;
@@ -270,7 +271,7 @@ impl Accounts {
             store.delete_dead_nodes().await?;
         }
         let (mut change, mut listed) = store.key_change_seen_by(&member.id).await?;
-        // What was read or announced was in the database before.
+        // A number that was read or announced was in the database before.
         let known = heard.max(asking.read.map_or(0, |read| read.number));
         if change.number < known {
             tracing::error!(
@@ -288,8 +289,8 @@ impl Accounts {
             Some(read) => self.catch_up(read.number).await?,
             None => self.read_all().await?,
         }
-        // What is confirmed holds for streams, too. The lease runs on meanwhile: a third of it is for the wait, the
-        // rest for the database and for the pause between two renewals.
+        // The confirmation covers streams, too. The lease runs on meanwhile: a third of it is for the wait, the rest
+        // for the database and for the pause between two renewals.
         let wait_max = Duration::from_millis(member.lease_ms / 3).min(hold::WAIT_MAX);
         self.keys.holders.wait(wait_max).await;
         asking.read = Some(change);
@@ -305,7 +306,7 @@ impl Accounts {
         Ok(waited_for.is_some())
     }
 
-    /// Renews the key lease by the register, where this node knows every change. [`Accounts::follow`] does it where the
+    /// Renews the key lease by the register if this node knows every change. [`Accounts::follow`] does this if the
     /// store does not answer.
     ///
     /// # Errors
@@ -324,7 +325,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Ends the key lease, and removes this node from the list that changes wait for.
+    /// Ends the key lease, and removes this node from the list of nodes that changes wait for.
     pub(crate) async fn leave(&self) -> Result<(), AccountError> {
         let Some(member) = &self.member else {
             return Ok(());
@@ -339,7 +340,7 @@ impl Accounts {
         Ok(member.authorities.store.delete_node(&member.id).await?)
     }
 
-    /// Waits until what was written to the store holds on the other nodes, too.
+    /// Waits until a change in the store holds on the other nodes, too.
     pub(crate) async fn confirm(&self, need: Need) -> Result<(), AccountError> {
         self.keys.holders.wait(hold::WAIT_MAX).await;
         let Some(member) = &self.member else {

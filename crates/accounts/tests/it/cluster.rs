@@ -1,4 +1,4 @@
-//! The same promises with nodes that share a PostgreSQL database, and over a move from a file to one.
+//! The same guarantees with nodes that share a PostgreSQL database, and across a move from a file to a database.
 
 use std::sync::Arc;
 
@@ -43,11 +43,11 @@ async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
     let moved = nodes[0].list_keys().await.unwrap();
     assert_eq!(serde_json::to_value(moved).unwrap(), serde_json::to_value(records).unwrap());
     assert!(nodes[1].keys.authenticate(ended.expose().as_bytes(), now).is_err());
-    // What was used before counts, and all nodes together give the rest, to the request.
+    // Earlier use counts, and all nodes together grant exactly the rest.
     let [one, two, three] = &nodes;
     assert_eq!(hammer(&[one, two, three], &key, now).await, LIMIT - 123);
 
-    // A node that dies takes what it had in hand with it, and no more; nobody gets more than the limit.
+    // A node that crashes loses only its unspent leases; the limit is never exceeded.
     let tomorrow = now.plus(DAY);
     let [one, two, three] = nodes;
     assert_eq!(drain(&three, &key, tomorrow, 10).await, 10);
@@ -58,7 +58,7 @@ async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
     two.shut_down().await;
 }
 
-/// What is in hand is spent, to the request; then the service says that it cannot count, and goes on when it can.
+/// Leases in memory are spent exactly; then the service reports that it cannot count, and continues when it can.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_database_away_keys_go_on_within_their_leases_and_no_further() {
     const LIMIT: u32 = 400;
@@ -85,7 +85,7 @@ async fn with_the_database_away_keys_go_on_within_their_leases_and_no_further() 
     }
     server.start_again().unwrap();
     let [one, two] = &nodes;
-    // The first try may still meet a connection that has ended.
+    // The first try may still use a connection that has ended.
     let entry = one.entry(&key, now);
     let back = async {
         while !matches!(one.charge_quota(&entry, now).await, Charge::Granted(_)) {
@@ -118,12 +118,12 @@ async fn a_dump_of_the_database_has_keys_and_quotas() {
     node.revoke_key(ended.expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(drain(&node, &key, now, 20).await, 20);
 
-    // The node goes on meanwhile, and holds a lease.
+    // The node continues meanwhile, and holds a lease.
     let restored = server.dump_and_restore("db", "restored").unwrap();
     assert_eq!(drain(&node, &key, now, 20).await, 20);
     let other = node_on(&test, &restored).await;
     assert!(other.keys.authenticate(ended.expose().as_bytes(), now).is_err());
-    // What was leased counts as spent: less than two slices of it.
+    // Leased units count as spent: less than two slices of the limit.
     let rest = hammer(&[&other], &key, now).await;
     let slice = LIMIT / 16;
     assert!((LIMIT - 20 - slice * 2..=LIMIT - 20).contains(&rest), "{rest}");

@@ -1,4 +1,4 @@
-//! People who want more than their share: more requests, more keys, more memory, more of the disk.
+//! Clients that try to exceed their share: of requests, keys, memory and disk.
 
 mod account;
 mod people;

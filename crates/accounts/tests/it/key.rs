@@ -1,4 +1,4 @@
-//! A key's life: issued, found, revoked, rotated; and the same for feeds and maintenance.
+//! A key's life: created, found, revoked, rotated; and the same for feeds and maintenance.
 
 use accounts::{AccountError, Actor, KeyKind, Maintenance, NewKey, Rotated, Scores};
 
@@ -50,8 +50,8 @@ async fn a_revoked_key_is_refused_at_once() {
     let held = node.entry(&key, test.now());
     let revoked = node.revoke_key(record.id.as_str(), &Actor::command_line()).await.unwrap();
     assert_eq!(revoked.revoked_at, Some(test.now()));
-    assert!(!held.is_active(test.now()), "whoever holds the entry sees it, too");
-    // Not even for a request that took the time before the revocation.
+    assert!(!held.is_active(test.now()), "a holder of the entry sees it, too");
+    // Not even for a request whose time is before the revocation.
     let before = test.now().minus(DAY);
     assert!(node.keys.authenticate(key.expose().as_bytes(), before).is_err());
     test.clock.advance(MINUTE);

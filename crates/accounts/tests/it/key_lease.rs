@@ -1,4 +1,5 @@
-//! Several nodes on one store: what ends on one has ended on all, and who is out of touch lets nobody in.
+//! Several nodes on one store: a key that has ended on one has ended on all, and a node that is cut off accepts no
+//! key.
 
 use std::{
     sync::{
@@ -22,7 +23,7 @@ use crate::{TEST_TIMEOUT, TestNode, TestStore, limits};
 const NOON: &str = "2026-11-14T12:00:00Z";
 const TRUST: Duration = Duration::from_secs(5);
 
-/// Time that goes on when the test says so.
+/// A steady clock that only the test advances.
 #[derive(Debug, Default)]
 pub(crate) struct Hand(AtomicU64);
 
@@ -38,14 +39,14 @@ impl SteadyClock for Hand {
     }
 }
 
-/// The one who remembers what was announced.
+/// A register in memory that keeps the greatest announced number.
 #[derive(Debug, Default)]
 pub(crate) struct Crier {
     greatest: Mutex<Option<i64>>,
     cried: Notify,
 }
 
-/// A node's way to the crier.
+/// A node's connection to the register, which can be cut.
 #[derive(Debug)]
 pub(crate) struct Ear {
     crier: Arc<Crier>,
@@ -98,14 +99,14 @@ impl RevocationRegister for Ear {
     }
 }
 
-/// Nodes on one store, and time.
+/// Several nodes on one store, with a shared clock.
 pub(crate) struct Town {
     pub(crate) test: TestStore,
     pub(crate) steady: Arc<Hand>,
     crier: Arc<Crier>,
 }
 
-/// One of them; it asks its witnesses only when the test says so, unless it follows.
+/// One of the nodes; it asks its authorities only when the test says so, unless it follows.
 pub(crate) struct Member {
     pub(crate) node: TestNode,
     ear: Arc<Ear>,
@@ -136,7 +137,7 @@ impl Town {
         Member { node, ear }
     }
 
-    /// A key that one of them knows; it does not wait for the others.
+    /// A key that one node knows; creating it does not wait for the others.
     pub(crate) async fn key(&self, known_to: &Member) -> KeySecret {
         let key = self.test.issue(limits(9, 9, None)).await;
         known_to.node.renew_from_store().await.unwrap();
@@ -145,7 +146,7 @@ impl Town {
         key
     }
 
-    /// What a command line has.
+    /// The authorities of a command line.
     async fn witnesses(&self) -> Authorities {
         Authorities {
             store: self.test.store().await,
@@ -155,7 +156,7 @@ impl Town {
         }
     }
 
-    /// Lets time go on until a task is done.
+    /// Advances the clock until a task is done.
     async fn pass_until<T>(&self, task: JoinHandle<T>) -> T {
         while !task.is_finished() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -272,7 +273,7 @@ async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
     two.node.renew_from_store().await.unwrap();
     assert_eq!(two.lets_in(&key), Ok(()));
 
-    // Two hears and asks nothing from here on.
+    // Two hears the announcement and asks nothing after that.
     let revoked = one.revoke(&key);
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -303,14 +304,14 @@ async fn what_every_node_follows_by_itself_is_not_announced() {
     let announced = || *town.crier.greatest.lock().unwrap();
     let before = announced();
     let following = two.follows();
-    // No time passes: were the database to die now, nobody would have heard of more than it has.
+    // No time passes: if the database failed now, no node would have heard of more than it has.
     tokio::time::timeout(TEST_TIMEOUT, one.revoke(&key)).await.unwrap().unwrap().unwrap();
     assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
     assert_eq!(announced(), before);
     following.abort();
     let late = town.key(&one).await;
     town.pass_until(one.revoke(&late)).await.unwrap();
-    assert!(announced() > before, "who is late is told");
+    assert!(announced() > before, "a late node is notified");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -332,7 +333,7 @@ async fn who_was_silent_for_minutes_is_waited_for_once_more_and_again_when_it_is
         town.test.sql("UPDATE node SET seen_ms = seen_ms - 600000").await;
     }
 
-    // From then on no time passes at all, also where nothing can be announced.
+    // From then on no time passes at all, even if nothing can be announced.
     for (key, cut) in [(&keys[2], false), (&keys[3], true)] {
         one.ear.cut.store(cut, Ordering::SeqCst);
         tokio::time::timeout(TEST_TIMEOUT, one.revoke(key)).await.unwrap().unwrap().unwrap();
@@ -347,7 +348,7 @@ async fn who_was_silent_for_minutes_is_waited_for_once_more_and_again_when_it_is
         );
     }
 
-    // It was only cut off. Once it lets keys in again it is waited for again.
+    // It was only cut off. After it accepts keys again, changes wait for it again.
     two.node.renew_from_store().await.unwrap();
     assert_eq!(two.lets_in(&keys[4]), Ok(()));
     let revoked = one.revoke(&keys[4]);
@@ -367,7 +368,7 @@ async fn who_cannot_say_what_it_has_read_goes_by_it_for_as_long_as_leases_last()
     let (one, two) = (town.member().await, town.member().await);
     let (key, other) = (town.key(&one).await, town.key(&one).await);
     two.node.renew_from_store().await.unwrap();
-    // The database goes just after two has read the next change.
+    // The database fails just after two has read the next change.
     let mute = "CREATE TRIGGER mute BEFORE UPDATE ON node WHEN NEW.confirmed > OLD.confirmed BEGIN SELECT RAISE(ABORT, 'mute'); END";
     town.test.sql(mute).await;
     town.pass_until(one.revoke(&key)).await.unwrap();
@@ -395,7 +396,7 @@ async fn a_key_that_a_connection_is_known_by_is_refused_as_well_by_who_is_out_of
     assert_eq!((come(), come()), (Ok(()), Ok(())));
     town.steady.advance(5000);
     assert_eq!(come(), Err(KeyRefusal::Unconfirmed));
-    // What is no key at all needs nobody to say so.
+    // A malformed key is refused without a lease.
     assert!(matches!(one.node.keys.authenticate(b"sk_test_x", now), Err(KeyRefusal::Unknown)));
 }
 
@@ -440,12 +441,12 @@ async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() 
     assert!(text.starts_with("the change is stored, but 1 node did not confirm it"), "{text}");
     one.node.renew_from_store().await.unwrap();
     assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unknown));
-    // And rightly so: two reaches the register, who has heard nothing.
+    // This is correct: two reaches the register, which has not heard of the change.
     two.node.renew_from_register().await.unwrap();
     assert_eq!(two.lets_in(&key), Ok(()));
     assert_eq!(one.node.key_lease().unwrap().unconfirmed, 1);
 
-    // A key that is rotated at once is handed over all the same.
+    // A key rotated now is still returned.
     let other = town.key(&two).await;
     let accounts = Arc::clone(&one.node.accounts);
     let text = other.expose().to_owned();
@@ -456,7 +457,7 @@ async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() 
     one.node.renew_from_store().await.unwrap();
     assert_eq!(one.lets_in(&rotated.secret), Ok(()));
 
-    // Once two follows, the same again is confirmed, register or not.
+    // Once two follows, repeating the revocation confirms it, with or without the register.
     two.node.renew_from_store().await.unwrap();
     let again = one.revoke(&key);
     while !again.is_finished() {
@@ -505,7 +506,7 @@ async fn a_database_that_was_set_back_does_not_stop_the_nodes() {
     let town = Town::new();
     let one = town.member().await;
     let key = town.key(&one).await;
-    // As after a restore: the register knows of more than the database knows.
+    // As after a restore: the register knows a greater number than the database.
     *town.crier.greatest.lock().unwrap() = Some(50);
     town.steady.advance(5000);
     one.node.renew_from_register().await.unwrap();
@@ -518,7 +519,7 @@ async fn a_database_that_was_set_back_does_not_stop_the_nodes() {
     assert_eq!(one.lets_in(&key), Ok(()));
 }
 
-/// After a restore numbers are given out again, and nodes have confirmed them in the life before.
+/// After a restore numbers are reused, and nodes have confirmed them before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
     let town = Town::new();
@@ -529,7 +530,7 @@ async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
     }
     one.node.renew_from_store().await.unwrap();
     town.test.sql("UPDATE key_change SET number = 1").await;
-    // A command line that knows nothing of it.
+    // A command line that does not know of the restore.
     town.test
         .command_line()
         .await
@@ -540,7 +541,7 @@ async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
     let cried = || *town.crier.greatest.lock().unwrap();
     let before = cried();
     let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
-    // It is the first to notice: were it a node, that one would have put the numbers right already.
+    // It is the first to notice: a node would have corrected the numbers already.
     while cried() == before && !confirming.is_finished() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -28,12 +28,12 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How long anything that must happen may take before a test gives up.
+/// Maximum time that any awaited condition may take before a test fails.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A data folder, or a database in its place, and the time.
+/// A data folder, or a database in its place, and a clock.
 struct TestStore {
     dir: TempDir,
     clock: Arc<ManualClock>,
@@ -83,7 +83,7 @@ impl TestStore {
         TestNode { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
     }
 
-    /// Does to the file what only a fault would.
+    /// Changes the file in a way that only a fault would.
     async fn sql(&self, statement: &'static str) {
         let options = SqliteConnectOptions::new().filename(self.database());
         let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
@@ -143,10 +143,10 @@ impl TestNode {
         self.accounts.keys.authenticate(key.expose().as_bytes(), now).unwrap()
     }
 
-    /// As `kill -9`: whatever was in hand is gone.
+    /// As `kill -9`: unspent leases are lost.
     async fn crash(self) {
         self.worker.abort();
-        // The task must be gone before the next node starts; that it was aborted is the point.
+        // The task must have ended before the next node starts; being aborted is the expected error.
         assert!(self.worker.await.is_err_and(|error| error.is_cancelled()));
         self.store.close().await;
     }
@@ -166,7 +166,7 @@ impl Deref for TestNode {
     }
 }
 
-/// What is written down of something that tests do behind everybody's back.
+/// The audit entry of changes that tests make directly in the store.
 fn note() -> AuditEntry {
     AuditEntry {
         at_ms: 0,

@@ -1,5 +1,5 @@
-//! Any sequence of requests, crashes, restarts, clock steps and keys made anew on two nodes, each with its own clock:
-//! no window of a key or of its account is ever over-granted, on either database.
+//! Any sequence of requests, crashes, restarts, clock steps and new keys on two nodes, each with its own clock: no
+//! window of a key or of its account is ever exceeded, on either database.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -27,10 +27,10 @@ enum Step {
         node: usize,
         key: usize,
         times: u8,
-        /// Of each time, all or none.
+        /// Units of each charge: all or none.
         units: u32,
     },
-    /// A key is revoked and another one made.
+    /// Revokes a key and creates another one.
     Renew {
         node: usize,
         key: usize,
@@ -52,7 +52,7 @@ enum Step {
         node: usize,
         secs: u32,
     },
-    /// All clocks go on alike.
+    /// Advances all clocks alike.
     Pass {
         secs: u32,
     },
@@ -60,7 +60,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let (node, key) = (0..2_usize, 0..KEYS);
-    // Sizes that cross a minute often, a day now and then, a month sometimes.
+    // Durations that cross a minute often, a day now and then, a month sometimes.
     let secs =
         || prop_oneof![4 => 1..90_u32, 2 => 20_000..100_000_u32, 1 => 1_000_000..3_000_000_u32];
     prop_oneof![
@@ -78,7 +78,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A node, and the latest instant at which it counted something to the account: the window it must be in there.
+/// A node, and the latest instant at which it counted a request to the account: the account's window is at least that
+/// of this instant.
 struct Running {
     node: TestNode,
     clock: Arc<ManualClock>,
@@ -89,9 +90,9 @@ struct Model {
     test: TestStore,
     keys: Vec<KeySecret>,
     nodes: Vec<Running>,
-    /// The latest instant there has been.
+    /// The latest instant so far.
     latest: Timestamp,
-    /// Granted by the text of the window: minute, day and month are prefixes of the timestamp.
+    /// Granted units by the text of the window: minute, day and month are prefixes of the timestamp.
     granted: HashMap<String, u32>,
 }
 
@@ -140,7 +141,7 @@ impl Model {
             Step::Reload { node } => {
                 let running = &mut self.nodes[node];
                 running.node.reload().await.unwrap();
-                // Following the store's limits enters the window of the day, as spending does.
+                // Reading the store's limits enters the window of the day, as spending does.
                 running.latest = running.latest.max(running.clock.now());
             }
             Step::Forward { node, secs } => self.forward(node, secs),
@@ -160,7 +161,7 @@ impl Model {
         let by = Actor::command_line();
         let accounts = &self.nodes[node].node;
         accounts.revoke_key(self.keys[key].expose(), &by).await.unwrap();
-        // Sometimes with what the meters had in hand given back first.
+        // Sometimes the meters' unspent leases are returned first.
         if key == 0 {
             accounts.write_usage(&["odds"]).await.unwrap();
         }
@@ -184,8 +185,8 @@ impl Model {
         match insist(async || running.node.charge_burst(&entry, now).await).await {
             Ok(standing) => {
                 let minute = standing.burst.resets_at.minus(Duration::from_secs(60));
-                // Minutes are forgotten after an hour: a clock that steps back further, with a restart, may open one of
-                // them again. Days and months are kept for more than a year.
+                // Minutes are deleted after an hour: a clock that steps back further, with a restart, may reopen one
+                // of them. Days and months are kept for more than a year.
                 if self.latest.since(minute) < Duration::from_secs(3600) {
                     self.grant(&format!("{key} {minute}"), 1, BURST);
                 }
@@ -210,7 +211,7 @@ impl Model {
             }
             Err(refusal) => {
                 assert!(refusal.retry_after_s >= 1 && refusal.remaining < units);
-                // Refused is not charged in part. Looking into the store may show more use, of the other node.
+                // A refused charge takes nothing. Reading the store may show more use, by the other node.
                 let after = entry.meters.standing(now).quota;
                 assert!(after.used >= before.used || after.window != before.window);
             }

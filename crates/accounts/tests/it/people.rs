@@ -132,7 +132,7 @@ async fn guessing_is_throttled_for_known_and_unknown_accounts_alike() {
     for (n, address) in ["ann@example.com", "nobody@example.com"].into_iter().enumerate() {
         let mut refused = 0;
         loop {
-            // From a source of its own each time: the account itself is guarded.
+            // From a different source each time: the account itself is guarded.
             let source = from(&format!("198.51.{n}.{refused}"));
             let answer =
                 people.sign_in(&email(address), typed("a wrong guess"), &source, None).await;
@@ -170,7 +170,7 @@ async fn a_stranger_keeps_nobody_out() {
     let guess = async |from: &Origin| {
         people.sign_in(&email("ann@example.com"), typed("a wrong guess"), from, None).await.unwrap()
     };
-    // One who tries without end, as fast as they are let, gets so far and no further.
+    // A client that tries endlessly, as fast as it is allowed, reaches a fixed number.
     let stranger = from("203.0.113.9");
     let mut refused = 0;
     for _ in 0..40 {
@@ -191,7 +191,8 @@ async fn a_stranger_keeps_nobody_out() {
         .await
         .unwrap();
     assert!(matches!(elsewhere, SignIn::Complete(_)), "{elsewhere:?}");
-    // Many at once do keep strangers out, but neither a browser that is known, even at the same source, nor who is in.
+    // Many sources do keep anonymous clients out, but neither a known browser, even at the same source, nor a
+    // signed-in person.
     let mut n = 0;
     while !matches!(
         guess(&from(&format!("198.51.100.{n}"))).await,
@@ -209,7 +210,7 @@ async fn a_stranger_keeps_nobody_out() {
     let words = (typed(PASSWORD), typed("quite another phrase"));
     let changed = people.change_password(&session, &token, words, &home()).await.unwrap();
     assert_eq!(changed, Attempt::Done);
-    // With the password, what was known by it is forgotten; nor is it known to another account.
+    // After a password change, browsers known under the old one are no longer known; nor are they to another account.
     assert!(matches!(guess(&known).await, SignIn::Failed(Attempt::Throttled { .. })));
     let known = Origin {
         device: people.remember_device(&email("ann@example.com")).await.unwrap(),
@@ -227,7 +228,7 @@ async fn one_source_cannot_try_many_accounts() {
     let test = TestStore::at("2026-11-14T12:00:00Z");
     let people = test.people().await;
     let mut refused = 0;
-    // One customer's network in IPv6 is one source.
+    // One customer's IPv6 network is one source.
     while let SignIn::Failed(Attempt::Refused) = people
         .sign_in(
             &email(&format!("user{refused}@example.com")),
@@ -444,7 +445,7 @@ async fn a_sign_in_half_way_does_not_survive_a_new_password() {
         test.clock.advance(30 * SECOND);
         people.finish_sign_in(&half, &token, &code(), &home()).await.unwrap()
     };
-    // Each is found good, and then the password is set before the code is looked at.
+    // Each session has a correct password; the password is then changed before the code is checked.
     let under_way = half(PASSWORD).await;
     let link = people.reset_link(&session.account.id, &Actor::command_line()).await.unwrap();
     let reset = people.reset_by_link(&link, typed("quite another phrase"), &home()).await;

@@ -1,4 +1,4 @@
-//! The limits are kept to the request, by any number of tasks and nodes, through crashes and restarts.
+//! The limits are kept exactly, with any number of tasks and nodes, through crashes and restarts.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::{DAY, MINUTE, SECOND, TEST_TIMEOUT, TestNode, TestStore, limits};
 
 const NOON: &str = "2026-11-14T12:00:00Z";
 
-/// Asks again where no lease came in time: nothing was spent then, and a busy disk is no fault.
+/// Retries if no lease came in time: nothing was spent then, and a busy disk is no fault.
 pub(crate) async fn insist(mut charge: impl AsyncFnMut() -> Charge) -> Result<Standing, Refusal> {
     let begun = Instant::now();
     loop {
@@ -41,7 +41,7 @@ pub(crate) async fn drain(node: &TestNode, key: &KeySecret, now: Timestamp, at_m
     at_most
 }
 
-/// Many tasks on each node spend until every one of them is refused.
+/// Many tasks on each node spend until all of them are refused.
 pub(crate) async fn hammer(nodes: &[&TestNode], key: &KeySecret, now: Timestamp) -> u32 {
     let mut tasks = Vec::new();
     for node in nodes {
@@ -80,7 +80,7 @@ async fn two_nodes_together_never_pass_the_limit() {
     let test = TestStore::at(NOON);
     let key = test.issue(limits(1, 500, None)).await;
     let (one, other) = (test.node().await, test.node().await);
-    // Neither keeps anything back: both spend until the store has nothing left.
+    // Neither node keeps units back: both spend until the store has none left.
     assert_eq!(hammer(&[&one, &other], &key, test.now()).await, 500);
 }
 
@@ -92,7 +92,7 @@ async fn several_credits_are_charged_together_or_not_at_all() {
     let (entry, now) = (node.entry(&key, test.now()), test.now());
     let charge =
         async |credits| insist(async || node.charge_credits(&entry, credits, now).await).await;
-    // A lease of a sixteenth is less than one of these takes: it hands out what is needed in one step.
+    // A lease of a sixteenth is smaller than one of these charges: the store grants the needed units in one step.
     assert_eq!(charge(9).await.unwrap().quota.remaining, 2);
     let refusal = charge(3).await.unwrap_err();
     assert_eq!((refusal.window, refusal.limit, refusal.remaining), (Window::Day, 11, 2));
@@ -100,7 +100,7 @@ async fn several_credits_are_charged_together_or_not_at_all() {
     assert_eq!(quota(&node, &entry, now).await.unwrap().quota.remaining, 1);
     assert_eq!(charge(1).await.unwrap().quota.remaining, 0);
     assert!(charge(1).await.is_err());
-    // The next day has eleven of its own, the month nine of its twenty.
+    // The next day has its own eleven, the month nine of its twenty.
     let tomorrow = now.plus(DAY);
     let charge =
         async |credits| insist(async || node.charge_credits(&entry, credits, tomorrow).await).await;
@@ -133,7 +133,7 @@ async fn nodes_that_charge_several_credits_never_pass_the_limit() {
     for task in tasks {
         charged += task.await.unwrap();
     }
-    // Those that charge one credit take the rest.
+    // Charges of one credit take the rest.
     assert_eq!(charged, 500);
 }
 
@@ -233,7 +233,7 @@ async fn the_burst_is_a_minute_and_costs_no_quota() {
     );
     assert_eq!(entry.meters.standing(test.now()).quota.used, 0);
 
-    // A clock that steps back does not open an older minute.
+    // A clock that steps back does not reopen an earlier minute.
     test.clock.set(test.now().minus(2 * MINUTE));
     assert_eq!(burst(&node, &entry, test.now()).await.unwrap_err().retry_after_s, 121);
     test.clock.advance(3 * MINUTE);
@@ -253,7 +253,7 @@ async fn figures_are_right_after_a_crash_before_anything_is_leased() {
     let node = test.node().await;
     let standing = node.entry(&key, test.now()).meters.standing(test.now());
     assert_eq!((standing.quota.used, standing.quota.remaining), (16, 0));
-    // What the crashed node had in hand is lost, and so counted as used.
+    // The crashed node's unspent leases are lost, so they count as used.
     assert!((1..=4).contains(&standing.burst.used), "{standing:?}");
     test.clock.advance(DAY);
     let standing = node.entry(&key, test.now()).meters.standing(test.now());
@@ -267,7 +267,7 @@ async fn what_another_node_gave_back_is_found_again() {
     let (one, other) = (test.node().await, test.node().await);
     let spent = drain(&one, &key, test.now(), 1).await;
     let drained = drain(&other, &key, test.now(), 100).await;
-    assert!(spent + drained < 40, "one holds a lease it has not spent");
+    assert!(spent + drained < 40, "one node holds an unspent lease");
     one.shut_down().await;
 
     test.clock.advance(5 * SECOND);

@@ -1,4 +1,5 @@
-//! The streams of a key over nodes that share a store: never more than its limit, whatever becomes of the nodes (S11).
+//! The streams of a key over nodes that share a store: never more than its limit, whatever happens to the nodes
+//! (S11).
 
 use std::{sync::Arc, time::Instant};
 
@@ -12,7 +13,7 @@ use crate::{
 };
 
 const NOON: &str = "2026-11-14T12:00:00Z";
-/// How long a node holds streams without having reached the store.
+/// How long a node holds streams without reaching the store.
 const OWN_RIGHT_MS: u64 = 30_000;
 
 /// A node whose streams are counted.
@@ -33,7 +34,7 @@ impl Node {
         self.member.node.streams.open(key, limit).await
     }
 
-    /// Opens as soon as there is room.
+    /// Opens as soon as a slot is free.
     async fn open_soon(&self, key: &KeyId, limit: u32) -> StreamSlot {
         let begun = Instant::now();
         loop {
@@ -87,15 +88,15 @@ async fn streams_opened_on_all_nodes_at_once_are_the_limit_and_not_one_more() {
     for node in &nodes {
         assert_eq!(node.open(&key, LIMIT).await.err(), Some(StreamRefusal::Limit));
     }
-    // Another key has its own, and a limit that was raised counts at once.
+    // Another key has its own limit, and a raised limit applies at once.
     let _other = nodes[0].open(&other, 1).await.unwrap();
     assert_eq!(nodes[1].open(&other, 1).await.err(), Some(StreamRefusal::Limit));
     let _raised = nodes[1].open(&other, 2).await.unwrap();
-    // What one node closes another may open, without anybody's clock.
+    // When one node closes a stream, another may open one, without any time passing.
     held.pop();
     held.push(nodes[2].open_soon(&key, LIMIT).await);
     assert_eq!(nodes[0].member.node.store.streams_of(key.as_str()).await.unwrap(), LIMIT);
-    // A node that stops leaves nothing behind.
+    // A node that stops releases its slots.
     let [one, two, three] = nodes;
     held.clear();
     let kept = three.open_soon(&key, 1).await;
@@ -115,7 +116,7 @@ async fn streams_of_a_node_that_cannot_reach_the_store_end_before_others_may_ope
     let held = one.open(&key, 1).await.unwrap();
     let mut losses = one.member.node.streams.losses();
     assert_eq!(two.open(&key, 1).await.err(), Some(StreamRefusal::Limit));
-    // It is out of touch: its own clock says when that is too long.
+    // The node is cut off: its own clock decides when its right ends.
     one.member.node.store.close().await;
     assert!(held.is_held());
     town.steady.advance(OWN_RIGHT_MS);
@@ -123,7 +124,7 @@ async fn streams_of_a_node_that_cannot_reach_the_store_end_before_others_may_ope
     tokio::time::timeout(TEST_TIMEOUT, losses.changed()).await.unwrap().unwrap();
     assert_eq!(one.open(&key, 1).await.err(), Some(StreamRefusal::Unavailable));
     assert!(one.member.node.streams.stats().unwrap().lost >= 1);
-    // For others it counts until its right expires by the clock of the store.
+    // For others its streams count until its right expires by the store's clock.
     assert_eq!(two.open(&key, 1).await.err(), Some(StreamRefusal::Limit));
     town.test.sql("UPDATE stream_node SET until_ms = 1").await;
     let _other = two.open_soon(&key, 1).await;
@@ -141,11 +142,11 @@ async fn streams_of_a_killed_node_come_free_and_a_node_that_slept_begins_anew() 
     let third = Node::start(&town).await;
     assert_eq!(third.open(&key, 2).await.err(), Some(StreamRefusal::Limit));
     killed.crash().await;
-    // By the clock of the store both rights have expired; one node does not know yet.
+    // By the store's clock both rights have expired; one node does not know yet.
     town.test.sql("UPDATE stream_node SET until_ms = 1").await;
     let (_one, _two) = (third.open_soon(&key, 2).await, third.open_soon(&key, 2).await);
     assert_eq!(slept.open(&key, 2).await.err(), Some(StreamRefusal::Limit));
-    assert!(!held.is_held(), "it found out with its next question");
+    assert!(!held.is_held(), "it learned so with its next question");
     slept.shut_down().await;
     third.shut_down().await;
 }

@@ -19,7 +19,7 @@ fn call(operation: usize, outcome: Outcome) -> Call<'static> {
     Call { operation, outcome, agent: Some(b"curl/8.5.0") }
 }
 
-/// An account with this number of keys.
+/// Creates an account with this number of keys.
 async fn account(test: &TestStore, keys: usize) -> (String, Vec<KeySecret>) {
     account_of(test, "ann@example.com", keys).await
 }
@@ -79,13 +79,13 @@ async fn sums_are_what_was_asked_however_counting_and_writing_meet() {
     while !counting.iter().all(tokio::task::JoinHandle::is_finished) {
         node.write_usage(&ENDPOINTS).await.unwrap();
         assert!(sum(&told(&node, &id, Step::Hour).await) <= 4 * EACH);
-        // Over the turn of an hour, too.
+        // Also across the end of an hour.
         test.clock.advance(Duration::from_secs(1));
     }
     for counted in counting {
         counted.await.unwrap();
     }
-    // Reported before it is written, and the same after.
+    // Reported before it is written, and unchanged after.
     for _ in 0..2 {
         for step in [Step::Hour, Step::Day] {
             assert_eq!(sum(&told(&node, &id, step).await), 4 * EACH);
@@ -130,7 +130,7 @@ async fn a_revoked_keys_last_requests_are_written_too() {
     let entry = node.entry(&keys[0], test.now());
     entry.count(call(0, Outcome::Ok), test.now());
     node.revoke_key(keys[0].expose(), &Actor::command_line()).await.unwrap();
-    // A request that was under way.
+    // A request in progress.
     entry.count(call(0, Outcome::Ok), test.now());
     node.write_usage(&ENDPOINTS).await.unwrap();
     entry.count(call(0, Outcome::Ok), test.now());
@@ -213,7 +213,7 @@ async fn a_key_whose_overlap_is_over_leaves_with_everything_written_down() {
     entry.count(call(0, Outcome::Ok), test.now());
     let used = test.now();
     test.clock.advance(DAY);
-    // One that was under way.
+    // A request in progress.
     entry.count(call(0, Outcome::Failed), test.now());
     node.write_usage(&ENDPOINTS).await.unwrap();
     assert_eq!(node.keys.len(), 1);

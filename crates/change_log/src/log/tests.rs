@@ -1,4 +1,4 @@
-//! What a failing disk does to an append. The rest is tested from outside, in `tests/it`.
+//! Appends on a failing disk. Other tests use the public interface, in `tests/it`.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn a_segment_that_cannot_be_created_fails_the_append_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
     append(&mut log, &[7; 60]).unwrap();
-    // A folder in the way of the temporary file is the simplest failure that is real.
+    // A folder with the name of the temporary file is the simplest real failure.
     let in_the_way = dir.path().join(format!("{}.tmp", segment_name(3)));
     std::fs::create_dir(&in_the_way).unwrap();
     assert!(matches!(append(&mut log, &[8; 60]), Err(LogError::Io { .. })));

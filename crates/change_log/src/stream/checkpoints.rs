@@ -1,4 +1,4 @@
-//! Checkpoints as runs in a stream of their own; each is what a checkpoint file holds.
+//! Checkpoints as runs in a separate stream; each has the content of a checkpoint file.
 
 use bytes::BytesMut;
 
@@ -11,20 +11,20 @@ use crate::{
     },
 };
 
-/// A second checkpoint is kept so that damage to the newest costs a longer replay and nothing else.
+/// A second checkpoint is kept, so that damage to the newest only costs a longer replay.
 const CHECKPOINTS_KEPT: usize = 2;
 
 /// The stream of checkpoints.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
     stream: MessageStream,
-    /// The whole ones, newest first, no more than are kept.
+    /// The complete checkpoints that are kept, newest first.
     whole: Vec<Whole>,
     last_message: u64,
     written: u64,
 }
 
-/// Where a checkpoint lies.
+/// Position of a checkpoint in the stream.
 #[derive(Debug, Clone, Copy)]
 struct Whole {
     seq: u64,
@@ -39,7 +39,7 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// Finds the newest whole ones from the end backwards.
+    /// Finds the newest complete checkpoints, searching backwards from the end.
     pub(super) async fn look(&mut self) -> Result<(), LogError> {
         let extent = self.stream.extent().await?;
         self.last_message = extent.last;
@@ -59,17 +59,17 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Sets what is called for every answer of the servers.
+    /// Sets the callback for every answer of the servers.
     pub(super) fn set_on_answer(&mut self, on_answer: AnswerListener) {
         self.stream.on_answer = Some(on_answer);
     }
 
-    /// The number of the newest, 0 where there is none.
+    /// The number of the newest checkpoint, 0 if there is none.
     pub(super) fn newest(&self) -> u64 {
         self.whole.first().map_or(0, |newest| newest.seq)
     }
 
-    /// Up to which entry two checkpoints make the log dispensable.
+    /// The entry up to which two checkpoints make the log dispensable.
     pub(super) fn covered(&self) -> u64 {
         self.whole.get(1).map_or(0, |older| older.seq)
     }
@@ -90,14 +90,14 @@ impl Checkpoints {
         let last_message = match published {
             Ok(last_message) => last_message,
             Err(error) => {
-                // What is there of it is passed over; the next one has to come after it.
+                // Parts that were stored are skipped; the next checkpoint has to follow them.
                 self.look().await?;
                 return Err(error);
             }
         };
         let first_message = self.last_message + 1;
         self.last_message = last_message;
-        // One for the same entry replaces the one before it.
+        // A checkpoint for the same entry replaces the previous one.
         self.whole.retain(|held| held.seq != head.last);
         self.whole.insert(0, Whole { seq: head.last, first_message, last_message });
         self.whole.truncate(CHECKPOINTS_KEPT);
@@ -109,7 +109,7 @@ impl Checkpoints {
         }
     }
 
-    /// The newest that can be read and does not go beyond the log, with the tag that it was written with.
+    /// The newest checkpoint that is readable and within the log, with the tag that it was written with.
     pub(super) async fn latest(
         &mut self,
         last_seq: u64,
@@ -134,7 +134,7 @@ impl Checkpoints {
         Ok(None)
     }
 
-    /// Ignores the newest.
+    /// Ignores the newest checkpoint.
     pub(super) fn skip_newest(&mut self) {
         self.whole = self.whole.split_off(self.whole.len().min(1));
     }

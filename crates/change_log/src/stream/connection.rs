@@ -1,4 +1,4 @@
-//! Connecting to the servers: how long to try, and which versions of them keep what they have acknowledged.
+//! Connecting to the servers: timeouts, and the server versions that keep acknowledged messages.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -11,15 +11,15 @@ use crate::{error::LogError, stream::StreamLocation};
 
 /// Timeout of a connection attempt, after which the next server is tried.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
-/// The longest pause between two attempts to connect again: a node that is reached again should not be late by more.
+/// Maximum pause between two reconnection attempts: a node that is reachable again should not be delayed by more.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// How often a connection is tried when nothing is said over it: one that two of these did not come back on is given
-/// up, and what was read over it is asked of another server, three to five seconds after the first fell silent.
+/// Interval of pings on an idle connection. After two unanswered pings the connection is closed and its reads are
+/// sent to another server, three to five seconds after the first fell silent.
 const PING_EVERY: Duration = Duration::from_millis(1500);
-/// The first one that lost nothing where 2.9 did (`docs/operations/faults.md`).
+/// The first version that lost nothing in the tests in which 2.9 did (`docs/operations/faults.md`).
 const OLDEST: (u32, u32) = (2, 10);
 
-/// How long to wait before the next attempt.
+/// Time until the next attempt.
 fn reconnect_pause(attempts: usize) -> Duration {
     let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
     Duration::from_millis(50).saturating_mul(attempts).min(RECONNECT_PAUSE_MAX)
@@ -43,7 +43,7 @@ pub(super) async fn connect(
     Ok(client)
 }
 
-/// Logs once that the servers are too old. They are used all the same: a single server loses nothing.
+/// Logs once that the servers are too old. They are used nevertheless: a single server loses nothing.
 fn warn_if_old(version: &str) {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if is_old(version) && !WARNED.swap(true, Ordering::Relaxed) {
@@ -55,7 +55,7 @@ fn warn_if_old(version: &str) {
     }
 }
 
-/// `false` also for what is no version at all.
+/// `false` also if the text is no version.
 fn is_old(version: &str) -> bool {
     let mut numbers = version.trim_start_matches('v').split('.').map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
@@ -64,16 +64,16 @@ fn is_old(version: &str) -> bool {
     }
 }
 
-/// Whether a text is addresses with commas between.
+/// Checks that a text is a list of addresses separated by commas.
 ///
 /// # Errors
-/// One of them is none. The error does not repeat it: it may hold a password.
+/// One of them is malformed. The error does not repeat it: it may hold a password.
 pub fn check_addresses(url: &str) -> Result<(), LogError> {
     parse_addresses(url).map(drop)
 }
 
-/// Logs in with the user and password of the first address that has some, or with its token (`nats://TOKEN@host:4222`).
-/// The client itself sends nothing of an address.
+/// Logs in with the user and password of the first address that contains them, or with its token
+/// (`nats://TOKEN@host:4222`). The client itself does not use the login in an address.
 pub fn with_login(options: ConnectOptions, addresses: &[ServerAddr]) -> ConnectOptions {
     match addresses.iter().find_map(|address| Some((address.username()?, address.password()))) {
         Some((user, Some(password))) => {

@@ -26,35 +26,36 @@ use crate::{
     stream::part::Part,
 };
 
-/// How long a publication may take with all its repetitions: longer than the servers need to elect another leader.
+/// Maximum time of a publication with all its retries: longer than the servers need to elect another leader.
 const PUBLISH_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long one attempt waits for its acknowledgement.
 pub(crate) const ACK_TIME_MAX: Duration = Duration::from_secs(2);
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// How long a question may take with all its repetitions.
+/// Maximum time of a request with all its retries.
 const ASK_TIME_MAX: Duration = Duration::from_secs(10);
-/// How often either is tried at least, however long that takes.
+/// Minimum number of attempts, however long they take.
 const TRIES_MIN: u32 = 3;
 /// How long a reader waits before it replaces its consumer. One created over a lost connection never answers, and the
-/// client notices after two heartbeats of 15 s. Servers send what they have within milliseconds, or a second on a busy
-/// machine; another consumer costs one request.
+/// client notices after two heartbeats of 15 s. Servers send available messages within milliseconds, or within a
+/// second on a busy machine; another consumer costs one request.
 const QUIET_TIME_MAX: Duration = Duration::from_secs(2);
-/// Consumers in a row that may stay silent though there is something to send: as long as a question may take.
+/// Maximum number of consecutive consumers that stay silent although there are messages: as long as a request may
+/// take.
 const SILENT_MAX: u32 = 5;
-/// How long the servers recognise retries, which come much sooner. A retry of a process that was paused for longer is
+/// How long the servers recognise retries, which come much sooner. A later retry, by a process that was paused, is
 /// refused by its position in the stream.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// Replicas of a log by default: one server may fail.
+/// Default number of replicas: one server may fail.
 const REPLICAS_USUAL: usize = 3;
-/// Messages on their way at once.
+/// Maximum number of unacknowledged messages.
 const WINDOW_PARTS: usize = 32;
-/// Messages read ahead.
+/// Number of messages read ahead.
 const READ_AHEAD: usize = 16;
 
-/// Messages that a consumer may have delivered and that were not read: two requests of the client, and
-/// [`READ_AHEAD`].
+/// Maximum number of messages that a consumer may have delivered and that were not read: two requests of the client,
+/// and [`READ_AHEAD`].
 const DELIVERED_AHEAD_MAX: u64 = 512;
-/// How long a reader stays registered that does not begin to read: longer than a checkpoint takes to load.
+/// How long a reader that has not begun to read stays registered: longer than loading a checkpoint takes.
 const REGISTERED_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// A message with its number in the stream.
@@ -64,7 +65,7 @@ pub(crate) struct Numbered {
     pub(crate) part: Part,
 }
 
-/// Called for every answer of the servers.
+/// A callback for every answer of the servers.
 #[derive(Clone)]
 pub(crate) struct AnswerListener(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
@@ -74,7 +75,7 @@ impl fmt::Debug for AnswerListener {
     }
 }
 
-/// A stream and how to reach it.
+/// A stream and its connection.
 #[derive(Debug, Clone)]
 pub(crate) struct MessageStream {
     context: Context,
@@ -104,7 +105,7 @@ impl Drop for RegisteredConsumer {
     }
 }
 
-/// How far a stream reaches; `last` is `first - 1` where it is empty.
+/// The range of messages in a stream; `last` is `first - 1` if it is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) first: u64,
@@ -132,7 +133,7 @@ impl MessageStream {
         Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
-    /// Finds the stream, or makes it.
+    /// Finds the stream, or creates it.
     pub(crate) async fn find_or_create(
         context: &Context,
         name: String,
@@ -143,7 +144,7 @@ impl MessageStream {
             name: name.clone(),
             subjects: vec![subject.clone()],
             retention: RetentionPolicy::Limits,
-            // What does not fit is refused; nothing that was acknowledged is dropped for it.
+            // A message that does not fit is refused; no acknowledged message is dropped for it.
             discard: DiscardPolicy::New,
             storage: StorageType::File,
             num_replicas: replicas.unwrap_or(REPLICAS_USUAL),
@@ -152,7 +153,7 @@ impl MessageStream {
             ..Config::default()
         };
         let stream = retry(async || match context.get_or_create_stream(config.clone()).await {
-            // Not "too few are up": this server says that it has no others.
+            // Not "too few are up": this server reports that there are no others.
             Err(error)
                 if replicas.is_none()
                     && matches!(error.kind(), CreateStreamErrorKind::JetStream(error)
@@ -168,7 +169,7 @@ impl MessageStream {
         Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
-    /// Notes that the servers have answered. A long operation has many answers, so that lost servers are noticed as
+    /// Reports an answer of the servers. A long operation reports many, so that a loss of the servers is noticed as
     /// soon as in a short one.
     fn tell(&self) {
         if let Some(AnswerListener(on_answer)) = &self.on_answer {
@@ -180,12 +181,12 @@ impl MessageStream {
         &self.name
     }
 
-    /// How far the stream reaches, as its leader says.
+    /// The range of messages in the stream, as its leader reports it.
     pub(crate) async fn extent(&self) -> Result<Extent, LogError> {
         retry(|| self.extent_now()).await
     }
 
-    /// The same, asked once.
+    /// As [`Self::extent`], without retries.
     pub(crate) async fn extent_now(&self) -> Result<Extent, LogError> {
         let info = self.stream.get_info().await;
         let state = info.map_err(unavailable)?.state;
@@ -197,18 +198,18 @@ impl MessageStream {
         })
     }
 
-    /// One message.
+    /// Reads one message.
     pub(crate) async fn get(&self, at: u64) -> Result<Numbered, LogError> {
         retry(|| self.get_now(at)).await
     }
 
-    /// The same, asked once.
+    /// As [`Self::get`], without retries.
     pub(crate) async fn get_now(&self, at: u64) -> Result<Numbered, LogError> {
         let found = self.find_now(at).await?;
         found.ok_or_else(|| LogError::Unavailable("there is no such message".into()))
     }
 
-    /// The same where there may be none.
+    /// As [`Self::get_now`], for a message that may not exist.
     pub(crate) async fn find_now(&self, at: u64) -> Result<Option<Numbered>, LogError> {
         let message = match self.stream.get_raw_message(at).await {
             Ok(message) => message,
@@ -219,9 +220,9 @@ impl MessageStream {
         self.decode(at, &message.payload).map(Some)
     }
 
-    /// Publishes messages in order, right after message `last`, each of them once; gives the number of the last.
+    /// Publishes messages in order, directly after message `last`, each once; returns the number of the last.
     ///
-    /// `id` names them, so that the servers recognise a retry whose first attempt had arrived.
+    /// `id` names them, so that the servers recognise a retry whose first attempt arrived.
     pub(crate) async fn publish(
         &self,
         id: &str,
@@ -247,7 +248,7 @@ impl MessageStream {
             acknowledgements.push((expected, sent.map_err(unavailable)?));
         }
         let mut published = last;
-        // In order: behind one that did not arrive, all others are refused, which says nothing about the fence.
+        // In order: after a message that did not arrive all others are refused, which says nothing about the fence.
         for (expected, acknowledged) in acknowledgements {
             match acknowledged.await {
                 Ok(acknowledged) if acknowledged.sequence == expected + 1 => {
@@ -265,7 +266,7 @@ impl MessageStream {
 
     /// Deletes all messages before one.
     pub(crate) async fn purge_before(&self, at: u64) -> Result<(), LogError> {
-        // Nothing comes before the first, and servers (seen with 2.9) take "before 1" for "everything".
+        // No message precedes the first, and servers (observed with 2.9) treat "before 1" as "everything".
         if at <= 1 {
             return Ok(());
         }
@@ -275,7 +276,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// Registers a reader that begins with a message.
+    /// Registers a reader that starts with a message.
     pub(crate) async fn register(&self, from: u64) -> Result<RegisteredConsumer, LogError> {
         let config = PullConfig {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
@@ -292,14 +293,14 @@ impl MessageStream {
         Ok(RegisteredConsumer { runtime: Handle::current(), stream: self.stream.clone(), consumer })
     }
 
-    /// The first message that a reader may still need, of all readers on all nodes.
+    /// The first message that any reader on any node may still need.
     pub(crate) async fn lowest_position(&self) -> Result<Option<u64>, LogError> {
         let mut consumers = self.stream.consumers();
         let mut lowest = None;
         while let Some(consumer) = consumers.next().await {
             let consumer = consumer.map_err(unavailable)?;
             let delivered = consumer.delivered.stream_sequence;
-            // What was delivered is asked for again where the connection is lost before it was read.
+            // Delivered messages are requested again if the connection is lost before they were read.
             let position = (delivered + 1).saturating_sub(DELIVERED_AHEAD_MAX);
             lowest = Some(lowest.map_or(position, |lowest: u64| lowest.min(position)));
         }
@@ -307,7 +308,7 @@ impl MessageStream {
         Ok(lowest)
     }
 
-    /// Reads messages from one on, to another or for ever, into a channel that ends after an error.
+    /// Reads messages from a given one on, up to another or indefinitely, into a channel that ends after an error.
     pub(crate) fn read(
         &self,
         from: u64,
@@ -343,7 +344,7 @@ impl MessageStream {
         loop {
             let message = match timeout(QUIET_TIME_MAX, messages.next()).await {
                 Ok(Some(Ok(message))) => message,
-                // There is nothing to send, or that cannot be found out.
+                // There is nothing to send, or this cannot be determined.
                 Err(_) if to.is_none() && !self.reaches(next).await => continue,
                 Err(elapsed) if silent >= SILENT_MAX => {
                     return Err(unavailable(elapsed));
@@ -354,7 +355,7 @@ impl MessageStream {
                     continue;
                 }
                 Ok(_) => {
-                    // The consumer is gone with its server; another one goes on where this one stopped.
+                    // The consumer disappeared with its server; another one continues from here.
                     messages = self.consume(next).await?;
                     continue;
                 }
@@ -372,7 +373,7 @@ impl MessageStream {
         }
     }
 
-    /// Whether a message is known to be there.
+    /// Whether a message is known to exist.
     async fn reaches(&self, at: u64) -> bool {
         self.extent_now().await.is_ok_and(|extent| extent.last >= at)
     }
@@ -386,7 +387,7 @@ impl MessageStream {
             ..OrderedConfig::default()
         };
         let mut limit = RetryLimit::of(ASK_TIME_MAX);
-        // Not `retry`: the compiler does not see that its future can be sent to another thread.
+        // Not `retry`: the compiler does not see that its future is `Send`.
         loop {
             let created = async {
                 let consumer = self.stream.create_consumer(config.clone()).await;
@@ -415,7 +416,7 @@ impl MessageStream {
     }
 }
 
-/// Repeats what fails because the servers do not answer, for as long as a request may take.
+/// Retries a request while the servers do not answer, for as long as a request may take.
 async fn retry<T>(ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
     retry_for(ASK_TIME_MAX, ask).await
 }
@@ -437,8 +438,8 @@ fn unavailable(error: impl Into<async_nats::Error>) -> LogError {
     LogError::Unavailable(error.into())
 }
 
-/// How long a failing request is retried: for a time, and at least a few times. A process that was paused has lost the
-/// time and tried nothing.
+/// How long a failing request is retried: for a time, and at least a few times. A process that was paused has used up
+/// the time without trying.
 #[derive(Debug)]
 struct RetryLimit {
     begun: Instant,
@@ -451,7 +452,7 @@ impl RetryLimit {
         Self { begun: Instant::now(), time_max, tries_left: TRIES_MIN }
     }
 
-    /// Counts a failure; `true` where there is no further attempt.
+    /// Counts a failure; `true` if no attempt is left.
     fn is_exhausted(&mut self) -> bool {
         self.tries_left = self.tries_left.saturating_sub(1);
         self.tries_left == 0 && self.begun.elapsed() >= self.time_max

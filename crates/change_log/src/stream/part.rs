@@ -1,8 +1,8 @@
-//! What one message of a stream holds: a part of a longer run of bytes, and which one.
+//! The content of one message of a stream: a part of a longer run of bytes, with its position.
 //!
 //! `format u8 | writer u64 | part u32 | parts u32 | first u64 | last u64 | tag i64 | bytes`, little-endian. A run is
-//! cut into parts because servers bound the size of a message. It counts once its last part is there; parts of
-//! an unfinished run are skipped, so that a run is in the stream whole or not at all.
+//! split into parts because servers limit the size of a message. It counts once its last part is stored; parts of an
+//! unfinished run are skipped, so that a run is in the stream completely or not at all.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
@@ -13,15 +13,15 @@ use crate::{
 
 const PART_FORMAT: u8 = 1;
 pub(crate) const PART_HEAD_BYTES: usize = 41;
-/// The most bytes of one run: more than any batch of the writer, and a bound on what a reader gathers.
+/// Maximum size of a run in bytes: more than any batch of the writer, and a limit on the memory of a reader.
 pub(crate) const RUN_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
-/// Whose run it is, and what it is about.
+/// The writer of a run and the entries in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunHead {
-    /// Made at random by each writer: parts of two writers are never taken for one run.
+    /// Random, chosen by each writer: parts of two writers are never combined into one run.
     pub(crate) writer: u64,
-    /// The numbers of the first and last entry in it; `last` is `first - 1` where there is none.
+    /// The numbers of the first and last entry in it; `last` is `first - 1` if there is none.
     pub(crate) first: u64,
     pub(crate) last: u64,
     /// The time of a batch of entries.
@@ -43,12 +43,12 @@ impl Part {
         self.part + 1 == self.parts
     }
 
-    /// The last entry that is in the log once this part is.
+    /// The last entry that is in the log once this part is stored.
     pub(crate) fn reaches(&self) -> u64 {
         if self.is_last() { self.head.last } else { self.head.first.saturating_sub(1) }
     }
 
-    /// Distinguishes this message from another one that was written with the same number.
+    /// Distinguishes this message from another one written with the same number.
     pub(crate) fn checksum(&self) -> u32 {
         let mut sum = crc32fast::Hasher::new();
         sum.update(&self.head.writer.to_le_bytes());
@@ -56,10 +56,10 @@ impl Part {
         sum.finalize()
     }
 
-    /// Reads a message.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// It is too short, counts wrongly, or is of an unknown format.
+    /// It is too short, its counts are inconsistent, or it is of an unknown format.
     pub(crate) fn decode(message: &Bytes) -> Result<Self, Damage> {
         let mut rest: &[u8] = message;
         let format = take(&mut rest).map(u8::from_le_bytes).ok_or(Damage::Header)?;
@@ -78,7 +78,7 @@ impl Part {
         else {
             return Err(Damage::Header);
         };
-        // A batch of nothing ends before it begins.
+        // An empty batch ends before it begins.
         if part >= parts || first > last.saturating_add(1) {
             return Err(Damage::Header);
         }
@@ -87,7 +87,7 @@ impl Part {
     }
 }
 
-/// Cuts a run into messages whose bodies have at most `part_bytes` bytes.
+/// Splits a run into messages whose bodies have at most `part_bytes` bytes.
 pub(crate) fn cut(head: RunHead, run: &[u8], part_bytes: usize) -> Vec<Bytes> {
     let bodies: Vec<&[u8]> =
         if run.is_empty() { vec![run] } else { run.chunks(part_bytes.max(1)).collect() };
@@ -107,7 +107,7 @@ pub(crate) fn cut(head: RunHead, run: &[u8], part_bytes: usize) -> Vec<Bytes> {
     (0..).zip(&bodies).map(message).collect()
 }
 
-/// Puts parts together as they come.
+/// Assembles parts into runs.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     begun: Option<Begun>,
@@ -122,7 +122,7 @@ struct Begun {
 }
 
 impl Assembler {
-    /// Takes the next part of the stream, and gives the run that it finishes.
+    /// Adds the next part of the stream, and returns the run that it completes.
     pub(crate) fn take(&mut self, part: &Part) -> Option<(RunHead, Bytes)> {
         if part.part == 0 {
             self.begun =
@@ -134,7 +134,7 @@ impl Assembler {
                 && begun.next == part.part
                 && begun.bytes.len() + part.bytes.len() <= RUN_BYTES_MAX
         });
-        // Whoever begins to read in the midst of a run, or finds one that was given up, waits for the next.
+        // A reader that starts in the middle of a run, or finds an abandoned one, waits for the next.
         let Some(begun) = begun else {
             self.begun = None;
             return None;

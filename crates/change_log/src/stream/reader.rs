@@ -1,4 +1,4 @@
-//! Entries out of messages, in order.
+//! Decodes the entries of messages in order.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -15,18 +15,18 @@ use crate::{
     },
 };
 
-/// Entries that messages hold, from one number on, decoded one at a time.
+/// Entries of messages from a given number on, decoded one at a time.
 #[derive(Debug)]
 struct Entries {
     stream: MessageStream,
     assembler: Assembler,
-    /// The first entry that is wanted.
+    /// The first requested entry.
     from: u64,
-    /// The number that the next entry must have, once a batch was read.
+    /// The expected number of the next entry, once a batch was read.
     due: Option<u64>,
-    /// The number of the last message that was read, and its checksum.
+    /// The number of the last message read, and its checksum.
     read: Option<(u64, u32)>,
-    /// What is not decoded yet of the batch that this message ended.
+    /// The part of the last batch that is not decoded yet.
     run: Bytes,
 }
 
@@ -46,7 +46,7 @@ impl Entries {
         self.read.is_some_and(|(at, _)| at >= message)
     }
 
-    /// Takes the next message; all entries of the one before have been taken out.
+    /// Adds the next message; all entries of the previous one have been decoded.
     fn take(&mut self, Numbered { at, part }: Numbered) {
         self.read = Some((at, part.checksum()));
         if let Some((head, run)) = self.assembler.take(&part) {
@@ -55,7 +55,7 @@ impl Entries {
         }
     }
 
-    /// The next entry of the messages taken so far.
+    /// The next entry of the messages added so far.
     fn next(&mut self) -> Result<Option<Entry>, LogError> {
         let (at, _) = self.read.unwrap_or_default();
         let corrupt = |reason| self.stream.corrupt(at, reason);
@@ -77,12 +77,12 @@ impl Entries {
     }
 }
 
-/// An iterator over the entries from one number on. It ends after its first error.
+/// An iterator over the entries from a given number on. It ends after its first error.
 #[derive(Debug)]
 pub struct StreamReader {
     entries: Entries,
     messages: mpsc::Receiver<Result<Numbered, LogError>>,
-    /// The message to end with; `None` where there is none to read, or reading has ended.
+    /// The last message to read; `None` if there is none, or reading has ended.
     last: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ impl StreamReader {
         Self { entries: Entries::new(stream, seq), messages, last }
     }
 
-    /// Ends the reading with an error.
+    /// Ends reading with an error.
     fn fail(&mut self, error: LogError) -> Option<Result<Entry, LogError>> {
         self.last = None;
         self.entries.run.clear();
@@ -120,7 +120,7 @@ impl Iterator for StreamReader {
                 Err(error) => return self.fail(error),
             }
             let Some(message) = self.messages.blocking_recv() else {
-                // Not the end of the log: the rest would be missed.
+                // This is not the end of the log: the remaining entries would be missed.
                 let is_short = self.last.take().is_some_and(|last| !self.entries.has_read(last));
                 return is_short.then(|| Err(LogError::Unavailable("reading ended early".into())));
             };
@@ -147,11 +147,11 @@ impl Follower {
         Self { runtime: runtime.clone(), entries: Entries::new(stream, seq), messages }
     }
 
-    /// The next entry; `None` where none came within `wait`.
+    /// The next entry; `None` if none arrived within `wait`.
     ///
     /// # Errors
-    /// The servers did not answer for long, or what they hold is damaged or from a newer program. The follower is of no
-    /// use then; another one goes on after the last entry.
+    /// The servers did not answer for a long time, or their data is damaged or from a newer program. The follower
+    /// cannot be used then; another one can continue after the last entry.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Entry>, LogError> {
         loop {
             if let Some(entry) = self.entries.next()? {
@@ -166,10 +166,10 @@ impl Follower {
         }
     }
 
-    /// Whether the last message that was read is still the one of that number: servers may lose messages and then take
-    /// others. `true` also where they have none of that number. Asks once.
-    ///
+    /// Whether the last message read is still the one with that number: servers may lose messages and then accept
+    /// others. `true` also if they have no message with that number. Asks once.
     /// # Errors
+    /// The servers do not answer, or their data is damaged.
     /// The servers do not answer, or what they hold is damaged.
     pub fn is_unchanged(&self) -> Result<bool, LogError> {
         let Some((at, checksum)) = self.entries.read else { return Ok(true) };

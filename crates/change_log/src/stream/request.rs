@@ -1,6 +1,6 @@
 //! Requests to the leader, the node that writes the log, over the same servers.
 //!
-//! Requests are not stored. What has to last is in the log before the leader answers.
+//! Requests are not stored. Anything durable is in the log before the leader answers.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
 /// Why a request was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// No node received it: there is no leader, or the servers are not reached.
+    /// No node received it: there is no leader, or the servers cannot be reached.
     #[error("no leader is reachable")]
     Nobody,
     /// The leader may have received it.
@@ -34,7 +34,7 @@ pub struct LeaderClient {
 }
 
 impl LeaderClient {
-    /// Begins to connect, and goes on trying for as long as it lives.
+    /// Starts connecting, and retries for as long as the client lives.
     ///
     /// # Errors
     /// The address is not valid.
@@ -43,7 +43,7 @@ impl LeaderClient {
         Ok(Self { client, subject: format!("linesman.{}.call", location.name).into() })
     }
 
-    /// The longest request or answer; `None` until a server was reached.
+    /// Maximum size of a request or answer; `None` until a server was reached.
     pub fn bytes_max(&self) -> Option<usize> {
         let allowed = self.client.try_server_info()?.max_payload;
         Some(allowed.saturating_sub(OVERHEAD_BYTES)).filter(|bytes| *bytes > 0)
@@ -52,7 +52,7 @@ impl LeaderClient {
     /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// There is no leader, or its answer does not come in time.
+    /// There is no leader, or its answer does not arrive in time.
     pub async fn ask(&self, request: Vec<u8>, within: Duration) -> Result<Bytes, NoAnswer> {
         // The client would send it once the servers are back, which is too late.
         if self.client.connection_state() != State::Connected {
@@ -66,10 +66,10 @@ impl LeaderClient {
         }
     }
 
-    /// Receives requests from now on, until it is dropped.
+    /// Receives requests until the returned value is dropped.
     ///
     /// # Errors
-    /// The connection has ended for good.
+    /// The connection has ended permanently.
     pub async fn serve(&self) -> Result<LeaderServer, LogError> {
         let taken = self.client.subscribe(self.subject.clone()).await;
         let taken = taken.map_err(|error| LogError::Unavailable(Box::new(error)))?;
@@ -85,7 +85,7 @@ pub struct LeaderServer {
 }
 
 impl LeaderServer {
-    /// The next request; `None` once the connection has ended for good.
+    /// The next request; `None` once the connection has ended permanently.
     pub async fn next(&mut self) -> Option<Request> {
         loop {
             let message = self.taken.next().await?;
@@ -97,7 +97,7 @@ impl LeaderServer {
     }
 }
 
-/// A request that waits for its answer. Dropped, it is not answered.
+/// A request that waits for its answer. If it is dropped, the request is not answered.
 #[derive(Debug)]
 pub struct Request {
     client: Client,
@@ -106,7 +106,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Sends the answer. That it is lost is found out by the sender of the request.
+    /// Sends the answer. A lost answer is detected by the sender of the request.
     pub async fn answer(self, answer: Vec<u8>) {
         if let Err(error) = self.client.publish(self.reply, answer.into()).await {
             tracing::debug!(event = "answer.failed", %error, "answer could not be sent");

@@ -1,4 +1,4 @@
-//! Deleting old batches, but for the readers that still need them.
+//! Deletes old batches, except those that readers still need.
 
 use tracing::{debug, warn};
 
@@ -9,11 +9,11 @@ use crate::{
 };
 
 impl StreamLog {
-    /// Deletes old batches, and returns how many messages they were.
+    /// Deletes old batches, and returns the number of their messages.
     ///
-    /// A batch goes only when it is from before `before_ms`, all its numbers are below `keep_from`, the older of two
-    /// checkpoints covers it, and no reader is still to read it (for at most [`crate::READER_DELAY_MAX`]). The last
-    /// such batch stays.
+    /// A batch is deleted only if it is from before `before_ms`, all its numbers are below `keep_from`, the older of
+    /// two checkpoints covers it, and no reader still has to read it (for at most [`crate::READER_DELAY_MAX`]). The
+    /// last such batch stays.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -22,7 +22,7 @@ impl StreamLog {
         self.runtime.clone().block_on(async {
             let extent = self.stream.extent().await?;
             let goes = |head: &RunHead| head.last <= seq_max && head.tag < before_ms;
-            // The last that may go stays: it is easier to be sure of where it begins than of where it ends.
+            // The last deletable batch is kept: its beginning is easier to determine than its end.
             let kept = self.last_where(extent.first, extent.last, goes).await?;
             let Some(kept) = kept.filter(|kept| *kept > extent.first) else {
                 return Ok(0);
@@ -32,15 +32,15 @@ impl StreamLog {
                 return Ok(0);
             }
             self.stream.purge_before(kept).await?;
-            // Only the beginning is read again. The end stays what this owner has read or written: what another writer
-            // has added is not known here, so this one must be refused.
+            // Only the beginning is read again. The end remains as this owner read or wrote it: additions of another
+            // writer are unknown here, so that this owner is refused.
             self.first_seq = self.stream.get(kept).await?.part.head.first;
             self.bytes = self.stream.extent().await?.bytes;
             Ok(kept - extent.first)
         })
     }
 
-    /// The first message to keep, where all before `kept` may go but for the readers that still need them.
+    /// The first message to keep, if all before `kept` may be deleted except those that readers still need.
     async fn keep_for_readers(
         &self,
         first: u64,
@@ -57,7 +57,7 @@ impl StreamLog {
             Some(first)
         });
         let Some(needed) = needed.filter(|needed| *needed < kept) else { return Ok(kept) };
-        // A batch is kept whole.
+        // A batch is kept completely.
         let needed = needed.max(first);
         let needed =
             needed.saturating_sub(u64::from(self.stream.get(needed).await?.part.part)).max(first);
@@ -80,7 +80,7 @@ impl StreamLog {
         Ok(needed.max(forced))
     }
 
-    /// Keeps what the log has now from being deleted ([`Position`]).
+    /// Keeps the present entries of the log from being deleted ([`Position`]).
     ///
     /// # Errors
     /// The servers do not answer.
@@ -91,7 +91,8 @@ impl StreamLog {
         })
     }
 
-    /// The last message that begins a batch for which `holds`, which is true up to some message and false after it.
+    /// The last message that begins a batch for which `holds` is true; it is true up to some message and false after
+    /// it.
     pub(super) async fn last_where(
         &self,
         first: u64,
@@ -102,7 +103,7 @@ impl StreamLog {
         while low <= high {
             let middle = low + (high - low) / 2;
             let part = self.stream.get(middle).await?.part;
-            // A batch is judged by its beginning, wherever in it the search has come.
+            // A batch is judged by its first message, wherever in it the search has arrived.
             let begin = middle.saturating_sub(u64::from(part.part)).max(first);
             if holds(&part.head) {
                 found = Some(begin);

@@ -1,4 +1,4 @@
-//! What holds for a log in a folder and for one on servers alike.
+//! Properties of a log in a folder and of one on servers.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::{SMALL, at_ms, payload, version};
 
-/// The longest payload in these tests: for the servers more than one message holds.
+/// Maximum payload in these tests: on servers, more than one message holds.
 const ENTRY_BYTES_MAX: u32 = 3 * 1024 * 1024;
 
 macro_rules! for_each_case {
@@ -48,7 +48,7 @@ mod in_a_folder {
     for_each_case!(tests);
 }
 
-/// All on one server, each on a log of its own.
+/// All cases on one server, each on its own log.
 #[test]
 fn everything_that_holds_in_a_folder_holds_on_servers() {
     let runtime = Runtime::new().unwrap();
@@ -76,7 +76,7 @@ pub(crate) fn stream_place(place: &LogLocation) -> (&tokio::runtime::Handle, &St
     }
 }
 
-/// Appends one entry whose payload tells its number.
+/// Appends one entry whose payload contains its number.
 pub(crate) fn append_one(log: &mut Log) -> u64 {
     let seq = log.last_seq() + 1;
     let range = log.append(at_ms(seq), [(version(seq), payload(seq).as_slice())]);
@@ -84,12 +84,12 @@ pub(crate) fn append_one(log: &mut Log) -> u64 {
     seq
 }
 
-/// Reads all, checks each entry against what was written under its number, and returns the numbers.
+/// Reads all entries, compares each with the one written under its number, and returns the numbers.
 pub(crate) fn read_all(log: &Log, from: u64) -> Vec<u64> {
     try_read_all(log, from).unwrap()
 }
 
-/// The same where the servers may not answer.
+/// As [`read_all`], for servers that may not answer.
 pub(crate) fn try_read_all(log: &Log, from: u64) -> Result<Vec<u64>, LogError> {
     let checked = |entry: Result<Entry, LogError>| {
         let entry = entry?;
@@ -154,7 +154,7 @@ fn a_batch_of_any_length_is_whole(place: &LogLocation) {
     assert_eq!(read.len(), 3002);
     assert_eq!(read[0].payload, largest);
     assert!(read[1..].iter().zip(&many).all(|(entry, payload)| entry.payload == *payload));
-    // Also from within.
+    // Also from the middle.
     let first = log.read_from(2500).unwrap().next().unwrap().unwrap();
     assert_eq!((first.seq, &first.payload), (2500, &many[2498]));
 }
@@ -167,7 +167,7 @@ fn reading_begins_anywhere(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     for length in [1_u64, 4, 1, 7, 2, 1, 10] {
         let first = log.last_seq() + 1;
-        // One time for the batch, so that every entry's is known by its first.
+        // One time for the whole batch, so that the first entry's time is known for all.
         let payloads: Vec<Vec<u8>> = (first..first + length).map(payload).collect();
         log.append(5, payloads.iter().map(|payload| (3, payload.as_slice()))).unwrap();
     }
@@ -233,7 +233,7 @@ fn old_entries_go_once_two_checkpoints_cover_them(place: &LogLocation) {
 }
 
 fn retention_waits_for_readers_and_not_for_ever(place: &LogLocation) {
-    // More messages than servers deliver before they are read.
+    // More messages than servers deliver ahead of a reader.
     const COUNT: u64 = 1500;
     // All entries are old, but none is older than retention waits for a reader.
     let before_ms = i64::try_from(READER_DELAY_MAX.as_millis()).unwrap();

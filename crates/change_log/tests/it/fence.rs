@@ -1,4 +1,4 @@
-//! What a writer knows of a log that another one has gone on with.
+//! A writer of a log that another writer has continued.
 
 use async_nats::jetstream;
 use change_log::{Entry, Log, LogError, StreamLog};
@@ -44,7 +44,7 @@ fn a_first_batch_that_was_given_up_does_not_decide_where_a_log_begins() {
     Log::open(&elsewhere).unwrap().append(1, [(1, large.as_slice())]).unwrap();
     let (handle, stream) = stream_place(&place);
     StreamLog::open(handle, stream).unwrap();
-    // All that has arrived of it is its first part.
+    // Only its first part has arrived.
     runtime.block_on(async {
         let client = async_nats::connect(nats.url()).await.unwrap();
         let context = jetstream::new(client);

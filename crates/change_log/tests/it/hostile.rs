@@ -1,3 +1,3 @@
-//! What a bad disk, a bad file and hostile bytes do to a log.
+//! A log on a bad disk, with bad files and hostile bytes.
 
 mod damage;

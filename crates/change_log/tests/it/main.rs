@@ -1,4 +1,4 @@
-//! The log as its owner sees it: round trips, damage at every byte, checkpoints, retention.
+//! The log as its owner uses it: round trips, damage at every byte, checkpoints, retention.
 #![expect(
     clippy::tests_outside_test_module,
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use std::{
 
 use change_log::{ChangeLog, Entry, LogError, Options, Recovery};
 
-/// Small enough that a handful of entries makes several segments.
+/// Small enough that a few entries fill several segments.
 pub(crate) const SMALL: Options = Options { segment_bytes: 150, entry_bytes_max: 64 };
 
 pub(crate) fn open(dir: &Path) -> (ChangeLog, Recovery) {
@@ -41,7 +41,7 @@ pub(crate) fn at_ms(seq: u64) -> i64 {
     i64::try_from(seq * 10).unwrap()
 }
 
-/// Appends one entry whose payload tells its number.
+/// Appends one entry whose payload contains its number.
 pub(crate) fn append_one(log: &mut ChangeLog) -> u64 {
     let seq = log.last_seq() + 1;
     let range = log.append(at_ms(seq), [(version(seq), payload(seq).as_slice())]);
@@ -57,7 +57,7 @@ pub(crate) fn filled(dir: &Path, count: u64) {
     }
 }
 
-/// Reads all, checks each entry against what was written under its number, and returns the numbers.
+/// Reads all entries, compares each with the one written under its number, and returns the numbers.
 pub(crate) fn read_all(log: &ChangeLog, from: u64) -> Result<Vec<u64>, (Vec<u64>, LogError)> {
     let mut seqs = Vec::new();
     for entry in log.read_from(from).unwrap() {
@@ -75,7 +75,7 @@ pub(crate) fn read_all(log: &ChangeLog, from: u64) -> Result<Vec<u64>, (Vec<u64>
     Ok(seqs)
 }
 
-/// Files of the folder whose names end so, in order.
+/// Files of the folder with this suffix, in order.
 pub(crate) fn files(dir: &Path, suffix: &str) -> Vec<PathBuf> {
     let items = fs::read_dir(dir).unwrap().map(|item| item.unwrap().path());
     let mut paths: Vec<_> = items.filter(|path| path.to_str().unwrap().ends_with(suffix)).collect();

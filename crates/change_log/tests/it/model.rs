@@ -1,4 +1,4 @@
-//! Random lives of a log against a plain list.
+//! Random operations on a log, compared with a plain list.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ enum Step {
     Reopen,
     /// A crash that loses this many bytes of the last segment's end.
     Truncate(usize),
-    /// A crash that leaves this much of a frame that was never finished.
+    /// A crash that leaves these bytes of an unfinished frame.
     Tear(Vec<u8>),
     Checkpoint,
 }
@@ -49,11 +49,11 @@ proptest! {
                 Step::Truncate(bytes) => {
                     let last = files(dir.path(), ".log").pop().unwrap();
                     let content = fs::read(&last).unwrap();
-                    // Headers were synced before anything was appended, so a crash leaves them.
+                    // Headers were synced before anything was appended, so they survive a crash.
                     let left = content.len().saturating_sub(bytes).max(32);
                     fs::write(&last, &content[..left]).unwrap();
                     log = open(dir.path()).0;
-                    // The model forgets only what stood within the bytes lost.
+                    // The model drops only the entries within the lost bytes.
                     let kept = log.read_from(1).unwrap().count();
                     prop_assert!(model.len() - kept <= bytes.div_ceil(25));
                     model.truncate(kept);

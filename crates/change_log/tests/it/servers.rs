@@ -1,4 +1,4 @@
-//! A log on servers when there are several writers, and when servers and networks fail.
+//! A log on servers with several writers, and with failing servers and networks.
 
 use std::{
     sync::{
@@ -30,19 +30,19 @@ fn of_two_writers_the_one_who_has_not_read_on_is_refused() {
     // The old leader is paused here; another one takes over and writes.
     let mut new = Log::open(&place).unwrap();
     assert_eq!(append_one(&mut new), 2);
-    // The old one wakes up.
+    // The old one resumes.
     for _ in 0..2 {
         let refused = old.append(1, [(1, b"too late".as_slice())]);
         assert!(matches!(refused, Err(LogError::Overtaken | LogError::Poisoned)), "{refused:?}");
     }
     assert_eq!(append_one(&mut new), 3);
     assert_eq!(read_all(&new, 1), [1, 2, 3]);
-    // A checkpoint of the old one stands in nobody's way either.
+    // A checkpoint of the old leader does not interfere either.
     new.write_checkpoint(3, 1, b"new").unwrap();
     let refused = old.write_checkpoint(1, 1, b"old");
     assert!(matches!(refused, Err(LogError::Overtaken)), "{refused:?}");
     assert_eq!(new.latest_checkpoint().unwrap().unwrap().payload, b"new");
-    // Once it has read on, it may write.
+    // After it has read the new entries, it may write.
     let mut old = Log::open(&place).unwrap();
     assert_eq!(append_one(&mut old), 4);
 }
@@ -72,8 +72,8 @@ fn a_follower_gets_what_is_written_later_in_order_and_from_anywhere() {
     assert_eq!(early.next(PATIENCE).unwrap().unwrap().seq, 11);
 }
 
-/// The wire is cut and held again and again while one writer appends, and follows its own rule: what failed is looked
-/// at again before anything else is written.
+/// The connection is cut and stalled repeatedly while one writer appends and follows its own rule: after a failure it
+/// reads the end of the log before it writes again.
 #[test]
 fn acknowledged_entries_are_there_once_whatever_the_network_did() {
     let runtime = Runtime::new().unwrap();
@@ -84,7 +84,7 @@ fn acknowledged_entries_are_there_once_whatever_the_network_did() {
     let mut log = Log::open(&place).unwrap();
     let storm = runtime.spawn(async move {
         for _ in 0..12 {
-            // Not in step with the time that one attempt is given.
+            // Not in step with the timeout of one attempt.
             tokio::time::sleep(Duration::from_millis(170)).await;
             proxy.cut();
             tokio::time::sleep(Duration::from_millis(60)).await;
@@ -98,7 +98,7 @@ fn acknowledged_entries_are_there_once_whatever_the_network_did() {
     });
     let mut acknowledged: Vec<(u64, u32)> = Vec::new();
     let mut token = 0_u32;
-    // A slow machine needs some of the calm after it.
+    // A slow machine needs some of the calm time after it.
     while !storm.is_finished() || acknowledged.len() <= 20 {
         token += 1;
         match log.append(5, [(1, token.to_le_bytes().as_slice())]) {
@@ -131,7 +131,7 @@ fn one_of_three_servers_may_die_at_any_time() {
     let place = on(&runtime, &nats.url(), "live", 3);
     let mut log = open_patiently(&place);
     for dead in 0..3 {
-        // The same writer goes on; where an election takes longer than it waits, it looks again.
+        // The same writer continues; if an election takes longer than it waits, it reads the end of the log again.
         let mut last = log.last_seq();
         for written in 0..40 {
             if written == 20 {
@@ -164,7 +164,7 @@ fn without_servers_the_writer_is_told_in_time_and_goes_on_once_they_are_back() {
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     assert!(matches!(log.append(1, [(1, b"x".as_slice())]), Err(LogError::Poisoned)));
     nats.start_again(0).unwrap();
-    // What was on its way may arrive after all, also between a look and the next write, which is then refused.
+    // Messages in transit may still arrive, even between a read of the end and the next write, which is then refused.
     let begun = Instant::now();
     let after = loop {
         let Log::Stream(stream) = &mut log else { panic!("not on servers") };
@@ -176,7 +176,7 @@ fn without_servers_the_writer_is_told_in_time_and_goes_on_once_they_are_back() {
             Err(error) => panic!("{error}"),
         }
     };
-    // Either way the numbers go on without a hole.
+    // In any case the numbers continue without a gap.
     let seqs: Vec<u64> = log.read_from(1).unwrap().map(|entry| entry.unwrap().seq).collect();
     assert_eq!(seqs, (1..=after).collect::<Vec<_>>());
 }
@@ -194,7 +194,7 @@ fn a_batch_of_nothing_shuts_out_whoever_has_not_read_it_and_spends_no_number() {
     assert_eq!(new.last_seq(), 1);
     let refused = old.fence(3);
     assert!(matches!(refused, Err(LogError::Overtaken)), "{refused:?}");
-    // It stands in nobody's way: not of numbers, nor of reading from anywhere, nor of what follows.
+    // It does not interfere with numbers, with reading from any position, or with later entries.
     assert_eq!(append_one(&mut new), 2);
     new.fence(4).unwrap();
     let again = Log::open(&place).unwrap();
@@ -268,7 +268,7 @@ fn without_a_word_about_replicas_a_single_server_is_enough_and_three_are_used() 
     }
 }
 
-/// Three servers may need longer to choose who leads than one attempt waits; whoever needs them tries again.
+/// Three servers may need longer to elect a leader than one attempt waits; the caller tries again.
 fn open_patiently(place: &LogLocation) -> Log {
     let begun = Instant::now();
     loop {
@@ -280,7 +280,7 @@ fn open_patiently(place: &LogLocation) -> Log {
     }
 }
 
-/// The same once the log reaches as far as is known: who has just been chosen may not know that yet.
+/// As [`open_patiently`], until the log reaches the last known entry: a new leader may not know it yet.
 fn open_with(place: &LogLocation, last: u64) -> Log {
     let begun = Instant::now();
     loop {
@@ -292,7 +292,7 @@ fn open_with(place: &LogLocation, last: u64) -> Log {
     }
 }
 
-/// The same for reading: until it is known that a server is gone, every third reader is put on it.
+/// The same for reading: until a server is known to be gone, every third reader is assigned to it.
 fn read_patiently(place: &LogLocation, last: u64) -> Vec<u64> {
     let begun = Instant::now();
     loop {
@@ -329,7 +329,7 @@ fn a_question_is_answered_by_whoever_is_at_the_desk() {
             }
         });
         let begun = Instant::now();
-        // The desk is known to the servers a moment after it was opened.
+        // The servers know the leader's subscription a moment after it was made.
         let mut answer = asking.ask(b"who".to_vec(), PATIENCE).await;
         while answer.is_err() && begun.elapsed() < PATIENCE {
             answer = asking.ask(b"who".to_vec(), PATIENCE).await;
@@ -337,7 +337,7 @@ fn a_question_is_answered_by_whoever_is_at_the_desk() {
         assert_eq!(answer.unwrap(), "WHO");
         serving.abort();
         nats.kill(0).unwrap();
-        // Whether the connection is known to be dead or the answer does not come in time.
+        // Either the connection is known to be dead, or the answer does not arrive in time.
         assert!(asking.ask(b"who".to_vec(), Duration::from_secs(2)).await.is_err());
     });
 }
@@ -359,7 +359,7 @@ fn what_is_no_entry_ends_a_reader_with_its_place() {
     });
     assert_eq!(follower.next(PATIENCE).unwrap().unwrap().seq, 1);
     let refused = follower.next(PATIENCE);
-    // A first byte that is no format of ours is a newer program's, as far as can be known.
+    // A first byte that is no format of ours may be from a newer program.
     assert!(
         matches!(refused, Err(LogError::Corrupt { .. } | LogError::UnknownFormat { .. })),
         "{refused:?}"
@@ -387,8 +387,7 @@ fn what_is_read_of_a_log_is_not_taken_for_all_of_it_where_reading_was_cut_short(
     assert!(reader.next().is_none(), "that is said once");
 }
 
-/// A server that is started again knows nothing of the consumers it had, and whoever waits for one of them waits for
-/// ever.
+/// A restarted server does not know its earlier consumers: without a replacement, their readers would wait forever.
 #[test]
 fn readers_go_on_within_seconds_after_a_cut_and_after_a_server_has_lost_their_consumer() {
     let runtime = Runtime::new().unwrap();
@@ -411,7 +410,7 @@ fn readers_go_on_within_seconds_after_a_cut_and_after_a_server_has_lost_their_co
     proxy.restore();
     let rest: Vec<u64> = entries.map(|entry| entry.unwrap().seq).collect();
     assert_eq!(rest, (2..=300).collect::<Vec<_>>());
-    // Less than the heartbeats by which the client would find out.
+    // Less than the heartbeats with which the client would notice.
     let patience = Duration::from_secs(25);
     assert_eq!(follower.next(patience).unwrap().unwrap().seq, 301);
 

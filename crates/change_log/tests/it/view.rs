@@ -1,4 +1,4 @@
-//! The log seen from outside while its owner has it.
+//! The log as another process sees it while its owner has it open.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -6,7 +6,7 @@ use change_log::{Damage, LogError, LogView};
 
 use crate::{append_one, files, filled, open};
 
-/// The numbers a view reads, up to its end or its first error.
+/// The numbers that a view reads, up to its end or its first error.
 fn read(view: &LogView, from: u64) -> Result<Vec<u64>, (Vec<u64>, LogError)> {
     let mut seqs = Vec::new();
     for entry in view.read_from(from).map_err(|error| (Vec::new(), error))? {
@@ -50,7 +50,7 @@ fn an_unfinished_write_ends_the_reading_and_nothing_is_touched() {
         fs::write(&last, &bytes[..length]).unwrap();
         let before = contents(dir.path());
         let view = LogView::open(dir.path()).unwrap();
-        // What the owner writes after the view was opened does not make it look damaged.
+        // Entries that the owner writes after the view was opened do not make it look damaged.
         fs::write(&last, &bytes).unwrap();
         let seqs = read(&view, 1).unwrap();
         fs::write(&last, &bytes[..length]).unwrap();

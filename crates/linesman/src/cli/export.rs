@@ -20,7 +20,7 @@ pub(crate) struct ExportArgs {
     /// Only this sport; `epochs` and `internal` are not divided by sport
     #[arg(long, value_name = "SPORT")]
     pub(crate) sport: Option<String>,
-    /// How rows are written [default: as the file's name ends, or csv]
+    /// The format [default: by the extension of the file, or csv]
     #[arg(long)]
     format: Option<FormatName>,
     /// The file [default: stdout]

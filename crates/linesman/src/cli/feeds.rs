@@ -36,10 +36,10 @@ pub(crate) enum FeedsVerb {
     /// Read an adapter's upstream once and report what would be accepted; accepts nothing
     #[command(
         after_help = "Example:\n  linesman feeds check toa\n  linesman feeds check betway --input today.json --json\n\n\
-                      Exits with 1 where nothing was read or the input is not in the expected format."
+                      Exits with 1 if nothing was read or the input is not in the expected format."
     )]
     Check(FeedsCheckArgs),
-    /// Print what an adapter makes of recorded answers or tapes, as messages for `match` and `replay`
+    /// Print the messages that an adapter derives from recorded answers or tapes, for `match` and `replay`
     #[command(
         after_help = "Example:\n  linesman feeds translate betway today.json > betway.ndjson"
     )]
@@ -47,10 +47,10 @@ pub(crate) enum FeedsVerb {
     /// List the kinds of adapters with their keys and terms
     #[command(after_help = "Example:\n  linesman feeds kinds")]
     Kinds(ListArgs),
-    /// Show how the adapters are
+    /// Show the state of the adapters
     #[command(after_help = "Example:\n  linesman feeds status\n  linesman feeds status toa --json")]
     Status(FeedsStatusArgs),
-    /// Have an adapter read its upstream now
+    /// Make an adapter read its upstream now
     #[command(after_help = "Example:\n  linesman feeds read toa")]
     Read(FeedNameArgs),
     /// Show the input that an adapter could not read
@@ -63,13 +63,13 @@ pub(crate) struct FeedsCheckArgs {
     /// The adapter's name
     #[arg(value_name = "NAME", value_parser = parse_name)]
     pub(crate) name: String,
-    /// How long a stream or a program is listened to, and others may take
+    /// How long to listen to a stream or a program, and the time limit of other reads
     #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub(crate) time: Duration,
-    /// Recorded answers to read in place of upstream
+    /// Recorded answers to read instead of upstream
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "tape")]
     pub(crate) input: Vec<PathBuf>,
-    /// A tape to play in place of upstream
+    /// A tape to play instead of upstream
     #[arg(long, value_name = "FILE")]
     pub(crate) tape: Option<PathBuf>,
     /// Print one line of JSON
@@ -112,7 +112,7 @@ pub(crate) struct FeedsCreateArgs {
     /// The feed's name
     #[arg(value_name = "NAME", value_parser = parse_name)]
     pub(crate) name: String,
-    /// The only bookmaker this feed may send prices of [default: any]
+    /// The only bookmaker whose prices this feed may send [default: any]
     #[arg(long, value_name = "KEY", value_parser = parse_name)]
     pub(crate) bookmaker: Option<String>,
     /// Allow scores from a feed with a bookmaker; a feed without one may always send them

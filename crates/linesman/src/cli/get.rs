@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use crate::cli::replay::parse_service_url;
 use crate::config::Secret;
 
-/// The parameters of the API but those that say what an answer looks like.
+/// The parameters of the API, except those that select the format of the response.
 const PARAMETERS: [Parameter; 25] = [
     ("market", "market", "A market, such as moneyline"),
     ("bookmaker", "bookmaker", "A bookmaker"),
@@ -21,17 +21,17 @@ const PARAMETERS: [Parameter; 25] = [
     ("commence_from", "commence-from", "Events that start at this time or later"),
     ("commence_to", "commence-to", "Events that start before this time"),
     ("name", "name", "The beginning of a word of a participant or competition"),
-    ("max_age", "max-age", "The oldest offer that is used, in seconds"),
+    ("max_age", "max-age", "Maximum age of the offers used, in seconds"),
     (
         "method",
         "method",
-        "How margins are taken out: power, multiplicative, additive, shin or odds_ratio",
+        "How margins are removed: power, multiplicative, additive, shin or odds_ratio",
     ),
-    ("reference", "reference", "The bookmakers that fair prices are made of, or consensus"),
-    ("min_books", "min-books", "Bookmakers that a fair price needs"),
-    ("min_ev", "min-ev", "The least value, such as 0.02"),
-    ("min_profit", "min-profit", "The least profit, such as 0.01"),
-    ("max_cost", "max-cost", "The most that a middle may cost, such as 0.05"),
+    ("reference", "reference", "The bookmakers from which fair prices are computed, or consensus"),
+    ("min_books", "min-books", "Minimum number of bookmakers for a fair price"),
+    ("min_ev", "min-ev", "Minimum value, such as 0.02"),
+    ("min_profit", "min-profit", "Minimum profit, such as 0.01"),
+    ("max_cost", "max-cost", "Maximum cost of a middle, such as 0.05"),
     ("stake", "stake", "The stake to divide"),
     ("as_of", "as-of", "The answer as it was at this time"),
     ("from", "from", "Changes that were published at this time or later"),
@@ -46,14 +46,14 @@ const PARAMETERS: [Parameter; 25] = [
     ("group_by", "group-by", "bout: a fight sport's moneyline, bout by bout; only with --json"),
 ];
 
-/// The name in the API, the name of the flag, what it means.
+/// The name in the API, the name of the flag, and the help.
 type Parameter = (&'static str, &'static str, &'static str);
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// What to read
+    /// The resource to read
     pub(crate) what: What,
-    /// The sport, for what is of one
+    /// The sport, for resources of one sport
     #[arg(value_name = "SPORT")]
     pub(crate) sport: Option<String>,
     /// The event, for event and explain
@@ -66,7 +66,7 @@ pub(crate) struct GetArgs {
     /// Print the response as it is received, a line for each page
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print each new answer, with marks for what changed, until it is interrupted
+    /// Print each new answer with changes marked, until interrupted
     #[arg(long)]
     pub(crate) watch: bool,
 }
@@ -95,7 +95,7 @@ pub(crate) struct WhyArgs {
     pub(crate) json: bool,
 }
 
-/// The server to ask.
+/// The server to query.
 #[derive(Debug, Args)]
 pub(crate) struct Server {
     /// The server's address [default: `LINESMAN_URL`, or `http://127.0.0.1:8080`]
@@ -107,7 +107,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The key of the file, where one is named.
+    /// The key in the file, if one is given.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -119,7 +119,7 @@ impl Server {
     }
 }
 
-/// What can be read.
+/// The resources that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
     Sports,
@@ -145,7 +145,7 @@ impl GetArgs {
     /// The path under `/v1`.
     ///
     /// # Errors
-    /// A sport or an event is missing, or one too many.
+    /// A sport or an event is missing or not allowed.
     pub(crate) fn path(&self) -> Result<Vec<&str>, String> {
         let name = match self.what {
             What::Sports => "sports",
@@ -185,7 +185,7 @@ impl GetArgs {
     }
 }
 
-/// Parameters of a request that are given, by their names in the API.
+/// The given parameters of a request, by their names in the API.
 #[derive(Debug, Default)]
 pub(crate) struct Parameters(pub(crate) Vec<(&'static str, String)>);
 

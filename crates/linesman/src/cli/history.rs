@@ -9,17 +9,17 @@ pub(super) const EXAMPLE: &str = "Example:\n  linesman history status\n  linesma
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryVerb {
-    /// Show what the archive holds, how far it is behind the log, and what it takes by table and day
+    /// Show the archive's contents, its lag behind the log, and its size by table and day
     #[command(after_help = "Example:\n  linesman history status --json")]
     Status(ListArgs),
-    /// Add everything that was published to the archive of the running server now; returns when it is committed
+    /// Add all publications to the archive of the running server now; returns when that is committed
     #[command(after_help = "Example:\n  linesman history flush")]
     Flush,
-    /// Put the files of each table, sport and day together now, today's as well; returns when that is committed
+    /// Merge the files of each table, sport and day now, including today's; returns when that is committed
     #[command(after_help = "Example:\n  linesman history compact --before 2026-11-14\n\n\
-                      The running server does so by itself once a day is over.")]
+                      The running server does so by itself after each day.")]
     Compact(CompactArgs),
-    /// Check every file's checksum, and that every entry is there once; exit 1 and report any fault
+    /// Verify every file's checksum, and that every entry is present exactly once; exit 1 and report any fault
     #[command(
         after_help = "Example:\n  linesman history verify --sample 20\n\nIt only reads; a server may run meanwhile."
     )]
@@ -32,15 +32,15 @@ pub(crate) enum HistoryVerb {
 
 #[derive(Debug, Args)]
 pub(crate) struct SqlArgs {
-    /// Where the archive's `files.json` is read: a folder, or an address such as `s3://odds/archive/live` [default:
-    /// where the server has it]
+    /// Location of the archive's `files.json`: a folder, or an address such as `s3://odds/archive/live` [default: the
+    /// server's archive]
     #[arg(long, value_name = "PATH")]
     pub(crate) root: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Also make this number of publications again, chosen at random, and compare them with the log
+    /// Also rebuild this number of publications, chosen at random, and compare them with the log
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) sample: usize,
 }
@@ -52,7 +52,7 @@ pub(crate) struct CompactArgs {
     pub(crate) before: Option<String>,
 }
 
-/// A day, as it was written.
+/// A day, as written.
 fn parse_date(text: &str) -> Result<String, String> {
     match Timestamp::parse(&format!("{text}T00:00:00Z")) {
         Ok(_) => Ok(text.to_owned()),

@@ -9,7 +9,7 @@ use crate::cli::ListArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EventsVerb {
-    /// Show an event with each feed's ref, its names and why it was matched
+    /// Show an event with each feed's ref, its names and the reason for the match
     #[command(after_help = "Example:\n  linesman events show evt_8ZDGX3VOhGx")]
     Show(ShowArgs),
     /// List possible duplicates, with the reason
@@ -65,7 +65,7 @@ pub(crate) struct ListerRef {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AliasesVerb {
-    /// Print all learned name aliases, one JSON object a line
+    /// Print all learned name aliases, one JSON object per line
     #[command(after_help = "Example:\n  linesman aliases export > aliases.ndjson")]
     Export,
     /// Import aliases of another installation, or your own

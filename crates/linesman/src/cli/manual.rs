@@ -1,4 +1,4 @@
-//! What is made from the definition of the command line: completions for shells, and the manual page.
+//! Texts generated from the definition of the command line: completions for shells, and the manual page.
 
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
@@ -18,7 +18,6 @@ pub(crate) fn completions(shell: Shell) -> String {
 }
 
 /// One page for all commands, in roff.
-///
 /// # Errors
 /// None: it is written to memory.
 pub(crate) fn man_page() -> anyhow::Result<String> {
@@ -51,7 +50,7 @@ fn add(page: &mut String, command: &Command) -> anyhow::Result<()> {
     own.render_description_section(&mut text)?;
     own.render_options_section(&mut text)?;
     own.render_extra_section(&mut text)?;
-    // A page's sections become parts of the command's section.
+    // The sections of the generated page become subsections.
     let text =
         String::from_utf8(text)?.replace(".SH ", ".SS ").replace(".SS EXTRA", ".SS EXAMPLES");
     page.push_str(&format!(".SH \"{name}\"\n{text}"));

@@ -10,7 +10,7 @@ use crate::cli::Stop;
 /// The prefixes of keys and tokens.
 const SECRET_PREFIXES: [&str; 3] = ["sk_test_", "sk_live_", "fk_"];
 
-/// The command whose help explains the arguments: as many verbs as they name.
+/// The command whose help explains the arguments: the deepest one that they name.
 pub(super) fn help_of(program: &Command, arguments: &[OsString]) -> String {
     let (mut command, mut path) = (program, program.get_name().to_owned());
     let mut arguments = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
@@ -37,7 +37,7 @@ pub(super) fn explain(error: &Error, help: &str) -> Stop {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Stop::Shown(text);
     }
-    // All before the usage: the error, the possible values, a tip.
+    // Everything before the usage: the error, the possible values, a tip.
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let said: Vec<&str> = lines
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
@@ -67,7 +67,7 @@ fn redact(text: &str) -> String {
         let (word, after) = secret.split_at(end);
         clean.push_str(before);
         clean.push_str(prefix);
-        // `fk_` alone is how the help names the form of a token.
+        // The help uses `fk_` alone for the format of a token.
         if word != prefix {
             clean.push('…');
         }

@@ -1,16 +1,17 @@
 //! Output of commands: results on stdout, errors on stderr. Logs are not written here.
 //!
-//! With `write` and not `println!`, which panics when the reader is gone (`linesman keys list | head -1`).
+//! Uses `write` and not `println!`, which panics when the reader has closed the pipe (`linesman keys list | head
+//! -1`).
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write as _};
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// Bytes of a long text written at a time.
+/// Size in bytes of one write of a long text.
 const STREAM_BYTES: usize = 64 * 1024;
 
-/// Writes a line to stdout at once, so that a script waiting for it gets it.
+/// Writes a line to stdout and flushes it, so that a waiting script receives it.
 ///
 /// # Errors
 /// Stdout cannot be written to. A closed pipe is no error.
@@ -23,7 +24,7 @@ pub(crate) fn print_line(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Buffered stdout for a long text. The caller flushes it, and stops where the pipe is closed.
+/// Buffered stdout for a long text. The caller flushes it, and stops if the pipe is closed.
 pub(crate) fn stream() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(STREAM_BYTES, io::stdout().lock())
 }
@@ -37,7 +38,7 @@ pub(crate) fn print_error(text: &str) {
     }
 }
 
-/// What to do next, for somebody who sees it. What is piped on or written to a log stays without it.
+/// Prints advice to a person at a terminal. Pipes and logs do not get it.
 pub(crate) fn print_hint(text: &str) {
     let mut stderr = io::stderr().lock();
     if stderr.is_terminal() && io::stdout().is_terminal() {

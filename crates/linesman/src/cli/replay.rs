@@ -36,7 +36,7 @@ pub(crate) enum Speed {
 }
 
 impl ReplayArgs {
-    /// Refuses a token on the command line that is none. It is not repeated, so this is not left to clap.
+    /// Refuses a malformed token on the command line. Not left to clap, which would repeat it in the message.
     pub(super) fn check_token(&self) -> Result<(), String> {
         let token = self.token.as_ref().map(Secret::reveal);
         token.map_or(Ok(()), |token| check_token(token).map_err(|why| format!("--token {why}")))

@@ -1,7 +1,7 @@
 //! The time that all nodes share: the database's, continued by a monotonic clock.
 //!
-//! A node whose own clock is wrong or stepped would otherwise count requests in another minute than the others, and
-//! publish snapshots of another epoch.
+//! Without this, a node whose own clock is wrong or stepped would count requests in another minute than the others,
+//! and publish snapshots of another epoch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,7 +12,7 @@ use store::{Store, StoreError};
 
 /// How often the database is asked; clocks drift by far less than a millisecond meanwhile.
 const ASK_EVERY: Duration = Duration::from_secs(10);
-/// Queries at the start: the fastest answer is the most precise.
+/// Number of queries at the start: the fastest answer is the most precise.
 const FIRST_QUESTIONS: u32 = 3;
 
 /// This node's estimate of the database's clock.
@@ -31,8 +31,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// The estimate within the bounds that is nearest to the one before. A slow answer moves nothing that it does not
-    /// contradict: otherwise the clock would jitter with the latency of answers.
+    /// The estimate within the bounds that is nearest to the previous one. A slow answer changes nothing that it does
+    /// not contradict: otherwise the clock would jitter with the latency of answers.
     fn correct(self, began_ms: i64) -> i64 {
         began_ms.clamp(self.least_ms, self.most_ms)
     }

@@ -1,11 +1,11 @@
 //! The register of key changes on JetStream: the greatest announced number, stored on a majority of the servers.
 //!
-//! A read alone proves nothing: a server that was cut off or paused may still take itself for the leader and return
-//! old data. So each register is a stream in which every message holds the greatest number so far and names the
-//! message it follows. To confirm that a number is still the greatest, a node writes it again after the message that it
-//! read; that a majority accepted it is the proof.
+//! A read alone proves nothing: a server that was cut off or paused may still believe that it is the leader, and
+//! return old data. So each register is a stream in which every message holds the greatest number so far and the
+//! position of its predecessor. To confirm that a number is still the greatest, a node writes it again after the
+//! message that it read; acceptance by a majority is the proof.
 //!
-//! A register accepts one write at a time, so there are several: a node asks one, a change is announced to all.
+//! A register accepts one write at a time, so there are several: a node asks one, while a change is announced to all.
 
 use std::{
     sync::{
@@ -36,24 +36,24 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Each accepts a few hundred writes a second; a thousand nodes ask every few seconds, and only while the database is
-/// unreachable.
+/// Number of registers. Each accepts a few hundred writes a second; a thousand nodes ask every few seconds, and only
+/// while the database is unreachable.
 const REGISTERS: usize = 4;
-/// Not stored: it only wakes nodes up.
+/// Subject of hints, which are not stored: they only wake nodes.
 const HINT_SUBJECT: &str = "linesman.keys.news";
-/// How long the servers have for one answer.
+/// How long the servers may take for one answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long a node waits for a confirmation; it asks again anyway.
 const CONFIRM_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long an announcement is retried: longer than the servers need to elect a leader.
 const ANNOUNCE_TIME_MAX: Duration = Duration::from_secs(8);
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// Replicas of a register, unless configured.
+/// Number of replicas of a register, unless configured.
 const REPLICAS_USUAL: usize = 3;
 /// Only the last message counts; the others are for diagnosis.
 const KEPT_MESSAGES: i64 = 64;
 
-/// What a node needs for [`accounts::Accounts::load_node`]; the node then runs [`accounts::Accounts::follow`].
+/// Prepares the input of [`accounts::Accounts::load_node`]; the node then runs [`accounts::Accounts::follow`].
 pub(crate) async fn open_cluster(
     nats_url: &str,
     replicas: Option<usize>,
@@ -124,7 +124,7 @@ impl KeyRegister {
             four.raise(number)
         )?;
         let raised = <[Raised; REGISTERS]>::from(raised);
-        // A number that is known already wakes no node up.
+        // A number that was known already wakes no node.
         if raised.iter().any(|raised| raised.is_new) {
             self.wake().await;
         }
@@ -173,7 +173,7 @@ impl Drop for KeyRegister {
     }
 }
 
-/// Notifies of each hint. A node that misses one asks a second later anyway.
+/// Notifies waiting tasks of each hint. A node that misses a hint asks a second later anyway.
 async fn listen(client: Client, hint: Arc<Notify>) {
     loop {
         if let Ok(mut hints) = client.subscribe(HINT_SUBJECT).await {
@@ -191,21 +191,21 @@ struct Register {
     context: Context,
     name: String,
     subject: String,
-    /// `None`: three, or one where there is a single server.
+    /// `None`: three, or one if there is a single server.
     replicas: Option<usize>,
     stream: OnceCell<Stream>,
     /// The greatest number seen in it.
     greatest: AtomicI64,
 }
 
-/// The last message: its sequence number, and its content where there is one.
+/// The last message: its sequence number, and its content if it has one.
 #[derive(Debug)]
 struct Last {
     at: u64,
     number: Option<i64>,
 }
 
-/// The content of a register after an announcement.
+/// The result of an announcement at one register.
 #[derive(Debug)]
 struct Raised {
     greatest: i64,
@@ -231,13 +231,13 @@ impl Register {
         }
     }
 
-    /// Writes the number where it is greater; retries until that succeeds.
+    /// Writes the number if it is greater; retries until that succeeds.
     async fn raise(&self, number: i64) -> Result<Raised, RegisterError> {
         loop {
             match self.try_raise(number).await {
                 Ok(Some(raised)) => return Ok(raised),
                 Ok(None) => {}
-                // The caller has a bound on the whole.
+                // The caller limits the total time.
                 Err(error) => {
                     tracing::debug!(
                         event = "keys.announce_retried",
@@ -253,7 +253,7 @@ impl Register {
 
     async fn try_raise(&self, number: i64) -> Result<Option<Raised>, RegisterError> {
         let last = self.last().await?;
-        // Numbers only grow: one that was read stays, however old the read.
+        // Numbers only grow: a number that was read remains valid, however old the read.
         if let Some(greatest) = last.number.filter(|held| *held >= number) {
             return Ok(Some(Raised { greatest, is_new: false }));
         }
@@ -271,7 +271,7 @@ impl Register {
                 return Err("nothing was ever announced".into());
             };
             if number < self.greatest.fetch_max(number, Ordering::SeqCst) {
-                // An old read, or servers that lost data: neither confirms anything.
+                // A stale read, or servers that lost data: neither confirms anything.
                 return Err("the register holds less than was announced".into());
             }
             if number > held {

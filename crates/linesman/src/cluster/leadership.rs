@@ -11,12 +11,12 @@ use engine::{Leadership, WorldHandle};
 use store::Store;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// The length of a term; another node leads at the latest this long after the leader died.
+/// The length of a term; another node leads at most this long after the leader died.
 const HELD_MS: u32 = 3000;
-/// How often it is extended or asked for: a leader may be late four times, a standby is late by no more than this.
+/// How often it is extended or requested: a leader may be late four times, and a standby is late by at most this.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
-/// The setting that says that the log was created: from then on no node creates one where it is missing.
+/// The setting that records that the log was created: from then on no node creates a missing one.
 pub(crate) const LOG_CREATED: &str = "live_log_begun";
 
 /// Checks, whenever this node's snapshot is late, whether there is a leader.

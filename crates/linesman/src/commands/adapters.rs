@@ -30,7 +30,7 @@ use crate::config::Config;
 use crate::upstream::{parse_report, to_open};
 use crate::{catalogue, open};
 
-/// Rejected messages that are shown.
+/// Maximum number of rejected messages shown.
 const REJECTS_SHOWN: usize = 20;
 
 /// Finds an adapter of the configuration.
@@ -108,7 +108,7 @@ pub(crate) async fn read(config: &Config, registry: &Registry, name: &str) -> an
         bail!("`adapters.{name}` is not enabled; set `enabled = true`");
     }
     registry.ask_adapter_read(name, &Actor::command_line()).await?;
-    output::print_line("asked; `linesman feeds status` shows the read")
+    output::print_line("requested; `linesman feeds status` shows the read")
 }
 
 /// `feeds quarantine`.
@@ -194,7 +194,7 @@ fn unit_of_file(stem: &str) -> String {
     }
 }
 
-/// A copy of the book that takes what an adapter sends, and counts what became of it.
+/// A copy of the book to which an adapter's messages are applied, with counts of the results.
 #[derive(Debug)]
 struct Copy {
     catalogue: Arc<Catalogue>,
@@ -276,7 +276,7 @@ impl Counts {
     }
 }
 
-/// `feeds check`: reads once and decides against a copy of the live book. Fails where nothing was read.
+/// `feeds check`: reads once and decides against a copy of the live book. Fails if nothing was read.
 pub(crate) fn check(config: &Config, data: &Path, args: &FeedsCheckArgs) -> anyhow::Result<()> {
     let catalogue = catalogue::load(config)?;
     let mut adapter = build_one(config, &args.name, &catalogue)?;
@@ -314,7 +314,7 @@ pub(crate) fn check(config: &Config, data: &Path, args: &FeedsCheckArgs) -> anyh
             || matches!(&adapter.settings.kind, KindSettings::Betfair(_));
         let task = tokio::spawn(run_adapter(adapter, context));
         let ended = tokio::time::timeout(args.time, wait_until_read(&board, runs_on));
-        // For what runs on, the time is over; for others, they did not end in time, which the report shows.
+        // A continuous adapter has used up its time; others did not end in time, which the report shows.
         drop(ended.await);
         task.abort();
     });
@@ -324,7 +324,7 @@ pub(crate) fn check(config: &Config, data: &Path, args: &FeedsCheckArgs) -> anyh
     report(&board.report(), &copy, args.json)
 }
 
-/// Puts the inputs of a check onto a tape that is played in place of the network; returns a file to be removed.
+/// Records the inputs of a check on a tape that is played instead of the network; returns a file to be removed.
 fn played(adapter: &mut Adapter, args: &FeedsCheckArgs) -> anyhow::Result<Option<PathBuf>> {
     let mut settings = (*adapter.settings).clone();
     settings.record = None;

@@ -12,7 +12,7 @@ use crate::cli::{AliasesVerb, output};
 use crate::config::Config;
 use crate::open;
 
-/// Aliases sent to a server in one control command.
+/// Maximum number of aliases in one control command.
 const ALIASES_AT_ONCE: usize = 500;
 /// The version in the first line of an export.
 const ALIASES_VERSION: u32 = 1;

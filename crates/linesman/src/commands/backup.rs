@@ -32,7 +32,7 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
         "{} exists already; name a new folder, for example with the date",
         place.display()
     );
-    // Renamed once it is complete.
+    // Renamed when it is complete.
     let mut part: OsString = place.into();
     part.push(".part");
     let part = PathBuf::from(part);
@@ -40,10 +40,10 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
         fs::remove_dir_all(&part).with_context(|| failed(&part))?;
     }
     let to = Folder::open(&part)?;
-    // Before the archive: what is noted to be there is copied, or missed where it is not.
+    // Before the archive: files that the note mentions are copied, or reported as missing.
     let note = engine::ARCHIVE_NOTE_FILE;
     copy_file(&from.path().join(note), &to.path().join(note))?;
-    // Before the log, which has what follows.
+    // Before the log, which contains the entries after the archive.
     let archived = copy_archive(config, &from, &to)?;
     let files = copy(&from, &to)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -62,8 +62,8 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     ))
 }
 
-/// Copies an archive that is in a folder, the data folder or another, to where it is in a data folder; returns the
-/// number of files.
+/// Copies an archive in a folder, the data folder or another one, to its place in a data folder; returns the number
+/// of files.
 fn copy_archive(config: &Config, from: &Folder, to: &Folder) -> anyhow::Result<usize> {
     let place = from.archive_of(config).map(|place| place.join(World::Live.key()));
     let Some(source) = place.as_ref().and_then(Location::folder).filter(|path| path.is_dir())

@@ -1,6 +1,6 @@
 //! `linesman events`: shows events and possible duplicates; merges, splits and separates events.
 //!
-//! Reads from the running server, or from the live world's log where none runs.
+//! Reads from the running server, or from the live world's log if none runs.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<EventVie
     Ok(EventView::of(&profile, &book, &snapshot))
 }
 
-/// The possible duplicates, likewise.
+/// The possible duplicates, from the running server or the log.
 fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<PairView>> {
     if let Some(shown) = ask_server(data, &ControlCommand::Unsure)? {
         return Ok(serde_json::from_str(&shown)?);

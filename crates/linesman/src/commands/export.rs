@@ -31,7 +31,7 @@ pub(crate) fn run(
         check_folder(data)?;
     }
     let format = args.format();
-    // What was published since the last part.
+    // Adds publications since the last part.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let flushed = runtime.block_on(ask_server(&Folder::at(data), &ControlCommand::FlushHistory));
     let (archive, commit) = history::open(config, data)?;
@@ -56,12 +56,12 @@ pub(crate) fn run(
             "Parquet is not for a terminal; name a file with --out"
         );
         return match archive.export(&commit, &export, BufWriter::new(io::stdout())) {
-            // As with `linesman export … | head`.
+            // For example with `linesman export … | head`.
             Err(ArchiveError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             exported => Ok(exported.map(drop)?),
         };
     };
-    // It appears under its name once it is complete.
+    // Renamed when it is complete.
     let part = place.with_extension("part");
     let failed = || format!("cannot write {}", place.display());
     let file = File::create(&part).with_context(failed)?;
@@ -75,7 +75,7 @@ pub(crate) fn run(
     output::print_line(&format!("wrote {rows} rows of {} to {}", table.key(), place.display()))
 }
 
-/// Makes sure that the archive has all that was published in the time, where no server could be asked to add it.
+/// Checks that the archive has all publications of the time range, if no server could be asked to add them.
 fn check_end(
     config: &Config,
     data: &Path,
@@ -92,9 +92,9 @@ fn check_end(
             let missing = times.into_iter().find(|at| (args.from..args.to).contains(at));
             missing.map_or(Ok(()), |at| bail!("{}, the log has one of {at}", ends_before()))
         }
-        // What is asked for is of a time that is over.
+        // The requested range ends before the archive does.
         Err(_) if end.is_some_and(|end| args.to <= end) => Ok(()),
-        // There is nothing but the archive.
+        // There is only the archive.
         Err(_) if config.cluster.is_none() && !has_log(config, data) => Ok(()),
         Err(error) => {
             Err(error).with_context(|| format!("{}, and the log cannot be read", ends_before()))
@@ -102,7 +102,7 @@ fn check_end(
     }
 }
 
-/// Whether there may be a log that the archive is a copy of. One elsewhere may be that of another machine.
+/// Whether there may be a log that the archive is a copy of. An archive elsewhere may belong to another machine.
 fn has_log(config: &Config, data: &Path) -> bool {
     let log = Folder::at(data).log(World::Live);
     config.history.store.is_some() || log.try_exists().unwrap_or(true)

@@ -1,4 +1,4 @@
-//! `linesman feeds`: feed tokens, and removal of what a feed listed.
+//! `linesman feeds`: feed tokens, and removal of a feed's listings.
 
 use std::path::Path;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
             let paused = matches!(verb, FeedsVerb::Pause(_));
             if config.adapters.iter().any(|own| own.name == args.name) {
-                // The leader looks for it every second.
+                // The leader checks for it every second.
                 return Ok(registry.pause_adapter(&args.name, paused, &by).await?);
             }
             registry.pause_feed(&args.name, paused, &by).await?;
@@ -83,7 +83,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
     })
 }
 
-/// A first push that works as it is printed, and where its price is seen.
+/// A sample push that works as printed, and the request that shows its price.
 fn first_push(url: &str, token: &str, bookmaker: Option<&str>, now: Timestamp) -> String {
     let url = url.trim_end_matches('/');
     let start = now.plus(Duration::from_secs(7 * 86_400));

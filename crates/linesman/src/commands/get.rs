@@ -13,11 +13,11 @@ use serde_json::Value;
 use self::table::{Style, Table};
 use crate::cli::{GetArgs, Server, What, WhyArgs, output};
 
-/// The largest page: fewer requests for a whole list.
+/// Maximum page size: fewer requests for a whole list.
 const PAGE: usize = 500;
-/// The same, of changes.
+/// Maximum page size for changes.
 const POINTS: usize = 10_000;
-/// How often a watched answer is asked for. The client asks the server only where its answer may have changed.
+/// How often a watched answer is requested. The client asks the server only if its answer may have changed.
 const WATCH: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
     })
 }
 
-/// How an answer that the API has no table of becomes rows.
+/// Converts answers for which the API has no table to rows.
 fn rows_of(what: What) -> Option<fn(&Value) -> Vec<Value>> {
     match what {
         What::Closing => Some(lines::closing),
@@ -90,7 +90,7 @@ pub(crate) fn why(args: &WhyArgs) -> anyhow::Result<()> {
             let format = if args.json { "json" } else { "csv" };
             let bodies = match bodies(&request.param("format", format), true).await {
                 Ok((bodies, _)) => bodies,
-                // It is of another sport, or of one that the key does not cover.
+                // The event is of another sport, or the key does not cover this one.
                 Err(error) if is_elsewhere(&error) => continue,
                 Err(error) => return Err(explained(&error)),
             };
@@ -109,14 +109,14 @@ pub(crate) fn why(args: &WhyArgs) -> anyhow::Result<()> {
     })
 }
 
-/// A market that a sport does not have says nothing about the event.
+/// An error about a market that the sport does not have says nothing about the event.
 fn is_elsewhere(error: &Error) -> bool {
     let is_of_market = error.param() == Some("market");
     matches!(error.code(), ErrorCode::EventNotFound | ErrorCode::Forbidden)
         || (*error.code() == ErrorCode::InvalidParameter && is_of_market)
 }
 
-/// Says which event it is.
+/// Prints which event it is.
 async fn introduce(client: &Client, sport: &str, event: &str) -> anyhow::Result<()> {
     let event = client.event(sport, event).await.map_err(|error| explained(&error))?.data;
     let sides = [event.home_team, event.away_team].into_iter().flatten().collect::<Vec<_>>();
@@ -137,7 +137,7 @@ pub(super) fn client(server: &Server) -> anyhow::Result<Client> {
     builder.build().map_err(|error| explained(&error))
 }
 
-/// The error in one sentence, with what to do.
+/// The error in one sentence, with advice.
 fn explained(error: &Error) -> anyhow::Error {
     let hint = match error.code().as_str() {
         "connection_failed" => "; name a running server with --url or LINESMAN_URL",
@@ -151,7 +151,7 @@ fn explained(error: &Error) -> anyhow::Error {
     anyhow::anyhow!("{error}{hint}")
 }
 
-/// The bodies of all pages, or of the first alone, and their tags.
+/// The bodies of all pages or of the first only, and their tags.
 async fn bodies(
     request: &Request<Raw>,
     is_one_page: bool,
@@ -201,7 +201,7 @@ async fn watch(args: &GetArgs, request: &Request<Raw>, is_one_page: bool) -> any
             let table = table_of(&read, args.what)?;
             let before = last.as_ref().map(|(_, table)| table);
             if !table.print_changes(before, keys(args.what), style)? {
-                // Nobody reads any more.
+                // The output is closed.
                 return Ok(());
             }
             last = Some((read, table));
@@ -210,7 +210,7 @@ async fn watch(args: &GetArgs, request: &Request<Raw>, is_one_page: bool) -> any
     }
 }
 
-/// The columns that make two rows of two answers the same row.
+/// The columns that identify a row across answers.
 fn keys(what: What) -> &'static [&'static str] {
     match what {
         What::Sports | What::Books => &["key"],

@@ -1,4 +1,4 @@
-//! `linesman history`: looks at the archive, checks it, and has it written now.
+//! `linesman history`: inspects, verifies and updates the archive.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use crate::control::{ControlCommand, ask_server};
 use crate::folder::Folder;
 use crate::worlds::live_options;
 
-/// What `sql` prints, with places for the root and the keys of fight sports.
+/// The output of `sql`, with placeholders for the root and the keys of fight sports.
 const MACROS: &str = include_str!("history/macros.sql");
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::Result<()> {
@@ -66,7 +66,7 @@ fn sql(config: &Config, data: &Path, root: Option<&str>) -> anyhow::Result<()> {
     output::print_line(text.trim_end())
 }
 
-/// Every catalogue that the archive keeps.
+/// Every catalogue stored in the archive.
 fn kept_catalogues(place: &Location) -> anyhow::Result<Vec<Catalogue>> {
     let archive = Archive::of(place);
     let mut catalogues = Vec::new();
@@ -79,12 +79,12 @@ fn kept_catalogues(place: &Location) -> anyhow::Result<Vec<Catalogue>> {
     Ok(catalogues)
 }
 
-/// A text in SQL.
+/// A text literal in SQL.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Has the running server write the archive.
+/// Requests a write of the archive from the running server.
 fn ask(data: &Path, command: &ControlCommand, done: &str) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let folder = Folder::at(data);
@@ -102,7 +102,7 @@ fn verify(config: &Config, data: &Path, samples: usize) -> anyhow::Result<()> {
     let verified = loop {
         let verified = archive.verify(&commit);
         let newest = archive.newest().context("the archive cannot be read")?;
-        // While it was read, files may have been replaced and, an hour later, deleted.
+        // During the verification, files may have been replaced and, an hour later, deleted.
         if verified.faults.is_empty() || newest.commit == commit.commit {
             break verified;
         }
@@ -119,20 +119,20 @@ fn verify(config: &Config, data: &Path, samples: usize) -> anyhow::Result<()> {
         verified.faults.len()
     );
     output::print_line(&format!(
-        "commit {}: {files} files with {bytes} bytes are whole, and each of {entries} entries is there once",
+        "commit {}: {files} files with {bytes} bytes are intact, and each of {entries} entries is present once",
         commit.commit
     ))?;
     if samples > 0 { sample(config, data, (&archive, &commit), samples) } else { Ok(()) }
 }
 
-/// Makes some publications again, and compares them with the log.
+/// Rebuilds some publications and compares them with the log.
 fn sample(
     config: &Config,
     data: &Path,
     (archive, commit): (&Archive, &Commit),
     samples: usize,
 ) -> anyhow::Result<()> {
-    // In a cluster, tasks talk to the servers of the log while this thread waits for it.
+    // In a cluster, tasks read from the servers of the log while this thread waits.
     let runtime = tokio::runtime::Runtime::new()?;
     let _entered = runtime.enter();
     let options = live_options(config, &Folder::at(data))?;
@@ -154,9 +154,9 @@ fn sample(
             }
         }
     }
-    ensure!(faults == 0, "{faults} publications are not as they were");
+    ensure!(faults == 0, "{faults} publications differ from the log");
     output::print_line(&format!(
-        "{} publications were made again: {same} are the same as in the log, {not_in_log} are older than the log",
+        "{} publications were rebuilt: {same} are the same as in the log, {not_in_log} are older than the log",
         same + not_in_log
     ))
 }
@@ -173,7 +173,7 @@ fn choose<T>(all: &[T], parts: usize) -> impl Iterator<Item = &T> {
     })
 }
 
-/// Where the archive of the live world is.
+/// The location of the live world's archive.
 fn place_of(config: &Config, data: &Path) -> anyhow::Result<Location> {
     let Some(store) = Folder::at(data).archive_of(config) else {
         bail!(
@@ -183,7 +183,7 @@ fn place_of(config: &Config, data: &Path) -> anyhow::Result<Location> {
     Ok(store.join(World::Live.key()))
 }
 
-/// The archive of the live world, which must be there.
+/// The archive of the live world, which must exist.
 pub(super) fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Commit)> {
     let place = place_of(config, data)?;
     let begun = place.folder().is_none_or(Path::is_dir);
@@ -197,7 +197,7 @@ pub(super) fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Com
     Ok((archive, commit))
 }
 
-/// What `status` shows.
+/// The output of `status`.
 #[derive(Debug, Serialize)]
 struct Status {
     root: String,
@@ -211,11 +211,11 @@ struct Status {
     lineages: Vec<Lineage>,
     entries: u64,
     bytes: u64,
-    /// Entries that are no publications.
+    /// Number of entries that are not publications.
     changes: u64,
-    /// Of all tables together.
+    /// Sum over all tables.
     bytes_per_change: u64,
-    /// Whole books, which publications of the past are made again from.
+    /// Number of whole books, from which past publications are rebuilt.
     books: u64,
     book_bytes: u64,
     days: Vec<Day>,
@@ -249,7 +249,7 @@ impl Status {
         let changes = entries.saturating_sub(u64::try_from(publications.len())?);
         let tables: u64 = commit.files.iter().map(|file| file.bytes).sum();
         let lag_s = lag_s(config, data, &commit).unwrap_or_else(|error| {
-            output::print_error(&format!("how far it is behind the log is not known: {error:#}"));
+            output::print_error(&format!("its lag behind the log is unknown: {error:#}"));
             None
         });
         let gaps = commit.lineages.iter().flat_map(|lineage| &lineage.gaps);
@@ -312,7 +312,7 @@ impl Status {
     }
 }
 
-/// How much later the last publication in the log was made than the last in the archive.
+/// How much later the last publication in the log is than the last one in the archive.
 fn lag_s(config: &Config, data: &Path, commit: &Commit) -> anyhow::Result<Option<u64>> {
     let Some(last) = commit.lineages.last() else { return Ok(None) };
     let newest =
@@ -320,19 +320,19 @@ fn lag_s(config: &Config, data: &Path, commit: &Commit) -> anyhow::Result<Option
     Ok(Some(u64::try_from(newest.saturating_sub(last.last_ms) / 1000).unwrap_or(0)))
 }
 
-/// The times of the publications that are in the log and not in the archive.
+/// The times of the publications that are in the log but not in the archive.
 pub(super) fn not_archived(
     config: &Config,
     data: &Path,
     commit: &Commit,
 ) -> anyhow::Result<Vec<Timestamp>> {
-    // In a cluster, tasks talk to the servers of the log while this thread waits for it.
+    // In a cluster, tasks read from the servers of the log while this thread waits.
     let runtime = tokio::runtime::Runtime::new()?;
     let _entered = runtime.enter();
     Ok(engine::not_archived(&live_options(config, &Folder::at(data))?, commit)?)
 }
 
-/// What is there of each table and day.
+/// The files of each table and day, with their rows and bytes.
 fn days(commit: &Commit) -> Vec<Day> {
     let mut days: BTreeMap<(String, archive::Table), (u64, u64, u64)> = BTreeMap::new();
     for file in &commit.files {

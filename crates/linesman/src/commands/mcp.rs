@@ -1,5 +1,5 @@
-//! `linesman mcp`: gives agents any server through the Rust client, over standard input and output. Everything but the
-//! protocol goes to stderr.
+//! `linesman mcp`: serves any server's API to agents through the Rust client, over standard input and output.
+//! Everything but the protocol goes to stderr.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cli::Server;
 use crate::commands::get;
 
-/// The status that the protocol gives to what never reached the server.
+/// The status that the protocol gets for a request that never reached the server.
 const UNREACHED: u16 = 503;
 
 pub(crate) fn run(server: &Server) -> anyhow::Result<()> {
@@ -23,12 +23,12 @@ pub(crate) fn run(server: &Server) -> anyhow::Result<()> {
     let serving =
         mcp::serve(Arc::new(server), Arc::new(reader), tokio::io::stdin(), tokio::io::stdout());
     let served = runtime.block_on(serving);
-    // A read of standard input cannot be ended, and has nothing to say any more.
+    // A read of standard input cannot be interrupted, and its result is no longer needed.
     runtime.shutdown_background();
     served.context("the agent cannot be answered")
 }
 
-/// Reads a server.
+/// Reads from a server.
 struct Remote {
     client: Client,
 }

@@ -16,7 +16,7 @@ use crate::cluster::{self, LOG_CREATED};
 use crate::config::{Config, is_database_url};
 use crate::folder::Folder;
 
-/// Entries copied in one batch.
+/// Number of entries copied in one batch.
 const ENTRIES_AT_ONCE: usize = 5000;
 /// Approximate bytes of entries in one batch.
 const BYTES_AT_ONCE: usize = 4 << 20;
@@ -49,7 +49,7 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
         let (done, all) = (moved.rows, moved.of);
         output::draw_progress(&output::progress(done, all, "rows", begun.elapsed()));
     };
-    // If the log is missing there later, it is lost: no node creates another.
+    // If the log is missing on the servers later, it is lost: no node creates another one.
     let settings = [(LOG_CREATED, "yes")];
     let settings = if entries > 0 { &settings[..] } else { &[] };
     let moved = runtime.block_on(store::transfer(&path, args.to.reveal(), settings, &mut report));
@@ -110,19 +110,19 @@ fn move_log(runtime: &Runtime, folder: &Folder, location: &StreamLocation) -> an
 
 /// The new positions of checkpoints. A gap in the numbers, as damage leaves it, is closed on the servers.
 struct CheckpointPositions {
-    /// Those still ahead, newest first.
+    /// Checkpoints not yet reached, newest first.
     ahead: Vec<Checkpoint>,
     passed: Vec<(u64, Checkpoint)>,
 }
 
 impl CheckpointPositions {
-    /// Damaged ones are skipped, as at a start.
+    /// Damaged checkpoints are skipped, as at a start.
     fn of(view: &LogView) -> Self {
         let ahead = view.checkpoints().iter().rev().filter_map(|seq| view.checkpoint(*seq).ok());
         Self { ahead: ahead.collect(), passed: Vec::new() }
     }
 
-    /// The entry `seq` comes next; `moved` is the number on the servers of the one before it.
+    /// Called before entry `seq` is copied; `moved` is the number on the servers of the previous entry.
     fn pass(&mut self, seq: u64, moved: u64) {
         while let Some(mark) = self.ahead.pop_if(|mark| mark.seq < seq) {
             self.passed.push((moved, mark));
@@ -139,7 +139,7 @@ fn count(view: &LogView) -> anyhow::Result<u64> {
     Ok(all)
 }
 
-/// A log on the servers must be the beginning of this one, from an earlier attempt.
+/// A log on the servers must be a prefix of this one, from an earlier attempt.
 fn check_beginning(view: &LogView, log: &StreamLog, first: u64) -> anyhow::Result<()> {
     if log.last_seq() < first {
         return Ok(());

@@ -1,6 +1,6 @@
-//! `linesman operators`: lists operators, and prints links for those who are locked out.
+//! `linesman operators`: lists operators, and prints links for operators who cannot sign in.
 //!
-//! Who can write the data folder is trusted with everything in it, so no password is required.
+//! A user who can write the data folder has full control anyway, so no password is required.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ async fn print_link(
     people: &People,
     args: &OperatorsLinkArgs,
 ) -> anyhow::Result<()> {
-    // First, so that no link is created and lost where this fails.
+    // Checked first, so that no link is created and then lost if this fails.
     let base = base_url(config, folder).await?;
     let (token, note) = link(people, args).await?;
     output::print_error(note);

@@ -1,8 +1,8 @@
 //! `linesman record`: prints a world's log between two instants as messages for `linesman replay`.
 //!
-//! It only reads, so a server may run on the folder meanwhile. [`Recorder`] makes the messages; this file finds where
-//! to start in the log. A line is an ingest message with one more field, which ingest ignores: `recorded_at`, when the
-//! service accepted it, where that differs from `ts`. A replay follows it.
+//! It only reads, so a server may run on the folder meanwhile. [`Recorder`] builds the messages; this file finds the
+//! start in the log. A line is an ingest message with one additional field, which ingest ignores: `recorded_at`, the
+//! time at which the service accepted it, if that differs from `ts`. A replay follows it.
 
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::open;
 /// Replaced by the ids in the log before any is printed.
 const NO_IDS: Ids = Ids::Minted { salt: 0 };
 
-/// The two instants; without the first, from the beginning of the log.
+/// The two instants; `from: None` is the beginning of the log.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from: Option<Timestamp>,
@@ -62,13 +62,13 @@ pub(crate) fn run(
             }
             Ok(())
         }
-        // As with `linesman record … | head`.
+        // For example with `linesman record … | head`.
         Err(error) if is_closed_pipe(&error) => Ok(()),
         Err(error) => Err(error.context(format!("cannot record the log of the {world} world"))),
     }
 }
 
-/// What the recording lacks.
+/// How the recording differs from the log.
 #[derive(Debug, PartialEq, Eq)]
 struct Deviations {
     /// Events that could not be recorded exactly.
@@ -77,7 +77,7 @@ struct Deviations {
     lost: u64,
 }
 
-/// Writes the recording; returns what it lacks.
+/// Writes the recording; returns its deviations.
 fn record(
     catalogue: &Arc<Catalogue>,
     folder: &Path,
@@ -90,7 +90,7 @@ fn record(
         }
         opened => opened?,
     };
-    // The reader below registers itself; this holds until it has begun.
+    // The reader below registers itself; this holds the position until it has begun.
     let position = view.register()?;
     let start = find_start(&view, catalogue, span.from)?;
     let mut recorder = Recorder::new(start.book, span.from.unwrap_or(start.reaches));
@@ -137,7 +137,7 @@ fn find_start(
         let reaches = Timestamp::from_millis(first.at_ms);
         return Ok(StartPoint { after: 0, book: empty(), reaches });
     }
-    // The book before the first kept entry is unknown, but a new book (`Founded`) needs nothing before it.
+    // The book before the first kept entry is unknown, but a new book (`Founded`) depends on nothing before it.
     if let Some((seq, reaches)) = first_founding(view)? {
         let start = StartPoint { after: seq - 1, book: empty(), reaches };
         if from.is_some_and(|from| reaches <= from) {
@@ -155,7 +155,7 @@ fn find_start(
     }
 }
 
-/// The book of a checkpoint; `None` where it is damaged or gone, or has no entry after it.
+/// The book of a checkpoint; `None` if it is damaged or gone, or has no entry after it.
 fn start_at_checkpoint(
     view: &LogView,
     catalogue: &Arc<Catalogue>,

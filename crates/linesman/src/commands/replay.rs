@@ -13,17 +13,17 @@ use serde::Deserialize;
 use crate::cli::{ReplayArgs, Speed, output};
 use crate::config::Secret;
 
-/// Lines in one push at most: enough to be fast, few enough for a smooth progress bar.
+/// Maximum number of lines in one push: enough to be fast, few enough for a smooth progress bar.
 const BATCH_LINES_MAX: usize = 2_000;
-/// Bytes in one push at most; ingest accepts 8 MiB.
+/// Maximum size of one push; ingest accepts 8 MiB.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 /// Lines due within this time go into one push.
 const TOGETHER: Duration = Duration::from_millis(50);
-/// For each step of a push.
+/// Timeout of each step of a push.
 const PUSH_TIME_MAX: Duration = Duration::from_secs(60);
-/// Tries of a push that the service cannot accept.
+/// Maximum number of tries of a push while the service is unavailable.
 const TRIES_MAX: u32 = 6;
-/// Rejected lines printed at the end.
+/// Maximum number of rejected lines printed at the end.
 const REJECTS_SHOWN: usize = 10;
 
 /// A line of a recording with its position and time.
@@ -47,7 +47,7 @@ struct Totals {
 #[derive(Deserialize)]
 struct Stamped {
     ts: Option<String>,
-    /// From `linesman record`: when the service accepted the line, where that differs from `ts`.
+    /// From `linesman record`: when the service accepted the line, if that differs from `ts`.
     recorded_at: Option<String>,
 }
 
@@ -107,7 +107,7 @@ async fn replay(args: &ReplayArgs, token: &Secret, lines: &[Line<'_>]) -> anyhow
     Ok(totals)
 }
 
-/// When a line is due, from the start of the replay.
+/// When a line is due, relative to the start of the replay.
 fn due(speed: Speed, first: Option<Timestamp>, at: Option<Timestamp>) -> Duration {
     match (speed, first, at) {
         (Speed::Times(times), Some(first), Some(at)) => at.since(first) / u32::from(times),
@@ -115,7 +115,7 @@ fn due(speed: Speed, first: Option<Timestamp>, at: Option<Timestamp>) -> Duratio
     }
 }
 
-/// The number of lines in the next push: those that are due, or nearly.
+/// The number of lines in the next push: those that are due or nearly due.
 fn batch_size(
     speed: Speed,
     first: Option<Timestamp>,

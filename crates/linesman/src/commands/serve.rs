@@ -61,7 +61,7 @@ pub(crate) fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Res
     runtime.block_on(serve(config, data, args))
 }
 
-/// How long pushes may take once the service stops; connections may take longer.
+/// How long pushes may take once the service is stopping; connections may take longer.
 const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 
 async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
@@ -71,10 +71,10 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
     let _lock = folder.lock().await?;
-    // Before anything is written: the disk may be full.
+    // Before the first write: the disk may be full.
     let reserve = config.cluster.is_none().then(|| Reserve::open(&folder)).transpose()?;
     let control = Arc::new(Control::open(&folder)?);
-    // Before anything starts that would have to be stopped again.
+    // Before starting parts that would have to be stopped again.
     let listeners = Listeners::bind(config, role)?;
     let Opened { store, clock, accounts, worker } =
         open_accounts(config, args, &folder, &listeners).await?;
@@ -90,7 +90,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     let people = open_people(config, &store, &clock)?.with_mail(open_mail(config, &tasks)?);
     let first_start = match config.cluster {
         None => FirstStart::make(config, &accounts, &people).await?,
-        // In a cluster, each node would print a key and invalidate the link of the node before.
+        // In a cluster, each node would print a key and invalidate the link of the previous node.
         Some(_) => FirstStart::default(),
     };
     let worlds = Worlds { live: Arc::clone(&live), sandbox: Arc::clone(&sandbox) };
@@ -116,7 +116,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     tasks.spawn("the control socket", Arc::clone(&control).run(Arc::clone(&api), url));
 
     let stop = CancellationToken::new();
-    // Before the banner: whoever reads it may send a signal.
+    // Before the banner: a process that reads it may send a signal.
     let signals = Signals::catch()?;
     Banner { config, role, listeners: &listeners, first_start: &first_start, data }.print_or_warn();
     let serving = listen(listeners, &service, &stop);
@@ -142,7 +142,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     outcome
 }
 
-/// Answers requests until it has to stop.
+/// Answers requests until `stop` is cancelled.
 fn listen(listeners: Listeners, service: &Arc<Service>, stop: &CancellationToken) -> JoinSet<()> {
     let mut serving = JoinSet::new();
     for (listener, role) in listeners.sockets.into_iter().zip(listeners.roles) {
@@ -157,13 +157,13 @@ fn listen(listeners: Listeners, service: &Arc<Service>, stop: &CancellationToken
 async fn drain(mut serving: JoinSet<()>, live: &WorldHandle) {
     let mut served = pin!(async { while serving.join_next().await.is_some() {} });
     if tokio::time::timeout(PUSHES_TIME_MAX, served.as_mut()).await.is_err() {
-        // What is in the log stays; feeds send the rest again.
+        // Lines in the log are kept; feeds send the rest again.
         live.end_pushes();
         served.await;
     }
 }
 
-/// Descriptors besides connections: listeners, logs, the store, a file of answers for each epoch.
+/// Number of descriptors besides connections: listeners, logs, the store, a file of answers for each epoch.
 const OTHER_DESCRIPTORS: u64 = 100;
 
 /// Raises the limit of descriptors as far as the system allows: each connection needs one, and the default is often
@@ -233,7 +233,7 @@ async fn wait_for_stop(
     Ok(())
 }
 
-/// The store, the clock and the accounts: of the data folder, or of the cluster.
+/// The store, the clock and the accounts of the data folder, or of the cluster.
 struct Opened {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -321,7 +321,7 @@ fn web_settings(config: &Config, role: Role) -> WebSettings {
     }
 }
 
-/// Starts to send emails, where a mail server is configured.
+/// Starts sending emails if a mail server is configured.
 fn open_mail(config: &Config, tasks: &Tasks) -> anyhow::Result<Option<Outbox>> {
     let Some(mail) = config.mail.as_ref().filter(|_| config.dashboard.enabled) else {
         return Ok(None);
@@ -353,7 +353,7 @@ async fn maintain_accounts(web: Arc<Web>) {
     }
 }
 
-/// What fails is retried a minute later.
+/// Failed steps are retried a minute later.
 async fn maintain_accounts_once(web: &Web) {
     if let Err(error) = web.api.accounts.record_key_uses().await {
         tracing::warn!(
@@ -384,7 +384,7 @@ struct Listeners {
     ingest: Option<SocketAddr>,
     operator: SocketAddr,
     sockets: Vec<Listener>,
-    /// What each of them is for.
+    /// The purpose of each listener.
     roles: Vec<ListenerRole>,
 }
 
@@ -437,8 +437,8 @@ fn main_role(role: Role) -> ListenerRole {
     }
 }
 
-/// Connections that wait to be accepted: as many as the system lets wait (`net.core.somaxconn`). After a restart all
-/// clients come back at once; those beyond it would be heard seconds later.
+/// Maximum number of connections that wait to be accepted: limited by the system (`net.core.somaxconn`). After a
+/// restart all clients reconnect at once; connections beyond the limit would be accepted seconds later.
 const BACKLOG: u32 = 65_535;
 
 fn bind(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {

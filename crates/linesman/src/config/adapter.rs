@@ -1,5 +1,5 @@
-//! `[adapters.NAME]`: the keys of all kinds of adapters, declared once; which kind takes which is the table
-//! [`adapters::KINDS`]. What follows from several keys together is checked in [`read_adapters`].
+//! `[adapters.NAME]`: the keys of all kinds of adapters, declared once; the table [`adapters::KINDS`] lists the keys
+//! of each kind. Rules for several keys together are checked in [`read_adapters`].
 
 mod check;
 
@@ -27,7 +27,7 @@ use crate::config::{
 const SECOND: u64 = 1000;
 const HOUR: u64 = 3_600_000;
 const DAY: u64 = 24 * HOUR;
-/// Longest name of an adapter: it is the name of a feed, too.
+/// Maximum length of an adapter's name: it is also the name of a feed.
 const NAME_BYTES_MAX: usize = 40;
 
 settings! {
@@ -39,7 +39,7 @@ settings! {
         enabled: Switch = false;
         /// Who accepted the upstream's terms, and when. Needed to enable an adapter.
         terms_accepted_by: Option<Text>, such as "O. Operator, 2026-11";
-        /// The bookmaker whose prices these are, where the input does not say. No other adapter may have it.
+        /// The bookmaker of these prices, if the input does not name one. No other adapter may have it.
         bookmaker: Option<Text>, such as "betfair";
         /// Upstream bookmakers and ours, over the kind's own table; "" ignores one.
         bookmakers: Map<Plain>;
@@ -47,38 +47,39 @@ settings! {
         sports: Map<Plain>;
         /// Upstream markets and ours.
         markets_map: Map<Plain>;
-        /// How often events are read by their time to start; the shortest interval that one event of a read requires
-        /// counts. Unset: started events every 40s, within 1h every 1m, within 24h every 5m, others every 30m.
+        /// How often events are read by their time to start; for several events in one read, the shortest interval
+        /// applies. Unset: started events every 40s, within 1h every 1m, within 24h every 5m, others every 30m.
         schedule: Rows;
-        /// How long one request may take.
+        /// Time limit of one request.
         timeout: Span<100, HOUR> = "10s";
-        /// Requests a minute at the most.
+        /// Maximum number of requests per minute.
         rate_per_minute: Count<u32, 1, 6_000> = 60;
-        /// The longest wait after failures.
+        /// Maximum pause after failures.
         backoff_max: Span<SECOND, HOUR> = "5m";
-        /// How long after a good read its sources are fresh. Unset: three times the interval of the read.
+        /// How long sources are fresh after a good read. Unset: three times the interval of the read.
         stale_after: Option<Span<SECOND, DAY>>, such as "10m";
-        /// An event that good reads lack for this long is removed.
+        /// An event that is missing from good reads for this long is removed.
         remove_after: Span<0, DAY> = "15m";
-        /// Whether prices are kept when an event has started.
+        /// Whether prices are kept after an event has started.
         in_play: Switch = true;
-        /// A folder for tapes of all that upstream sends.
+        /// A folder for tapes of everything that upstream sends.
         record: Option<Text>, such as "tapes";
-        /// A tape that is played in place of the network.
+        /// A tape that is played instead of the network.
         tape: Option<File>, such as "saturday.tape.zst";
-        /// How fast a tape is played: 1x, 10x, max.
+        /// The speed at which a tape is played: 1x, 10x, max.
         speed: OneOf<Speed> = "1x";
-        /// Whether the times of a tape are moved by whole days, so that its first record is of the last 24 hours.
+        /// Whether the times of a tape are shifted by whole days, so that its first record is within the last 24
+        /// hours.
         tape_today: Switch = false;
-        /// Where upstream is, if not at its own address.
+        /// The address of upstream, if not its own.
         base_url: Option<Text>, such as "https://api.example.com";
-        /// A PEM file with the certificates that upstream's is checked with, in place of the system's.
+        /// A PEM file with the certificates to verify upstream's with, instead of the system's.
         ca_file: Option<File>, such as "upstream.pem";
         /// The key of `the_odds_api`.
         api_key: SecretField;
         /// Regions of `the_odds_api`.
         regions: Option<List<Text>>, such as "us,eu";
-        /// Bookmakers that are asked for in place of regions.
+        /// Bookmakers to request instead of regions.
         bookmakers_asked: Option<List<Text>>, such as "pinnacle";
         /// Markets of `the_odds_api`.
         markets: Option<List<Text>>, such as "h2h,spreads,totals,outrights";
@@ -86,51 +87,51 @@ settings! {
         reserve: Count<u64, 0, 1_000_000_000> = 500;
         /// Whether scores are read.
         scores: Switch = true;
-        /// How often they are read.
+        /// How often scores are read.
         scores_every: Span<{ 10 * SECOND }, DAY> = "1m";
         /// The application key of betfair.
         app_key: SecretField;
-        /// The user that signs in to betfair.
+        /// The user for signing in to betfair.
         username: SecretField;
         /// The password of that user.
         password: SecretField;
-        /// A PEM certificate to sign in with, together with `cert_key`.
+        /// A PEM certificate for signing in, together with `cert_key`.
         cert: Option<File>, such as "betfair.crt";
         /// The private key of the certificate (PEM).
         cert_key: Option<File>, such as "betfair.key";
-        /// Where betfair signs in.
+        /// The address at which betfair signs in.
         login_url: Option<Text>, such as "https://identitysso-cert.betfair.com";
-        /// Where the names of betfair's markets are.
+        /// The address of betfair's market names.
         api_url: Option<Text>, such as "https://api.betfair.com";
         /// Host and port of the stream.
         stream: Option<Text>, such as "stream-api.betfair.com:443";
-        /// The smallest amount that makes a price.
+        /// The smallest available amount that counts as a price.
         min_size: Count<u32, 0, 1_000_000> = 10;
-        /// How often the prices of a market are sent at the most.
+        /// Minimum time between two messages with a market's prices.
         emit_every: Span<0, { 60 * SECOND }> = "1s";
         /// How far ahead markets are read.
         horizon: Span<HOUR, { 90 * DAY }> = "14d";
         /// The mapping of a mapped adapter, in TOML.
         mapping: Option<File>, such as "betway.toml";
-        /// A mapping that comes with the program.
+        /// A mapping that is built into the program.
         recipe: Option<Text>, such as "kambi";
-        /// What a recipe asks for.
+        /// The variables that a recipe requires.
         vars: Map<Plain>;
-        /// What is read.
+        /// The addresses that are read.
         urls: Texts;
-        /// Files that are read and moved away: paths with `*` in the last part.
+        /// Files that are read and then moved away: paths with `*` in the last part.
         files: Texts;
         /// Headers of requests.
         headers: Map<PlainOrSecret>;
-        /// How further pages are asked for.
+        /// How further pages are requested.
         page: Paging;
         /// The program of an exec adapter and its arguments.
         command: Texts;
-        /// Its environment, besides PATH.
+        /// Its environment variables, in addition to PATH.
         env: Map<PlainOrSecret>;
-        /// How often it is started. Unset: it runs all the time.
+        /// How often it is started. Unset: it runs continuously.
         every: Option<Span<SECOND, DAY>>, such as "1m";
-        /// Whether the output of one run is all that there is.
+        /// Whether the output of one run is complete.
         complete: Switch = false;
     }
 }
@@ -153,14 +154,14 @@ impl Choice for Speed {
     ];
 }
 
-/// Where a secret is, as the file says.
+/// Where a secret is stored, as given in the file.
 #[derive(Clone, Debug)]
 pub(crate) enum SecretRef {
     Env(String),
     File(PathBuf),
 }
 
-/// A text, or where a secret is.
+/// A text, or a reference to a secret.
 #[derive(Clone, Debug)]
 pub(crate) enum PlainOrSecretRef {
     Plain(String),
@@ -241,7 +242,7 @@ impl SecretRef {
 const SECRET_FORM: &str =
     "must be { env = \"NAME\" } or { file = \"PATH\" }, never the secret itself";
 
-/// Reads where a secret is. What stands in its place may be the secret, so no message repeats it.
+/// Reads the reference to a secret. An invalid value may be the secret itself, so no message repeats it.
 fn secret_of(reader: &mut Reader, path: &str, node: &Node) -> Option<SecretRef> {
     let child = |name: &str| {
         let given = node.children.get(name)?.given.last()?;
@@ -260,7 +261,7 @@ fn secret_of(reader: &mut Reader, path: &str, node: &Node) -> Option<SecretRef> 
     found
 }
 
-/// Notes a setting whose value is TOML.
+/// Records a setting whose value is TOML.
 fn note(
     reader: &mut Reader,
     path: &str,

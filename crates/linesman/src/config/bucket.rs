@@ -1,5 +1,5 @@
-//! The bucket that `history.store` names: its settings and, where those are not set, the variables that other programs
-//! for such buckets read.
+//! The bucket that `history.store` names: its settings and, for those that are not set, the variables that other
+//! programs for such buckets read.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,10 +8,11 @@ use archive::{BucketOptions, Credentials};
 
 use crate::config::{form::ArchivePlace, schema::Reader, settings::History, source::Fault};
 
-/// Where a bucket is when nothing says it.
+/// The default region.
 const REGION: &str = "us-east-1";
 
-/// Finds out how the bucket is used; `None`: there is none, or something is missing, which is in `faults`.
+/// Determines how the bucket is accessed; `None`: there is none, or a value is missing, which is reported in
+/// `faults`.
 pub(super) fn read_bucket(
     history: &History,
     reader: &Reader,

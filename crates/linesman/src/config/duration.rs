@@ -9,10 +9,10 @@ use std::time::Duration;
 const UNITS_MS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Ten years: longer is a typing error, and this is far below any overflow.
+/// Ten years: a longer one is a typing error, and this is far below any overflow.
 pub(super) const LONGEST_MS: u64 = 3650 * 86_400_000;
 
-/// Reads a duration.
+/// Parses a duration.
 ///
 /// # Errors
 /// The text is not a whole number followed by a unit, or means more than ten years. The message completes
@@ -25,7 +25,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         return Err(FORM.to_owned());
     }
     let (_, unit_ms) = UNITS_MS.into_iter().find(|(name, _)| *name == unit).ok_or(FORM)?;
-    // Digits that do not fit a number are a duration nobody means.
+    // A number that overflows is no meaningful duration.
     let count: u64 = digits.parse().unwrap_or(u64::MAX);
     count
         .checked_mul(unit_ms)

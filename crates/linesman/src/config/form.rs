@@ -20,20 +20,20 @@ use crate::config::{
     source::Kind,
 };
 
-/// The most characters of an invalid value that a message repeats.
+/// Maximum number of characters of an invalid value that a message repeats.
 const ECHO_MAX: usize = 60;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// The values that a setting takes, and how they are read.
+/// The valid values of a setting, and how they are parsed.
 pub(crate) trait Form {
     type Value;
     const KIND: Kind = Kind::Text;
 
-    /// The valid values; completes "must be …".
+    /// A description of the valid values; completes "must be …".
     fn takes() -> String;
 
-    /// `None` when the text is not valid.
+    /// `None` if the text is not valid.
     fn parse(text: &str) -> Option<Self::Value>;
 
     /// The text as it is printed.
@@ -57,7 +57,7 @@ pub(crate) trait Form {
         })
     }
 
-    /// The valid values, and how they are written in TOML.
+    /// The valid values, and their notation in TOML.
     fn in_toml() -> String {
         let quotes = match Self::KIND {
             Kind::Text | Kind::File | Kind::Secret | Kind::Key => ", in quotes",
@@ -68,7 +68,7 @@ pub(crate) trait Form {
     }
 }
 
-/// A text that may hold a password, or is a key or token: never printed.
+/// A text that is a key or token, or may contain a password: never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
@@ -105,14 +105,14 @@ impl From<String> for Secret {
     }
 }
 
-/// Reads `IP:PORT`, or `localhost:PORT` and `:PORT`, which mean 127.0.0.1.
+/// Parses `IP:PORT`, or `localhost:PORT` and `:PORT`, which mean 127.0.0.1.
 ///
 /// # Errors
-/// The text is something else. The message completes the sentence "`TEXT` is …".
+/// The text is not an address. The message completes the sentence "`TEXT` is …".
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let local_port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':'));
     let address = match local_port {
-        // `u16::from_str` takes a leading plus sign; an address does not.
+        // `u16::from_str` accepts a leading plus sign; an address does not.
         Some(port) if !port.starts_with('+') => {
             port.parse().ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
         }
@@ -195,7 +195,7 @@ impl Choice for SignUp {
         &[("open", Self::Open), ("invitation", Self::Invitation), ("closed", Self::Closed)];
 }
 
-/// The market on the board, if there is a board.
+/// The market shown on the board, if there is a board.
 impl Choice for Option<World> {
     const CHOICES: &'static [(&'static str, Self)] =
         &[("off", None), ("sandbox", Some(World::Sandbox)), ("live", Some(World::Live))];
@@ -211,7 +211,7 @@ impl Choice for Credits {
         &[("prior", Self::Prior), ("flat", Self::Flat)];
 }
 
-/// Any number of values whose texts hold no comma.
+/// Any number of values whose texts contain no comma.
 pub(crate) struct List<F>(PhantomData<F>);
 
 impl<F: Form> Form for List<F> {
@@ -226,7 +226,7 @@ impl<F: Form> Form for List<F> {
         items(text).map(F::parse).collect()
     }
 
-    /// Only the item that is wrong is repeated.
+    /// Only the invalid item is repeated.
     fn check(text: &str) -> Result<Vec<F::Value>, String> {
         items(text).map(F::check).collect()
     }
@@ -237,7 +237,7 @@ pub(crate) fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// Forms in a table: the name, the kind, the type of the value, what it takes and how it is read.
+/// Forms in a table: the name, the kind, the type of the value, the valid values and the parser.
 macro_rules! forms {
     ($($(#[$about:meta])* $form:ident: $kind:ident, $value:ty, $takes:expr, $parse:expr $(, $show:expr)?;)+) => {$(
         $(#[$about])*
@@ -264,7 +264,7 @@ macro_rules! forms {
 }
 
 forms! {
-    /// Where to listen; the short forms are printed in full.
+    /// An address to listen on; the short forms are printed in full.
     Address: Text, SocketAddr, "an address such as 127.0.0.1:8080",
         |text| parse_address(text).ok(), |address: &SocketAddr| address.to_string();
     Switch: Switch, bool, "true or false", |text: &str| text.parse().ok();
@@ -273,7 +273,7 @@ forms! {
         |text| Timestamp::parse(&format!("{text}T00:00:00Z")).ok();
     /// A file that must exist when the service starts.
     File: File, PathBuf, "the path of a file", |text: &str| (!text.is_empty()).then(|| text.into());
-    /// A folder need not be there yet.
+    /// A folder that need not exist yet.
     ArchivePath: Text, ArchivePlace, "the path of a folder, or a bucket such as s3://odds/archive", archive_place;
     /// A key of a bucket.
     BucketKey: Key, Secret, "a key, without spaces",
@@ -286,14 +286,14 @@ forms! {
         |text| secret_if(AsyncSmtpTransport::<Tokio1Executor>::from_url(text).is_ok(), text);
     DatabaseUrl: Secret, Secret, "an address such as postgres://linesman@db.example.com/linesman",
         |text| secret_if(is_database_url(text), text);
-    /// Servers with commas between.
+    /// Servers, separated by commas.
     NatsUrl: Secret, Secret,
         "an address such as nats://one.example.com:4222,nats://two.example.com:4222",
         |text| secret_if(change_log::check_addresses(text).is_ok(), text);
     /// Scheme and host, as a browser shows them: no path, no password.
     PublicUrl: Text, String, "a scheme and host such as https://odds.example.com",
         |text| is_origin(text).then(|| text.to_owned());
-    /// Where a page comes from, as a browser says it, or all of them.
+    /// The origin of a page, as a browser sends it, or `*` for all.
     Origin: Text, String, "an origin such as https://app.example.com, or *",
         |text| (text == "*" || is_origin(text)).then(|| text.to_owned());
     /// An email address, with or without a name before it.
@@ -305,7 +305,7 @@ forms! {
         |text| is_filter(text).then(|| text.to_owned());
 }
 
-/// Where the archive is, as written.
+/// The location of the archive, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ArchivePlace {
     Folder(PathBuf),
@@ -317,7 +317,7 @@ fn archive_place(text: &str) -> Option<ArchivePlace> {
         let (bucket, prefix) = BucketOptions::parse_address(text)?;
         return Some(ArchivePlace::Bucket { bucket, prefix });
     }
-    // Another scheme is no folder that somebody means.
+    // An unknown scheme is not meant as a folder.
     (!text.is_empty() && !text.contains("://")).then(|| ArchivePlace::Folder(text.into()))
 }
 
@@ -334,7 +334,7 @@ pub(crate) fn is_database_url(url: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
-/// Whether a text is `http` or `https`, a host and perhaps a port, and nothing more.
+/// Whether a text is `http` or `https`, a host and optionally a port, and nothing more.
 fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);

@@ -1,5 +1,5 @@
-//! Settings as text: the effective configuration as a valid file with the source of each value, and the meaning of one
-//! setting. Only this file prints values that may hold a password; it masks them.
+//! Settings as text: the effective configuration as a valid file with the source of each value, and the meaning of
+//! one setting. Only this file prints values that may contain a password; it masks them.
 
 use adapters::KINDS;
 
@@ -13,11 +13,11 @@ use crate::config::{
 };
 
 const MASK: &str = "***";
-/// The adapter whose keys stand for those of every `[adapters.NAME]`.
+/// A placeholder for the name of any adapter, for the keys of `[adapters.NAME]`.
 const ANY_ADAPTER: &str = "NAME";
 
 impl Config {
-    /// The effective configuration as TOML, secrets masked. Read as a file it gives this configuration again.
+    /// The effective configuration as TOML, with secrets masked. Reading it as a file gives this configuration again.
     pub(crate) fn to_toml(&self) -> String {
         to_file(&self.reader.settings, |name, setting| {
             let Some((origin, text)) = &setting.value else {
@@ -49,7 +49,7 @@ pub(super) fn to_file(settings: &[Setting], line: impl Fn(&str, &Setting) -> Str
     text.trim_start().to_owned()
 }
 
-/// Every declared setting, those of an adapter under this name.
+/// Every declared setting; those of adapters under the given name.
 fn declared(adapter: &str) -> Reader {
     let (_, mut reader) = Reader::read::<Sections>(&Node::default());
     let path = format!("adapters.{adapter}");
@@ -57,9 +57,9 @@ fn declared(adapter: &str) -> Reader {
     reader
 }
 
-/// The meaning of a setting such as `server.listen`, or of all in a section, and the values that each takes. A key of
-/// adapters may be under any name (`adapters.toa.reserve`) or none (`adapters.reserve`); under the name of a kind are
-/// the keys that it takes.
+/// The meaning of a setting such as `server.listen`, or of all settings in a section, and their valid values. A key
+/// of adapters may be under any name (`adapters.toa.reserve`) or none (`adapters.reserve`); the name of a kind
+/// selects the keys of that kind.
 ///
 /// # Errors
 /// There is no such setting. The message names the nearest.
@@ -131,7 +131,7 @@ impl Setting {
         let (takes, kinds) = (&self.takes, kinds.unwrap_or_default());
         let environment = match &*variables {
             [] => String::new(),
-            // Two fit a line.
+            // Two fit on a line.
             [_] | [_, _] => format!("- Environment: {}\n", variables.join(", ")),
             variables => format!("- Environment: {}\n", variables.join(",\n  ")),
         };
@@ -140,7 +140,7 @@ impl Setting {
         )
     }
 
-    /// The kinds of adapters that take this key, unless all do.
+    /// The kinds of adapters that have this key, unless all do.
     fn adapter_kinds(&self) -> Option<String> {
         let (_, key) = self.path.strip_prefix("adapters.")?.split_once('.')?;
         let kinds = KINDS.iter().filter(|kind| kind.takes(key)).map(|kind| kind.name);
@@ -179,12 +179,12 @@ pub(super) fn to_toml(kind: Kind, text: &str) -> String {
     }
 }
 
-/// Hides secrets in an address: everything between the user's name and the host, a name alone (it may be a token of
+/// Masks secrets in an address: everything between the user's name and the host, a name alone (it may be a token of
 /// NATS), and parameters such as `?password=`.
 fn mask_url(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let separator = if scheme.is_empty() { "" } else { "://" };
-    // The last `@`, since an unescaped password may contain one: rather too much is hidden than too little.
+    // The last `@`, since an unescaped password may contain one: it is better to hide too much than too little.
     let (user, rest) = match rest.rsplit_once('@') {
         Some((user, rest)) => match user.split_once(':') {
             Some((name, _)) if !name.contains(['/', '?']) => (format!("{name}:{MASK}@"), rest),

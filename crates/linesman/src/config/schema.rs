@@ -1,8 +1,8 @@
-//! What a setting is, declared once by [`settings!`]: name, form with its bounds, default and meaning.
+//! The parts of a setting, declared once by [`settings!`]: name, form with its bounds, default and meaning.
 //!
-//! A declaration yields the struct that the program uses, and reading it yields a [`Setting`] for each of its settings,
-//! which printing, `--explain` and `config.default.toml` follow. The reading is not serde's, which stops at the first
-//! fault and sees only the value that wins: here every fault of every layer is reported.
+//! A declaration generates the struct that the program uses, and reading it returns a [`Setting`] for each of its
+//! settings, from which printing, `--explain` and `config.default.toml` are generated. Serde is not used: it stops at
+//! the first fault and sees only the effective value, while every fault of every layer is reported here.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct About {
     /// The lines of the doc comment.
     pub(crate) meaning: &'static [&'static str],
     pub(crate) default: Option<&'static str>,
-    /// For the reference, where there is no default.
+    /// An example for the reference if there is no default.
     pub(crate) example: Option<&'static str>,
 }
 
@@ -30,9 +30,9 @@ pub(crate) struct Setting {
     pub(crate) path: String,
     pub(crate) about: About,
     pub(crate) kind: Kind,
-    /// Completes "must be …".
+    /// A description of the valid values; completes "must be …".
     pub(crate) takes: String,
-    /// The source of the value, and its text; `None` when it is not set.
+    /// The source of the value, and its text; `None` if it is not set.
     pub(crate) value: Option<(Origin, Secret)>,
     pub(crate) environment: InEnvironment,
 }
@@ -40,9 +40,9 @@ pub(crate) struct Setting {
 /// How the environment sets a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InEnvironment {
-    /// One variable has the whole value.
+    /// One variable contains the whole value.
     Whole,
-    /// A variable for each part, with these endings.
+    /// One variable for each part, with these suffixes.
     Parts(&'static [&'static str]),
     /// Only a file can set it.
     Never,
@@ -71,7 +71,7 @@ impl Setting {
 pub(crate) trait Field {
     type Value;
 
-    /// `None` when there is no valid value; the faults say why.
+    /// `None` if there is no valid value; the faults contain the reason.
     fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value>;
 }
 
@@ -126,12 +126,12 @@ pub(crate) struct Reader {
     pub(crate) faults: Vec<Fault>,
     /// Undeclared names, and whether they are tables.
     unknown: Vec<(String, Origin, bool)>,
-    /// The source of the table that is read.
+    /// The source of the table being read.
     table: Origin,
 }
 
 impl Reader {
-    /// Reads a whole tree. There may be a value although there are faults: what is right can be checked further.
+    /// Reads a whole tree. A value may be returned despite faults: the valid parts can be checked further.
     pub(crate) fn read<T: Field>(tree: &Node) -> (Option<T::Value>, Self) {
         let mut reader = Self::default();
         let value = T::read(&mut reader, "", tree, About::default());
@@ -142,7 +142,7 @@ impl Reader {
         (value, reader)
     }
 
-    /// The source of a setting's value; `None` when it is not set.
+    /// The source of a setting's value; `None` if it is not set.
     pub(crate) fn origin(&self, path: &str) -> Option<&Origin> {
         let setting = self.settings.iter().find(|setting| setting.path == path)?;
         setting.value.as_ref().map(|(origin, _)| origin)
@@ -168,7 +168,7 @@ impl Reader {
         }
     }
 
-    /// Checks every value, also those that a later layer overrides.
+    /// Checks every value, including those that a later layer overrides.
     fn read_value<F: Form>(&mut self, path: &str, node: &Node, about: About) -> Option<F::Value> {
         if let Some(origin) = node.table.clone() {
             self.faults.push(Fault(origin, format!("`{path}` must be {}", F::in_toml())));
@@ -219,7 +219,7 @@ impl Reader {
         let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
         let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
         let paths = || self.settings.iter().map(|setting| setting.path.as_str());
-        // The right name in the wrong section is likelier than a similar name in the right one.
+        // The right name in the wrong section is more likely than a similar name in the right one.
         if !is_table && (parent.is_empty() || paths().any(|path| last(path) == name)) {
             return nearest(name, paths().map(|path| (last(path), path.to_owned())));
         }

@@ -1,6 +1,6 @@
-//! The sources of values: a file, the environment, flags. All of them are put into one tree by their names.
+//! The sources of values: a file, the environment, flags. All of them are merged into one tree by name.
 //!
-//! Nothing is interpreted here, and nothing is read from disk or environment; the texts are passed in.
+//! Nothing is interpreted here, and nothing is read from disk or environment; the caller passes the texts.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ pub(crate) enum Origin {
     Flag(&'static str),
 }
 
-/// A fault in the configuration: where, and what is allowed.
+/// A fault in the configuration: its location, and the allowed values.
 #[derive(Debug)]
 pub(crate) struct Fault(pub(crate) Origin, pub(crate) String);
 
@@ -39,23 +39,23 @@ pub(crate) enum Kind {
     Text,
     /// The path of a file that must exist.
     File,
-    /// A text that may hold a password: no message contains it, and it is printed masked.
+    /// A text that may contain a password: no message contains it, and it is printed masked.
     Secret,
-    /// A secret as a whole: no message contains it, and nothing of it is printed.
+    /// A text that is secret as a whole: no message contains it, and no part of it is printed.
     Key,
     Number,
     Switch,
     Date,
     /// A list of texts; in the environment one text with commas.
     List,
-    /// A table, a list of tables, or a list whose texts may hold commas; its text is TOML.
+    /// A table, a list of tables, or a list whose texts may contain commas; its text is TOML.
     Inline,
     /// A type that no setting has.
     Other,
 }
 
 impl Kind {
-    /// Whether what is written in a file as this can be a value of another kind.
+    /// Whether a value of this kind in a file can be read as another kind.
     pub(crate) fn can_be(self, kind: Self) -> bool {
         self == kind
             || (self == Self::Text
@@ -63,10 +63,10 @@ impl Kind {
     }
 }
 
-/// A value as it was given.
+/// A value as given.
 pub(crate) struct Given {
     pub(crate) origin: Origin,
-    /// `None`: in the environment and on the command line everything is text.
+    /// `None`: in the environment and on the command line every value is text.
     pub(crate) kind: Option<Kind>,
     pub(crate) text: String,
     /// The texts of a list in a file.
@@ -79,11 +79,11 @@ impl Given {
     }
 }
 
-/// What was given at one path, lowest layer first, and below it.
+/// The values given at one path, lowest layer first, and the nodes below it.
 #[derive(Default)]
 pub(crate) struct Node {
     pub(crate) given: Vec<Given>,
-    /// What made this a table first.
+    /// The source that first made this a table.
     pub(crate) table: Option<Origin>,
     pub(crate) children: BTreeMap<String, Node>,
     /// The tables of a list of tables.
@@ -112,7 +112,7 @@ impl fmt::Display for Fault {
 }
 
 impl Node {
-    /// Adds a file over the layers so far.
+    /// Adds a file on top of the layers so far.
     pub(crate) fn add_file(&mut self, path: &Path, text: &str, faults: &mut Vec<Fault>) {
         let origin = |offset: usize| Origin::File {
             path: path.to_owned(),
@@ -187,7 +187,7 @@ impl Node {
                 faults.push(Fault(origin, "the value is not UTF-8 text".to_owned()));
                 continue;
             };
-            // A name that is not in capitals stays as it is, and is unknown.
+            // A name that is not in capitals is unchanged, and therefore unknown.
             let is_plain = !rest.contains(char::is_lowercase);
             let path = if is_plain { rest.to_lowercase() } else { rest.to_owned() };
             self.add_text(&path.split("__").collect::<Vec<_>>(), text, origin);

@@ -1,4 +1,4 @@
-//! Each rule of the configuration as one test.
+//! One test for each rule of the configuration.
 
 mod bucket;
 mod map;
@@ -49,7 +49,7 @@ fn known() -> Vec<Setting> {
     Reader::read::<Sections>(&Node::default()).1.settings
 }
 
-/// `config.default.toml` below its introduction; `with_examples`: settings without a default are set too.
+/// `config.default.toml` without its introduction; `with_examples`: settings without a default are also set.
 fn reference(with_examples: bool) -> String {
     print::to_file(&known(), |name, Setting { path, about, kind, takes, .. }| {
         assert!(!about.meaning.is_empty(), "{path} has a meaning");
@@ -139,7 +139,7 @@ fn a_key_of_adapters_is_explained_under_any_name_and_none() {
         ),
         "{secret}"
     );
-    // Under the name of a kind are its keys only, under another name those of all kinds.
+    // The name of a kind selects only its keys, another name those of all kinds.
     let kind = explain("adapters.betfair").unwrap();
     assert!(kind.contains("adapters.betfair.horizon\n") && !kind.contains("reserve"), "{kind}");
     assert!(kind.contains("adapters.betfair.timeout\n"), "{kind}");
@@ -457,7 +457,7 @@ fn mail_needs_a_server_a_sender_and_an_address_of_ours_and_its_password_is_never
 #[test]
 fn the_ops_listener_knows_whether_it_was_chosen() {
     assert!(matches!(defaults().ops_listen(), OpsListen::Default(_)));
-    // The same address, but asked for: it must not be swapped for another one.
+    // The same address, but set explicitly: it must not be replaced by another one.
     let chosen = assemble("[server]\nops_listen = \"127.0.0.1:9464\"", &[]).unwrap();
     assert!(matches!(chosen.ops_listen(), OpsListen::Chosen(_)));
 }
@@ -516,7 +516,7 @@ fn sections(config: &Config) -> impl fmt::Debug {
         adapters,
         reader: _,
     } = config;
-    // `ops_listen` becomes a chosen address by being written down.
+    // `ops_listen` becomes a chosen address because it is written explicitly.
     let server = (server.listen, server.ops_listen, server.workers);
     format!(
         "{server:?} {market:?} {sandbox:?} {history:?} {bucket:?} {stream:?} {api:?} {v4:?} {mcp:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
@@ -530,7 +530,7 @@ fn a_path_can_not_smuggle_lines_into_the_printed_file() {
     assert!(printed.contains("filter = \"warn\" # a\\n[evil] line 2\n"), "{printed}");
 }
 
-/// The documents and the files to run it with.
+/// The documents and the files needed to run their commands.
 fn operators_texts() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut paths = ["docs", "deploy", "README.md", "Dockerfile", "compose.yaml"]

@@ -1,4 +1,4 @@
-//! How a command line reaches a running server.
+//! The client of a running server's control socket.
 
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use tokio::time::timeout;
 use super::protocol::{ControlCommand, socket_path};
 use crate::folder::Folder;
 
-/// The longest answer: ten thousand possible duplicates.
+/// Maximum size of an answer: ten thousand possible duplicates.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// How much later than the server the command line gives up.
+/// How much longer than the server the command line waits.
 const GRACE: Duration = Duration::from_secs(1);
 /// How long to wait for a server that is starting or stopping.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
-/// Has a running server execute a command; returns its output, or `None` where none runs on the folder.
+/// Sends a command to a running server; returns its output, or `None` if no server runs on the folder.
 pub(crate) async fn ask_server(
     folder: &Folder,
     command: &ControlCommand,
@@ -50,8 +50,8 @@ pub(crate) async fn ask_server(
     }
 }
 
-/// Makes a stored change effective in the server that runs on the folder, if any. A server that starts later reads the
-/// store anyway.
+/// Makes a stored change effective in the server that runs on the folder, if any. A server that starts later reads
+/// the store anyway.
 pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
     let reloaded = ask_server(folder, &ControlCommand::Reload).await;
     reloaded.map(drop).context(
@@ -59,7 +59,7 @@ pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
     )
 }
 
-/// Sends a line and returns the answer; `None` where no server answers.
+/// Sends a line and returns the answer; `None` if no server answers.
 async fn send(folder: &Folder, line: &str) -> io::Result<Option<String>> {
     let sending = async {
         let (path, _open) = socket_path(folder)?;

@@ -1,5 +1,5 @@
 //! Events and possible duplicates as the command line prints them: from a running server's snapshot, or from a book
-//! that was replayed from the log.
+//! replayed from the log.
 
 use std::fmt::Write;
 
@@ -52,7 +52,7 @@ pub(crate) struct EventView {
     also: Vec<String>,
     refs: Vec<RefView>,
     unsure: Vec<PairView>,
-    /// Why each price is there or missing, as `explain` of the API has it; null where no client sees the event.
+    /// Why each price is present or missing, as `explain` of the API reports it; null if no client sees the event.
     #[serde(default)]
     cells: Value,
     #[serde(flatten)]

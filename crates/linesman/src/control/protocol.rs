@@ -1,4 +1,4 @@
-//! What both sides of the control socket share: the commands, the socket's path, and their limits.
+//! Definitions that both sides of the control socket share: the commands, the socket's path, and their limits.
 
 use std::fs::File;
 use std::io;
@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::Folder;
 
-/// How long a command may take; reading a hundred thousand keys takes under a second.
+/// Maximum time of a command; reading a hundred thousand keys takes under a second.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
-/// The same where the archive is written: it may be far behind, and all its days be put together.
+/// Maximum time of commands that write the archive: it may be far behind, and all its days may have to be merged.
 const ARCHIVE_TIME_MAX: Duration = Duration::from_secs(6 * 3600);
-/// The longest path of a socket on Linux, without its terminator.
+/// Maximum length of a socket's path on Linux, without its terminator.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// A request of a command line to a server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ControlCommand {
-    /// Read the store again: it has changed.
+    /// Read the store again, which has changed.
     Reload,
     /// Return the URL of the web pages.
     Url,
@@ -33,9 +33,9 @@ pub(crate) enum ControlCommand {
     Show(EventId),
     /// Return the possible duplicates.
     Unsure,
-    /// Add everything that was published to the archive.
+    /// Add all publications to the archive.
     FlushHistory,
-    /// The same, and put files of its days together.
+    /// Add all publications to the archive, and merge the files of its days.
     CompactHistory {
         /// Only of days before this one; `None`: of all.
         before: Option<String>,
@@ -54,8 +54,8 @@ impl ControlCommand {
     }
 }
 
-/// The path of the socket, short enough for its address. A long one goes through the open folder, which must stay open
-/// while the path is used.
+/// The path of the socket, short enough for its address. A long path goes through the open folder, which must stay
+/// open while the path is used.
 pub(super) fn socket_path(folder: &Folder) -> io::Result<(PathBuf, Option<File>)> {
     let path = folder.control();
     if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {

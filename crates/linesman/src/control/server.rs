@@ -1,4 +1,4 @@
-//! The server's side of the control socket.
+//! The server side of the control socket.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -19,9 +19,9 @@ use super::event_view::{EventView, PairView};
 use super::protocol::{ANSWER_TIME_MAX, ControlCommand, socket_path};
 use crate::folder::Folder;
 
-/// The longest command; a larger change is sent in several.
+/// Maximum size of a command; a larger change is split into several.
 const COMMAND_BYTES_MAX: u64 = 1 << 20;
-/// Connections that are served at the same time, and how long each may take to send its command.
+/// Maximum number of connections served at the same time, and the time in which each must send its command.
 const CONNECTIONS_MAX: usize = 256;
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(2);
 /// The listening socket.
@@ -102,7 +102,7 @@ async fn answer(api: &Api, url: &str, mut stream: UnixStream) {
     }
 }
 
-/// Has the archive written, and these files put together.
+/// Writes the archive, and merges its files if requested.
 async fn flush(live: &WorldHandle, compact: Compact) -> Result<String, String> {
     if !live.leads() {
         return Err("another node writes the archive: the one that leads".to_owned());

@@ -1,4 +1,4 @@
-//! Emails against a mail server of a few lines: it takes, puts off, refuses, or is not there.
+//! Emails to a minimal mail server that accepts, defers or refuses them, or is absent.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// The server's replies to emails, in turn; the last one is repeated.
+/// The server's replies to consecutive emails; the last one is repeated.
 type Verdicts = Vec<&'static str>;
 type Mails = Arc<Mutex<Vec<String>>>;
 
@@ -67,7 +67,7 @@ async fn server(verdicts: Verdicts) -> (String, Mails) {
     (url, mails)
 }
 
-/// People who write one email, to a server at that address, tried again after these waits.
+/// Accounts that send one email to a server at that address, retried after these waits.
 async fn write_to(url: &str, waits: &[u64]) -> (People, tempfile::TempDir) {
     let sender = sender(url, waits, WAITING_MAX);
     let (people, dir) = people(sender).await;
@@ -97,7 +97,7 @@ async fn people(sender: Sender) -> (People, tempfile::TempDir) {
     (people, dir)
 }
 
-/// Writes an email to this address.
+/// Causes an email to this address.
 async fn sign_up(people: &People, address: &str) {
     let email = EmailAddress::parse(address).unwrap();
     let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();

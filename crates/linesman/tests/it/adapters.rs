@@ -1,4 +1,4 @@
-//! Upstream adapters in the program: configuration, the command line, the demonstration, a kill in the middle.
+//! Upstream adapters in the program: configuration, the command line, the demonstration, a kill during a read.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -49,7 +49,7 @@ async fn the_demonstration_shows_two_recorded_upstreams_on_the_same_events() {
             "{bookmakers:?}"
         );
     }
-    // The tapes are of one day of 2026: their times are moved, so that the bouts are still to come (`tape_today`).
+    // The tapes are of one day of 2026: their times are shifted, so that the bouts are in the future (`tape_today`).
     let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap();
     let now = Timestamp::from_secs(0).plus(since_1970);
     for event in service.pages("/v1/sports/mma/events", &key).await {

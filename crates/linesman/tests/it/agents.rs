@@ -1,4 +1,4 @@
-//! Agents and the operator who reads the log.
+//! Agents, and the log as the operator reads it.
 
 use crate::harness::TestProgram;
 

@@ -1,4 +1,4 @@
-//! The archive of a real service, which is killed: every entry is there once (H17).
+//! The archive of a real service that is killed: every entry is present exactly once (H17).
 
 use std::fs;
 
@@ -28,10 +28,10 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
                 _ => {}
             }
         }
-        // Whatever it does at the moment.
+        // At any point of its work.
         service.kill().await;
         let checked = program.ok(&["history", "verify"]).await;
-        assert!(checked.contains("is there once"), "{checked}");
+        assert!(checked.contains("is present once"), "{checked}");
     }
     let service = program.start().await;
     service.push_all(&token, &[bout("last", "Last Home", "Last Away")]).await;
@@ -55,11 +55,11 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     }
     assert!(program.ok(&["history", "status"]).await.contains("publications"));
     let sampled = program.ok(&["history", "verify", "--sample", "5"]).await;
-    assert!(sampled.contains("5 publications were made again: 5 are the same"), "{sampled}");
+    assert!(sampled.contains("5 publications were rebuilt: 5 are the same"), "{sampled}");
     export(&program).await;
     refused_without_the_tail(&program, service, &token, status["to"].as_str().unwrap()).await;
 
-    // A backup has it too, and can be checked as well.
+    // A backup contains it too, and can be verified as well.
     let copy = TestProgram::new();
     program.ok(&["backup", copy.data().to_str().unwrap()]).await;
     copy.ok(&["history", "verify"]).await;
@@ -73,7 +73,7 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     assert!(told.stderr.contains(path), "{}", told.stderr);
 }
 
-/// What only the log has is not left out of an export without an error. `to`: what the archive reaches to.
+/// An export reports an error rather than omitting rows that only the log has. `to`: the end of the archive.
 async fn refused_without_the_tail(program: &TestProgram, service: Service, token: &str, to: &str) {
     let key = program.live_key().await;
     service.push_all(token, &[bout("later", "Later Home", "Later Away")]).await;
@@ -108,7 +108,7 @@ async fn macros_for_duckdb_name_the_archive_that_they_are_for() {
         own.contains("'boxing'") && !own.contains("{bouts}") && !own.contains("{root}"),
         "{own}"
     );
-    // A name with a quote is still one text.
+    // A name with a quote is still one SQL text.
     let other = program.ok(&["history", "sql", "--root", "s3://odds/o'neill/live/"]).await;
     assert!(other.contains("'s3://odds/o''neill/live' || '/files.json'"), "{other}");
 }
@@ -123,7 +123,7 @@ async fn a_service_does_not_start_on_a_bucket_that_does_not_decide_between_two_w
         .set("LINESMAN_HISTORY__S3_REGION", "us-east-1")
         .set("LINESMAN_HISTORY__S3_ACCESS_KEY_ID", S3::ACCESS_KEY_ID)
         .set("LINESMAN_HISTORY__S3_SECRET_ACCESS_KEY", S3::SECRET_ACCESS_KEY);
-    // One says that it does not know the header, one ignores it.
+    // One server rejects the header as unknown, the other ignores it.
     server.refuse_conditions(400);
     let refused = async || {
         let told = program.run(&["serve", "--listen", "127.0.0.1:0"]).await;

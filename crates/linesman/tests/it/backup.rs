@@ -1,4 +1,4 @@
-//! A backup of a running service, as `docs/operations/backup.md` tells it, and a service from it.
+//! A backup of a running service, as `docs/operations/backup.md` describes it, and a service started from it.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::harness::{
 
 const EVENTS: &str = "/v1/sports/mma/events?limit=500";
 const ODDS: &str = "/v1/sports/mma/odds";
-/// Pushed one at a time before the backup is made, and as many as fit while it is.
+/// Number of events pushed one at a time before the backup; during it, as many as possible.
 const BEFORE: usize = 40;
 
-/// A name that is like no other.
+/// A unique name.
 fn name(number: usize) -> String {
     let letter = |n: usize| char::from(b'a' + u8::try_from(n % 26).unwrap());
     let word = [number, number / 26, number * 7, number * 11, number / 3].map(letter);
@@ -39,7 +39,7 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
     service.push_all(&token, &[bout("r-0", &name(0), "Opponent 0"), price]).await;
     let odds = service.records(ODDS, &reader, 1).await;
 
-    // A feed that does not stop for the backup.
+    // A feed that continues during the backup.
     let (taken, done) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicBool::new(false)));
     let pushing = {
         let (taken, done, base, token) =
@@ -64,7 +64,7 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
     pushing.await.unwrap();
     let again = program.run(&["backup", to]).await;
     assert!(again.sentence(1).contains("exists already"), "{}", again.stderr);
-    // What happens afterwards is not in it.
+    // Later changes are not in it.
     let later = program.live_key().await;
     service.kill().await;
 
@@ -74,7 +74,7 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
     assert_eq!(service.first_key(), None, "it is not a new installation");
     assert_eq!(service.get("/v1/status", &later).await.status, 401);
     assert_eq!(service.get("/v1/status", &revoked).await.status, 401);
-    // What was leased when the copy was made counts as used, less than two slices; the limit is never passed.
+    // Quota that was leased when the copy was made counts as used, less than two slices; the limit is never exceeded.
     let standing = service.get("/v1/books", &limited).await;
     assert!((8..=28).contains(&standing.requests_used()), "{}", standing.requests_used());
     let events = service.records(EVENTS, &reader, before).await;
@@ -82,7 +82,7 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
         assert!(events.iter().any(|event| event["home_team"] == name(number)), "{number}");
     }
     assert_eq!(service.pages(ODDS, &reader).await[0]["id"], odds[0]["id"]);
-    // The feed holds its refs, and the log goes on.
+    // The feed's refs are still known, and the log continues.
     let known = bout("r-1", &name(1), "Opponent 1");
     let answer = service.post(&token, ndjson(&[known])).await.unwrap();
     assert_eq!(
@@ -112,17 +112,17 @@ async fn a_backup_has_an_archive_that_is_in_a_folder_of_its_own_and_what_is_note
     let noted = fs::read(program.data().join("live/unlogged")).unwrap();
     assert_eq!(fs::read(place.join("live/unlogged")).unwrap(), noted);
 
-    // Both are lost, and put back as the document says.
+    // Both are lost, and restored as the document describes.
     let restored = TestProgram::new();
     let store = restored.path().join("the store");
     let restored = restored.set("LINESMAN_HISTORY__STORE", store.display().to_string());
     fs::rename(&place, restored.data()).unwrap();
     fs::rename(restored.data().join("archive"), &store).unwrap();
-    // It says where the archive was, so that one that is not put back there is missed.
+    // It records the location of the archive, so that a missing one is noticed.
     let noted = fs::read_to_string(restored.data().join("archive-begun")).unwrap();
     assert!(noted.trim_end().ends_with("the store/live"), "{noted}");
     let before = restored.ok(&["history", "verify"]).await;
-    assert!(before.contains("is there once") && !before.contains(" 0 entries"), "{before}");
+    assert!(before.contains("is present once") && !before.contains(" 0 entries"), "{before}");
     let service = restored.start().await;
     service.push_all(&token, &[bout("r-1", "Cat Cole", "Dee Dunn")]).await;
     restored.ok(&["history", "flush"]).await;
@@ -144,7 +144,7 @@ async fn a_backup_that_is_restored_without_its_archive_does_not_begin_another() 
     program.ok(&["backup", place.to_str().unwrap()]).await;
     service.kill().await;
 
-    // In another place than where it was.
+    // In a different location.
     let restored = TestProgram::new();
     fs::rename(&place, restored.data()).unwrap();
     let [archive, elsewhere] = ["archive", "elsewhere"].map(|name| restored.data().join(name));

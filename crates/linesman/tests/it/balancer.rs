@@ -1,5 +1,5 @@
-//! What keeps the list of nodes behind nginx: the script of `deploy/nginx` itself, among nodes that say what they are
-//! asked to. nginx is a line that writes down what it would have read.
+//! Maintaining the list of nodes behind nginx: the real script of `deploy/nginx`, with nodes whose answers the test
+//! chooses. nginx is replaced by a shell line that writes down the configuration it would have read.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -17,9 +17,9 @@ use tokio::task::JoinHandle;
 use crate::harness::wait_for;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/nginx/linesman-nodes");
-/// What the script runs beside what it asks nodes with, and what the line below does.
+/// The programs that the script runs besides its HTTP tool, and those used by the line below.
 const TOOLS: [&str; 6] = ["sh", "timeout", "mv", "grep", "sleep", "sed"];
-/// nginx refuses while there is a file `broken`.
+/// The replacement of nginx fails while there is a file `broken`.
 const RELOAD: &str = "echo again >>asked; test ! -e broken && echo $(sed 's/^server \\(.*\\) max_fails=0;$/\\1/' nodes.conf) >>taken";
 
 #[tokio::test]
@@ -27,24 +27,24 @@ async fn a_node_is_out_after_two_failures_and_back_after_one_success() {
     for tool in tools_to_ask_with().await {
         let balancer = Balancer::new(Some(&tool)).await;
         let steady = Node::start(&[200]).await;
-        // A single failure is forgiven, however often.
+        // A single failure is ignored, however often it occurs.
         let shaky = Node::start(&[200, 503, 200, 503, 200]).await;
         let (both, one) = (format!("{steady} {shaky}"), steady.to_string());
         let mut watch = balancer.watch(&both);
         shaky.is_asked_again(7).await;
         balancer.took(&[&both]).await;
-        // A second one is not. One success is enough to be back, and to be forgiven once more.
+        // A second consecutive one is not. One success is enough to be listed again, with one failure ignored again.
         shaky.says(&[503, 503, 200, 503]);
         balancer.took(&[&both, &one, &both, &one]).await;
 
-        // An old snapshot is better than nothing.
+        // An old snapshot is better than none.
         steady.says(&[503]);
         balancer.took(&[&both, &one, &both, &one, &both]).await;
         steady.says(&[200]);
         balancer.took(&[&both, &one, &both, &one, &both, &one]).await;
         assert!(balancer.said().contains(&format!("in: {both} (none is ready)\n")));
 
-        // Who was out is not let in because the script is started anew.
+        // A removed node is not listed again because the script is restarted.
         watch.kill().await.unwrap();
         let _watch = balancer.watch(&both);
         balancer.took(&[&both, &one, &both, &one, &both, &one, &one]).await;
@@ -68,13 +68,13 @@ async fn nginx_is_told_until_it_was() {
     let again = async || (balancer.lines("asked").len() >= asked + 3).then_some(());
     wait_for("a third try", again).await;
     balancer.took(&[&both]).await;
-    // What nginx reads when it starts is there already.
+    // The file that nginx reads at its start exists already.
     assert_eq!(balancer.lines("nodes.conf"), [format!("server {one} max_fails=0;")]);
     assert_eq!(balancer.said().matches("nginx could not be reloaded").count(), 1);
 
     fs::remove_file(&broken).unwrap();
     balancer.took(&[&both, &one]).await;
-    // Nothing has changed since: whoever is in can be asked as often as one likes.
+    // Nothing has changed since: a listed node can be asked any number of times.
     let asked = balancer.lines("asked").len();
     steady.is_asked_again(5).await;
     assert_eq!(balancer.lines("asked").len(), asked);
@@ -96,14 +96,14 @@ async fn a_watch_that_cannot_work_says_why() {
     assert!(!balancer.program.path().join("nodes.conf").exists());
 }
 
-/// Where a program lies, if there is one.
+/// The path of a program, if it is installed.
 async fn find(program: &str) -> Option<PathBuf> {
     let output = Command::new("/bin/sh").args(["-c", "command -v \"$0\"", program]).output();
     let path = String::from_utf8(output.await.unwrap().stdout).unwrap();
     (!path.is_empty()).then(|| PathBuf::from(path.trim()))
 }
 
-/// Those of both that this machine has.
+/// The HTTP tools that this machine has.
 async fn tools_to_ask_with() -> Vec<String> {
     let mut found = Vec::new();
     for tool in ["curl", "wget"] {
@@ -113,14 +113,14 @@ async fn tools_to_ask_with() -> Vec<String> {
     found
 }
 
-/// A folder with the list, and with what nginx took of it.
+/// A folder with the list, and with the lists that nginx accepted.
 #[derive(Debug)]
 struct Balancer {
     program: TempDir,
 }
 
 impl Balancer {
-    /// The script finds the tools it needs, the one to ask with, and nothing else.
+    /// The script finds the programs it needs, the given HTTP tool, and nothing else.
     async fn new(tool: Option<&str>) -> Self {
         let program = TempDir::new().unwrap();
         fs::create_dir(program.path().join("bin")).unwrap();
@@ -141,9 +141,9 @@ impl Balancer {
             .env("NODES_FILE", "nodes.conf")
             .env("NODES_RELOAD", RELOAD)
             .env("NODES_EVERY", "0.05")
-            // A busy machine must not look like a node that is gone.
+            // A node on a busy machine must not look dead.
             .env("NODES_PATIENCE", "60")
-            // Nodes are asked past it.
+            // Requests to nodes bypass this proxy.
             .env("http_proxy", "http://127.0.0.1:1")
             .stdin(Stdio::null())
             .stderr(stderr.unwrap())
@@ -161,7 +161,7 @@ impl Balancer {
         fs::read_to_string(self.program.path().join("said")).unwrap()
     }
 
-    /// Waits until nginx has taken as many lists, and compares them.
+    /// Waits until nginx has accepted this number of lists, and compares them.
     async fn took(&self, lists: &[&str]) {
         let enough = async || Some(self.lines("taken")).filter(|taken| taken.len() >= lists.len());
         let taken = wait_for(&format!("list {}; {}", lists.len(), self.said()), enough).await;
@@ -169,7 +169,7 @@ impl Balancer {
     }
 }
 
-/// What a node says to those who ask whether it is ready.
+/// The answers of a node to readiness checks.
 #[derive(Debug)]
 struct Node {
     address: String,
@@ -179,7 +179,7 @@ struct Node {
 
 #[derive(Debug, Default)]
 struct Script {
-    /// One after the other; the last one for ever.
+    /// Consecutive answers; the last one is repeated.
     answers: VecDeque<u16>,
     count: usize,
 }
@@ -199,8 +199,8 @@ impl Node {
         self.script.lock().unwrap().answers = answers.iter().copied().collect();
     }
 
-    /// Waits until it was asked this number of times more, whereby all but the last look were followed by what they
-    /// bring about.
+    /// Waits until it was asked this number of times more; the effects of all but the last of these checks are then
+    /// visible.
     async fn is_asked_again(&self, times: usize) {
         let count = || self.script.lock().unwrap().count;
         let enough = count() + times;
@@ -234,7 +234,7 @@ impl Script {
 async fn serve(listener: TcpListener, script: Arc<Mutex<Script>>) {
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
-        // Somebody who was killed while asking is nobody's trouble.
+        // A client that was killed while asking is ignored.
         let Some(head) = read_head(&mut stream).await else { continue };
         assert!(head.starts_with("GET /readyz HTTP/1."), "{head}");
         let status = script.lock().unwrap().next();

@@ -1,4 +1,4 @@
-//! The operator's verbs on keys, feeds and maintenance, with a server on the folder and without.
+//! The operator's commands on keys, feeds and maintenance, with a server on the folder and without.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -27,7 +27,7 @@ fn parsed(text: &str) -> Value {
 async fn keys_live_and_end_from_the_command_line() {
     let program = TestProgram::new();
     program.init().await;
-    // All of it without a server, and again with one.
+    // All commands without a server, and again with one.
     let mut service = None;
     for _ in 0..2 {
         for (kind, prefix) in [("sandbox", "sk_test_"), ("production", "sk_live_")] {
@@ -44,7 +44,7 @@ async fn keys_live_and_end_from_the_command_line() {
         expect_status(service.as_ref(), key, 200).await;
         assert_eq!(program.ok(&["keys", "revoke", id]).await, "");
         expect_status(service.as_ref(), key, 401).await;
-        // Ending it twice changes nothing.
+        // Revoking it twice changes nothing.
         assert_eq!(program.ok(&["keys", "revoke", id]).await, "");
         if service.is_none() {
             service = Some(program.start().await);
@@ -85,7 +85,7 @@ async fn a_keys_record_says_what_it_was_made_with() {
     assert!(table.contains(made["id"].as_str().unwrap()) && table.contains("Acme Ltd"), "{table}");
     assert_no_secret(&table);
 
-    // And the service goes by it.
+    // And the service applies it.
     let service = program.start().await;
     let refused = service.get(ODDS, key).await;
     assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"));
@@ -93,7 +93,7 @@ async fn a_keys_record_says_what_it_was_made_with() {
         assert_eq!(service.get("/v1/status", key).await.status, 200);
     }
     let refused = service.get("/v1/status", key).await;
-    // A minute may have ended in between, and the burst begun anew.
+    // A minute may have ended in between, which resets the burst.
     if refused.status != 200 {
         assert_eq!((refused.status, refused.code().as_str()), (429, "rate_limited"));
     }
@@ -131,7 +131,7 @@ async fn rotation_prints_the_new_key_and_ends_the_old_one_at_once_or_after_the_o
     let mut used = 2;
     for key in [&new, &newest] {
         let answer = service.get("/v1/books", key).await;
-        // The overlap may have passed on a machine that is busy enough.
+        // The overlap may have ended if the machine is busy enough.
         if key == &new && answer.status == 401 {
             continue;
         }
@@ -145,7 +145,7 @@ async fn rotation_prints_the_new_key_and_ends_the_old_one_at_once_or_after_the_o
     assert!(refused.sentence(1).contains("create a new key"), "{}", refused.stderr);
     assert_no_secret(&refused.stderr);
 
-    // The same where nobody serves.
+    // The same without a server.
     service.stop().await;
     let last = program.ok(&["keys", "rotate", &newest, "--overlap", "7d"]).await;
     let service = program.start().await;
@@ -184,7 +184,7 @@ async fn once_a_revocation_has_returned_no_request_succeeds() {
         wait_for("the load", async || (served.load(Ordering::SeqCst) > 50).then_some(())).await;
         program.ok(&["keys", "revoke", &key]).await;
         returned.store(true, Ordering::SeqCst);
-        // Each of these panics if it was let in too late.
+        // Each task panics if the key was accepted too late.
         while let Some(done) = hammers.join_next().await {
             done.unwrap();
         }
@@ -229,7 +229,7 @@ async fn feeds_are_created_listed_and_revoked() {
     let unknown = program.run(&["feeds", "revoke", "nobody"]).await;
     assert!(unknown.sentence(1).contains("no feed"), "{}", unknown.stderr);
 
-    // Without a server, and the name is free again.
+    // Without a server; the name is then free again.
     service.stop().await;
     program.ok(&["feeds", "revoke", "pinnacle"]).await;
     let again = program.feed("early").await;
@@ -297,7 +297,7 @@ async fn only_serve_and_init_create_a_data_folder() {
         assert!(done.sentence(1).starts_with(&expected), "{words:?}: {}", done.stderr);
         assert!(!program.data().exists(), "{words:?} made a folder");
     }
-    // A folder of something else is none, and stays as it is.
+    // A folder with other content is not a data folder, and stays unchanged.
     std::fs::create_dir(program.data()).unwrap();
     std::fs::write(program.data().join("notes.txt"), "mine").unwrap();
     assert!(program.run(&["keys", "list"]).await.sentence(1).contains("no data folder"));

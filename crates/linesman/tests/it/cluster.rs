@@ -35,7 +35,7 @@ impl TestServers {
     }
 }
 
-/// One figure of a node's metrics.
+/// One value of a node's metrics.
 async fn figure(service: &Service, name: &str) -> Option<String> {
     let page = service.client.get(service.metrics()).send().await.ok()?.text().await.ok()?;
     let line = page.lines().find(|line| line.starts_with(&format!("{name}{{world=\"live\"}}")))?;
@@ -49,7 +49,7 @@ async fn leads(service: &Service) {
     .await;
 }
 
-/// Pushes again and again until it is taken, as a feed would.
+/// Pushes repeatedly until it is accepted, as a feed would.
 async fn push_until_taken(service: &Service, feed: &str, lines: &[Value]) -> Value {
     wait_for("a push to be taken", async || {
         let answer = service.post(feed, ndjson(lines)).await.ok()?;
@@ -59,7 +59,7 @@ async fn push_until_taken(service: &Service, feed: &str, lines: &[Value]) -> Val
     .await
 }
 
-/// Pushes as much as a checkpoint is made after.
+/// Pushes enough to cause a checkpoint.
 async fn push_until_checkpoint(service: &Service, feed: &str) {
     push_until_taken(service, feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
     for batch in 0..12 {
@@ -90,8 +90,8 @@ async fn shows(service: &Service, key: &str, american: i64) {
 async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothing_acknowledged_is_lost()
  {
     let mut servers = TestServers::start();
-    // Held still for about as long as keys are trusted by default, a node would wake up and refuse the feed's token, or
-    // not.
+    // If a node were paused for about as long as keys are trusted by default, it might or might not refuse the feed's
+    // token when it resumes.
     let program = || servers.program().set("LINESMAN_CLUSTER__KEY_TRUST", "10m");
     let [program_one, program_two, program_three, program_four] = [(); 4].map(|()| program());
     let (key, feed) = (program_one.live_key().await, program_one.feed("one").await);
@@ -105,11 +105,11 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
         shows(node, &key, 101).await;
     }
     let ids = api.records("/v1/sports/mma/events", &key, 1).await;
-    // A node that is there to write serves no API, and says whether it is ready.
+    // A node with the ingest role serves no API, but reports whether it is ready.
     assert_eq!(one.get("/v1/sports", &key).await.status, 404);
     assert_eq!(one.get("/readyz", &key).await.status, 200);
 
-    // Killed: what it has acknowledged is there, and the other one goes on.
+    // After a kill, everything acknowledged is present, and the other node continues.
     push_until_taken(&api, &feed, &[price(2)]).await;
     one.kill().await;
     let begun = Instant::now();
@@ -121,8 +121,8 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
     shows(&api, &key, 103).await;
     assert_eq!(api.records("/v1/sports/mma/events", &key, 1).await, ids, "ids stay");
 
-    // Stopped, and woken up after somebody else went on. What waits in its queue it takes as the one that writes, for
-    // all it knows, and does not: the log has what the other one wrote, and then this.
+    // Paused, and resumed after another node took over. It accepts the pushes in its queue because it still believes
+    // that it is the leader, but cannot write them: the log has the other node's entries, and then this one.
     let one = program_one.start_as("ingest").await;
     wait_for("a standby", async || (one.get("/readyz", &key).await.status == 200).then_some(()))
         .await;
@@ -148,12 +148,12 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
         shows(node, &key, 104).await;
     }
 
-    // Without the database, whoever writes goes on; it holds no fence.
+    // Without the database, the leader continues; it needs no fence.
     servers.postgres.stop().unwrap();
     push_until_taken(&api, &feed, &[price(5)]).await;
     servers.postgres.start_again().unwrap();
     shows(&other, &key, 105).await;
-    // In good order the turn is given back, and nobody has to wait for it.
+    // An orderly stop releases the leadership, so that no node has to wait for its end.
     one.stop().await;
     push_until_taken(&api, &feed, &[price(6)]).await;
     shows(&other, &key, 106).await;
@@ -190,7 +190,7 @@ async fn a_writer_that_is_cut_off_from_the_log_is_replaced() {
     assert!(seq(&one).await.unwrap() < written, "it has heard nothing since");
     proxy.restore();
     let begun = Instant::now();
-    // Whichever of them writes by then, it is one.
+    // Exactly one of them writes by then.
     wait_for("the old one to follow", async || {
         let [one_leads, two_leads] =
             [figure(&one, "linesman_leader").await?, figure(&two, "linesman_leader").await?];
@@ -298,7 +298,7 @@ async fn a_secret_is_shown_and_a_deed_written_down_also_where_nobody_confirms_it
     let mut servers = TestServers::start();
     let (program, program_gone) = (servers.program(), servers.program());
     let (key, _) = (program.live_key().await, program.feed("one").await);
-    // One node is gone without a word, and nothing can be announced.
+    // One node disappears without notice, and nothing can be announced.
     program_gone.start_as("api").await.kill().await;
     servers.nats.kill(0).unwrap();
     let rotate = ["keys", "rotate", &key];
@@ -353,7 +353,7 @@ async fn servers_may_come_after_the_nodes_and_command_lines_reach_the_writer() {
     .await;
     let events = api.records("/v1/sports/mma/events", &key, 2).await;
     let ids: Vec<&str> = events.iter().map(|event| event["id"].as_str().unwrap()).collect();
-    // From a machine where no node runs.
+    // From a machine without a node.
     let elsewhere = servers.program();
     elsewhere.ok(&["events", "merge", ids[0], ids[1]]).await;
     let shown = elsewhere.ok(&["events", "show", ids[0]]).await;
@@ -392,7 +392,7 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
     servers.nats.kill(0).unwrap();
     servers.nats.delete_data(0).unwrap();
     servers.nats.start_again(0).unwrap();
-    // Those that had read it, and one that has never seen it and could write.
+    // The nodes that had read the log, and one that has never seen it and could write.
     let fresh = program_three.start_as("ingest").await;
     for node in [&one, &api, &fresh] {
         wait_for("a node to miss the log", async || {
@@ -405,7 +405,8 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
     shows(&api, &key, 101).await;
     assert_eq!(fresh.get("/readyz", &key).await.status, 503);
 
-    // An empty one in its place is not taken for it, neither by those that have read more nor by the one that has not.
+    // An empty log in its place is not accepted, neither by the nodes that have read more nor by the one that has
+    // not.
     let (handle, url) = (tokio::runtime::Handle::current(), servers.nats.url());
     let make = move || {
         let place =

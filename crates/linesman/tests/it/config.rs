@@ -1,4 +1,4 @@
-//! `linesman config`: the effective values, where it came from, and what is wrong.
+//! `linesman config`: the effective values, their sources, and faults.
 
 use crate::harness::TestProgram;
 
@@ -80,7 +80,7 @@ async fn check_looks_at_the_files_that_are_named() {
         "[[bookmaker]]\nkey = \"corner_shop\"\ntitle = \"Corner Shop\"\nregions = [\"uk\"]\n",
     );
     assert_eq!(program.ok(&["config", "--check"]).await, "configuration OK");
-    // And it is used: it is in the OpenAPI document, a feed can be bound to it, and clients see it.
+    // And it takes effect: it is in the OpenAPI document, a feed can be bound to it, and clients see it.
     assert!(program.ok(&["openapi"]).await.contains("\"corner_shop\""));
     program.init().await;
     program.ok(&["feeds", "create", "corner", "--bookmaker", "corner_shop"]).await;

@@ -1,4 +1,4 @@
-//! Kill -9 at random points under load: what was acknowledged is there, ids stay, no limit is passed.
+//! Kill -9 at random points under load: acknowledged data is present, ids stay the same, no limit is exceeded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -16,17 +16,17 @@ use crate::harness::{
 
 const ROUNDS: u64 = 32;
 const SEED: u64 = 20_261_115;
-/// The sports, one a pusher: events of different sports are never the same event.
+/// The sports, one per pusher: events of different sports are never matched.
 const SPORTS: [&str; 3] = ["mma", "boxing", "tennis"];
 const BOOKMAKERS: [&str; 2] = ["fanduel", "draftkings"];
-/// Events each pusher keeps changing.
+/// Number of events that each pusher keeps changing.
 const BOARD: u64 = 3;
 
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_and_no_limit_passed_through_32_kills() {
     let begun = Instant::now();
     let mut random = StdRng::seed_from_u64(SEED);
-    // Every start has a port of its own, so no connection outlives the service it was made to.
+    // Every start uses a different port, so no connection outlives its service.
     let client = client();
     let program = TestProgram::new();
     let reader = program.live_key().await;
@@ -42,7 +42,7 @@ async fn nothing_acknowledged_is_lost_and_no_limit_passed_through_32_kills() {
 
     for round in 1..=ROUNDS {
         let service = program.start().await;
-        // A command line that was under way when the service was killed may find the next one starting.
+        // A command line that was running when the service was killed may see the next one starting.
         if let Some(changing) = changing.take() {
             keys = changing.await.unwrap();
         }
@@ -52,7 +52,7 @@ async fn nothing_acknowledged_is_lost_and_no_limit_passed_through_32_kills() {
         }
         keys.check(&service).await;
         if round == ROUNDS {
-            // Dropped, it would be killed too, but nobody would wait for it to be gone.
+            // Dropping it would also kill it, but without waiting for its end.
             service.kill().await;
             break;
         }
@@ -84,7 +84,8 @@ async fn nothing_acknowledged_is_lost_and_no_limit_passed_through_32_kills() {
     assert!(acknowledged > 100, "the load was no load");
 }
 
-/// Pushes a price that only this round has and waits until it is shown: then so is all that was taken before.
+/// Pushes a price that only this round uses and waits until it is shown: then everything accepted before is shown
+/// too.
 async fn show_marker(service: &Service, token: &str, key: &str, round: u64) {
     let listing = json!({
         "type": "event", "ref": "m", "sport": "american_football", "competition": "NFL",
@@ -101,7 +102,7 @@ async fn show_marker(service: &Service, token: &str, key: &str, round: u64) {
     .await;
 }
 
-/// The last number acknowledged and the last one sent.
+/// The last number that was acknowledged and the last one that was sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     acknowledged: u64,
@@ -114,11 +115,11 @@ impl Span {
     }
 }
 
-/// A feed that counts upwards and remembers how far it was believed.
+/// A feed that counts upwards and remembers the acknowledged numbers.
 struct Pusher {
     sport: &'static str,
     token: String,
-    /// The number of the next batch, which is what its prices say.
+    /// The number of the next batch, from which its prices are derived.
     next: u64,
     /// By home team and bookmaker.
     prices: BTreeMap<(String, &'static str), Span>,
@@ -150,7 +151,7 @@ impl Pusher {
     async fn push(&mut self, client: &Client, base: &str) -> Option<()> {
         let number = self.next;
         self.next += 1;
-        // The same few events change all the time, and every fourth batch brings a new one.
+        // The same few events change all the time, and every fourth batch adds a new one.
         let mut refs: Vec<u64> = (0..BOARD).collect();
         refs.extend((number.is_multiple_of(4)).then_some(BOARD + number));
         let mut lines: Vec<Value> = refs.iter().map(|event| self.listing(*event)).collect();
@@ -171,7 +172,7 @@ impl Pusher {
             "periods": [],
         }));
         self.score.sent = number;
-        // What kills the service may come before, amid or after the answer.
+        // The kill may occur before, during or after the answer.
         let answer = post(client, base, &self.token, ndjson(&lines)).await.ok()?;
         assert_eq!(answer.status, 200, "{}", answer.text());
         let receipt = answer.json();
@@ -195,7 +196,7 @@ impl Pusher {
         })
     }
 
-    /// Looks whether all that was acknowledged is shown.
+    /// Checks that everything acknowledged is shown.
     async fn check(
         &self,
         service: &Service,
@@ -241,7 +242,7 @@ fn names(event: u64) -> (String, String) {
     (format!("Home {event}"), format!("Away {event}"))
 }
 
-/// Keys made and ended from the command line, as acknowledged.
+/// Keys created and revoked from the command line, as acknowledged.
 #[derive(Default)]
 struct Keys {
     live: Vec<String>,
@@ -249,7 +250,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// Makes a key, and ends the oldest, whatever happens to the service meanwhile.
+    /// Creates a key and revokes the oldest, whatever happens to the service meanwhile.
     fn change(self, program: &TestProgram) -> impl Future<Output = Self> + Send + use<> {
         let create = program
             .command(&[&["keys", "create", "--kind", "production"], &UNLIMITED[..]].concat());
@@ -279,7 +280,7 @@ impl Keys {
     }
 }
 
-/// A key with limits, and what was got out of it.
+/// A key with limits, and the answers that it got.
 struct Limited {
     key: String,
     limits: [(Window, u32); 3],
@@ -294,7 +295,7 @@ enum Window {
 }
 
 impl Window {
-    /// The minute, day or month as it stands in a timestamp.
+    /// The minute, day or month as a prefix of a timestamp.
     fn of(self, at: Timestamp) -> String {
         let length = match self {
             Self::Minute => "2026-11-15T03:32".len(),
@@ -305,7 +306,7 @@ impl Window {
     }
 }
 
-/// What one request came to.
+/// The outcome of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Served,
@@ -321,7 +322,7 @@ struct Got {
     outcome: Outcome,
 }
 
-/// Keys whose limits are small enough to be reached.
+/// Keys whose limits are low enough to be reached.
 struct Counted {
     keys: Vec<Limited>,
 }
@@ -343,7 +344,7 @@ impl Counted {
         Self { keys }
     }
 
-    /// Asks with every key, from two sides each, until the service is gone.
+    /// Sends requests with every key, from two tasks each, until the service is gone.
     fn load(&self, client: &Client, base: &str) -> JoinSet<(usize, Vec<Got>)> {
         let mut asking = JoinSet::new();
         for (number, limited) in self.keys.iter().enumerate().flat_map(|key| [key, key]) {
@@ -366,7 +367,7 @@ impl Counted {
         }
     }
 
-    /// Spends what the crashes left, then counts.
+    /// Spends the quota that the crashes left, then counts.
     async fn check(&mut self, program: &TestProgram) {
         let service = program.start().await;
         let url = service.url("/v1/books");
@@ -418,11 +419,11 @@ impl Limited {
         let mut spent: BTreeMap<String, u32> = BTreeMap::new();
         for got in &self.answers {
             let counts = match window {
-                // All that was let past the burst counts to it.
+                // Every request that passed the burst limit counts towards it.
                 Window::Minute => got.outcome != Outcome::BurstSpent,
                 Window::Day | Window::Month => got.outcome == Outcome::Served,
             };
-            // One that was under way when the window ended may count to either.
+            // A request in progress when the window ended may count towards either.
             let (first, last) = (window.of(got.sent), window.of(got.received));
             if counts && got.outcome != Outcome::Unavailable && first == last {
                 *spent.entry(first).or_default() += 1;
@@ -434,7 +435,7 @@ impl Limited {
     }
 }
 
-/// One request; `None` where the service is gone.
+/// One request; `None` if the service is gone.
 async fn ask(client: &Client, url: &str, key: &str) -> Option<Got> {
     let sent = now();
     let answer = Answer::of(client.get(url).header("X-API-Key", key)).await.ok()?;
@@ -446,7 +447,7 @@ async fn ask(client: &Client, url: &str, key: &str) -> Option<Got> {
         other => panic!("{other}: {}", answer.text()),
     };
     if outcome != Outcome::Served {
-        // A client that was refused takes a breath.
+        // A refused client pauses.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Some(Got { sent, received: now(), outcome })

@@ -1,12 +1,13 @@
-//! Every request of `/docs` returns data on the sandbox: each is taken from the page as a reader sees it, and run. The
-//! programs beside the requests need our clients, and run with them (`cargo xtask sdk --test`).
+//! Every request of `/docs` returns data on the sandbox: each is taken from the page as a reader sees it, and run.
+//! The programs next to the requests need our clients, and run with them (`cargo xtask sdk --test`).
 
 use tokio::process::Command;
 
 use crate::harness::{Done, Service, TestProgram, UNLIMITED};
 
 const PUSH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/push_feed.py");
-/// A pushed event is only rejected for the time it has; everything else is an answer to read.
+/// Makes curl print the status after the body. A pushed event may be rejected for its time, in an answer with status
+/// 200.
 const STATUS: &str = "\n%{http_code}";
 
 /// A page's text.
@@ -16,7 +17,7 @@ async fn page(service: &Service, path: &str) -> String {
     answer.text().await.unwrap()
 }
 
-/// What stands in each `<code>` below an opening tag.
+/// The content of each `<code>` after an opening tag.
 fn codes(page: &str, opening: &str) -> Vec<String> {
     let parts = page.split(opening).skip(1);
     parts

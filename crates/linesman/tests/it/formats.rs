@@ -1,4 +1,5 @@
-//! Data folders of earlier programs open, with all that is in them. `tests/fixtures/README.md` says how they were made.
+//! Data folders of earlier programs can be opened, with all their data. `tests/fixtures/README.md` describes how they
+//! were made.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What does not depend on when it is looked at.
+/// The parts of records that do not depend on the time of the request.
 fn lasting(records: &[Value]) -> Vec<Value> {
     let mut records = records.to_vec();
     for record in &mut records {
@@ -62,7 +63,7 @@ async fn a_folder_of_version_0_1_0_opens_with_its_checkpoint_log_and_accounts() 
     }
 }
 
-/// H4, H25: an upgrade does not change what was answered, nor its tag.
+/// H4, H25: an upgrade changes neither past answers nor their tags.
 #[tokio::test]
 async fn publications_in_an_archive_of_an_earlier_program_have_the_bytes_and_tags_of_then() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/archive-2026-11-17");
@@ -81,7 +82,7 @@ async fn publications_in_an_archive_of_an_earlier_program_have_the_bytes_and_tag
         let service = program.start().await;
         for one in seen {
             let text = |name: &str| one[name].as_str().unwrap();
-            // The last one was not archived yet.
+            // The last publications were not archived yet.
             if without_log && text("published_at") > expected["archived_to"].as_str().unwrap() {
                 continue;
             }

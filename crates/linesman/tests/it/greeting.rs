@@ -1,4 +1,4 @@
-//! What a start prints works when it is tried.
+//! The output of a start works when it is tried.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use tokio::process::Command;
 
 use crate::harness::{Answer, Done, TestProgram, assert_no_secret, bout, ndjson, wait_for};
 
-/// Runs a line as somebody would who copied it into a shell.
+/// Runs a line like a user who copied it into a shell.
 async fn try_line(line: &str, program: &TestProgram) -> Value {
     let mut shell = Command::new("bash");
-    // As the operator's shell had them when the service was started.
+    // Options that an operator's shell would have set when the service was started.
     shell.args(["-c", &format!("{line} --silent --show-error --fail --noproxy '*'")]);
     shell.current_dir(program.path());
     let done = Done::of(shell).await;
@@ -35,7 +35,7 @@ async fn the_curl_line_of_a_first_and_of_a_later_start_gives_records() {
     assert!(!service.greeting.contains(&key), "a key is shown once");
     let again = try_line(service.curl_line(), &program).await;
     assert!(!again.as_array().unwrap().is_empty());
-    // The seed's events have the same ids whenever it is started; the first of them may have ended meanwhile.
+    // The seed's events have the same ids at every start; the first of them may have ended meanwhile.
     let ids = |records: &Value| -> BTreeSet<String> {
         let records = records.as_array().unwrap().iter();
         records.map(|record| record["event_id"].as_str().unwrap().to_owned()).collect()
@@ -44,7 +44,7 @@ async fn the_curl_line_of_a_first_and_of_a_later_start_gives_records() {
     for address in ["/docs", "/healthz"] {
         assert_eq!(service.client.get(service.url(address)).send().await.unwrap().status(), 200);
     }
-    // Ready is who publishes on time, which a busy machine may not do at every moment.
+    // The service is ready while it publishes on time, which a busy machine may not always do.
     wait_for("a service that is ready", async || {
         let answer = service.client.get(service.url("/readyz")).send().await.unwrap();
         (answer.status() == 200).then_some(())
@@ -101,7 +101,7 @@ async fn a_push_door_of_its_own_is_where_the_greeting_says() {
     let elsewhere = push(&service.url("/ingest/v1/messages")).await.unwrap();
     assert_eq!((elsewhere.status, elsewhere.code().as_str()), (404, "not_found"));
     service.records("/v1/sports/mma/events", &key, 1).await;
-    // The listener of ingest answers no reader.
+    // The listener of ingest does not serve the API.
     let books = door.replace("/ingest/v1/messages", "/v1/books");
     let refused = Answer::of(service.client.get(books).header("X-API-Key", &key)).await.unwrap();
     assert_eq!((refused.status, refused.code().as_str()), (404, "not_found"));

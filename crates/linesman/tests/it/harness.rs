@@ -1,4 +1,4 @@
-//! The real program on a folder of its own, and a client for it.
+//! The real program on its own folder, and a client for it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,19 +16,19 @@ use tokio::process::{Child, ChildStdout, Command};
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linesman");
-/// How long anything that must happen may take before the test gives up; the machine may be busy.
+/// Maximum time that any awaited condition may take before the test fails; the machine may be busy.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a service may take for one answer: a batch of hundreds of lines, unoptimised, on a busy machine.
+/// Maximum time of one answer: a batch of hundreds of lines, unoptimised, on a busy machine.
 const SILENCE: Duration = Duration::from_secs(120);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// The ingest endpoint.
 const DOOR: &str = "/ingest/v1/messages";
-/// Limits that are out of the way.
+/// Limits that are never reached.
 pub(crate) const UNLIMITED: [&str; 4] =
     ["--burst-per-minute", "4000000000", "--requests-per-day", "4000000000"];
 
-/// A data folder with the settings that every program on it is started with.
+/// A data folder with the settings of every program started on it.
 #[derive(Debug)]
 pub(crate) struct TestProgram {
     dir: TempDir,
@@ -39,12 +39,12 @@ pub(crate) struct TestProgram {
 }
 
 impl TestProgram {
-    /// A folder for a service without a sandbox, renewed ten times a second.
+    /// A folder for a service without a sandbox that publishes ten times a second.
     pub(crate) fn new() -> Self {
         Self::at(TempDir::new().unwrap())
     }
 
-    /// The same in this folder.
+    /// As [`Self::new`], in this folder.
     pub(crate) fn at(dir: TempDir) -> Self {
         let program = Self {
             dir,
@@ -56,36 +56,36 @@ impl TestProgram {
             .set("LINESMAN_MARKET__REFRESH_INTERVAL", "100ms")
             .set("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
             .set("LINESMAN_SERVER__WORKERS", "2")
-            // A machine that runs all tests at once is late now and then.
+            // A machine that runs all tests at once is sometimes late.
             .set("LINESMAN_SERVER__SHED_AFTER", "1m")
             .set("LINESMAN_SANDBOX__ENABLED", "false")
     }
 
-    /// The same with an environment variable.
+    /// Adds an environment variable.
     pub(crate) fn set(self, name: &str, value: impl Into<String>) -> Self {
         let mut program = self.unset(name);
         program.environment.push((name.to_owned(), value.into()));
         program
     }
 
-    /// The same without an environment variable.
+    /// Removes an environment variable.
     pub(crate) fn unset(mut self, name: &str) -> Self {
         self.environment.retain(|(held, _)| held != name);
         self
     }
 
-    /// The same with programs started by another program, which becomes them.
+    /// Lets another program start the programs and be replaced by them.
     pub(crate) fn launched_by(mut self, launcher: &[impl AsRef<str>]) -> Self {
         self.launcher = launcher.iter().map(|word| word.as_ref().to_owned()).collect();
         self
     }
 
-    /// Where the test's own files can go; also the folder programs are started in.
+    /// The folder for the test's own files; also the current folder of programs.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The service's data, in a folder whose name a shell would take apart.
+    /// The data folder, with a name that a shell would split.
     pub(crate) fn data(&self) -> PathBuf {
         self.dir.path().join("the data")
     }
@@ -96,7 +96,7 @@ impl TestProgram {
         path
     }
 
-    /// A program about to run on this folder, with nothing of the caller's environment.
+    /// A program about to run on this folder, without the caller's environment.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
         let words: Vec<&str> = self.launcher.iter().map(String::as_str).chain([PROGRAM]).collect();
         let mut command = Command::new(words[0]);
@@ -114,34 +114,34 @@ impl TestProgram {
         command
     }
 
-    /// Runs a verb to its end.
+    /// Runs a command to its end.
     pub(crate) async fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Done {
         Done::of(self.command(arguments)).await
     }
 
-    /// Runs a verb that must succeed and say nothing on stderr; gives its stdout without the line end.
+    /// Runs a command that must succeed and print nothing on stderr; returns its stdout without the line end.
     pub(crate) async fn ok<A: AsRef<OsStr>>(&self, arguments: &[A]) -> String {
         let done = self.run(arguments).await;
         assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{}", done.stdout);
         done.stdout.strip_suffix('\n').unwrap_or(&done.stdout).to_owned()
     }
 
-    /// Starts the service and waits until it has said where it is.
+    /// Starts the service and waits until it has printed its address.
     pub(crate) async fn start(&self) -> Service {
         self.start_as("all").await
     }
 
-    /// The same in a role.
+    /// As [`Self::start`], in a role.
     pub(crate) async fn start_as(&self, role: &str) -> Service {
         self.start_at("127.0.0.1:0", role).await
     }
 
-    /// The same at an address that is known before it says so.
+    /// As [`Self::start_as`], at a given address.
     pub(crate) async fn start_at(&self, listen: &str, role: &str) -> Service {
         self.launch(&["serve", "--listen", listen, "--role", role]).await
     }
 
-    /// The same with more to say.
+    /// As [`Self::start`], with more flags.
     pub(crate) async fn start_with(&self, flags: &[&str]) -> Service {
         self.launch(&[&["serve", "--listen", "127.0.0.1:0"], flags].concat()).await
     }
@@ -162,7 +162,7 @@ impl TestProgram {
             .collect()
     }
 
-    /// Creates the data folder for verbs that are run before a service. A cluster needs none.
+    /// Creates the data folder for commands that are run before a service. A cluster needs none.
     pub(crate) async fn init(&self) {
         let is_cluster = self.environment.iter().any(|(name, _)| name == "LINESMAN_DATABASE__URL");
         if !is_cluster && !self.data().join("accounts.db").exists() {
@@ -170,7 +170,7 @@ impl TestProgram {
         }
     }
 
-    /// A production key whose limits are out of the way.
+    /// A production key whose limits are never reached.
     pub(crate) async fn live_key(&self) -> String {
         self.init().await;
         self.ok(&[&["keys", "create", "--kind", "production"], &UNLIMITED[..]].concat()).await
@@ -202,7 +202,7 @@ impl Done {
         }
     }
 
-    /// The one sentence that a program which failed with this code says, and nothing else.
+    /// The only output of a program that failed with this code: one sentence.
     pub(crate) fn sentence(&self, code: i32) -> &str {
         assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{}", self.stderr);
         let sentence = self.stderr.strip_suffix('\n').expect("a line");
@@ -218,7 +218,7 @@ pub(crate) struct Service {
     child: Child,
     _stdout: Lines<BufReader<ChildStdout>>,
     stderr: PathBuf,
-    /// All that it printed when it started.
+    /// Everything that it printed at its start.
     pub(crate) greeting: String,
     /// `http://127.0.0.1:…` or `https://…`.
     pub(crate) base: String,
@@ -260,13 +260,13 @@ impl Service {
         self.greeting.lines().map(str::trim).find(|line| line.starts_with("sk_test_"))
     }
 
-    /// The line that is to be tried.
+    /// The curl command to try.
     pub(crate) fn curl_line(&self) -> &str {
         let mut lines = self.greeting.lines().map(str::trim);
         lines.find(|line| line.starts_with("curl ")).expect("a curl line")
     }
 
-    /// Where it serves its metrics.
+    /// The address of its metrics.
     pub(crate) fn metrics(&self) -> &str {
         let address = self.greeting.lines().find_map(|line| line.strip_prefix("Metrics"));
         address.expect("an address for metrics").trim()
@@ -285,19 +285,19 @@ impl Service {
         Answer::of(self.client.get(self.url(path)).header("X-API-Key", key)).await.unwrap()
     }
 
-    /// Pushes lines and gives the answer, whatever it is.
+    /// Pushes lines and returns the answer, whatever it is.
     pub(crate) async fn post(&self, token: &str, body: String) -> reqwest::Result<Answer> {
         post(&self.client, &self.base, token, body).await
     }
 
-    /// Pushes lines, each of which must be taken as new.
+    /// Pushes lines, each of which must be accepted as new.
     pub(crate) async fn push_all(&self, token: &str, lines: &[Value]) {
         let answer = self.post(token, ndjson(lines)).await.unwrap();
         let expected = json!({ "accepted": lines.len(), "unchanged": 0, "superseded": 0, "rejected_total": 0, "rejected": [] });
         assert_eq!((answer.status, answer.json()), (200, expected));
     }
 
-    /// All records of an endpoint that pages, once it shows at least `at_least`.
+    /// All records of a paged endpoint, once it returns at least `at_least`.
     pub(crate) async fn records(&self, path: &str, key: &str, at_least: usize) -> Vec<Value> {
         wait_for(&format!("{at_least} records of {path}"), async || {
             let records = self.pages(path, key).await;
@@ -306,12 +306,12 @@ impl Service {
         .await
     }
 
-    /// All records of an endpoint that pages.
+    /// All records of a paged endpoint.
     pub(crate) async fn pages(&self, path: &str, key: &str) -> Vec<Value> {
         let mut records = Vec::new();
         let mut next = Some(path.to_owned());
         while let Some(path) = next {
-            // A lease that a busy disk did not give in time is asked for again, as after any 503.
+            // If a busy disk did not grant a lease in time, the request is repeated, as after any 503.
             let answer = wait_for(&path, async || {
                 Some(self.get(&path, key).await).filter(|answer| answer.status != 503)
             })
@@ -323,12 +323,12 @@ impl Service {
         records
     }
 
-    /// Kills it where it stands.
+    /// Kills it immediately.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// Tells it to stop.
+    /// Asks it to stop.
     pub(crate) async fn terminate(&self) {
         self.signal("TERM").await;
     }
@@ -411,7 +411,7 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The code of a refusal.
+    /// The code of an error.
     pub(crate) fn code(&self) -> String {
         self.json()["error"]["code"].as_str().unwrap().to_owned()
     }
@@ -431,7 +431,7 @@ impl Answer {
     }
 }
 
-/// Asks again and again until there is an answer.
+/// Repeats a check until it returns a value.
 pub(crate) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -443,7 +443,7 @@ pub(crate) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Optio
     }
 }
 
-/// Waits where the hour or the day ends within the time that a test may take, so that it sees one of them only.
+/// Waits if the hour or the day ends within the time that a test may take, so that the test sees only one of them.
 pub(crate) async fn clear_of_the_turn_of(period: Duration) {
     let (now, period) = (now().as_secs(), i64::try_from(period.as_secs()).unwrap());
     let left = u64::try_from(period - now.rem_euclid(period)).unwrap();
@@ -452,7 +452,7 @@ pub(crate) async fn clear_of_the_turn_of(period: Duration) {
     }
 }
 
-/// What the machine's clock says, which is the clock of the program too.
+/// The machine's clock, which the program also uses.
 #[expect(clippy::disallowed_methods, reason = "the program under test runs on the machine's clock")]
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

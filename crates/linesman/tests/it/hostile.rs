@@ -1,5 +1,4 @@
-//! What a hostile feed, disk, user or client may try on the real program, and what it must not be able to do to the
-//! others.
+//! Attacks of a hostile feed, disk, user or client on the real program, which must not affect the others.
 
 mod accounts;
 mod control;

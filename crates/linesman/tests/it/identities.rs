@@ -1,4 +1,4 @@
-//! Which events are the same, as an operator sees and says it: `events`, `aliases`, `match`, and the feeds' accounts.
+//! Identities of events, as an operator sees and changes them: `events`, `aliases`, `match`, and the feeds' names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Answer, Service, TestProgram, bout, moneyline, ndjson, wait_for};
 
-/// Two feeds, two names for one fighter: only an operator can know.
+/// Two feeds with two names for one fighter: only an operator can know.
 async fn two_names(program: &TestProgram, service: &Service) {
     let (north, south) = (program.feed("north").await, program.feed("south").await);
     let said = [
@@ -50,7 +50,7 @@ async fn an_operators_merge_and_split_hold_at_once_and_after_a_kill() {
     program.ok(&["events", "merge", &younger, &elder]).await;
     let one = events(&service, &key, 1).await;
     assert_eq!(id(&one[0]), elder, "lists show the elder");
-    // Both ids answer, with the elder's record.
+    // Both ids return the older event's record.
     let path = format!("/v1/sports/mma/events/{younger}");
     assert_eq!(service.get(&path, &key).await.json()["id"], elder.as_str());
     let odds = format!("/v1/sports/mma/odds?event_ids={younger},{elder}");
@@ -85,14 +85,14 @@ async fn an_operators_merge_and_split_hold_at_once_and_after_a_kill() {
     let ids: BTreeSet<&str> = two.iter().map(id).collect();
     assert_eq!(ids, [elder.as_str(), younger.as_str()].into(), "the former id is back");
     assert!(!program.ok(&["aliases", "export"]).await.contains(r#""is":"Bobby Vance""#));
-    // And it stays apart, whatever the feeds say again.
+    // And it stays separate, whatever the feeds send again.
     let south = program.ok(&["feeds", "create", "west"]).await;
     service.push_all(&south, &[bout("w-1", "Tom Reed", "Bobby Vance")]).await;
     service.stop().await;
     let shown = program.ok(&["events", "show", &elder]).await;
     assert!(shown.contains("north:n-1") && shown.contains("west:w-1"), "{shown}");
     assert!(!shown.contains("south:s-1"), "{shown}");
-    // The cells too, from the log: nobody has read it since the server stopped.
+    // The cells too, from the log: they were not read since the server stopped.
     assert!(shown.contains("\n  fanduel moneyline: priced, last update "), "{shown}");
     assert!(shown.contains("\n  no feed delivers "), "{shown}");
 }
@@ -121,7 +121,7 @@ async fn identities_are_changed_without_a_server_too_and_aliases_move_to_another
     assert!(nobody.sentence(1).contains("there is no event"), "{}", nobody.stderr);
     let learnt = program.ok(&["aliases", "export"]).await;
 
-    // What was learnt in one installation settles the same question in another by itself.
+    // A decision in one installation settles the same question in another by itself.
     let other = TestProgram::new();
     let service = other.start().await;
     let key = other.live_key().await;
@@ -209,7 +209,7 @@ async fn what_a_bad_feed_does_is_in_the_metrics_and_the_samples() {
     assert_eq!(samples, ["unknown_ref", "reused_ref", "turned_sides", "duplicate_event"]);
 }
 
-/// Which refs are the same event, whatever the events are called.
+/// The groups of refs that are the same event, regardless of the events' ids.
 fn partition(output: &str) -> BTreeSet<BTreeSet<(String, String)>> {
     let mut groups: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
     for line in output.lines() {

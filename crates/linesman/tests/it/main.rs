@@ -1,5 +1,5 @@
-//! The program itself: the binary is started, spoken to over sockets and the command line, stopped and killed.
-//! What a process can show only from outside is held here: durability, recovery, the operator's contract.
+//! The program itself: the binary is started, used over sockets and the command line, stopped and killed. These tests
+//! cover properties visible only from outside a process: durability, recovery, the operator's contract.
 #![expect(
     clippy::tests_outside_test_module,
     clippy::unwrap_used,

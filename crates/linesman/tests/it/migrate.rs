@@ -38,7 +38,7 @@ async fn a_data_folder_moves_into_an_empty_database_once_no_server_runs_on_it() 
     assert_eq!(store.setting("live_log_begun").await.unwrap().as_deref(), Some("yes"));
     let keys = store.keys().await.unwrap();
     assert!(keys.len() == 2 && keys.iter().all(|key| id.contains(&key.id)), "{id}");
-    // It goes on as one node of many, with the same ids and with what was pushed.
+    // It continues as a node of a cluster, with the same ids and the pushed data.
     let there = TestProgram::new()
         .set("LINESMAN_DATABASE__URL", url.clone())
         .set("LINESMAN_CLUSTER__NATS_URL", bus.clone());
@@ -55,7 +55,7 @@ async fn a_data_folder_moves_into_an_empty_database_once_no_server_runs_on_it() 
     assert_eq!(again.await["unchanged"], 1);
     service.stop().await;
     let again = program.run(&migrate).await;
-    // The log has gone on over there.
+    // The log has continued on the servers.
     assert!(again.sentence(1).contains("the servers hold another log already"));
     assert_no_secret(&program.logs());
 

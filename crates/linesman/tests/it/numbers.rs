@@ -1,6 +1,7 @@
-//! Real prices of real bookmakers pushed into the real program: each comes back exactly, in every format.
+//! Real prices of real bookmakers pushed into the real program: each is returned exactly, in every format.
 //!
-//! The recordings are not ours to copy; they are read where they lie, and without them the test says so.
+//! The recordings may not be copied into the repository; they are read where they are, and the test reports if they
+//! are missing.
 
 mod odds;
 mod source;
@@ -18,15 +19,15 @@ use crate::harness::{Service, TestProgram, wait_for};
 use odds::Odds;
 use source::{Message, Offered, Source};
 
-/// Lines in a push: few enough that an unoptimised service answers within seconds.
+/// Lines per push: few enough that an unoptimised service answers within seconds.
 const BATCH: usize = 500;
-/// Between the events of one source and those of the next, so that no two sources have an event in common.
+/// Time between the events of consecutive sources, so that no two sources share an event.
 const APART: Duration = Duration::from_secs(60 * 86_400);
 const MINUTE: Duration = Duration::from_secs(60);
 /// Distinct prices in one market.
 const FIELD: usize = 400;
 
-/// Where real recordings lie, if they do.
+/// The folder of real recordings, if it exists.
 fn data() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     path.is_dir().then_some(path)
@@ -93,7 +94,7 @@ fn check_texts(texts: &BTreeSet<(Format, String)>) -> Vec<(Format, String)> {
     prices
 }
 
-/// The bookmakers of the recordings that the program does not know, as an operator would add them.
+/// The bookmakers of the recordings that the program does not know, as catalogue entries.
 fn strangers(sources: &[Source]) -> String {
     let catalogue = Catalogue::load(None).unwrap();
     let named = sources.iter().flat_map(|source| &source.messages);
@@ -111,13 +112,13 @@ type Place = (String, String, String, String);
 /// Name and point of an outcome.
 type Outcome = (String, String);
 
-/// What must be shown.
+/// The expected records.
 #[derive(Default)]
 struct ExpectedMarket {
     markets: BTreeMap<Place, BTreeMap<Outcome, Odds>>,
 }
 
-/// A record as it is shown, its prices as texts.
+/// A record as returned, with its prices as texts.
 #[derive(Deserialize)]
 struct Record {
     event_id: String,
@@ -133,7 +134,7 @@ struct Event {
 }
 
 impl ExpectedMarket {
-    /// The lines to push for a source. Every event gets a start of its own, by which it is known again.
+    /// The lines to push for a source. Every event gets a unique start, by which it is identified.
     fn place(&mut self, source: &Source, number: usize, begins: Timestamp) -> Vec<String> {
         let mut starts: BTreeMap<&str, (String, String)> = BTreeMap::new();
         let mut lines = Vec::new();
@@ -143,7 +144,7 @@ impl ExpectedMarket {
             let reference = own.reference.as_str();
             if message.kind == "event" {
                 let sport = message.sport.clone().unwrap();
-                // Listed again, it is the same event.
+                // A repeated listing is the same event.
                 let (_, at) = starts.entry(reference).or_insert_with(|| {
                     start = start.plus(MINUTE);
                     (sport, start.to_string())
@@ -162,7 +163,7 @@ impl ExpectedMarket {
         lines
     }
 
-    /// Reads everything back in every format; gives how many prices were compared.
+    /// Reads everything back in every format; returns the number of prices compared.
     async fn check(&self, service: &Service, key: &str) -> usize {
         let sports: BTreeSet<&str> =
             self.markets.keys().map(|(sport, ..)| sport.as_str()).collect();
@@ -172,7 +173,7 @@ impl ExpectedMarket {
             let path = format!(
                 "/v1/sports/{sport}/odds?limit=500&regions=us,uk,eu,au&odds_format=american"
             );
-            // The snapshot that has them all is current when their number is right.
+            // The snapshot contains all records when their number is right.
             let all = async || {
                 (pages::<Record>(service, &path, key).await.len() >= expected).then_some(())
             };
@@ -244,7 +245,7 @@ impl Message {
 }
 
 impl Offered {
-    /// Name and point, the point without zeros that say nothing.
+    /// Name and point, the point without trailing zeros.
     fn outcome(&self) -> Outcome {
         let point = self.point.as_deref().map_or("null", RawValue::get);
         let point = if point.contains('.') {

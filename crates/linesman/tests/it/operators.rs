@@ -1,5 +1,5 @@
-//! What an operator does at the machine about the console's things: pausing feeds, coming back in, and that it is all
-//! written down.
+//! Operators' actions on the command line that the console also offers: pausing feeds and regaining access; all are
+//! audited.
 
 use domain::World;
 use serde_json::json;
@@ -7,7 +7,7 @@ use store::Store;
 
 use crate::harness::{Service, TestProgram, bout, ndjson};
 
-/// What the audit log holds of some actions, oldest first, each with who did it.
+/// The audit log's lines about some actions, oldest first, each with its actor.
 async fn written(program: &TestProgram, prefix: &str) -> Vec<(String, String, String)> {
     let store = Store::open(program.data().join("accounts.db")).await.unwrap();
     let mut rows = store.audit(None, None, 100).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_feed_is_paused_and_resumed_at_once_and_stays_so_through_a_kill() {
     service.kill().await;
     let service = program.start().await;
     assert_eq!(push_status(&service, &token).await, 409, "a pause outlives a kill");
-    // A new token of the name is not paused.
+    // A new token for the name is not paused.
     program.ok(&["feeds", "revoke", "north"]).await;
     let nobody = program.run(&["feeds", "pause", "north"]).await;
     assert_eq!(nobody.code, Some(1), "{}", nobody.stderr);
@@ -69,7 +69,7 @@ async fn what_is_said_of_events_on_the_command_line_is_written_down_with_a_serve
     assert!(unsure.contains("King Vance v Tom Reed, starts"), "{unsure}");
     program.ok(&["events", "apart", ids[0], ids[1]]).await;
     service.stop().await;
-    // The log tells the same as the server did.
+    // The log gives the same answer as the server did.
     assert_eq!(program.ok(&["events", "unsure"]).await, "no possible duplicates");
     program.ok(&["events", "merge", ids[0], ids[1]]).await;
     let shown = program.ok(&["events", "show", ids[1]]).await;
@@ -103,7 +103,7 @@ async fn opened(service: &Service, link: &str) -> (u16, String) {
 async fn a_locked_out_operator_is_let_in_again_from_the_machine() {
     let program = TestProgram::new();
     let service = program.start().await;
-    // Nobody yet: the link makes the first operator.
+    // No operator yet: the link creates the first one.
     let first = program.run(&["operators", "link"]).await;
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert!(first.stderr.contains("creates an operator"), "{}", first.stderr);
@@ -130,16 +130,16 @@ async fn a_locked_out_operator_is_let_in_again_from_the_machine() {
     assert_eq!(both.code, Some(2), "{}", both.stderr);
     program.run(&["operators", "link", "--without-second-factor"]).await;
     service.stop().await;
-    // Without a server the configuration says where people reach it.
+    // Without a server the address comes from the configuration.
     let offline = program.run(&["operators", "link"]).await.stdout;
     assert!(offline.starts_with("http://127.0.0.1:"), "{offline}");
-    // The first one is that of the first start.
+    // The first link is that of the first start.
     assert_eq!(written(&program, "link.issued").await.len(), 8);
     assert_eq!(written(&program, "second_factor.off").await.len(), 1);
     assert!(!program.logs().contains("/link/"), "a link is for whoever asked, not for the log");
 }
 
-/// An operator whose password nobody knows.
+/// An operator with an unknown password.
 async fn make_operator(program: &TestProgram) {
     let store = Store::open(program.data().join("accounts.db")).await.unwrap();
     let account = store::AccountRow {

@@ -12,7 +12,7 @@ use crate::harness::{Service, TestProgram, wait_for};
 
 const GUIDE: &str = include_str!("../../../../docs/guides/proxy.md");
 
-/// The block of the guide in this language.
+/// The guide's block in this language.
 fn block(language: &str) -> &'static str {
     let (_, rest) = GUIDE.split_once(&format!("```{language}\n")).unwrap();
     rest.split_once("\n```").unwrap().0
@@ -40,7 +40,7 @@ fn start(program: &str, arguments: &[&str], folder: &std::path::Path) -> Child {
         .unwrap_or_else(|error| panic!("{program} (apt-get install nginx-light caddy): {error}"))
 }
 
-/// What people and programs do works through the proxy.
+/// Typical requests of people and programs work through the proxy.
 async fn everything_works(base: &str, program: &TestProgram, service: &Service) {
     // The certificate is the proxy's own; the connection does not leave this machine.
     let client = Client::builder().no_proxy().danger_accept_invalid_certs(true).build().unwrap();

@@ -1,4 +1,4 @@
-//! `linesman record` beside a running server, and its recording replayed into another.
+//! `linesman record` next to a running server, and its recording replayed into another one.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Done, Service, TestProgram, bout, moneyline, now, wait_for};
 
-/// Odds, scores and events of a sport, with what an id stands for in its place.
+/// Odds, scores and events of a sport, with ids replaced by what they identify.
 async fn shown(service: &Service, key: &str, sport: &str) -> BTreeSet<String> {
     let events = service.pages(&format!("/v1/sports/{sport}/events"), key).await;
     let named = |id: &Value| {
@@ -28,7 +28,7 @@ async fn shown(service: &Service, key: &str, sport: &str) -> BTreeSet<String> {
     shown
 }
 
-/// Pushes what two feeds say of two bouts.
+/// Pushes two feeds' messages about two bouts.
 async fn speak(program: &TestProgram, service: &Service) {
     let (north, south) = (program.feed("north").await, program.feed("south").await);
     let said = [
@@ -78,7 +78,7 @@ async fn a_recording_of_a_running_service_shows_the_same_in_an_empty_one() {
         let words = ["replay", "tape.ndjson", "--to", &replayed.base, "--token", &token];
         let said = other.ok(&[&words[..], &["--speed", "max"]].concat()).await;
         assert!(said.ends_with("0 superseded, 0 rejected"), "{said}");
-        // Looked at anew each time: the last that was said may not have been published yet when all else was.
+        // Read again each time: the last change may not have been published yet when the others were.
         wait_for("the same to be shown", async || {
             let expected = shown(original.0, original.1, "mma").await;
             (shown(&replayed, &key, "mma").await == expected).then_some(())
@@ -86,7 +86,7 @@ async fn a_recording_of_a_running_service_shows_the_same_in_an_empty_one() {
         .await;
         replayed.stop().await;
     }
-    // The server has noticed nothing, and the log is as good as before.
+    // The server is not affected, and the log is intact.
     service
         .push_all(&program.feed("west").await, &[bout("w-1", "Late Comer", "Last Minute")])
         .await;

@@ -70,7 +70,7 @@ async fn a_recording_is_replayed_into_a_running_service() {
         json!({ "type": "odds", "ref": "unheard of", "bookmaker": "fanduel", "market": "moneyline",
         "format": "american", "outcomes": [], "ts": "2026-02-01T10:59:00Z" }),
     );
-    // Lines are counted as an editor counts them.
+    // Lines are numbered as in an editor.
     program.write("saturday.ndjson", &format!("\n{}", ndjson(&lines)));
     let replay = |to: &str, token: &str| {
         let words = ["replay", "saturday.ndjson", "--to", to, "--token", token, "--speed", "max"];
@@ -87,7 +87,7 @@ async fn a_recording_is_replayed_into_a_running_service() {
     })
     .await;
     assert_eq!(last, "2026-02-01T10:49:59Z");
-    // Once more: nothing is newer than what is held.
+    // Replayed again: nothing is newer than the stored state.
     let again = program.run(&replay(&service.base, &token)).await;
     assert_eq!(again.stdout, "3002 lines: 0 accepted, 2 unchanged, 2999 superseded, 1 rejected\n");
 

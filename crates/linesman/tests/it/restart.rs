@@ -42,7 +42,7 @@ async fn a_second_start_keeps_ids_prices_keys_feeds_and_maintenance() {
     assert_eq!(service.pages(ODDS, &key).await, odds);
     assert_eq!(service.pages(EVENTS, &key).await, events);
     assert_eq!(service.get("/v1/status", &revoked).await.status, 401);
-    // The feed still holds its refs: saying the same again is no news.
+    // The feed's refs are still known: repeating the same messages changes nothing.
     let again = service.post(&token, ndjson(&lines)).await.unwrap();
     assert_eq!(again.json()["unchanged"], 4, "{}", again.text());
     service.stop().await;
@@ -70,7 +70,7 @@ async fn a_request_under_way_is_finished_before_an_orderly_stop() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(first.as_bytes()).await.unwrap();
-    // A connection on which nothing is under way does not hold the stop up.
+    // An idle connection does not delay the stop.
     let mut idle = TcpStream::connect(service.address()).await.unwrap();
     idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     assert!(idle.read(&mut [0; 4096]).await.unwrap() > 0);
@@ -128,7 +128,7 @@ async fn a_second_server_on_a_folder_is_refused() {
     let sentence = second.sentence(1);
     assert!(sentence.starts_with("another linesman server runs on "), "{sentence}");
     assert!(sentence.contains("--data"), "{sentence}");
-    // The first one is none the worse for it: command lines still reach it.
+    // The first one is not affected: command lines still reach it.
     let key = program.live_key().await;
     assert_eq!(service.get("/v1/status", &key).await.status, 200);
 }
@@ -149,7 +149,7 @@ async fn an_address_that_is_taken_is_told() {
 #[tokio::test]
 async fn a_metrics_address_that_nobody_chose_gives_way() {
     let program = TestProgram::new().unset("LINESMAN_SERVER__OPS_LISTEN");
-    // If this fails, somebody else has it, which is as well.
+    // If this fails, another program has the port, which is equivalent.
     let _taken = TcpListener::bind("127.0.0.1:9464").await;
     let service = program.start().await;
     let address = service.metrics();

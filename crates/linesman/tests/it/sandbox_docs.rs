@@ -1,4 +1,4 @@
-//! Every curl line of docs/sandbox.md does what the page says it does.
+//! Every curl line of docs/sandbox.md gives the result that the page states.
 
 use tokio::process::Command;
 
@@ -6,7 +6,7 @@ use crate::harness::{Done, TestProgram};
 
 const PAGE: &str = include_str!("../../../../docs/sandbox.md");
 
-/// The curl lines of the page's shell blocks, each with the status that stands below it.
+/// The curl lines of the page's shell blocks, each with the status stated below it.
 fn examples() -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let mut lines = PAGE.lines();

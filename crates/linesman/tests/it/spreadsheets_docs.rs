@@ -18,7 +18,7 @@ async fn every_command_of_the_spreadsheets_page_prints_a_table() {
     let mut tables = 0;
     for command in commands() {
         let command = command.replace("http://localhost:8080", &service.base);
-        // Where `column` is not installed, the table is shown as it is.
+        // If `column` is not installed, the table is printed unformatted.
         let command = command.replace("| column -s, -t", "| { column -s, -t || cat; }");
         let command = command.replace("curl -s", "curl -s --noproxy '*'");
         let mut shell = Command::new("bash");

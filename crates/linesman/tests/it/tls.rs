@@ -33,7 +33,7 @@ async fn https_is_served_in_both_versions_of_http() {
         assert_eq!(pushed.status, 200, "{}", pushed.text());
         form_is_taken_from_here_alone(&client, &service).await;
     }
-    // Who does not know the certificate is not served, and neither is cleartext.
+    // A client that does not trust the certificate is not served, and neither is cleartext.
     let stranger = Client::builder().no_proxy().build().unwrap();
     assert!(stranger.get(service.url("/healthz")).send().await.is_err());
     assert!(stranger.get(format!("http://{}/healthz", service.address())).send().await.is_err());
@@ -48,7 +48,7 @@ async fn https_is_served_in_both_versions_of_http() {
     assert!(said.contains("server.tls_cert and server.tls_key do not match"), "{said}");
 }
 
-/// A page's cookie is bound to TLS, and its form is known as this service's own in either version of HTTP.
+/// A page's cookie is bound to TLS, and its form is recognised as this service's own in both versions of HTTP.
 async fn form_is_taken_from_here_alone(client: &Client, service: &Service) {
     let page = client.get(service.url("/signin")).send().await.unwrap();
     let cookie = page.headers()["set-cookie"].to_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Every answer is a message of the official types, and says what was asked.
+//! Every answer is a message of the official types, and matches the request.
 
 use std::borrow::Cow;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::reader::Answering;
 use crate::resource::Document;
 use crate::version::VERSIONS;
 
-/// Has events of mma and a burst limit.
+/// Has MMA events and a burst limit.
 #[derive(Default)]
 struct Fake {
     asked: Mutex<Vec<String>>,
@@ -93,7 +93,7 @@ fn request(form: Form, method: &str, mut params: Value) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Asks with the headers that a message of its form has.
+/// Sends a message with the headers of its form.
 async fn ask(reader: &Arc<Fake>, bytes: &[u8]) -> (Answer, Value) {
     let message: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str).map(str::as_bytes);
@@ -110,7 +110,7 @@ async fn ask(reader: &Arc<Fake>, bytes: &[u8]) -> (Answer, Value) {
     (answer, body.unwrap_or_default())
 }
 
-/// Whether a result is one of the official types, whole.
+/// Checks that a result is a complete value of one of the official types.
 fn check<T: serde::Serialize + serde::de::DeserializeOwned>(result: &Value) {
     let typed: T = serde_json::from_value(result.clone()).unwrap();
     assert_eq!(&serde_json::to_value(typed).unwrap(), result);
@@ -194,7 +194,7 @@ async fn a_call_is_one_request_and_everything_else_counts() {
         ("resources/read", json!({ "uri": "linesman://docs/errors" }), 0, 1),
         ("resources/read", json!({ "uri": "linesman://docs/nothing" }), 0, 1),
         ("resources/read", json!({ "uri": "linesman://events/a?b" }), 0, 1),
-        // The sports, golf, mma.
+        // Three requests: the sports, golf, mma.
         ("resources/read", json!({ "uri": "linesman://events/evt_1" }), 3, 0),
     ];
     for (method, params, asked, counted) in cases {

@@ -1,4 +1,4 @@
-//! How a node stands among the others, where several share a log; nothing where one process is the service.
+//! Metrics of a node of a cluster whose nodes share a log; none for a single process.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ const SERIES: [(&str, &str, &str, Reading); 9] = [
     (
         "linesman_follower_lag_seconds",
         "gauge",
-        "For how long the current snapshot should have been followed by another.",
+        "Time by which the next snapshot is overdue.",
         |api, w, _| {
             let lag = w.lag(api.clock.now());
             seconds(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX))
@@ -25,25 +25,25 @@ const SERIES: [(&str, &str, &str, Reading); 9] = [
     (
         "linesman_follower_lag_entries",
         "gauge",
-        "Entries of the log that were not read yet when this node last looked.",
+        "Entries of the log that were unread at this node's last check.",
         |_, _, shared| read(&shared.lag_entries),
     ),
     (
         "linesman_follower_stuck",
         "gauge",
-        "1 when what the log holds cannot be read: it is damaged, or a newer program wrote it.",
+        "1 if the log cannot be read: it is damaged, or a newer program wrote it.",
         |_, _, shared| u8::from(shared.stuck.load(Ordering::Relaxed)).to_string(),
     ),
     (
         "linesman_follower_connects_total",
         "counter",
-        "Times this node began to follow the log.",
+        "Number of times this node began to follow the log.",
         |_, _, shared| read(&shared.connects),
     ),
     (
         "linesman_follower_catch_up_seconds",
         "gauge",
-        "How long it took, when this node last began, to read checkpoint and log to their end.",
+        "Time of the last initial read of checkpoint and log.",
         |_, _, shared| seconds(shared.catch_up_us.load(Ordering::Relaxed)),
     ),
     ("linesman_leader", "gauge", "1 while this node writes the log.", |_, w, _| {
@@ -52,13 +52,13 @@ const SERIES: [(&str, &str, &str, Reading); 9] = [
     (
         "linesman_leader_term",
         "gauge",
-        "The term of this node's lead; one more with every change of hands, 0 while it has none.",
+        "The term of this node's leadership, incremented with every change of the leader; 0 if it does not lead.",
         |_, _, shared| shared.term.load(Ordering::Relaxed).to_string(),
     ),
     (
         "linesman_forwards_total",
         "counter",
-        "Parts of pushes that were handed to the node that writes, and confirmed by it.",
+        "Parts of pushes that were forwarded to the leader and confirmed.",
         |_, _, shared| read(&shared.forwarded),
     ),
     (

@@ -1,5 +1,5 @@
-//! `/mcp`: messages of the Model Context Protocol over HTTP. A call of a tool is one request under `/v1`, made in this
-//! process with the caller's key; everything else counts towards the key's burst limit. Nothing is remembered between
+//! `/mcp`: messages of the Model Context Protocol over HTTP. A tool call is one request under `/v1`, made in this
+//! process with the caller's key; every other message counts towards the key's burst limit. No state is kept between
 //! messages.
 
 use std::borrow::Cow;
@@ -18,25 +18,25 @@ use serde_json::Value;
 
 use crate::service::Service;
 
-/// Where agents send messages.
+/// The path for agents' messages.
 pub(crate) const PATH: &str = "/mcp";
 
-/// How long a message may take to arrive.
+/// Time limit for receiving a message.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
-/// Messages that are taken at a time, in all and from one source: what they hold is bounded.
+/// Maximum number of messages processed at a time, in all and from one source, which limits their memory.
 const MESSAGES_MAX: SlotLimits = SlotLimits { all: 512, source: 64 };
 
-/// What is known of agents.
+/// The state of the agents' endpoint.
 #[derive(Debug)]
 pub struct Agents {
     pub(crate) enabled: bool,
-    /// Made when it is first needed: it holds the API's document.
+    /// Created at its first use: it contains the API's document.
     server: OnceLock<Arc<mcp::Server>>,
     messages: Arc<Slots>,
     counts: Vec<Count>,
 }
 
-/// Messages of a method, or of none: answered, refused.
+/// Messages of one method, or of none: answered, refused.
 #[derive(Debug, Default)]
 struct Count([AtomicU64; 2]);
 
@@ -101,12 +101,12 @@ pub fn agent_server(catalogue: &Catalogue) -> mcp::Server {
             "Why prices are missing, and how to find out.",
             "coverage",
         ),
-        document("docs/sandbox", "The sandbox", "What keys of the sandbox see.", "sandbox"),
+        document("docs/sandbox", "The sandbox", "The data that sandbox keys see.", "sandbox"),
     ];
     mcp::Server::new(&openapi, documents)
 }
 
-/// The refusal of everything but POST: there are no streams and no sessions.
+/// Refuses every method but POST: there are no streams and no sessions.
 pub(crate) fn wrong_method() -> ApiError {
     let text = "/mcp takes POST only: it has no streams and no sessions";
     let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
@@ -114,10 +114,10 @@ pub(crate) fn wrong_method() -> ApiError {
     error
 }
 
-/// Takes a message.
+/// Answers a message.
 ///
 /// # Errors
-/// It is not one for this service, has no valid key, or does not arrive.
+/// It is not meant for this service, has no valid key, or does not arrive.
 pub(crate) async fn take(
     service: &Service,
     request: &Request<'_>,
@@ -171,7 +171,7 @@ async fn read(request: &Request<'_>, body: impl RequestBody) -> Result<Vec<u8>, 
         Err(error) if error.is::<LengthLimitError>() => {
             Err(ApiError::new(ErrorCode::BodyTooLarge, "a message has at most 64 KiB"))
         }
-        Err(_) => Err(invalid("the message ended before it was whole")),
+        Err(_) => Err(invalid("the message ended before it was complete")),
     }
 }
 
@@ -186,11 +186,11 @@ fn headers<'a>(request: &Request<'a>) -> Headers<'a> {
     }
 }
 
-/// Checks that a request means this service, and that no page of another one makes it: a browser that was given our
-/// address under a foreign name sends that name (DNS rebinding).
+/// Checks that a request is meant for this service and was not made by another site's page: a browser that resolved a
+/// foreign name to our address sends that name (DNS rebinding).
 ///
 /// # Errors
-/// It does not.
+/// The check fails.
 fn check_names(request: &Request<'_>, public_url: Option<&str>) -> Result<(), ApiError> {
     let refused = |text: &'static str| ApiError::new(ErrorCode::Forbidden, text);
     let text = |bytes: &'_ [u8]| String::from_utf8_lossy(bytes).to_ascii_lowercase();
@@ -225,10 +225,10 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// Reads the API of this process.
+/// Reads the API in this process.
 struct Local {
     api: Arc<Api>,
-    /// What the message's request says of its client, and the fault that it asks the sandbox for.
+    /// The client's name in the message's request, and the fault that it requests from the sandbox.
     client_name: Option<Box<[u8]>>,
     fault: Option<Box<[u8]>>,
     entry: Arc<KeyEntry>,
@@ -269,7 +269,7 @@ fn refused(reply: &Reply) -> Refused {
     Refused { status: reply.status, error, retry_after_s: wait }
 }
 
-/// Where the next page begins, as the link to it says.
+/// The cursor of the next page, taken from its link.
 fn next_cursor(head: &Head) -> Option<String> {
     let links = head.iter().filter(|(name, _)| *name == b"link");
     let mut links = links.filter_map(|(_, value)| std::str::from_utf8(value).ok());

@@ -109,7 +109,7 @@ async fn a_call_costs_a_request_and_other_messages_count_towards_the_burst_alone
     let error = failure(&app, &key, "list_books", json!({})).await;
     assert_eq!(error["code"], "quota_exceeded");
     assert!(error["retry_after_s"].as_u64().is_some_and(|wait| wait > 0), "{error}");
-    // The sixth of the minute; the status is free, and counts towards the burst.
+    // The sixth of the minute; get_status costs no quota, but counts towards the burst.
     call(&app, &key, "get_status", json!({})).await;
     let error = failure(&app, &key, "get_status", json!({})).await;
     assert_eq!(error["code"], "rate_limited");
@@ -167,7 +167,7 @@ async fn a_message_has_at_most_64_kib() {
     assert_eq!(send(&app, &[("x-api-key", &key)], padded(64 << 10)).await.status, 200);
     let refused = send(&app, &[("x-api-key", &key)], padded((64 << 10) + 1)).await;
     assert_eq!(refused.refusal(), (413, "request_too_large".to_owned()));
-    // Nothing is read for whoever has no key.
+    // Without a valid key, the body is not read.
     assert_eq!(send(&app, &[], padded(1 << 20)).await.status, 401);
     for body in ["", "[]", "{", "\u{0}", "1", "\"\""] {
         let refused = send(&app, &[("x-api-key", &key)], body).await;

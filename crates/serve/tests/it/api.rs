@@ -1,4 +1,4 @@
-//! What all operations of the API do.
+//! Properties of all operations of the API.
 
 mod admission;
 mod caching;

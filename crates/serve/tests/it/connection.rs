@@ -1,4 +1,4 @@
-//! Connections: HTTP/1.0, 1.1 and 2, pipelining, time-outs, the cap, stopping (D25, D32).
+//! Connections: HTTP/1.0, 1.1 and 2, pipelining, timeouts, the limit, stopping (D25, D32).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn http2() -> Client {
     Client::builder().no_proxy().http2_prior_knowledge().build().unwrap()
 }
 
-/// What must be the same whichever way a request comes: all but counters, ids and the date.
+/// The parts of an answer that must be the same on every transport: all but counters, ids and the date.
 fn essence(answer: &Answer) -> (u16, BTreeMap<String, String>, String) {
     let varying = ["x-request-id", "ratelimit", "x-requests-used", "x-requests-remaining"];
     let headers = answer
@@ -87,7 +87,7 @@ async fn http_1_and_http_2_and_requests_with_a_body_have_the_same_answers() {
         }
         let shown: String = path.chars().take(60).collect();
         for answer in &mut answers {
-            // After refusing a head it did not read to the end, HTTP/1.1 says that it closes.
+            // After refusing a head that it did not read completely, HTTP/1.1 announces that it closes.
             answer.1.remove("connection");
         }
         for (number, answer) in answers.iter().enumerate().skip(1) {
@@ -229,7 +229,7 @@ async fn connections_beyond_the_cap_get_a_clear_answer_and_the_operator_gets_in(
     assert_eq!(app.get_operator("/readyz").await.status, 200);
     let metrics = app.get_operator("/metrics").await;
     assert!(metrics.text().contains("linesman_connections_refused_total 5\n"));
-    // Those that are in stay in, and places come free.
+    // Existing connections stay, and closed ones free a place.
     held[0].send(request.as_bytes()).await;
     assert_eq!(held[0].read_answer().await.unwrap().status, 200);
     held.clear();
@@ -239,9 +239,9 @@ async fn connections_beyond_the_cap_get_a_clear_answer_and_the_operator_gets_in(
     }
 }
 
-/// Runs with time that jumps whenever everybody waits, and says how long the connection was kept.
+/// Runs with time that jumps whenever all tasks wait, and returns how long the connection was kept.
 async fn kept_for(addr: std::net::SocketAddr, sent: &[u8]) -> (Vec<u16>, Duration) {
-    // The service counts from when it takes the connection, which may be before the clock stands still.
+    // The service counts from accepting the connection, which may be before the clock is paused.
     let begun = Instant::now();
     let mut raw = Raw::connect(addr).await;
     tokio::time::pause();
@@ -288,7 +288,7 @@ async fn a_connection_that_pushes_is_kept_as_long_between_pushes() {
         "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
     );
     let mut raw = Raw::connect(app.addr).await;
-    // The time runs from the answer, which comes after this.
+    // The timeout starts with the answer, which comes after this.
     let begun = Instant::now();
     raw.send(push.as_bytes()).await;
     assert_eq!(raw.read_answer().await.unwrap().status, 200);

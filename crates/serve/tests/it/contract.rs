@@ -1,4 +1,4 @@
-//! The matrix read from the OpenAPI document: every operation, with every kind of key that does not fit.
+//! The matrix read from the OpenAPI document: every operation, with every kind of unsuitable key.
 
 use accounts::{Actor, KeyKind, Maintenance, NewKey};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::{Answer, TestApp, unlimited};
 use crate::test_market::TestMarket;
 
-/// An operation of the document, with a path that leads to something.
+/// An operation of the document, with a path to existing data.
 #[derive(Debug)]
 struct Operation {
     method: Method,
@@ -16,7 +16,7 @@ struct Operation {
     security: Security,
     in_sport: bool,
     is_status: bool,
-    /// Its answer has no end, and HEAD is refused.
+    /// Its answer is endless, and HEAD is refused.
     is_stream: bool,
     statuses: Vec<String>,
 }
@@ -76,28 +76,28 @@ impl Operation {
         }
     }
 
-    /// Asks, and checks that the answer is as expected and is in the document.
+    /// Sends a request, and checks that the answer is as expected and documented.
     async fn check(&self, app: &TestApp, key: Option<&str>, status: u16, code: &str, why: &str) {
         let response = self.request(app, key).send().await.unwrap();
         let (got, headers) = (response.status().as_u16(), response.headers().clone());
-        // What has no end is not waited for.
+        // An endless answer is not read.
         let endless = self.is_stream && got == 200;
         let body = if endless { Bytes::new() } else { response.bytes().await.unwrap() };
         self.check_answer(&Answer { status: got, headers, body }, status, code, why);
     }
 
-    /// Whether it needs a permission that ordinary keys do not have.
+    /// Whether it needs a permission that ordinary keys lack.
     fn is_export(&self) -> bool {
         self.path.contains("/export/")
     }
 
-    /// Asks with a key that has every permission that keys have by default.
+    /// Sends a request with a key that has every default permission.
     async fn check_good(&self, app: &TestApp, key: &str, why: &str) {
         let status = if self.is_export() { 403 } else { 200 };
         self.check(app, Some(key), status, "forbidden", why).await;
     }
 
-    /// Whether it takes nothing from the quota: how things stand is not what people pay for.
+    /// Whether it costs no quota, because it reports the state of the service rather than data.
     fn is_free(&self) -> bool {
         let free = ["/v1/history", "/coverage", "/explain"];
         self.is_status || free.iter().any(|end| self.path.ends_with(end))
@@ -128,7 +128,7 @@ async fn under_v1(board: &TestMarket) -> Vec<Operation> {
 async fn every_operation_refuses_whoever_has_no_valid_key() {
     let board = TestMarket::start().await;
     let app = &board.app;
-    // Well-formed, with a right checksum, and nobody's.
+    // Well-formed, with a correct checksum, but unknown here.
     let elsewhere = TestApp::start().await;
     let unknown = elsewhere.live_key().await;
     let revoked = app.live_key().await;
@@ -160,7 +160,7 @@ async fn every_operation_in_a_sport_refuses_a_key_out_of_scope_and_no_other_does
     let no_read = app.key(NewKey { odds_read: false, ..unlimited(KeyKind::Production) }).await;
     for operation in under_v1(&board).await {
         for (why, key) in [("of another group", &other_group), ("without odds:read", &no_read)] {
-            // Without sports, a stream is of those that the key covers.
+            // Without sports, a stream covers those that the key covers.
             let refused = operation.in_sport || (operation.is_stream && key == &no_read);
             let status = if refused { 403 } else { 200 };
             operation.check(app, Some(key), status, "forbidden", why).await;

@@ -1,4 +1,4 @@
-//! What was answered is on the disk: a crash loses nothing that a receipt was given for.
+//! Acknowledged data is on the disk: a crash loses nothing that has a receipt.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ async fn once_a_push_is_answered_its_prices_survive_a_crash() {
         ],
     )
     .await;
-    // Nothing was published since; the copy is taken while the service runs, as a crash would leave it.
+    // Nothing was published since; the copy is made while the service runs, in the state that a crash would leave.
     let disk = app.copy_of_disk();
     let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
     again.publish().await;
@@ -26,7 +26,7 @@ async fn once_a_push_is_answered_its_prices_survive_a_crash() {
     assert_eq!(odds[0]["outcomes"][0]["price"], 135);
     let scores = again.get("/v1/sports/mma/scores", &key).await.json();
     assert_eq!((&scores[0]["status"], &scores[0]["home_score"]), (&json!("live"), &json!(1)));
-    // The feed goes on where it was: its refs are known, and a repetition is one.
+    // The feed continues: its refs are known, and a repetition is recognised.
     let repeated = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)).to_string();
     assert_eq!(again.push(&feed, repeated).await["unchanged"], 1);
 }
@@ -44,7 +44,7 @@ async fn a_crash_in_the_middle_of_a_write_loses_only_what_was_not_answered() {
         .filter(|path| path.is_file())
         .max_by_key(|path| std::fs::metadata(path).unwrap().len())
         .unwrap();
-    // Half of an entry that never became whole.
+    // A torn entry.
     let torn = [std::fs::read(&newest).unwrap(), vec![0x17; 9]].concat();
     std::fs::write(&newest, torn).unwrap();
     let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
@@ -75,7 +75,7 @@ async fn a_checkpoint_changes_nothing_of_what_a_restart_shows() {
         .collect();
     assert_eq!(app.push(&feed, beats).await["accepted"], 26_000);
     app.publish().await;
-    // The writer takes this once it has done everything else.
+    // The writer processes this after everything else.
     app.push_all(&feed, &[line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160))]).await;
     let metrics = app.get_operator("/metrics").await;
     assert!(metrics.text().contains("linesman_log_checkpoints_total{world=\"live\"} 1\n"));

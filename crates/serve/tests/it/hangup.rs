@@ -1,5 +1,5 @@
-//! Clients that hang up after they have asked for a change: it is carried through to its end all the same, so that the
-//! store, what is current and what is written down about it stay together.
+//! Clients that disconnect after requesting a change: the change is completed, so that the store, the state in memory
+//! and the audit log agree.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::harness::{Answer, INGEST_PATH, Raw, TestApp, line, ndjson};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until the operator's listener shows this number of lines that were taken from a feed.
+/// Waits until the operator's listener shows this number of lines accepted from a feed.
 async fn wait_for_lines(app: &TestApp, feed: &str, lines: usize) {
     let begun = Instant::now();
     loop {
@@ -29,7 +29,7 @@ async fn wait_for_lines(app: &TestApp, feed: &str, lines: usize) {
 async fn a_push_whose_client_hangs_up_is_taken_to_its_end() {
     let app = TestApp::start().await;
     let (feed, key) = (app.feed("hasty", None).await, app.live_key().await);
-    // So much that the client is long gone when it is read.
+    // So many lines that the client has disconnected before they are read.
     let lines: Vec<Value> = (0..3000)
         .map(|n| {
             let (home, away) = (format!("Home{n:05} Alpha"), format!("Away{n:05} Omega"));
@@ -56,7 +56,7 @@ async fn a_form_whose_browser_hangs_up_is_taken_to_its_end() {
     let app = TestApp::start().await;
     let mut browser = Browser::new(&app);
     browser.get("/signup").await;
-    // Hashing passwords takes turns, and these are taken: the form waits while its browser goes.
+    // All places for hashing passwords are taken: the form waits while its browser disconnects.
     let others = ["one@example.com", "two@example.com", "three@example.com"];
     let busy = others.map(|email| {
         let app = std::sync::Arc::clone(&app.service.web);
@@ -86,7 +86,7 @@ async fn a_form_whose_browser_hangs_up_is_taken_to_its_end() {
     for other in busy {
         other.await.unwrap().unwrap();
     }
-    // The account, and what is written down about it.
+    // The account and its audit entry.
     let begun = Instant::now();
     let made = async || {
         let log = app.service.web.people.audit(None, None).await.unwrap();
@@ -98,6 +98,6 @@ async fn a_form_whose_browser_hangs_up_is_taken_to_its_end() {
     }
     let fields = [("email", "ann@example.com"), ("password", PASSWORD)];
     assert_eq!(browser.post("/signin", &fields).await.status, 303);
-    // What only looks at something may end with whoever looked.
+    // A request that changes nothing may be dropped with its client.
     assert_eq!(Answer::of(app.request(Method::GET, "/signin")).await.status, 200);
 }

@@ -1,8 +1,8 @@
 //! A whole service in the test's own process: real store, real logs, real sockets, and a clock that the test
-//! moves. Nothing of ours is replaced.
+//! advances. None of our own code is replaced.
 //!
-//! The clock stands still unless a test moves it, so a snapshot stays current until [`TestApp::publish`].
-//! Feeds push into the live world; keys made by [`TestApp::live_key`] see it. The sandbox world is empty.
+//! The clock stands still unless a test advances it, so a snapshot stays current until [`TestApp::publish`]. Feeds
+//! push into the live world; keys from [`TestApp::live_key`] see it. The sandbox world is empty.
 
 mod answer;
 mod builder;
@@ -31,27 +31,27 @@ pub(crate) use answer::{Answer, Raw, mistyped};
 pub(crate) use builder::Builder;
 pub(crate) use shared::{Bed, Joining, LogServers};
 
-/// When every manual clock starts: a second after a minute, five after an epoch of 30 s would be.
+/// Start time of every manual clock: five seconds after a full minute, at which an epoch of 30 s would begin.
 pub(crate) const START: &str = "2026-11-14T12:00:05.250Z";
-/// How long anything that must happen may take before the test gives up.
+/// Maximum time that any awaited condition may take before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a connection may be silent before the test gives up: longer than any time-out of the service.
+/// Maximum time that a connection may be silent before the test fails: longer than any timeout of the service.
 const SILENCE: Duration = Duration::from_secs(120);
 const DAY: Duration = Duration::from_secs(86_400);
-/// The listener that a push goes to.
+/// The path for pushes.
 pub(crate) const INGEST_PATH: &str = "/ingest/v1/messages";
 
-/// How many feeds that wake writers were made: on a folder used again, each needs a name of its own.
+/// Number of feeds created to wake writers: on a reused folder, each needs a new name.
 static WAKERS: AtomicU32 = AtomicU32::new(0);
 
-/// Where the service under test takes the time from.
+/// The time source of the service under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
     Manual,
     System,
 }
 
-/// Where ingest is.
+/// The listener of ingest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PushDoor {
     OnMain,
@@ -64,7 +64,7 @@ pub(crate) struct TestApp {
     pub(crate) service: Arc<Service>,
     /// The main listener.
     pub(crate) addr: SocketAddr,
-    /// The listener for ingest; it is open whether or not the main one takes pushes too.
+    /// The listener for ingest; it is open whether or not the main one accepts pushes too.
     pub(crate) push_addr: SocketAddr,
     /// Metrics and health.
     pub(crate) operator_addr: SocketAddr,
@@ -91,7 +91,7 @@ impl TestApp {
         Builder::new()
     }
 
-    /// Where its data is.
+    /// Its data folder.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.as_ref().unwrap().path()
     }
@@ -111,7 +111,7 @@ impl TestApp {
         self.manual.set(self.now().minus(by));
     }
 
-    /// The next email that was written.
+    /// The next email in the queue.
     pub(crate) async fn email(&self) -> accounts::Email {
         let mut email_queue = self.email_queue.lock().await;
         tokio::time::timeout(PATIENCE, email_queue.next())
@@ -125,7 +125,7 @@ impl TestApp {
         self.service.web.people.mail_stats().queued == 0
     }
 
-    /// Makes a key as described.
+    /// Creates a key as described.
     pub(crate) async fn key(&self, new: NewKey) -> String {
         self.service
             .api
@@ -138,12 +138,12 @@ impl TestApp {
             .to_owned()
     }
 
-    /// A production key whose limits are out of the way.
+    /// A production key whose limits are never reached.
     pub(crate) async fn live_key(&self) -> String {
         self.key(unlimited(KeyKind::Production)).await
     }
 
-    /// A sandbox key whose limits are out of the way.
+    /// A sandbox key whose limits are never reached.
     pub(crate) async fn sandbox_key(&self) -> String {
         self.key(unlimited(KeyKind::Sandbox)).await
     }
@@ -161,7 +161,7 @@ impl TestApp {
         self.key(NewKey { groups, ..unlimited(KeyKind::Production) }).await
     }
 
-    /// A token for a feed, bound to a bookmaker where one is named.
+    /// A token for a feed, bound to a bookmaker if one is named.
     pub(crate) async fn feed(&self, name: &str, bookmaker: Option<&str>) -> String {
         self.service
             .api
@@ -180,7 +180,7 @@ impl TestApp {
         self.feed(&format!("feed-{number}"), None).await
     }
 
-    /// A request to the main listener, to be sent as it is.
+    /// A request to the main listener, sent unchanged.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("http://{}{path}", self.addr))
     }
@@ -209,24 +209,24 @@ impl TestApp {
         Answer::of(self.client.get(format!("http://{}{path}", self.operator_addr))).await
     }
 
-    /// Pushes lines and gives the receipt.
+    /// Pushes lines and returns the receipt.
     pub(crate) async fn push(&self, token: &str, ndjson: impl Into<String>) -> Value {
         let answer = self.post(token, ndjson.into().into_bytes(), None).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()
     }
 
-    /// Pushes lines that must all be taken, and as new ones where this node writes.
+    /// Pushes lines that must all be accepted, and as new ones if this node writes.
     pub(crate) async fn push_all(&self, token: &str, lines: &[Value]) {
         let receipt = self.push(token, ndjson(lines)).await;
         let [new, unchanged] = ["accepted", "unchanged"].map(|it| receipt[it].as_u64().unwrap());
         assert_eq!(new + unchanged, lines.len() as u64, "{receipt}");
-        // Of a line that was handed over to another node twice, the second copy is unchanged.
+        // If a line was forwarded to another node twice, the second copy is unchanged.
         assert!(unchanged == 0 || !self.service.api.world(World::Live).leads(), "{receipt}");
         assert_eq!((&receipt["superseded"], &receipt["rejected"]), (&json!(0), &json!([])));
     }
 
-    /// Pushes bytes, whatever comes of it.
+    /// Pushes bytes and returns any answer.
     pub(crate) async fn post(&self, token: &str, body: Vec<u8>, encoding: Option<&str>) -> Answer {
         let mut request = self
             .client
@@ -240,8 +240,8 @@ impl TestApp {
         Answer::of(request).await
     }
 
-    /// Brings what was pushed before clients: moves the clock to the next epoch, or waits for it, and comes
-    /// back when its snapshot of the live world is current.
+    /// Publishes pushed data: advances the clock to the next epoch, or waits for it, and returns when its snapshot of
+    /// the live world is current.
     pub(crate) async fn publish(&self) {
         let due = match self.time {
             Time::Manual => {
@@ -256,14 +256,14 @@ impl TestApp {
         self.wait_for_cut(due).await;
     }
 
-    /// As [`TestApp::publish`], and waits for the sandbox too, whose writer cannot be woken from its nap.
+    /// As [`TestApp::publish`], and waits for the sandbox too, whose writer cannot be woken.
     pub(crate) async fn publish_both(&self) {
         self.publish().await;
         let cut_at = |world: World| self.service.api.world(world).published().snapshot.cut_at;
         wait_for("the sandbox", || cut_at(World::Sandbox) >= cut_at(World::Live)).await;
     }
 
-    /// Moves the clock and comes back when the live world's snapshot is of the epoch then.
+    /// Advances the clock and returns when the live world's snapshot is of the new epoch.
     pub(crate) async fn publish_after(&self, by: Duration) {
         self.advance(by);
         let interval = i64::try_from(self.refresh_interval.as_millis()).unwrap();
@@ -277,14 +277,14 @@ impl TestApp {
         wait_for("the next snapshot", || cut_at() >= due).await;
     }
 
-    /// The writer naps; an empty batch makes it look at the clock.
+    /// The writer sleeps; an empty batch makes it read the clock.
     pub(crate) async fn wake_writer(&self) {
         let name = || format!("waker-{}", WAKERS.fetch_add(1, Ordering::Relaxed));
         let token = self.waker.get_or_init(async || self.feed(&name(), None).await).await;
         assert_eq!(self.post(token, b"\n".to_vec(), None).await.status, 200);
     }
 
-    /// Sends bytes to the main listener and reads until it closes or `answers` answers have come.
+    /// Sends bytes to the main listener and reads until it closes or `answers` answers have arrived.
     pub(crate) async fn raw(&self, bytes: &[u8], answers: usize) -> Vec<Answer> {
         let mut connection = Raw::connect(self.addr).await;
         connection.send(bytes).await;
@@ -297,30 +297,30 @@ impl TestApp {
         got
     }
 
-    /// Sends bytes to the main listener and reads the one answer.
+    /// Sends bytes to the main listener and reads the single answer.
     pub(crate) async fn raw_one(&self, bytes: impl AsRef<[u8]>) -> Answer {
         let mut answers = self.raw(bytes.as_ref(), 1).await;
         answers.pop().expect("an answer")
     }
 
-    /// What is on the disk at this moment, as a crash would leave it, on a folder of its own.
+    /// A copy of the disk's present content, as a crash would leave it, in a new folder.
     pub(crate) fn copy_of_disk(&self) -> TempDir {
         let copy = TempDir::new().unwrap();
         copy_folder(self.dir.as_ref().unwrap().path(), copy.path());
         copy
     }
 
-    /// Another node that is listed and says nothing.
+    /// Lists another node that never answers.
     pub(crate) async fn list_silent_node(&self) {
         self.store.confirm_node("node_silent", 0, 100).await.unwrap();
     }
 
-    /// Tells the service to stop, and does not wait for it.
+    /// Tells the service to stop without waiting for it.
     pub(crate) fn begin_stop(&self) {
         self.stop.cancel();
     }
 
-    /// Stops as an operator would stop it, and gives the folder back.
+    /// Stops it as an operator would, and returns the folder.
     pub(crate) async fn stop(mut self) -> TempDir {
         self.stop.cancel();
         self.service.api.accounts.release().await.unwrap();
@@ -363,7 +363,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A key that no limit of its own stops.
+/// A key whose own limits are never reached.
 pub(crate) fn unlimited(kind: KeyKind) -> NewKey {
     let limits = Limits {
         burst_per_minute: 1_000_000,
@@ -377,12 +377,12 @@ pub(crate) fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
-/// Lines as ingest takes them.
+/// Lines in the format of ingest.
 pub(crate) fn ndjson(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Waits until a condition holds; looks often, gives up loudly.
+/// Waits until a condition holds; checks often, and panics at the timeout.
 pub(crate) async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -391,7 +391,7 @@ pub(crate) async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A client that neither unpacks nor follows anything.
+/// A client that neither decompresses nor follows redirects.
 pub(crate) fn client() -> Client {
     Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
@@ -418,7 +418,7 @@ fn copy_folder(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy_folder(&entry.path(), &target);
         } else if let Err(error) = std::fs::copy(entry.path(), target) {
-            // The service goes on, and its files under temporary names come and go.
+            // The service continues, and its temporary files appear and disappear.
             assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
         }
     }

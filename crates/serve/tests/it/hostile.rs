@@ -1,4 +1,4 @@
-//! What a hostile feed, disk or client may try, and what it must not be able to do to the others.
+//! Attacks of a hostile feed, disk or client, which must not affect the others.
 
 mod accounts;
 mod failing_log;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::TestApp;
 
-/// The value of a series on the page of metrics.
+/// The value of a series in the metrics.
 async fn metric(app: &TestApp, series: &str) -> u64 {
     let page = app.get_operator("/metrics").await;
     let line = page.text().lines().find(|line| line.starts_with(&format!("{series} ")));
@@ -24,11 +24,10 @@ async fn metric(app: &TestApp, series: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// How long anything may take before a test gives up: megabytes without optimisation, on a machine with much else to
-/// do.
+/// Maximum time of any condition before a test fails: megabytes without optimisation, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits until a series has such a value.
+/// Waits until the value of a series satisfies a condition.
 async fn wait_for_metric(app: &TestApp, series: &str, is_so: impl Fn(u64) -> bool) {
     let begun = Instant::now();
     while !is_so(metric(app, series).await) {

@@ -1,4 +1,4 @@
-//! Ingest: receipts, refusals line by line, packing, tokens (`docs/ingest.md`).
+//! Ingest: receipts, rejections by line, compression, tokens (`docs/ingest.md`).
 
 use std::io::Write;
 
@@ -124,7 +124,7 @@ async fn every_code_of_a_refused_line_can_be_had() {
         assert_eq!(got["rejected"][0]["line"], 1);
         assert_eq!(got["accepted"], 0, "{shown}");
     }
-    // Five seconds ahead is still taken.
+    // Five seconds ahead is still accepted.
     let near = line::stamped(moneyline(130), "2026-11-14T12:00:35Z").to_string();
     assert_eq!(board.app.push(&board.feed, near).await, receipt(1, 0, 0));
     let other = line::heartbeat("draftkings", "mma").to_string();
@@ -189,10 +189,10 @@ async fn packed_bodies_are_taken() {
     assert_eq!(first.json(), receipt(2, 0, 0));
     let zstd = zstd::bulk::compress(lines.as_bytes(), 3).unwrap();
     assert_eq!(app.post(&feed, zstd, Some("zstd")).await.json(), receipt(0, 2, 0));
-    // Names of encodings have no case; identity is none.
+    // Names of encodings are case-insensitive; identity means none.
     let again = gzip(lines.as_bytes());
     assert_eq!(app.post(&feed, again.clone(), Some("GZip")).await.json(), receipt(0, 2, 0));
-    // Several members are one body.
+    // Several gzip members form one body.
     let both = [again.clone(), again].concat();
     assert_eq!(app.post(&feed, both, Some("gzip")).await.json(), receipt(0, 4, 0));
 }
@@ -219,7 +219,7 @@ async fn what_is_not_what_its_encoding_says_is_refused_whole() {
         let answer = app.post(&feed, body, Some(encoding)).await;
         assert_eq!(answer.refusal(), (400, "invalid_body".to_owned()), "{encoding}");
     }
-    // A packed body that does not say so is not text.
+    // A compressed body without Content-Encoding is not text.
     let answer = app.post(&feed, packed, None).await;
     assert_eq!(answer.refusal(), (400, "invalid_body".to_owned()));
     assert_eq!(app.push(&feed, lines).await, receipt(2, 0, 0), "nothing of all that was taken");
@@ -255,11 +255,11 @@ async fn bodies_of_more_than_eight_mebibytes_are_refused_packed_or_not_and_nothi
         let answer = app.post(&feed, body, encoding).await;
         assert_eq!(answer.refusal(), too_large, "{encoding:?}");
     }
-    // A bomb: 256 MiB of nothing in a few kilobytes.
+    // A decompression bomb: 256 MiB of newlines in a few kilobytes.
     let bomb = zstd::stream::encode_all(std::io::Read::take(std::io::repeat(b'\n'), 256 << 20), 1);
     let answer = app.post(&feed, bomb.unwrap(), Some("zstd")).await;
     assert_eq!(answer.refusal(), too_large);
-    // More lines than the answer could hold.
+    // More lines than a receipt can list.
     let answer = app.post(&feed, fill(BODY_BYTES_MAX), None).await;
     assert_eq!(answer.refusal(), too_large);
     let mut exact = format!("{}\n", event()).into_bytes();
@@ -388,7 +388,7 @@ async fn a_body_still_arriving_is_refused_when_its_feed_is_paused_or_revoked_mea
             lines.len()
         );
         raw.send(head.as_bytes()).await;
-        // The body is asked for once the token was found good.
+        // The body is requested once the token was accepted.
         assert_eq!(raw.read_answer().await.unwrap().status, 100);
         raw.send(first.as_bytes()).await;
         raw
@@ -413,7 +413,7 @@ async fn a_body_still_arriving_is_refused_when_its_feed_is_paused_or_revoked_mea
         .await
         .unwrap();
     assert_eq!(app.push(&feed, &*lines).await, receipt(2, 0, 0), "nothing of it was taken");
-    // A pause that is over when the body is there has refused nothing.
+    // A pause that ends before the body is complete refuses nothing.
     let mut raw = begin().await;
     app.service
         .api
@@ -452,7 +452,7 @@ async fn chunked_and_expected_bodies_are_taken() {
     assert_eq!(raw.read_answer().await.unwrap().status, 100);
     raw.send(line.as_bytes()).await;
     assert_eq!(raw.read_answer().await.unwrap().json(), receipt(0, 1, 0));
-    // Who has no token need not send the body.
+    // A client without a valid token need not send the body.
     let mut raw = Raw::connect(app.addr).await;
     let unknown = format!(
         "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 9000000\r\n\r\n"

@@ -1,5 +1,5 @@
-//! The service over real sockets: every promise of the interface and of the decisions (D1 to D32), each held by
-//! a test whose name says it.
+//! The service over real sockets: every guarantee of the interface and of the decisions (D1 to D32) has a test whose
+//! name states it.
 #![expect(
     clippy::tests_outside_test_module,
     clippy::unwrap_used,

@@ -1,8 +1,8 @@
-//! The OpenAPI document against the service it describes: each example is what the service answers, each
-//! answer has the shape, the headers and the status that the document promises.
+//! The OpenAPI document against the service it describes: each example is an actual answer of the service, and each
+//! answer has the documented shape, headers and status.
 //!
-//! When an answer changes on purpose, the failing test has written what is new into a folder that it names;
-//! look at the difference, copy it over the old files, and `cargo xtask openapi` does the rest.
+//! When an answer changes on purpose, the failing test writes the new files to a folder that it names; review the
+//! difference, copy them over the old files, and run `cargo xtask openapi`.
 
 pub(crate) mod conform;
 
@@ -22,14 +22,14 @@ use tempfile::TempDir;
 use crate::harness::{Answer, INGEST_PATH, TestApp, at};
 
 const START: &str = "2027-03-12T19:00:05.250Z";
-/// Chosen once; another would give the scenario's events other ids. They are derived from the refs: minted ones
+/// Chosen once; another salt would give the scenario's events other ids. Ids are derived from the refs: minted ones
 /// differ in every run.
 const SALT: u64 = 2027;
-/// Stands in examples for the id that differs from one request to the next.
+/// Replaces, in examples, the id that differs between requests.
 const REQUEST_ID: &str = "req_7hK2mQ9xL4t";
-/// Stands in examples for the cursor of a log that is another one in every run.
+/// Replaces, in examples, the cursor of a log that differs in every run.
 const CURSOR: &str = "QQEAAAGanEUZQAAAAABKXyHD";
-/// How much of a long list is shown.
+/// Number of items shown of a long list.
 const SHORTENED: usize = 4;
 
 fn document() -> Value {
@@ -57,13 +57,13 @@ fn found(folder: &Path) {
     log.append(at(START).as_millis(), [(CHANGE_VERSION, &*entry)]).unwrap();
 }
 
-/// What differs from the files beside the code, and where the new ones are.
+/// Differences from the files in the repository, and the location of the new ones.
 #[derive(Default)]
 struct Differences(String);
 
 impl Differences {
     fn compare(&mut self, file: &str, held: &Value, actual: &Value) {
-        // As text, so that the order of fields counts.
+        // Compared as text, so that the order of fields matters.
         let (held, actual) = (format!("{held:#}\n"), format!("{actual:#}\n"));
         if held != actual {
             self.note(file, &actual);
@@ -92,7 +92,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-examples")
 }
 
-/// Path, response and examples of each operation that reads under `/v1`.
+/// Path, response and examples of each GET operation under `/v1`.
 fn operations(document: &Value) -> Vec<(&String, &Value)> {
     let paths = document["paths"].as_object().unwrap();
     paths
@@ -166,7 +166,7 @@ async fn the_example_of_a_stream_is_what_the_service_sends() {
     differences.assert_none();
 }
 
-/// A refusal, named as the document names it.
+/// Error responses by their name in the document.
 type Refusals = Map<String, Value>;
 
 fn keep(refusals: &mut Refusals, document: &Value, response: &str, code: &str, answer: &Answer) {
@@ -274,7 +274,7 @@ async fn refuse_ranges(document: &Value, refusals: &mut Refusals) {
     let range = [("Range", "bytes=1000000-")];
     let answer = app.get_with(crate::v1::export::ODDS, &key, &range).await;
     let mut body = answer.json();
-    // The length of a file differs with the ids in it.
+    // The length of a file depends on the ids in it.
     let length = answer.header("content-range").unwrap().strip_prefix("bytes */").unwrap();
     let message = body["error"]["message"].as_str().unwrap().replace(length, "146515");
     body["error"]["message"] = message.into();
@@ -314,7 +314,7 @@ async fn refuse_feeds(app: &TestApp, document: &Value, refusals: &mut Refusals) 
     keep("PushBodyTooLarge", "BodyTooLarge", &answer);
 }
 
-/// Ends the service bit by bit.
+/// Shuts the service down step by step.
 async fn refuse_everybody(app: &TestApp, document: &Value, refusals: &mut Refusals) {
     let (key, feed) = (app.live_key().await, app.any_feed().await);
     app.service.api.accounts.release().await.unwrap();

@@ -39,7 +39,7 @@ async fn a_world_whose_writer_died_is_not_ready_though_healthy() {
     assert_eq!(app.get_operator("/healthz").await.status, 200);
 }
 
-/// The value of every series, once the page was seen to be well-formed.
+/// The value of every series, after checking that the page is well-formed.
 fn parse(page: &str) -> HashMap<String, f64> {
     let mut kinds: HashMap<&str, &str> = HashMap::new();
     let mut helped = HashSet::new();
@@ -132,7 +132,7 @@ async fn metrics_take_get_and_head_only() {
     assert_eq!(Answer::of(app.client.head(&url)).await.status, 200);
 }
 
-/// Texts in which an operator finds names of series: the documents and the files to run it with.
+/// Texts in which an operator finds names of series: the documents and the deployment files.
 fn operators_texts() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut folders = vec![root.join("docs"), root.join("deploy")];
@@ -143,7 +143,7 @@ fn operators_texts() -> Vec<(String, String)> {
             if path.is_dir() {
                 folders.push(path);
             } else if let Ok(text) = fs::read_to_string(&path) {
-                // What is no text is a picture.
+                // Files that are not text are pictures.
                 texts.push((path.display().to_string(), text));
             }
         }
@@ -152,14 +152,14 @@ fn operators_texts() -> Vec<(String, String)> {
     texts
 }
 
-/// Words that begin as all series do.
+/// Words with the prefix of all series.
 fn series_names(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| word.starts_with("linesman_"))
 }
 
-/// Series that only a node of several or the whole program prints: those whose names the sources have, but this page
-/// has not.
+/// Series that only a node of a cluster or the whole program prints: their names are in the sources, but not in this
+/// page.
 fn series_of_others(page: &str) -> HashSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = [folder.join("metrics.rs"), folder.join("../../adapters/src/report.rs")];
@@ -181,7 +181,7 @@ async fn every_series_that_is_named_anywhere_is_there() {
         let is_type =
             |name: &str, kind: &str| metrics.text().contains(&format!("# TYPE {name} {kind}"));
         let parts = ["_bucket", "_sum", "_count"].iter().filter_map(|end| name.strip_suffix(end));
-        // `linesman_feed_*` stands for all that begin so.
+        // `linesman_feed_*` stands for all series with that prefix.
         let is_start = name.ends_with('_')
             && (metrics.text().contains(name)
                 || of_others.iter().any(|held| held.starts_with(name)));
@@ -192,7 +192,7 @@ async fn every_series_that_is_named_anywhere_is_there() {
     };
     let mut named_in = HashSet::new();
     for (path, text) in operators_texts() {
-        // The crate of the Rust client begins like a series.
+        // The crate of the Rust client has the same prefix as series.
         for name in series_names(&text).filter(|name| *name != "linesman_client") {
             assert!(is_there(name), "{name} in {path} is not a series");
             named_in.insert(path.rsplit('/').next().unwrap().to_owned());
@@ -221,7 +221,7 @@ fn every_query_of_the_dashboard_and_every_alert_names_a_series() {
     for alert in rules.split("- alert: ").skip(1) {
         alerts += 1;
         assert!(series_names(alert).next().is_some() || alert.contains("up{"), "{alert}");
-        // Who is woken finds a heading that says what to do.
+        // An operator who gets an alert finds a heading with instructions.
         let (_, anchor) = alert.split_once("failures.md#").expect("where to read on");
         let anchor = anchor.lines().next().unwrap();
         assert!(failures.contains(&format!("<a id=\"{anchor}\"></a>")), "no {anchor}");

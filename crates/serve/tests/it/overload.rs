@@ -1,4 +1,4 @@
-//! Slow clients, too many clients, too much to do: what each may cost the others.
+//! Slow clients, too many clients, too much work: their effects on other clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,14 +20,14 @@ async fn series(app: &TestApp, name: &str) -> u64 {
 const SLOW_READER: &str = "linesman_connections_cut_slow_reader_total";
 const SLOW_HEAD: &str = "linesman_connections_cut_slow_head_total";
 
-/// Lets time go by for everybody; it jumps whenever all wait.
+/// Advances the time for all tasks; it jumps whenever all of them wait.
 async fn wait_out(time: Duration) {
     tokio::time::pause();
     tokio::time::sleep(time).await;
     tokio::time::resume();
 }
 
-/// More than the systems of both sides hold between them.
+/// More than the socket buffers of both sides hold.
 fn flood(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").repeat(400).into_bytes()
 }
@@ -74,9 +74,9 @@ async fn an_http_2_client_that_never_gives_leave_to_send_is_cut_too() {
     let app = TestApp::start().await;
     let mut raw = Raw::connect(app.addr).await;
     let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    // SETTINGS_INITIAL_WINDOW_SIZE is 0: not a byte of a body may be sent.
+    // SETTINGS_INITIAL_WINDOW_SIZE is 0: no byte of a body may be sent.
     sent.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
-    // GET, http, the path and the authority, as HPACK writes them without a table.
+    // GET, http, the path and the authority, in HPACK without a table.
     let head = [&[0x82, 0x86, 0x04, 13][..], b"/openapi.json", &[0x01, 1], b"a"].concat();
     sent.extend(frame(1, 0x5, 1, &head));
     raw.send(&sent).await;
@@ -103,7 +103,7 @@ async fn a_client_that_is_slow_to_read_holds_no_snapshot() {
     assert!(answered.1 < 20_000, "the service was never held up");
     let held = Arc::downgrade(&board.app.service.api.world(World::Live).published());
     assert!(held.upgrade().is_some());
-    // The writer lets go of a snapshot when the one after it is retired.
+    // The writer releases a snapshot when its successor is retired.
     for _ in 0..3 {
         board.app.publish().await;
     }
@@ -160,7 +160,7 @@ async fn newcomers_are_answered_while_others_keep_the_service_busy() {
         let before = answered.load(Ordering::Relaxed);
         assert_eq!(board.app.raw_one(&request).await.status, 200);
         let meanwhile = answered.load(Ordering::Relaxed) - before;
-        // A few turns of everybody: to be accepted, to be read, to be answered.
+        // A few turns of every task: to be accepted, to be read, to be answered.
         assert!(meanwhile < 50 * 40, "{meanwhile} others were answered first");
     }
     busy.abort_all();
@@ -172,8 +172,7 @@ async fn a_service_that_is_late_refuses_what_is_not_ready_and_gives_what_is() {
     let board = TestMarket::on(app).await;
     let ready = "/v1/sports/mma/odds";
     assert_eq!(board.app.get(ready, &board.key).await.status, 200);
-    // Many ask again and again, and each time around takes long: somebody keeps the one thread of this test for
-    // himself.
+    // Many clients send requests repeatedly, and each turn takes long: one task blocks the only thread of this test.
     let request = format!("GET {ready} HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n\r\n", board.key);
     let mut busy = tokio::task::JoinSet::new();
     for _ in 0..100 {
@@ -212,7 +211,7 @@ async fn a_service_that_is_late_refuses_what_is_not_ready_and_gives_what_is() {
     assert_eq!(board.app.get("/v1/status", &board.key).await.status, 200);
     assert_eq!(board.app.get_without_key("/readyz").await.status, 200);
     assert!(series(&board.app, "linesman_requests_shed_total").await >= 1);
-    // What is asked for again is not one of a million: it is made, and ready from then on.
+    // A repeated request is not one of a million: it is computed, and then kept ready.
     assert_eq!(board.app.get(&other, &board.key).await.status, 200);
     busy.abort_all();
     let begun = Instant::now();

@@ -1,5 +1,4 @@
-//! No key and no token is ever written where it could be read: not in logs, metrics, answers or on disk (D1, D18,
-//! D20).
+//! Keys and tokens are never written to a readable place: not to logs, metrics, answers or the disk (D1, D18, D20).
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -10,7 +9,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::harness::{INGEST_PATH, mistyped, unlimited};
 use crate::test_market::TestMarket;
 
-/// Everything the service says in its log.
+/// Everything that the service logs.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<Vec<u8>>>);
 
@@ -94,7 +93,7 @@ async fn keys_and_tokens_reach_no_log_no_metric_and_no_answer() {
     assert!(log.contains("the log is on"));
     for secret in secrets {
         let secret = secret.rsplit_once('_').unwrap().1;
-        // Half of it would be too much already.
+        // Even half of a key would be too much.
         let (start, encoded) = (&secret[..16], percent_encoded(&secret[..16]));
         for (place, text) in [("log", &log), ("metrics", &metrics), ("answers", &shown)] {
             let leak = text.lines().find(|line| line.contains(start) || line.contains(&encoded));

@@ -38,7 +38,7 @@ async fn a_writer_that_was_overtaken_refuses_reads_on_and_then_takes_the_repetit
     let one = TestApp::builder().log_on(bed.servers()).start().await;
     let feed_one = one.any_feed().await;
     one.push_all(&feed_one, &[line::event("a", "mma", ANN, BEA)]).await;
-    // Another process writes to the same log; nothing keeps it from doing so but the log itself.
+    // Another process writes to the same log; only the log itself prevents conflicts.
     let two = TestApp::builder().log_on(bed.servers()).starting_at(one.now()).start().await;
     let feed_two = two.any_feed().await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
@@ -46,7 +46,7 @@ async fn a_writer_that_was_overtaken_refuses_reads_on_and_then_takes_the_repetit
 
     let score = line::score("a", "live", 1, 0);
     assert_eq!(status_of(&one, &feed_one, score.clone()).await, 503, "not from an old book");
-    // It reads on, and takes pushes again after a pause.
+    // It reads the new entries, and accepts pushes again after a pause.
     let begun = Instant::now();
     let taken = loop {
         let body = ndjson(std::slice::from_ref(&score)).into_bytes();

@@ -1,10 +1,10 @@
-//! A small board of real-looking events in the live world, one or more in every sport.
+//! A small set of realistic events in the live world, at least one in every sport.
 
 use serde_json::{Value, json};
 
 use crate::harness::{TestApp, line};
 
-/// A service with the board published, a key that sees it, and the feed it came from.
+/// A service with these events published, a key that can read them, and the feed that pushed them.
 #[derive(Debug)]
 pub(crate) struct TestMarket {
     pub(crate) app: TestApp,
@@ -49,7 +49,7 @@ impl TestMarket {
         self.event_of("mma", ANN).await["id"].as_str().unwrap().to_owned()
     }
 
-    /// The event with this home side, or of this title.
+    /// The event with this home side or title.
     pub(crate) async fn event_of(&self, sport: &str, name: &str) -> Value {
         let events = self.list(&format!("/v1/sports/{sport}/events")).await;
         let named = |event: &&Value| event["home_team"] == name || event["title"] == name;
@@ -57,7 +57,7 @@ impl TestMarket {
     }
 }
 
-/// All of it, as one feed would push it.
+/// All lines, as one feed would push them.
 pub(crate) fn lines() -> Vec<Value> {
     let over_under = |point: f64| {
         json!([

@@ -1,5 +1,5 @@
-//! The two readers of requests, the lane and hyper, and the two ways a body is sent, from memory and by the kernel,
-//! give the same answers to the byte.
+//! The two request readers, the lane and hyper, and the two ways of sending a body, from memory and by the kernel,
+//! give byte-identical answers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::test_market::TestMarket;
 const BOOKMAKERS: [&str; 8] =
     ["fanduel", "draftkings", "betmgm", "caesars", "bet365", "pinnacle", "unibet", "bovada"];
 
-/// A board with enough of tennis for answers of tens of kilobytes.
+/// A board with enough tennis events for answers of tens of kilobytes.
 async fn large_board() -> TestMarket {
     let board = TestMarket::start().await;
     let mut lines = Vec::new();
@@ -29,7 +29,7 @@ async fn large_board() -> TestMarket {
     board
 }
 
-/// All of an answer but counters, ids and the date.
+/// All of an answer except counters, ids and the date.
 fn essence(answer: &Answer) -> (u16, BTreeMap<String, String>, String) {
     let varying = ["x-request-id", "ratelimit", "x-requests-used", "x-requests-remaining"];
     let headers = answer.headers.iter().filter(|(name, _)| !varying.contains(&name.as_str()));
@@ -78,13 +78,13 @@ async fn the_lane_and_hyper_answer_every_request_with_the_same_bytes() {
     for (target, headers) in requests {
         let head =
             format!("GET {target} HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n{headers}", board.key);
-        // The first answer is made, the second is ready, the third is, where it is large, sent by the kernel.
+        // The first answer is computed, the second is ready, the third is, if it is large, sent by the kernel.
         let mut answers = Vec::new();
         for _ in 0..3 {
             lane.send(format!("{head}\r\n").as_bytes()).await;
             answers.push(essence(&lane.read_answer().await.unwrap()));
         }
-        // A body makes it hyper's.
+        // A request with a body is read by hyper.
         hyper.send(format!("{head}content-length: 1\r\n\r\nx").as_bytes()).await;
         answers.push(essence(&hyper.read_answer().await.unwrap()));
         for answer in &answers[1..] {
@@ -108,7 +108,7 @@ async fn an_answer_read_slowly_stays_the_same_while_epochs_go_by() {
     let mut slow = Raw::connect_narrow(board.app.addr).await;
     slow.send(request.repeat(many).as_bytes()).await;
     assert_eq!(slow.read_answer().await.unwrap().body, expected.body);
-    // The service has stopped in the middle of an answer that belongs to the epoch then.
+    // The service is stopped in the middle of an answer of the current epoch.
     for _ in 0..3 {
         board.app.publish().await;
     }
@@ -116,7 +116,7 @@ async fn an_answer_read_slowly_stays_the_same_while_epochs_go_by() {
     for _ in 1..many {
         bodies.push(slow.read_answer().await.unwrap().body);
     }
-    // What differs from one epoch to the next is when each record was last seen.
+    // Only the times at which records were last confirmed differ between epochs.
     assert!(bodies.iter().all(|body| body.len() == expected.body.len()));
     let of_that_epoch = bodies.iter().take_while(|body| **body == expected.body).count();
     assert!(of_that_epoch > 1, "the answers under way were of the epoch then");

@@ -1,4 +1,4 @@
-//! What one operation of the API does, by route.
+//! Tests of single operations of the API, by route.
 
 mod analytics;
 mod books;

@@ -23,7 +23,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Status and code of a refusal, once the body was seen to be as V16 has it.
+/// Status and code of an error, after checking that the body has the form of V16.
 fn refusal(answer: &Answer) -> (u16, String) {
     let body = answer.json();
     assert_eq!(keys(&body), ["message", "error_code", "details_url"], "{body}");

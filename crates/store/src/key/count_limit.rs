@@ -1,25 +1,26 @@
-//! How many keys an account may have and create, which meters a new key takes over, and which ended keys are kept.
+//! Limits on the keys that an account has and creates, the meters that a new key takes over, and the retention of
+//! ended keys.
 
 use crate::{
     KeyRow, Store, StoreError,
     database::{Lock, Tx, query, to_count},
 };
 
-/// Ended keys of one account that are kept for people to see; older ones are deleted with their usage.
+/// Ended keys of one account that are kept for display; older ones are deleted with their usage.
 const ENDED_MAX: i64 = 200;
-/// How long every ended key is kept: longer than the period in which created keys are counted.
+/// Minimum time that every ended key is kept: longer than the period in which created keys are counted.
 const ENDED_KEPT_MS: i64 = 86_400_000;
 /// Keys deleted in one transaction: others wait for it.
 const DELETED_AT_ONCE: i64 = 200;
 
-/// How many keys an account may have and create. Checked in the transaction that creates one, so that two of them
-/// cannot both be the last.
+/// Limits on the keys that an account has and creates. Checked in the transaction that creates a key, so that two
+/// concurrent ones cannot both take the last place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyCountLimit {
     pub now_ms: i64,
-    /// Active keys at the same time, unless the account's row says otherwise.
+    /// Maximum number of active keys, unless the account's row sets another.
     pub keys_max: u32,
-    /// Keys created since an instant, or `keys_max` where that is more.
+    /// Maximum number of keys created since an instant; `keys_max` if that is higher.
     pub made_max: u32,
     pub since_ms: i64,
 }
@@ -30,18 +31,18 @@ pub enum KeyInsert {
     Inserted,
     /// The key to replace does not exist, has ended, is already ending or is suspended.
     NothingToReplace,
-    /// The account has as many active keys as it may.
+    /// The account has the maximum number of active keys.
     Full {
         keys_max: u32,
     },
-    /// The account created as many keys lately as it may; the first of them at `first_ms`.
+    /// The account recently created the maximum number of keys, the first of them at `first_ms`.
     TooMany {
         made_max: u32,
         first_ms: i64,
     },
 }
 
-/// Whether a new key is one more that is active.
+/// Whether a new key adds an active one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
     Additional,
@@ -49,7 +50,7 @@ pub(super) enum Placement {
 }
 
 impl Store {
-    /// Deletes some keys of accounts that ended long ago, beyond the newest of each account, and returns how many: 0
+    /// Deletes some of the keys that ended long ago, except the newest of each account, and returns their number: 0
     /// when none is left.
     pub async fn delete_ended_keys(&self, now_ms: i64) -> Result<usize, StoreError> {
         let ids: Vec<(String,)> = query(
@@ -93,7 +94,7 @@ impl Tx {
         }
     }
 
-    /// Checks whether an account may create one more key; [`Tx::lock_account`] comes first.
+    /// Checks whether an account may create another key; [`Tx::lock_account`] has to be called first.
     pub(super) async fn check_key_count(
         &mut self,
         account_id: &str,
@@ -133,7 +134,7 @@ impl Tx {
         })
     }
 
-    /// The meters of the account's key of the same kind that ended last, where no key uses them any more.
+    /// The meters of the account's last ended key of the same kind, if no key uses them any more.
     pub(super) async fn unused_meters(
         &mut self,
         key: &KeyRow,

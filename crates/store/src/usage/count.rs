@@ -1,7 +1,7 @@
 //! The counts of windows, locked while a transaction changes them.
 //!
-//! The two databases differ here. SQLite has one writer, so reading is enough. PostgreSQL locks the rows, always in the
-//! same order, so that nodes that need the same rows wait for each other and never deadlock; and all of them with one
+//! The two databases differ here. SQLite has one writer, so reading is enough. PostgreSQL locks the rows, always in
+//! the same order, so that nodes that need the same rows wait for each other and never deadlock; and all with one
 //! statement, so that a thousand meters at the start of a minute are not a thousand round trips.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::{
     usage::{LeaseRequest, Unspent, Window},
 };
 
-/// Which window of which meter, in the order of locking.
+/// A window of a meter; its order is the order of locking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WindowKey<'a> {
     window: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct WindowKey<'a> {
     meter_id: &'a str,
 }
 
-/// What a window had granted when it was locked, and what it has granted by now.
+/// The granted units of a window when it was locked, and now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
     locked: i64,
@@ -48,7 +48,7 @@ impl<'a> WindowKey<'a> {
 pub(super) struct LockedCounts<'a>(BTreeMap<WindowKey<'a>, Count>);
 
 impl<'a> LockedCounts<'a> {
-    /// Locks these windows. One that has granted nothing yet counts 0.
+    /// Locks these windows. A window that has granted nothing yet counts 0.
     pub(super) async fn lock(
         tx: &mut Tx,
         keys: impl Iterator<Item = WindowKey<'a>>,
@@ -65,7 +65,7 @@ impl<'a> LockedCounts<'a> {
         self.0.get_mut(key).ok_or_else(|| StoreError::corrupt("a window was not locked"))
     }
 
-    /// Writes what was changed.
+    /// Writes the changed counts.
     pub(super) async fn write(mut self, tx: &mut Tx) -> Result<(), StoreError> {
         self.0.retain(|_, count| count.granted != count.locked);
         match tx {
@@ -111,14 +111,14 @@ async fn write(tx: &mut Tx, changed: &Counts<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keys as PostgreSQL's arrays.
+/// The keys as PostgreSQL arrays.
 fn arrays<'a>(counts: &Counts<'a>) -> (Vec<&'static str>, Vec<i64>, Vec<&'a str>) {
     counts.keys().map(|key| (key.window, key.start_ms, key.meter_id)).collect()
 }
 
 async fn lock(tx: &mut PgTx, counts: &mut Counts<'_>) -> Result<(), StoreError> {
     let (windows, starts_ms, meter_ids) = arrays(counts);
-    // A row has to exist to be locked. Two nodes that insert the same one wait for each other here, in order too.
+    // A row must exist to be locked. Two nodes that insert the same row wait for each other here, in order too.
     let insert = sqlx::query(
         "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
          SELECT kind, start_ms, meter, 0 FROM \
@@ -135,10 +135,10 @@ async fn lock(tx: &mut PgTx, counts: &mut Counts<'_>) -> Result<(), StoreError> 
     let rows = tx.fetch_all(select.bind(&windows).bind(&starts_ms).bind(&meter_ids)).await?;
     let mut locked: Vec<(i64, i64)> =
         rows.iter().map(<(i64, i64)>::from_row).collect::<sqlx::Result<_>>()?;
-    // A row that was waited for is read again once it is locked, but rows come in the order of before.
+    // A row whose lock was waited for is read again, but the rows keep their earlier order.
     locked.sort_unstable();
     if locked.len() != counts.len() {
-        // Only pruning deletes rows, and only of windows that are long over.
+        // Only pruning deletes rows, and only of windows that ended long ago.
         return Err(StoreError::unavailable("a window was deleted while it was being locked"));
     }
     for ((_, granted), count) in locked.into_iter().zip(counts.values_mut()) {
@@ -151,7 +151,7 @@ async fn update(tx: &mut PgTx, changed: &Counts<'_>) -> Result<(), StoreError> {
     let (windows, starts_ms, meter_ids) = arrays(changed);
     let (locked, granted): (Vec<i64>, Vec<i64>) =
         changed.values().map(|count| (count.locked, count.granted)).unzip();
-    // The locked count is in the statement too: the sum stays right even if a lock should fail.
+    // The statement also compares the locked count: the sum stays correct even if a lock fails.
     let update = sqlx::query(
         "UPDATE usage SET granted = a.granted FROM \
          UNNEST($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[]) \

@@ -1,4 +1,4 @@
-//! What holds on both databases. `sqlite.rs` and `postgres.rs` run every case of [`for_each_case`].
+//! Properties of both databases. `sqlite.rs` and `postgres.rs` run every case of [`for_each_case`].
 
 mod change;
 mod hostile;
@@ -16,7 +16,7 @@ use crate::test_database::{
     TestDatabase, access, account, ask, audit_entry, digest, feed, key, link, session,
 };
 
-/// Hands every case's name to a macro.
+/// Passes every case's name to a macro.
 macro_rules! for_each_case {
     ($take:ident) => {
         $take! {
@@ -106,7 +106,7 @@ pub(crate) async fn keys_are_kept_all_or_none(database: TestDatabase) {
 
 pub(crate) async fn keys_are_ordered_byte_by_byte(database: TestDatabase) {
     let store = database.open().await;
-    // Every language orders these another way.
+    // Each locale orders these differently.
     let mut ids = ["key_b", "key_A", "key_é", "key_Z", "key_a1", "key-a", "key_a"];
     for (n, id) in (1..).zip(ids) {
         let id = String::from(id);
@@ -148,7 +148,7 @@ pub(crate) async fn a_key_is_rotated_once(database: TestDatabase) {
     let successor = |n| KeyRow { rotated_from: Some(String::from("key_1")), ..key(n) };
     let end = KeyEnd::At { expires_ms: 70 };
     let (two, three) = (successor(2), successor(3));
-    // Two nodes at once: one of them does it.
+    // On two nodes at once: one of them succeeds.
     let other = database.open().await;
     let entry = audit_entry(1, None);
     let (one, another) = tokio::join!(
@@ -230,7 +230,7 @@ pub(crate) async fn slices_shrink_to_one_and_end_at_the_limit(database: TestData
     }
     assert_eq!(slices.iter().sum::<u32>(), 20);
     assert_eq!((slices[0], slices[slices.len() - 1]), (5, 1));
-    // A limit that was lowered below what is out already gives nothing and takes nothing back.
+    // A limit lowered below the leased units gives no lease and takes none back.
     assert_eq!(store.lease(&[ask(10)]).await.unwrap()[0].granted, 20);
 }
 
@@ -244,7 +244,7 @@ pub(crate) async fn what_is_released_can_be_leased_again(database: TestDatabase)
     let starts = WindowStarts { minute_ms: 0, day_ms: 86_400_000, month_ms: 0 };
     assert_eq!(store.usage(starts, Some("m")).await.unwrap()[0].granted, 0);
     assert_eq!(store.usage(starts, Some("other")).await.unwrap(), []);
-    // More than was ever given is not taken.
+    // More than was ever leased is not returned.
     store.release(&[back(1)]).await.unwrap();
     assert_eq!(store.lease(&[ask(4)]).await.unwrap()[0].granted, 1);
     assert_eq!(store.lease(&[]).await.unwrap(), []);
@@ -259,7 +259,7 @@ pub(crate) async fn old_windows_are_pruned_by_their_kind(database: TestDatabase)
     assert_eq!(store.prune_usage(i64::MAX, i64::MAX).await.unwrap(), 2);
 }
 
-/// Nodes that ask for the same meters at once, each in another order.
+/// Nodes that lease for the same meters at once, each in another order.
 pub(crate) async fn who_lease_at_once_get_the_limit_and_not_one_more(database: TestDatabase) {
     const LIMIT: u32 = 300;
     let meters = ["m1", "m2", "m3"];
@@ -361,7 +361,7 @@ pub(crate) async fn the_audit_log_is_read_backwards_in_pages(database: TestDatab
     assert_eq!(own.iter().map(|row| row.entry.at_ms).collect::<Vec<_>>(), [4, 2]);
 }
 
-/// A rolling upgrade: the tables are widened while this program has them open and its statements prepared.
+/// A rolling upgrade: columns are added while this program has the tables open and its statements prepared.
 pub(crate) async fn a_newer_program_may_add_columns_meanwhile(database: TestDatabase) {
     let store = database.open().await;
     store.insert_account(&account("ann"), &audit_entry(1, None)).await.unwrap();
@@ -515,7 +515,7 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(
 ) {
     let (one, two) = (database.open().await, database.open().await);
     assert!(!one.has_leader("live").await.unwrap());
-    // Both at once: one of them has it.
+    // Both at once: one of them gets it.
     let (first, second) = tokio::join!(
         one.acquire_leadership("live", "one", 60_000),
         two.acquire_leadership("live", "two", 60_000)
@@ -524,13 +524,13 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(
     let (holder, waiting) = if first.is_some() { ("one", "two") } else { ("two", "one") };
     assert_eq!((first.is_some(), second.is_some()), (holder == "one", holder == "two"));
     assert_eq!(first.or(second).map(|lead| lead.term), Some(1));
-    // Prolonged, it is the same lead; another world has another.
+    // A prolongation is the same leadership; another world has its own.
     let again = one.acquire_leadership("live", holder, 60_000).await.unwrap();
     assert_eq!(again.map(|lead| lead.term), Some(1));
     assert_eq!(one.acquire_leadership("live", waiting, 60_000).await.unwrap(), None);
     assert!(two.has_leader("live").await.unwrap() && !two.has_leader("sandbox").await.unwrap());
     assert_eq!(two.acquire_leadership("sandbox", waiting, 60_000).await.unwrap().unwrap().term, 1);
-    // Given up by who does not have it, it stays; given up by the holder, it is free.
+    // A release by another node changes nothing; a release by the holder frees it.
     two.release_leadership("live", waiting).await.unwrap();
     assert_eq!(one.acquire_leadership("live", waiting, 60_000).await.unwrap(), None);
     one.release_leadership("live", holder).await.unwrap();
@@ -538,7 +538,7 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(
     let taken = one.acquire_leadership("live", waiting, 60_000).await.unwrap();
     assert_eq!(taken.map(|lead| lead.term), Some(2));
     assert_eq!(one.acquire_leadership("live", holder, 60_000).await.unwrap(), None);
-    // Not prolonged, it runs out by itself, as if a minute had passed.
+    // Not prolonged, it expires by itself, as if a minute had passed.
     database.run("UPDATE lead SET ends_ms = ends_ms - 60000").await.unwrap();
     assert!(!two.has_leader("live").await.unwrap());
     let back = one.acquire_leadership("live", holder, 60_000).await.unwrap();
@@ -548,12 +548,12 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(
         None,
         "who slept is refused"
     );
-    // Taken while the clock was an hour ahead, it does not keep others out for an hour.
+    // A leadership acquired while the clock was an hour ahead does not keep others out for an hour.
     database.run("UPDATE lead SET ends_ms = ends_ms + 3600000").await.unwrap();
     assert!(!two.has_leader("live").await.unwrap());
     let freed = two.acquire_leadership("live", waiting, 150).await.unwrap();
     assert_eq!(freed.map(|lead| lead.term), Some(4));
-    // By itself, and after as long as it was taken for.
+    // It expires by itself after the requested time.
     let begun = std::time::Instant::now();
     while one.has_leader("live").await.unwrap() {
         assert!(begun.elapsed() < std::time::Duration::from_secs(30), "it never runs out");

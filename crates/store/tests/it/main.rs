@@ -1,5 +1,5 @@
-//! The store against real databases. What holds on both is in `conformance`; the other modules are about what is
-//! particular to one.
+//! The store against real databases. `conformance` tests the properties of both; the other modules test properties of
+//! one.
 #![expect(
     clippy::tests_outside_test_module,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The store on a real PostgreSQL server, and what networks and restarts do to it.
+//! The store on a real PostgreSQL server, through network failures and restarts.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use crate::{
     test_database::{TestDatabase, ask, key},
 };
 
-/// All cases on one server, each on a database of its own: a server takes a second to start.
+/// All cases on one server, each on its own database: a server takes a second to start.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_holds_on_sqlite_holds_on_postgres() {
     let server = Postgres::start().unwrap();
@@ -87,7 +87,7 @@ async fn has_the_tables_of_sqlite(url: &str) {
     assert_eq!(ours(&there), ours(&here));
 }
 
-/// A newer program has been here, and its migration says from which version on programs can go on.
+/// A newer program has migrated the database and recorded the oldest version that can still use it.
 async fn takes_a_newer_version_that_it_can_live_with(url: &str) {
     let database = TestDatabase::Postgres(String::from(url));
     database
@@ -139,7 +139,7 @@ async fn an_address_that_is_none_is_told_without_its_password() {
         assert!(matches!(refused, StoreError::Address), "{url}: {refused:?}");
         assert!(!format!("{refused} {refused:?}").contains("hushhush"));
     }
-    // Nobody listens there.
+    // No server listens on this port.
     let port = test_servers::free_port().unwrap();
     let url = format!("postgres://u:hushhush@127.0.0.1:{port}/d");
     let refused = Store::connect(&url).await.unwrap_err();
@@ -153,7 +153,7 @@ async fn a_server_that_is_restarted_or_crashes_is_used_again_without_opening_the
     let store = Store::connect(&server.create_database("db").unwrap()).await.unwrap();
     let mut granted = 0;
     for crash in [false, true] {
-        // Warm connections, so that their end is met as well as their absence.
+        // Warm connections, so that both their end and their absence are covered.
         for _ in 0..4 {
             granted = store.lease(&[ask(1000)]).await.unwrap()[0].granted;
         }
@@ -187,7 +187,7 @@ async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connectio
     assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     proxy.restore();
-    // The connections that were held may be anywhere; new ones are good at once.
+    // Connections from before may be in any state; new ones work at once.
     assert_eq!(
         store.revoke_key("key_1", 6, &audit_entry(1, None)).await.unwrap().unwrap().revoked_ms,
         Some(6)
@@ -198,7 +198,7 @@ async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connectio
     assert_eq!(store.keys().await.unwrap().len(), 1);
 }
 
-/// Somebody else's lock, or a node that was stopped in the midst of a transaction.
+/// A lock held by another program, or by a node that was stopped in the middle of a transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_is_not_given_up_costs_five_seconds_and_no_connection() {
     let server = Postgres::start().unwrap();
@@ -210,7 +210,7 @@ async fn a_lock_that_is_not_given_up_costs_five_seconds_and_no_connection() {
     let begun = Instant::now();
     let failed = store.lease(&[ask(1000)]).await.unwrap_err();
     assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
-    // Reported by the server, whose connection is as good as before, and not by a client's timeout.
+    // Reported by the server, whose connection remains usable, and not by a client's timeout.
     assert!(format!("{failed:?}").contains("statement timeout"), "{failed:?}");
     let waited = begun.elapsed();
     assert!((4..30).contains(&waited.as_secs()), "{waited:?}");

@@ -1,4 +1,4 @@
-//! A database to test on, of either kind, and what tests put into it.
+//! A test database of either kind, and the rows that tests put into it.
 
 use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 use store::{
@@ -25,7 +25,7 @@ impl TestDatabase {
         }
     }
 
-    /// Runs a statement behind the store's back.
+    /// Runs a statement outside the store.
     pub(crate) async fn run(&self, statement: &'static str) -> sqlx::Result<()> {
         match self {
             Self::Sqlite(dir) => {

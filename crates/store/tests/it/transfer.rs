@@ -1,4 +1,4 @@
-//! A file's rows in a PostgreSQL database, to the last of them.
+//! Transferring all rows of a file to a PostgreSQL database.
 
 use store::{
     CountRow, KeyRow, LinkPurpose, Outcome, Store, StoreError, Totp, Transferred, Window, transfer,
@@ -10,11 +10,11 @@ use crate::test_database::{
     TestDatabase, access, account, ask, audit_entry, digest, feed, key, link, session,
 };
 
-/// Something in every table.
+/// At least one row in every table.
 async fn fill(store: &Store) {
     for n in 1..=3 {
         let from = (n > 1).then(|| format!("key_{}", n - 1));
-        // The clock was set back: who was made later looks older than who it came from.
+        // The clock was set back: a successor looks older than its predecessor.
         let created_ms = -i64::from(n);
         store
             .insert_key(
@@ -43,7 +43,7 @@ async fn fill(store: &Store) {
     };
     store.add_counts(&[count]).await.unwrap();
     store.record_alerts("key_1", Window::Day, 0, &[80]).await.unwrap();
-    // More than go at once.
+    // More rows than one statement copies.
     for at_ms in 0..1100 {
         store.append_audit(&[audit_entry(at_ms, None)]).await.unwrap();
     }
@@ -81,7 +81,7 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
     assert_eq!(old.setting("of_the_new_place").await.unwrap(), None);
     let all = old.audit(None, None, 5000).await.unwrap();
     assert_eq!(new.audit(None, None, 5000).await.unwrap(), all);
-    // The numbers go on where they were.
+    // The numbering continues.
     new.append_audit(&[audit_entry(9, None)]).await.unwrap();
     assert_eq!(new.audit(None, None, 1).await.unwrap()[0].seq, all[0].seq + 1);
     assert_eq!(new.lease(&[ask(100)]).await.unwrap(), old.lease(&[ask(100)]).await.unwrap());

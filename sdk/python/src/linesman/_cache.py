@@ -1,4 +1,4 @@
-"""Responses that are kept: within `max-age` they need no request, after that they are confirmed by `ETag`."""
+"""Cached responses: within `max-age` they need no request, after that they are revalidated by `ETag`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Entry:
         return now < self.fresh_until
 
     def renewed(self, unchanged: Response, now: float) -> Entry:
-        """This response after a 304: the body as it was, what the 304 says about it anew."""
+        """This response after a 304: the same body, with the headers of the 304."""
         headers = self.response.headers.copy()
         headers.update(unchanged.headers)
         return Entry(replace(self.response, headers=headers), fresh_until(unchanged, now))
 
 
 def entry_of(response: Response, now: float) -> Entry | None:
-    """A response to keep; None where its server forbids it or it could never be used."""
+    """A response to cache; None if its server forbids it or it could never be used."""
     if "no-store" in response.headers.get("cache-control", "").lower():
         return None
     entry = Entry(response, fresh_until(response, now))
@@ -47,7 +47,7 @@ def fresh_until(response: Response, now: float) -> float:
 
 
 class Cache:
-    """The responses of one client, by URL: a client has one key. The one unused longest goes first."""
+    """The responses of one client, by URL: a client has one key. The least recently used is removed first."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, Entry] = OrderedDict()

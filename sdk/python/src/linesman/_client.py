@@ -15,7 +15,7 @@ from ._stream import HEARTBEAT_S, AsyncChanges, Changes
 
 
 class OddsFilter(TypedDict, total=False):
-    """The query parameters of `odds` but `group_by`, which decides what the items are."""
+    """The query parameters of `odds` except `group_by`, which decides the type of the items."""
 
     market: str
     bookmaker: str
@@ -31,8 +31,8 @@ class Linesman(Closing):
     """A client of the API.
 
     `url` and `key` are those of `LINESMAN_URL` and `LINESMAN_KEY` unless given; the URL is `http://127.0.0.1:8080`
-    unless set. `exact` reads numbers as `Decimal`. `cache=False` makes every call a request. `max_wait` is the longest
-    wait before a retry, in seconds: where the server asks for more, the call fails at once. `timeout` is for each step
+    unless set. `exact` reads numbers as `Decimal`. `cache=False` makes every call a request. `max_wait` is the maximum
+    wait before a retry, in seconds: if the server asks for more, the call fails at once. `timeout` is for each step
     of a request, in seconds. `headers` are added to every request, such as `X-Sandbox-Fault`.
     """
 
@@ -60,11 +60,11 @@ class Linesman(Closing):
         return self._list("/v1/books", "", params)
 
     def status(self) -> Result[api.ServiceStatus]:
-        """How the service is, and the limits of the key. Never cached: it says how things are now."""
+        """The state of the service, and the limits of the key. Never cached."""
         return self._one(STATUS, {})
 
     def history(self) -> Result[api.HistoryReach]:
-        """How far back `as_of` finds publications."""
+        """The time range for which `as_of` finds publications."""
         return self._one("/v1/history", {})
 
     @overload
@@ -102,7 +102,7 @@ class Linesman(Closing):
     def scores(
         self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.GetScoresParams]
     ) -> RecordList[api.ScoreRecord, list[api.ScoreRecord]]:
-        """How events stand."""
+        """The state of events."""
         return self._records(path_of(sport_key, "scores"), params, max_items)
 
     def events(
@@ -148,13 +148,13 @@ class Linesman(Closing):
         return self._list(path_of(sport_key, "middles"), "middles", params, max_items, ("legs",))
 
     def coverage(self, sport_key: str, **params: Unpack[api.GetCoverageParams]) -> Result[api.Coverage]:
-        """How many prices of a sport are there, and why the others are not."""
+        """The number of prices of a sport, and the reasons for missing ones."""
         return self._one(path_of(sport_key, "coverage"), params, ("books", "markets"))
 
     def explain(
         self, sport_key: str, event_id: str, **params: Unpack[api.ExplainEventParams]
     ) -> Result[api.Explanation]:
-        """Why each price of an event is there or missing."""
+        """Why each price of an event is present or missing."""
         return self._one(path_of(sport_key, "events", event_id, "explain"), params, ("books", "cells"))
 
     def closing(
@@ -172,9 +172,9 @@ class Linesman(Closing):
         from_: str | None = None,
         **params: Unpack[api.GetPricePathParams],
     ) -> List[api.PricePath, list[api.PricePath]]:
-        """What became of the prices of an event: opening lines, closing lines, and every change.
+        """The price history of an event: opening lines, closing lines, and every change.
 
-        `from_` is the parameter `from`, which is a word of the language.
+        `from_` is the parameter `from`, which is a keyword of Python.
         """
         target = path_of(sport_key, "events", event_id, "odds", "history")
         filters = params if from_ is None else {**params, "from": from_}
@@ -183,16 +183,16 @@ class Linesman(Closing):
     def export(
         self, sport_key: str, table: str, date: str, to: BinaryIO, **params: Unpack[api.GetExportParams]
     ) -> Export:
-        """Writes the archive's own file of a table and a day (UTC) to a file that is open for bytes.
+        """Writes the archive's file of a table and a day (UTC) to a binary file.
 
-        It needs a key with `export:read`. What was written before a connection is lost stays there.
+        It requires a key with `export:read`. Bytes written before a lost connection remain.
         """
         target = path_of(sport_key, "export", table, date) + query_of(params)
         steps = self._reader.file_steps(target, self._transport.clock)
         return download(self._transport, steps, self._reader.settings.url, to)
 
     def stream(self, **params: Unpack[api.GetStreamParams]) -> Changes:
-        """Changes as they are published, and the state they add up to. It connects when it is read."""
+        """Changes as they are published, and the resulting state. It connects when it is read."""
         return Changes(self._transport, self._reader.follower(params), params.get("heartbeat", HEARTBEAT_S))
 
     def _list(
@@ -235,8 +235,8 @@ class AsyncLinesman(AsyncClosing):
     """A client of the API for tasks.
 
     `url` and `key` are those of `LINESMAN_URL` and `LINESMAN_KEY` unless given; the URL is `http://127.0.0.1:8080`
-    unless set. `exact` reads numbers as `Decimal`. `cache=False` makes every call a request. `max_wait` is the longest
-    wait before a retry, in seconds: where the server asks for more, the call fails at once. `timeout` is for each step
+    unless set. `exact` reads numbers as `Decimal`. `cache=False` makes every call a request. `max_wait` is the maximum
+    wait before a retry, in seconds: if the server asks for more, the call fails at once. `timeout` is for each step
     of a request, in seconds. `headers` are added to every request, such as `X-Sandbox-Fault`.
     """
 
@@ -264,11 +264,11 @@ class AsyncLinesman(AsyncClosing):
         return self._list("/v1/books", "", params)
 
     async def status(self) -> Result[api.ServiceStatus]:
-        """How the service is, and the limits of the key. Never cached: it says how things are now."""
+        """The state of the service, and the limits of the key. Never cached."""
         return await self._one(STATUS, {})
 
     async def history(self) -> Result[api.HistoryReach]:
-        """How far back `as_of` finds publications."""
+        """The time range for which `as_of` finds publications."""
         return await self._one("/v1/history", {})
 
     @overload
@@ -306,7 +306,7 @@ class AsyncLinesman(AsyncClosing):
     def scores(
         self, sport_key: str, *, max_items: int | None = None, **params: Unpack[api.GetScoresParams]
     ) -> AsyncRecordList[api.ScoreRecord, list[api.ScoreRecord]]:
-        """How events stand."""
+        """The state of events."""
         return self._records(path_of(sport_key, "scores"), params, max_items)
 
     def events(
@@ -352,13 +352,13 @@ class AsyncLinesman(AsyncClosing):
         return self._list(path_of(sport_key, "middles"), "middles", params, max_items, ("legs",))
 
     async def coverage(self, sport_key: str, **params: Unpack[api.GetCoverageParams]) -> Result[api.Coverage]:
-        """How many prices of a sport are there, and why the others are not."""
+        """The number of prices of a sport, and the reasons for missing ones."""
         return await self._one(path_of(sport_key, "coverage"), params, ("books", "markets"))
 
     async def explain(
         self, sport_key: str, event_id: str, **params: Unpack[api.ExplainEventParams]
     ) -> Result[api.Explanation]:
-        """Why each price of an event is there or missing."""
+        """Why each price of an event is present or missing."""
         return await self._one(path_of(sport_key, "events", event_id, "explain"), params, ("books", "cells"))
 
     def closing(
@@ -376,9 +376,9 @@ class AsyncLinesman(AsyncClosing):
         from_: str | None = None,
         **params: Unpack[api.GetPricePathParams],
     ) -> AsyncList[api.PricePath, list[api.PricePath]]:
-        """What became of the prices of an event: opening lines, closing lines, and every change.
+        """The price history of an event: opening lines, closing lines, and every change.
 
-        `from_` is the parameter `from`, which is a word of the language.
+        `from_` is the parameter `from`, which is a keyword of Python.
         """
         target = path_of(sport_key, "events", event_id, "odds", "history")
         filters = params if from_ is None else {**params, "from": from_}
@@ -387,16 +387,16 @@ class AsyncLinesman(AsyncClosing):
     async def export(
         self, sport_key: str, table: str, date: str, to: BinaryIO, **params: Unpack[api.GetExportParams]
     ) -> Export:
-        """Writes the archive's own file of a table and a day (UTC) to a file that is open for bytes.
+        """Writes the archive's file of a table and a day (UTC) to a binary file.
 
-        It needs a key with `export:read`. What was written before a connection is lost stays there.
+        It requires a key with `export:read`. Bytes written before a lost connection remain.
         """
         target = path_of(sport_key, "export", table, date) + query_of(params)
         steps = self._reader.file_steps(target, self._transport.clock)
         return await download_async(self._transport, steps, self._reader.settings.url, to)
 
     def stream(self, **params: Unpack[api.GetStreamParams]) -> AsyncChanges:
-        """Changes as they are published, and the state they add up to. It connects when it is read."""
+        """Changes as they are published, and the resulting state. It connects when it is read."""
         return AsyncChanges(self._transport, self._reader.follower(params), params.get("heartbeat", HEARTBEAT_S))
 
     def _list(

@@ -6,10 +6,10 @@ from .types import PushReceipt
 
 
 class LinesmanError(Exception):
-    """What every method of this package raises. A code that this version does not know has this type."""
+    """The base type of all errors of this package, and the type of codes that this version does not know."""
 
     receipt: PushReceipt | None = None
-    """Of a push: what the server had confirmed before this error."""
+    """For a push: the part that the server had confirmed before this error."""
 
     def __init__(
         self,
@@ -25,12 +25,12 @@ class LinesmanError(Exception):
         self.message = message
         self.code = code
         self.status = status
-        """The HTTP status; None where no response arrived."""
+        """The HTTP status; None if no response arrived."""
         self.param = param
-        """The parameter that is wrong, where there is one."""
+        """The invalid parameter, if there is one."""
         self.request_id = request_id
         self.retry_after = retry_after
-        """Seconds to wait before the next attempt, where the server says so."""
+        """Seconds to wait before the next attempt, if the server sent them."""
 
     def __str__(self) -> str:
         parts = [f"{self.code}: {self.message}"]
@@ -80,7 +80,7 @@ class FeedPaused(LinesmanError):
 
 
 class CursorExpired(LinesmanError):
-    """Changes since a cursor are not known any more."""
+    """The changes since this cursor are no longer available."""
 
 
 class RequestTooLarge(LinesmanError):
@@ -88,7 +88,7 @@ class RequestTooLarge(LinesmanError):
 
 
 class RangeNotSatisfiable(LinesmanError):
-    """The part of a file that was asked for is beyond its end."""
+    """The requested part of a file is beyond its end."""
 
 
 class RateLimited(LinesmanError):
@@ -100,11 +100,11 @@ class QuotaExceeded(LinesmanError):
 
 
 class TooManyStreams(LinesmanError):
-    """The key has as many streams open as it may."""
+    """The key has the maximum number of streams open."""
 
 
 class UpgradeRequired(LinesmanError):
-    """The WebSocket protocol was asked for in a version other than 13."""
+    """The request names a version of WebSocket other than 13."""
 
 
 class Internal(LinesmanError):
@@ -112,7 +112,7 @@ class Internal(LinesmanError):
 
 
 class Maintenance(LinesmanError):
-    """An operator has closed the service for a while."""
+    """An operator has closed the service temporarily."""
 
 
 class Unavailable(LinesmanError):
@@ -120,11 +120,11 @@ class Unavailable(LinesmanError):
 
 
 class ConnectionFailed(LinesmanError):
-    """No response arrived: no connection, a connection that broke, or a timeout."""
+    """No response arrived: no connection, a lost connection, or a timeout."""
 
 
 class InvalidConfiguration(LinesmanError):
-    """An argument of a constructor cannot be used."""
+    """An argument of a constructor is invalid."""
 
 
 BY_CODE: dict[str, type[LinesmanError]] = {

@@ -1,4 +1,4 @@
-"""Files of the archive, written piece by piece: they may be larger than memory."""
+"""Files of the archive, written in pieces: they may be larger than memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._result import Meta
 
 @dataclass(frozen=True)
 class Export:
-    """What was written."""
+    """The result of a download."""
 
     meta: Meta
     bytes: int
@@ -43,7 +43,7 @@ def download(transport: Transport, steps: Steps[Response], target: str, to: Bina
         return Export(meta_of(response, from_cache=False), written, _next(response))
     finally:
         raw.close()
-    # Outside of the handler: the cause would hold the request with its secret.
+    # Raised outside of the handler: the cause would contain the request with its secret.
     raise lost
 
 

@@ -28,14 +28,14 @@ Message: TypeAlias = FeedMessage | Mapping[str, object]
 
 LINES_MAX = 5_000
 BYTES_MAX = 4 * 1024 * 1024
-# As many as one receipt of the API lists.
+# Maximum number of rejected lines in one receipt of the API.
 REJECTED_MAX = 1_000
-# Messages may be pushed again: what is stored already changes nothing.
+# Pushes may be repeated: messages that are already stored change nothing.
 RETRIED = (503,)
 
 
 class Batches:
-    """Collects messages into bodies, and the receipts of the bodies into one."""
+    """Collects messages into bodies, and merges the receipts of the bodies."""
 
     def __init__(self) -> None:
         self.receipt: PushReceipt = {
@@ -50,7 +50,7 @@ class Batches:
         self._sent = 0
 
     def add(self, message: Message) -> Iterator[bytes]:
-        """Takes a message; gives the body before it, if that is full."""
+        """Adds a message; yields the previous body if it is full."""
         line = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         if len(self._lines) == LINES_MAX or self._bytes + len(line) > BYTES_MAX:
             yield from self.rest()
@@ -63,14 +63,14 @@ class Batches:
         self._bytes += len(line)
 
     def rest(self) -> Iterator[bytes]:
-        """The body of what is collected."""
+        """Yields the body of the collected messages."""
         if self._lines:
             yield b"".join(self._lines)
             self._sent += len(self._lines)
         self._lines, self._bytes = [], 0
 
     def confirm(self, response: Response) -> None:
-        """Adds the receipt of the body that was given last."""
+        """Adds the receipt of the last body."""
         receipt = response.parse()
         try:
             self.receipt["accepted"] += receipt["accepted"]
@@ -110,10 +110,10 @@ class Feed(Closing):
         self._transport = Transport(settings, timeout, clock)
 
     def push(self, messages: Iterable[Message]) -> PushReceipt:
-        """Sends messages in as many bodies as they need, one after the other; returns once all of them are stored.
+        """Sends messages in as many bodies as needed, one after the other; returns once all of them are stored.
 
-        Line numbers in the receipt count the messages from 1. A rejected message does not stop the others: read
-        `rejected_total`. An error has the receipt of the bodies before it; sending everything again is safe.
+        Line numbers in the receipt count the messages from 1. A rejected message does not stop the others: check
+        `rejected_total`. An error contains the receipt of the bodies before it; sending everything again is safe.
         """
         batches = Batches()
         try:

@@ -1,4 +1,4 @@
-"""Answers as rows of a table: a row is an outcome or a leg, with the fields around it repeated."""
+"""Answers as rows of a table: a row is an outcome or a leg, with the surrounding fields repeated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 
-# Every field of the API that is an instant. `from` and `to` of a middle are points: numbers stay what they are.
+# Every field of the API that is an instant. `from` and `to` of a middle are points: numbers are not converted.
 TIMES = (
     "last_update",
     "commence_time",
@@ -33,7 +33,7 @@ TIMES = (
 )
 # Lists of objects, which are rows or left out; other lists become one text.
 OBJECTS = ("arbitrages", "books", "bouts", "cells", "legs", "lines", "middles", "outcomes", "points", "sources", "sports", "values")
-# Odds have the columns of `format=csv` in their order; other rows have that of the JSON.
+# Odds have the columns and the order of `format=csv`; other rows have the order of the JSON.
 ODDS: tuple[str, ...] = ("event_id", "sport_key", "bookmaker", "market", "format", "last_update", "id", "name", "point", "price")
 
 # The rows of a record with an opening and a closing line: its outcomes, with the prices of both.
@@ -50,7 +50,7 @@ def page_rows(data: Any, items: list[Any], path: tuple[str, ...]) -> Iterator[Ro
 
 def rows(record: Any, path: tuple[str, ...], around: Row | None = None) -> Iterator[Row]:
     """The rows of a record; `path` names the lists that lead to them."""
-    # Of a line that is not there, or whose outcomes are the rows, nothing is around them.
+    # A missing line, or one whose outcomes are the rows, adds no surrounding fields.
     is_around = {name: isinstance(value, dict) or name not in path for name, value in record.items()}
     fields = _fields({name: value for name, value in record.items() if is_around[name]})
     # `point` of a line is the home side's, `point` of its outcome is the outcome's own.
@@ -58,7 +58,7 @@ def rows(record: Any, path: tuple[str, ...], around: Row | None = None) -> Itera
     if path == CLOSING:
         yield from ({**both, **outcome} for outcome in _lines(record))
         return
-    # Prices that were withdrawn are a row, too: it says why.
+    # Withdrawn prices are a row, too: it contains the reason.
     if not path or (path == ("outcomes",) and not record["outcomes"] and record.get("reason")):
         yield both
         return
@@ -67,7 +67,7 @@ def rows(record: Any, path: tuple[str, ...], around: Row | None = None) -> Itera
 
 
 def _fields(record: Row, prefix: str = "") -> Row:
-    """The fields with one value; those of an object inside have its name and a dot before theirs."""
+    """The scalar fields; those of a nested object are prefixed with its name and a dot."""
     fields: Row = {}
     for name, value in record.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Requests with a secret in one header: what to send, when to wait, what a response means.
+"""Requests with a secret in one header: sending, retries, and the meaning of responses.
 
 Nothing here sends anything: an exchange is a generator that yields requests and waits, and the two transports at the
 end of this file carry them out. So there is one implementation for threads and for tasks.
@@ -33,7 +33,7 @@ RESPONSE_BYTES_MAX = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Clock:
-    """Time and chance, replaced in tests."""
+    """Time and random numbers, replaced in tests."""
 
     now: Callable[[], float] = time.monotonic
     """Seconds."""
@@ -44,7 +44,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class AsyncClock:
-    """Time and chance for tasks, replaced in tests."""
+    """Time and random numbers for tasks, replaced in tests."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -55,7 +55,7 @@ class AsyncClock:
 class Request:
     method: str
     url: str
-    # Not printed: it holds the secret.
+    # Not printed: it contains the secret.
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(default=b"", repr=False)
 
@@ -76,7 +76,7 @@ class Response:
             raise self.unexpected("is not JSON") from None
 
     def unexpected(self, what: str) -> LinesmanError:
-        """The error for a response that the API does not promise."""
+        """The error for a response that the API does not define."""
         return LinesmanError(
             f"the response with status {self.status} {what}: is the URL that of a Linesman server?",
             code="unexpected_response",
@@ -117,13 +117,13 @@ class Response:
 
 Outcome = TypeVar("Outcome")
 Steps: TypeAlias = Generator[Request | float, Response | ConnectionFailed | None, Outcome]
-"""Requests to send and seconds to wait, each when the one before is done."""
+"""Requests to send and seconds to wait, each after the previous one is done."""
 
 
 def exchange(request: Request, *, retried: tuple[int, ...], max_wait: float, random: Callable[[], float]) -> Steps[Response]:
-    """Sends a request until it succeeds, fails for good, or has failed too often.
+    """Sends a request until it succeeds, fails permanently, or has failed too often.
 
-    A GET is repeated after no response and 429 `rate_limited` too; anything else only after a status in `retried`.
+    A GET is repeated after no response and 429 `rate_limited` too; other requests only after a status in `retried`.
     """
     is_get = request.method == "GET"
     for retries in range(RETRIES_MAX + 1):
@@ -137,7 +137,7 @@ def exchange(request: Request, *, retried: tuple[int, ...], max_wait: float, ran
         else:
             error = answer.error()
             is_temporary = answer.status in retried or (is_get and error.code == "rate_limited")
-        # A spent quota comes back tomorrow, whatever status a server gives it.
+        # A used-up quota is not restored by waiting, whatever status a server sends.
         if not is_temporary or error.code == "quota_exceeded" or retries == RETRIES_MAX:
             raise error
         if error.retry_after is not None:
@@ -152,7 +152,7 @@ def exchange(request: Request, *, retried: tuple[int, ...], max_wait: float, ran
 
 
 def backoff(retries: int) -> float:
-    """The wait before a retry in seconds, without chance."""
+    """The wait before a retry in seconds, without the random part."""
     return min(0.5 * 2.0**retries, BACKOFF_MAX_S)
 
 
@@ -177,7 +177,7 @@ class Secret:
 
 
 def base_url(text: str) -> str:
-    """The address of a server, without a slash at the end."""
+    """The address of a server, without a trailing slash."""
     try:
         parts = urlsplit(text)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -193,7 +193,7 @@ def base_url(text: str) -> str:
 
 
 class Settings:
-    """What the two transports share: address, secret, headers."""
+    """The settings that both transports share: address, secret, headers."""
 
     def __init__(self, url: str, secret: Secret, headers: Mapping[str, str] | None, max_wait: float) -> None:
         self.url = base_url(url)
@@ -256,11 +256,11 @@ class Transport:
             with stream as response:
                 return self._read(response)
         except httpx2.RequestError as error:
-            # Given back, not raised: the cause would hold the request with its secret.
+            # Returned, not raised: the cause would contain the request with its secret.
             return no_response(request.url, error)
 
     def open(self, request: Request, silence_max: float) -> httpx2.Response | Response | ConnectionFailed:
-        """A success as a response that is read piece by piece and must be closed; what failed is read here."""
+        """A successful response is read in pieces and must be closed by the caller; a failed one is read here."""
         timeout = httpx2.Timeout(self.timeout, read=silence_max)
         made = self._client.build_request(request.method, request.url, headers=dict(request.headers), timeout=timeout)
         try:
@@ -321,7 +321,7 @@ class AsyncTransport:
             return no_response(request.url, error)
 
     async def open(self, request: Request, silence_max: float) -> httpx2.Response | Response | ConnectionFailed:
-        """A success as a response that is read piece by piece and must be closed; what failed is read here."""
+        """A successful response is read in pieces and must be closed by the caller; a failed one is read here."""
         timeout = httpx2.Timeout(self.timeout, read=silence_max)
         made = self._client.build_request(request.method, request.url, headers=dict(request.headers), timeout=timeout)
         try:

@@ -1,4 +1,4 @@
-"""Requests through the cache, and what responses mean: what the two clients share."""
+"""Parts that both clients share: requests through the cache, and the meaning of responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._stream import Follower
 
 URL = "http://127.0.0.1:8080"
 STATUS = "/v1/status"
-# More would be no count, and Python refuses to read thousands of digits.
+# Maximum number of digits of a count; Python refuses to parse thousands of digits.
 DIGITS_MAX = 18
 
 
@@ -40,7 +40,7 @@ def path_of(sport_key: str, *rest: str) -> str:
 
 
 def next_query(response: Response, query: str) -> str | None:
-    """The query of the next page. Only the query: the key goes to no other address, whatever `Link` says."""
+    """The query of the next page. Only the query: the key is sent to no other address, whatever `Link` contains."""
     found = re.search(r"<[^<>?]*(\?[^<>#]*)?>\s*;\s*rel=\"?next\b", response.headers.get("link", ""), re.IGNORECASE)
     if not found:
         return None
@@ -72,7 +72,7 @@ def meta_of(response: Response, from_cache: bool) -> Meta:
 
 
 def delta_of(response: Response, exact: bool) -> Delta[Any]:
-    """The answer to `since`; 204 says that nothing changed."""
+    """The answer to `since`; 204 means that nothing changed."""
     meta = meta_of(response, from_cache=False)
     nothing: dict[str, Any] = {"cursor": meta.cursor, "upserts": [], "removed": []}
     data = nothing if response.status == 204 else response.parse(exact)
@@ -83,7 +83,7 @@ def delta_of(response: Response, exact: bool) -> Delta[Any]:
 
 
 class Reader:
-    """What the two clients share: requests through the cache."""
+    """Requests through the cache, for both clients."""
 
     def __init__(self, settings: Settings, cache: bool, exact: bool) -> None:
         self.settings = settings
@@ -91,7 +91,7 @@ class Reader:
         self.exact = exact
 
     def steps(self, target: str, clock: Clock | AsyncClock) -> Steps[tuple[Response, Meta, Any]]:
-        """The exchange for a GET; gives the response, what it says about itself, and its body."""
+        """The exchange for a GET; returns the response, its metadata, and its body."""
         request = self.settings.request("GET", target, {"Accept": "application/json"})
         cache = self.cache if target != STATUS else None
         held = cache.get(request.url) if cache else None
@@ -113,8 +113,8 @@ class Reader:
     def delta_steps(
         self, target: str, params: Mapping[str, object], cursor: str, clock: Clock | AsyncClock
     ) -> Steps[Delta[Any]]:
-        """The exchange for what changed since a cursor. It is asked for once, so it is not cached."""
-        # The size of a page is no part of the selection.
+        """The exchange for the changes since a cursor. It is requested only once, so it is not cached."""
+        # The page size is not part of the selection.
         given = {name: value for name, value in params.items() if name != "limit"}
         target += query_of({**given, "since": cursor})
         request = self.settings.request("GET", target, {"Accept": "application/json"})
@@ -122,7 +122,7 @@ class Reader:
         return delta_of(response, self.exact)
 
     def file_steps(self, target: str, clock: Clock | AsyncClock) -> Steps[Response]:
-        """The exchange for a file, which is not cached and not compressed once more."""
+        """The exchange for a file, which is not cached and not compressed again."""
         request = self.settings.request("GET", target, {"Accept-Encoding": "identity"})
         return self._confirm(request, None, clock)
 

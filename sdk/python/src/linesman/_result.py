@@ -1,4 +1,4 @@
-"""What methods return: lists that are read page by page, and single answers."""
+"""The results of methods: lists that are read page by page, and single answers."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Data = TypeVar("Data")
 
 @dataclass(frozen=True)
 class Meta:
-    """What a response says about itself and the key."""
+    """The metadata of a response and of the key."""
 
     request_id: str | None
     etag: str | None
     from_cache: bool
-    """The response was in the cache: no request was made, or the server confirmed it with 304."""
+    """The response came from the cache: no request was made, or the server confirmed it with 304."""
     requests_remaining: int | None
     """Of the tightest quota."""
     requests_used: int | None
     cursor: str | None = None
-    """Of odds, scores and events: where the response stands, for `since`."""
+    """For odds, scores and events: the position of the response, for `since`."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class Page(Generic[Item, Data]):
     """The whole body."""
     meta: Meta
     next: str | None = None
-    """The query of the page after this one; None for the last."""
+    """The query of the next page; None for the last."""
 
 
 @dataclass(frozen=True)
 class Delta(Generic[Item]):
-    """What changed in a list since a cursor. Put `upserts` by their ids and delete what `removed` names."""
+    """The changes of a list since a cursor. Store `upserts` by id and delete the ids in `removed`."""
 
     cursor: str
-    """Where this answer stands: the next `since`."""
+    """The position of this answer: the next `since`."""
     upserts: list[Item]
     """New and changed records."""
     removed: list[Removed]
@@ -76,23 +76,23 @@ class Delta(Generic[Item]):
 
 @dataclass(frozen=True)
 class Query:
-    """The first page's query, and what is wanted of the list."""
+    """The query of the first page, and options of the list."""
 
     first: str
     max_items: int | None
     path: tuple[str, ...]
-    """Where the rows of a table are."""
+    """The path to the rows of a table."""
 
 
 class List(Generic[Item, Data]):
-    """All items of a list. Pages are requested when the iteration reaches them; each iteration starts anew."""
+    """All items of a list. Pages are requested when the iteration reaches them; each iteration starts again."""
 
     def __init__(self, fetch: Callable[[str], Page[Item, Data]], query: Query) -> None:
         self._fetch = fetch
         self._query = query
 
     def pages(self) -> Iterator[Page[Item, Data]]:
-        """Page by page; the last one is whole, also where `max_items` ends within it."""
+        """Page by page; the last one is complete, even if `max_items` ends within it."""
         left, query = self._query.max_items, self._query.first
         while left is None or left > 0:
             page = self._fetch(query)
@@ -125,7 +125,7 @@ class List(Generic[Item, Data]):
 
 
 class RecordList(List[Item, Data]):
-    """A list whose changes can be asked for."""
+    """A list whose changes can be requested."""
 
     def __init__(
         self, fetch: Callable[[str], Page[Item, Data]], query: Query, since: Callable[[str], Delta[Item]]
@@ -134,8 +134,8 @@ class RecordList(List[Item, Data]):
         self._since = since
 
     def since(self, cursor: str) -> Delta[Item]:
-        """What changed since `meta.cursor` of a page, or since `cursor` of the delta before: one request, and none of
-        the quota where nothing did. `CursorExpired`: read the list again."""
+        """The changes since `meta.cursor` of a page, or since `cursor` of the previous delta: one request, which costs
+        no quota if nothing changed. `CursorExpired`: read the list again."""
         return self._since(cursor)
 
 
@@ -147,7 +147,7 @@ class AsyncList(Generic[Item, Data]):
         self._query = query
 
     async def pages(self) -> AsyncIterator[Page[Item, Data]]:
-        """Page by page; the last one is whole, also where `max_items` ends within it."""
+        """Page by page; the last one is complete, even if `max_items` ends within it."""
         left, query = self._query.max_items, self._query.first
         while left is None or left > 0:
             page = await self._fetch(query)
@@ -183,7 +183,7 @@ class AsyncList(Generic[Item, Data]):
 
 
 class AsyncRecordList(AsyncList[Item, Data]):
-    """A list whose changes can be asked for, for tasks."""
+    """A list whose changes can be requested, for tasks."""
 
     def __init__(
         self,
@@ -195,6 +195,6 @@ class AsyncRecordList(AsyncList[Item, Data]):
         self._since = since
 
     async def since(self, cursor: str) -> Delta[Item]:
-        """What changed since `meta.cursor` of a page, or since `cursor` of the delta before: one request, and none of
-        the quota where nothing did. `CursorExpired`: read the list again."""
+        """The changes since `meta.cursor` of a page, or since `cursor` of the previous delta: one request, which costs
+        no quota if nothing changed. `CursorExpired`: read the list again."""
         return await self._since(cursor)

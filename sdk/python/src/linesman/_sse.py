@@ -1,4 +1,4 @@
-"""Server-Sent Events, as far as the API uses them."""
+"""Server-Sent Events, limited to the parts that the API uses."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from ._state import unexpected
 
 # An event has at most 500 records.
 EVENT_BYTES_MAX = 16 * 1024 * 1024
-# What a server may ask for before a client connects again.
+# Maximum reconnection delay that a server may request.
 RETRY_MAX_S = 60.0
 
 
 class Parser:
-    """Takes the pieces of a body and gives its events."""
+    """Parses the pieces of a body into events."""
 
     def __init__(self) -> None:
         self.retry: float | None = None
         self._buffer = bytearray()
-        # Up to here there is no end of a line.
+        # Number of buffered bytes without an end of line.
         self._searched = 0
         self._event = ""
         self._data: list[str] = []
@@ -27,7 +27,7 @@ class Parser:
         self._buffer += piece
 
     def next(self) -> tuple[str, str] | None:
-        """The name and the data of the next event that is whole."""
+        """The name and the data of the next complete event."""
         while (end := self._buffer.find(b"\n", self._searched)) >= 0:
             line = self._buffer[:end].removesuffix(b"\r")
             del self._buffer[: end + 1]
@@ -59,7 +59,7 @@ class Parser:
             self._data.append(value)
         elif name == "retry" and value.isascii() and value.isdecimal():
             self.retry = RETRY_MAX_S if len(value) > 6 else min(int(value) / 1000, RETRY_MAX_S)
-        # Others are comments, and the cursor, which a cut has in its data too.
+        # Others are comments, and the cursor, which is also in the data of a cut.
 
     @staticmethod
     def _too_large() -> LinesmanError:

@@ -1,4 +1,4 @@
-"""What streams carry: events, and the state they add up to."""
+"""The contents of streams: events, and the resulting state."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias, TypedDict
 from . import types as api
 from ._error import LinesmanError
 
-# The field that a record is put by.
+# The field that is the key of a record.
 ID_OF = {"odds": "id", "scores": "event_id", "events": "id"}
-# What each event must have, as far as it is used here.
+# The required fields of each event that are used here.
 FIELDS: dict[str, dict[str, type]] = {
     "hello": {"resumed": bool},
     "snapshot": {"channel": str, "records": list},
@@ -54,13 +54,13 @@ class OtherEvent(TypedDict):
 
 
 StreamEvent: TypeAlias = HelloEvent | SnapshotEvent | DeltaEvent | FreshEvent | ResetEvent | OtherEvent
-"""An event of a stream, as a WebSocket has it: `{"event": "delta", "data": {…}}`."""
+"""An event of a stream, in the form of a WebSocket message: `{"event": "delta", "data": {…}}`."""
 
 
 @dataclass
 class State:
-    """What a stream adds up to: after each update what the lists of the same selection would give, but for
-    `last_update`; with `freshness="records"` that, too."""
+    """The state of a stream: after each update it equals the lists of the same selection, except for
+    `last_update`; with `freshness="records"` including it."""
 
     odds: dict[str, api.OddsRecord] = field(default_factory=lambda: {})
     """By the record's id."""
@@ -72,23 +72,23 @@ class State:
 
 @dataclass(frozen=True)
 class Update:
-    """What belongs together: the events up to a cut."""
+    """The events up to a cut, which belong together."""
 
     events: list[StreamEvent]
-    """The events since the cut before this one."""
+    """The events since the previous cut."""
     cut: api.StreamCut
-    """Where the stream stands now."""
+    """The new position of the stream."""
     reset: str | None = None
-    """Why the server could not go on from the last cursor: what was known is forgotten, and this is all there is."""
+    """Why the server could not continue from the last cursor: the old state is discarded, this update is complete."""
 
 
 def unexpected(message: str) -> LinesmanError:
-    """The error for what the API does not send."""
+    """The error for data that the API does not send."""
     return LinesmanError(message, code="unexpected_response")
 
 
 def event_of(name: str, data: dict[str, Any]) -> StreamEvent:
-    """An event that can be folded as a whole: what is used of it is there."""
+    """An event that can be folded completely: all fields that are used are present."""
     if name in ("snapshot", "delta"):
         channel, put, removed = changes_in(name, data)
         ids = [(one, ID_OF.get(channel, "")) for one in put] + [(one, "id") for one in removed]
@@ -114,14 +114,14 @@ def changes_in(name: str, data: Any) -> tuple[str, list[Any], list[Any]]:
 
 
 def fold(state: State, event: StreamEvent) -> None:
-    """Puts records by their ids and deletes those that are gone."""
+    """Stores records by id and deletes removed ones."""
     if event["event"] == "reset" or (event["event"] == "hello" and not event["data"]["resumed"]):
         for records in (state.odds, state.scores, state.events):
             records.clear()
     elif event["event"] == "snapshot" or event["event"] == "delta":
         channel, put, removed = changes_in(event["event"], event["data"])
         if channel not in ID_OF:
-            return  # What this version does not know is left to the caller.
+            return  # Unknown events are left to the caller.
         known: dict[str, Any] = getattr(state, channel)
         known.update({record[ID_OF[channel]]: record for record in put})
         for gone in removed:
@@ -130,5 +130,5 @@ def fold(state: State, event: StreamEvent) -> None:
         for last_update, ids in event["data"].get("touched", {}).items():
             for one in ids:
                 if (record := state.odds.get(one)) is not None:
-                    # The record in the event that brought it stays as it was.
+                    # The record in its event is not changed.
                     state.odds[one] = {**record, "last_update": last_update}

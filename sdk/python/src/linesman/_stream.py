@@ -1,4 +1,4 @@
-"""Streams: the events up to each cut, over connections that go on where they were.
+"""Streams: the events up to each cut, over connections that continue where they were.
 
 Nothing here sends anything: `Follower.steps` is a generator that yields requests, reads and waits, and `Changes` and
 `AsyncChanges` carry them out.
@@ -30,28 +30,28 @@ from ._http import (
 from ._sse import Parser
 from ._state import FIELDS, State, StreamEvent, Update, event_of, fold, unexpected
 
-# What the events between two cuts may have: far more than a whole sport.
+# Maximum size of the events between two cuts: far more than a whole sport.
 PENDING_BYTES_MAX = 256 * 1024 * 1024
-# Connections lost in a row, without a cut between them, before that is reported.
+# Maximum number of consecutive lost connections without a cut before an error is raised.
 LOST_MAX = 3
-# The server's own, where the request does not say.
+# The server's default, if the request does not set one.
 HEARTBEAT_S = 15.0
-# After these a stream goes on.
+# Codes after which a stream continues.
 TEMPORARY = ("unavailable", "maintenance", "slow")
 
 
 @dataclass(frozen=True)
 class Read:
-    """The next piece of the response that is open; the answer has it as its body, empty at the end."""
+    """Reads the next piece of the open response; the answer has it as its body, empty at the end."""
 
 
 Outcome = TypeVar("Outcome")
 Steps: TypeAlias = Generator[Request | Read | float, Response | ConnectionFailed | None, Outcome]
-"""What to send, to read and to wait for, each when the one before is done."""
+"""Requests, reads and waits, each after the previous one is done."""
 
 
 class Follower:
-    """A stream without its connection: where it stands, and what to do next."""
+    """A stream without its connection: its position, and the next steps."""
 
     def __init__(self, settings: Settings, target: str, exact: bool) -> None:
         self.state = State()
@@ -59,13 +59,13 @@ class Follower:
         self._settings = settings
         self._target = target
         self._exact = exact
-        # Of the connection that is open.
+        # Of the open connection.
         self._parser: Parser | None = None
-        # Events after the last cut. They come again where the connection is lost.
+        # Events after the last cut. They are sent again if the connection is lost.
         self._pending: list[StreamEvent] = []
         self._pending_bytes = 0
         self._lost = 0
-        # Before the next connection.
+        # Wait before the next connection.
         self._wait: float | None = None
         self._ended = False
 
@@ -73,7 +73,7 @@ class Follower:
         return f"{self._settings.url}{self._target}"
 
     def disconnect(self) -> None:
-        """Forgets what came after the last cut: it comes again."""
+        """Discards the events after the last cut: they are sent again."""
         self._parser, self._pending, self._pending_bytes = None, [], 0
 
     def steps(self, random: Callable[[], float]) -> Steps[Update | None]:
@@ -151,7 +151,7 @@ class Follower:
             fold(self.state, event)
             if event["event"] == "reset":
                 reset = event["data"]["reason"]
-        # Only what a header can carry.
+        # Only values that a header can carry.
         self.cursor = cut["cursor"] if cut["cursor"].isascii() and cut["cursor"].isprintable() else None
         return Update(events, cut, reset)
 
@@ -164,7 +164,7 @@ class Follower:
         if code not in TEMPORARY:
             self._ended = True
             raise error
-        # Where the server asks for no wait, it is not asked again and again.
+        # If the server asks for no wait, the client still backs off.
         self._wait = max(wait, backoff(self._lost))
         if wait > self._settings.max_wait:
             raise error
@@ -172,18 +172,18 @@ class Follower:
 
 
 class Followed:
-    """Where a stream stands, whoever reads it."""
+    """The position of a stream, for both clients."""
 
     _follower: Follower
 
     @property
     def state(self) -> State:
-        """What the stream adds up to, as of the last update."""
+        """The state of the stream as of the last update."""
         return self._follower.state
 
     @property
     def cursor(self) -> str | None:
-        """The cursor of the last update: `since` of a later stream goes on from here."""
+        """The cursor of the last update: pass it as `since` of a later stream to continue from here."""
         return self._follower.cursor
 
     def __repr__(self) -> str:
@@ -191,8 +191,8 @@ class Followed:
 
 
 class Changes(Followed):
-    """The updates of a stream, for threads. It reconnects by itself and goes on from the last cut; so it does where it
-    is read again after an error or after `close()`."""
+    """The updates of a stream, for threads. It reconnects by itself and continues from the last cut, also if it is
+    read again after an error or after `close()`."""
 
     def __init__(self, transport: Transport, follower: Follower, heartbeat: float) -> None:
         self._transport = transport
@@ -255,8 +255,8 @@ class Changes(Followed):
 
 
 class AsyncChanges(Followed):
-    """The updates of a stream, for tasks. It reconnects by itself and goes on from the last cut; so it does where it
-    is read again after an error, after a read that was cancelled, or after `close()`."""
+    """The updates of a stream, for tasks. It reconnects by itself and continues from the last cut, also if it is read
+    again after an error, after a cancelled read, or after `close()`."""
 
     def __init__(self, transport: AsyncTransport, follower: Follower, heartbeat: float) -> None:
         self._transport = transport
@@ -322,6 +322,6 @@ class AsyncChanges(Followed):
 
 
 async def nothing() -> AsyncIterator[bytes]:
-    """The pieces of no response."""
+    """An empty iterator of pieces."""
     return
     yield b""

@@ -1,4 +1,4 @@
-//! What changed in a list since a cursor.
+//! Changes of a list since a cursor.
 
 use std::fmt::Display;
 
@@ -15,8 +15,8 @@ macro_rules! deltas {
         }
 
         impl Request<Vec<$item>> {
-            /// What changed since `meta.cursor` of a response, or since `cursor` of the delta before: one request, and
-            /// none of the quota where nothing did. `CursorExpired`: read the list again.
+            /// The changes since `meta.cursor` of a response, or since `cursor` of the previous delta: one request,
+            /// which costs no quota if nothing changed. `CursorExpired`: read the list again.
             pub fn since(self, cursor: impl Display) -> Request<$delta> {
                 self.delta(cursor)
             }
@@ -32,12 +32,12 @@ deltas! {
 
 impl<B> Request<B> {
     fn delta<D>(mut self, cursor: impl Display) -> Request<D> {
-        // The size of a page is no part of the selection.
+        // The page size is not part of the selection.
         let parameters = self.query.trim_start_matches('?').split('&');
         let kept: Vec<&str> =
             parameters.filter(|one| !one.is_empty() && !one.starts_with("limit=")).collect();
         self.query = if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
-        // It is asked for once.
+        // It is requested only once.
         self.is_cached = false;
         self.param("since", cursor).with_body()
     }

@@ -1,4 +1,4 @@
-//! Server-Sent Events, as far as the API uses them.
+//! Server-Sent Events, limited to the parts that the API uses.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, ErrorCode, Result};
 use crate::http::Http;
 
-/// An event has at most 500 records.
+/// Maximum size of an event, which has at most 500 records.
 const EVENT_BYTES_MAX: usize = 16 << 20;
-/// What a server may ask for before a client connects again.
+/// Maximum reconnection delay that a server may request.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// One event.
@@ -35,7 +35,7 @@ fn unexpected(message: &str) -> Error {
 pub(super) struct Connection {
     response: reqwest::Response,
     parser: Parser,
-    /// How long to wait before the next connection, where the server says so.
+    /// Delay before the next connection, if the server sent one.
     pub(super) retry: Option<Duration>,
 }
 
@@ -66,9 +66,9 @@ impl Connection {
 #[derive(Debug, Default)]
 struct Parser {
     buffer: Vec<u8>,
-    /// Up to here the buffer has been read.
+    /// Number of buffered bytes that were consumed.
     read: usize,
-    /// Up to here there is no end of a line.
+    /// Number of buffered bytes without an end of line.
     searched: usize,
     block: Block,
     retry: Option<Duration>,
@@ -82,7 +82,7 @@ impl Parser {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next event that is whole.
+    /// The next complete event.
     fn next(&mut self) -> Result<Option<Block>> {
         while let Some(line) = self.line()? {
             if line.is_empty() {
@@ -101,7 +101,7 @@ impl Parser {
                     let told = value.parse().ok().map(Duration::from_millis);
                     self.retry = told.map(|told| told.min(RETRY_MAX)).or(self.retry);
                 }
-                // Comments, and the cursor, which a cut has in its data too.
+                // Comments, and the cursor, which is also in the data of a cut.
                 _ => {}
             }
             if self.block.data.len() > EVENT_BYTES_MAX {

@@ -5,7 +5,7 @@ use crate::price::{OddsFormat, Price};
 use crate::types::Market;
 
 open_enum! {
-    /// How a bookmaker's margin is taken out.
+    /// How a bookmaker's margin is removed.
     Method {
         Power = "power",
         Multiplicative = "multiplicative",
@@ -22,9 +22,9 @@ record! {
         sport: String,
         /// When the snapshot was published.
         generated_at: String,
-        /// How prices are written; the `odds_format` asked for.
+        /// The format of prices; the requested `odds_format`.
         format: OddsFormat,
-        /// The oldest offer that was used, in seconds.
+        /// Maximum age of the offers used, in seconds.
         max_age_s: u64,
         /// Offers that pass the filters but were not used.
         refused: RefusedOffers,
@@ -44,15 +44,15 @@ record! {
         market: Market,
         /// The home side's handicap or the total; null for markets without one.
         point: Option<f64>,
-        /// How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without.
+        /// Number of outcomes of the line: a moneyline with a draw has 3 and is another line than one without.
         ways: u64,
         /// The implied probabilities of the best prices, added up.
         booksum: f64,
-        /// 1 - winners / booksum: the width of the market at its best prices.
+        /// 1 - winners / booksum: the margin of the market at its best prices.
         hold: f64,
-        /// The largest `age_s` of what was used.
+        /// The largest `age_s` of the offers used.
         oldest_age_s: u64,
-        /// Every outcome that is priced.
+        /// Every outcome with a price.
         outcomes: Vec<BestOutcome>,
     }
 }
@@ -68,7 +68,7 @@ record! {
         price: Price,
         /// Bookmaker key; of equal prices the freshest, then the first by key.
         bookmaker: String,
-        /// The odds record that the price is from.
+        /// The odds record of the price.
         record_id: String,
         /// When this price was last confirmed.
         last_update: String,
@@ -77,8 +77,8 @@ record! {
         /// Other bookmakers with the same price, by key.
         also: Vec<String>,
     } absent {
-        /// Only there when the bookmaker's prices alone add up to less than the number of winners, which is a mistake
-        /// more often than not.
+        /// Present only if the bookmaker's prices alone add up to less than the number of winners, which is usually a
+        /// mistake.
         underround: bool,
     }
 }
@@ -90,13 +90,13 @@ record! {
         sport: String,
         /// When the snapshot was published.
         generated_at: String,
-        /// How prices are written; the `odds_format` asked for.
+        /// The format of prices; the requested `odds_format`.
         format: OddsFormat,
         /// How margins were removed.
         method: Method,
         /// `consensus`, or the bookmakers that were named, by key and separated by commas.
         reference: String,
-        /// The oldest offer that was used, in seconds.
+        /// Maximum age of the offers used, in seconds.
         max_age_s: u64,
         /// Offers that were not used, and lines without a result.
         refused: RefusedLines,
@@ -116,17 +116,17 @@ record! {
         market: Market,
         /// The home side's handicap or the total; null for markets without one.
         point: Option<f64>,
-        /// How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without.
+        /// Number of outcomes of the line: a moneyline with a draw has 3 and is another line than one without.
         ways: u64,
-        /// How many of the outcomes win, which the probabilities add up to.
+        /// Number of outcomes that win; the probabilities add up to it.
         winners: u64,
-        /// Outcomes that at least half of the fresh offers price; others have no fair price.
+        /// Number of outcomes priced by at least half of the fresh offers; others have no fair price.
         field: u64,
-        /// The largest `age_s` of what was used.
+        /// The largest `age_s` of the offers used.
         oldest_age_s: u64,
         /// The outcomes that a source prices.
         outcomes: Vec<FairOutcome>,
-        /// Whose prices were used.
+        /// The bookmakers whose prices were used.
         sources: Vec<FairSource>,
     }
 }
@@ -140,9 +140,9 @@ record! {
         point: Option<f64>,
         /// Fair probability, nine places.
         probability: f64,
-        /// The price of the probability as it is written here; null where that is 0 or 1.
+        /// The price of the probability as written here; null if that is 0 or 1.
         price: Option<Price>,
-        /// Sources that price the outcome.
+        /// Number of sources that price the outcome.
         books: u64,
     }
 }
@@ -152,15 +152,15 @@ record! {
     FairSource {
         /// Bookmaker key.
         bookmaker: String,
-        /// The odds record that the price is from.
+        /// The odds record of the price.
         record_id: String,
         /// The implied probabilities of its prices, added up.
         booksum: f64,
         /// 1 - winners / booksum: its margin.
         hold: f64,
-        /// What the method solved for: k of `power`, z of `shin`, c of `odds_ratio`; else null.
+        /// The parameter found by the method: k of `power`, z of `shin`, c of `odds_ratio`; else null.
         parameter: Option<f64>,
-        /// Outcomes of the field that it prices.
+        /// Number of outcomes of the field that it prices.
         priced: u64,
         /// When these prices were last confirmed.
         last_update: String,
@@ -176,9 +176,9 @@ record! {
         sport: String,
         /// When the snapshot was published.
         generated_at: String,
-        /// How prices are written; the `odds_format` asked for.
+        /// The format of prices; the requested `odds_format`.
         format: OddsFormat,
-        /// The oldest offer that was used, in seconds.
+        /// Maximum age of the offers used, in seconds.
         max_age_s: u64,
         /// Offers that pass the filters but were not used.
         refused: RefusedOffers,
@@ -190,7 +190,7 @@ record! {
 }
 
 record! {
-    /// Bets on every outcome of a line that win whatever happens.
+    /// Bets on every outcome of a line that win in every case.
     Arbitrage {
         /// The event's id: opaque, stable across restarts, nodes and bookmakers.
         event_id: String,
@@ -200,21 +200,21 @@ record! {
         market: Market,
         /// The home side's handicap or the total; null for markets without one.
         point: Option<f64>,
-        /// How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without.
+        /// Number of outcomes of the line: a moneyline with a draw has 3 and is another line than one without.
         ways: u64,
         /// The implied probabilities of the best prices, added up; below 1.
         booksum: f64,
         /// 1 / booksum - 1, rounded down.
         profit: f64,
-        /// True where stakes may be returned: a draw, tie or point that nobody can bet on.
+        /// True if stakes may be returned: a draw, tie or point that cannot be bet on.
         push: bool,
         /// A profit above 0.1 is more often a mistake than an opportunity.
         suspect: bool,
-        /// The largest `age_s` of what was used.
+        /// The largest `age_s` of the offers used.
         oldest_age_s: u64,
         /// The oldest leg's age less the newest's, in seconds.
         skew_s: u64,
-        /// What is divided between the legs.
+        /// The stake divided between the legs.
         stake: u64,
         /// The smallest of the legs' returns.
         returns_min: f64,
@@ -234,11 +234,11 @@ record! {
         bookmaker: String,
         /// Its part of the stake, to the cent.
         stake: f64,
-        /// What comes back if it wins, rounded down to the cent.
+        /// The return if it wins, rounded down to the cent.
         returns: f64,
         /// The outcome's signed handicap or the total; null for markets without one.
         point: Option<f64>,
-        /// The odds record that the price is from.
+        /// The odds record of the price.
         record_id: String,
         /// When this price was last confirmed.
         last_update: String,
@@ -254,13 +254,13 @@ record! {
         sport: String,
         /// When the snapshot was published.
         generated_at: String,
-        /// How prices are written; the `odds_format` asked for.
+        /// The format of prices; the requested `odds_format`.
         format: OddsFormat,
         /// How margins were removed.
         method: Method,
         /// `consensus`, or the bookmakers that were named, by key and separated by commas.
         reference: String,
-        /// The oldest offer that was used, in seconds.
+        /// Maximum age of the offers used, in seconds.
         max_age_s: u64,
         /// Offers that were not used, and lines without a result.
         refused: RefusedLines,
@@ -280,7 +280,7 @@ record! {
         commence_time: String,
         /// The market.
         market: Market,
-        /// How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without.
+        /// Number of outcomes of the line: a moneyline with a draw has 3 and is another line than one without.
         ways: u64,
         /// Participant or side; `Over` and `Under` for totals.
         name: String,
@@ -290,7 +290,7 @@ record! {
         price: Price,
         /// Bookmaker key.
         bookmaker: String,
-        /// The odds record that the price is from.
+        /// The odds record of the price.
         record_id: String,
         /// When this price was last confirmed.
         last_update: String,
@@ -298,13 +298,13 @@ record! {
         age_s: u64,
         /// Fair probability, nine places.
         probability: f64,
-        /// The price of the probability as it is written here; null where that is 0 or 1.
+        /// The price of the probability as written here; null if that is 0 or 1.
         fair_price: Option<Price>,
         /// Expected value of a unit staked, rounded down.
         ev: f64,
         /// Sources of the probability, without this bookmaker.
         books: u64,
-        /// The largest `age_s` of what was used.
+        /// The largest `age_s` of the offers used.
         oldest_age_s: u64,
         /// An expected value above 0.25 is more often a mistake than an opportunity.
         suspect: bool,
@@ -318,9 +318,9 @@ record! {
         sport: String,
         /// When the snapshot was published.
         generated_at: String,
-        /// How prices are written; the `odds_format` asked for.
+        /// The format of prices; the requested `odds_format`.
         format: OddsFormat,
-        /// The oldest offer that was used, in seconds.
+        /// Maximum age of the offers used, in seconds.
         max_age_s: u64,
         /// Offers that pass the filters but were not used.
         refused: RefusedOffers,
@@ -344,7 +344,7 @@ record! {
         from: f64,
         /// Below this both bets win.
         to: f64,
-        /// How far apart the two are.
+        /// Distance between the two.
         gap: f64,
         /// Whole numbers strictly between: both bets win. Null for `total_rounds`.
         landing: Option<Vec<i64>>,
@@ -354,7 +354,7 @@ record! {
         booksum: f64,
         /// booksum - 1, rounded up: the landing probability at which the middle pays for itself.
         break_even: f64,
-        /// The largest `age_s` of what was used.
+        /// The largest `age_s` of the offers used.
         oldest_age_s: u64,
         /// The oldest leg's age less the newest's, in seconds.
         skew_s: u64,
@@ -374,7 +374,7 @@ record! {
         price: Price,
         /// Bookmaker key.
         bookmaker: String,
-        /// The odds record that the price is from.
+        /// The odds record of the price.
         record_id: String,
         /// When this price was last confirmed.
         last_update: String,

@@ -11,7 +11,7 @@ use crate::macros::{open_enum, record};
 use crate::types::{Event, OddsRecord, ScoreRecord};
 
 open_enum! {
-    /// What a stream carries.
+    /// The contents of a stream.
     Channel {
         Odds = "odds",
         Scores = "scores",
@@ -28,7 +28,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a record is gone.
+    /// Why a record was removed.
     RemovedReason {
         NoPrices = "no_prices",
         Removed = "removed",
@@ -40,7 +40,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a stream could not go on from its cursor.
+    /// Why a stream could not continue from its cursor.
     ResetReason {
         Expired = "expired",
         Unknown = "unknown",
@@ -62,23 +62,23 @@ open_enum! {
 }
 
 record! {
-    /// Something that a selection no longer has.
+    /// A record that is no longer in a selection.
     Removed {
         /// The record's id; of scores and events, the event's.
         id: String,
         /// The event's id: opaque, stable across restarts, nodes and bookmakers.
         event_id: String,
-        /// `no_prices`: suspended or emptied. `removed`: taken back. `final`: the event is over. `merged`: it is the
-        /// same as another. `expired`: it was over long ago. `filter`: it is there, and not in the selection any
-        /// more.
+        /// `no_prices`: suspended or emptied. `removed`: withdrawn. `final`: the event is over. `merged`: it is the
+        /// same as another event. `expired`: it ended long ago. `filter`: it exists, but is no longer in the
+        /// selection.
         reason: RemovedReason,
     }
 }
 
 record! {
-    /// What changed in odds since a cursor. Put `upserts` by id and delete `removed`.
+    /// Changes of odds since a cursor. Store `upserts` by id and delete `removed`.
     OddsDelta {
-        /// Where this answer stands: the next `since`.
+        /// The position of this answer: the next `since`.
         cursor: String,
         /// When the publication was made.
         published_at: String,
@@ -90,9 +90,9 @@ record! {
 }
 
 record! {
-    /// What changed in scores since a cursor.
+    /// Changes of scores since a cursor.
     ScoresDelta {
-        /// Where this answer stands: the next `since`.
+        /// The position of this answer: the next `since`.
         cursor: String,
         /// When the publication was made.
         published_at: String,
@@ -104,9 +104,9 @@ record! {
 }
 
 record! {
-    /// What changed in events since a cursor.
+    /// Changes of events since a cursor.
     EventsDelta {
-        /// Where this answer stands: the next `since`.
+        /// The position of this answer: the next `since`.
         cursor: String,
         /// When the publication was made.
         published_at: String,
@@ -118,45 +118,45 @@ record! {
 }
 
 record! {
-    /// The first event of a stream: what follows.
+    /// The first event of a stream: its properties.
     StreamHello {
         /// The stream's id, for questions to the operator.
         stream: String,
         /// When changes are sent: with each publication.
         mode: StreamMode,
-        /// The sports that are followed.
+        /// The sports of the stream.
         sports: Vec<String>,
-        /// What is followed of them: `odds`, `scores`, `events`.
+        /// The channels of the stream: `odds`, `scores`, `events`.
         channels: Vec<String>,
-        /// Whether it goes on from the client's cursor, without a snapshot.
+        /// Whether it continues from the client's cursor, without a snapshot.
         resumed: bool,
-        /// Seconds without an event before a comment comes.
+        /// Seconds without an event before a comment is sent.
         heartbeat_s: u64,
-        /// How often there is a publication.
+        /// Interval of publications.
         interval_ms: u64,
     }
 }
 
 record! {
-    /// Records to begin with: those of one channel and sport, in parts of up to 500.
+    /// The initial records: those of one channel and sport, in parts of up to 500.
     StreamSnapshot {
-        /// What the records are.
+        /// The channel of the records.
         channel: Channel,
         /// Sport key.
         sport: String,
-        /// Which part this is, from 1.
+        /// Number of this part, from 1.
         part: u64,
-        /// How many there are.
+        /// Number of parts.
         parts: u64,
-        /// The records, as the list of the same selection shows them.
+        /// The records, as in the list of the same selection.
         records: Vec<StreamRecord>,
     }
 }
 
 record! {
-    /// What changed in one channel and sport. Put `upserts` by id and delete `removed`.
+    /// Changes in one channel and sport. Store `upserts` by id and delete `removed`.
     StreamDelta {
-        /// What the records are.
+        /// The channel of the records.
         channel: Channel,
         /// Sport key.
         sport: String,
@@ -165,40 +165,40 @@ record! {
         /// Records that the selection no longer has.
         removed: Vec<Removed>,
     } absent {
-        /// True where it is the sum of several publications.
+        /// True if it combines several publications.
         conflated: bool,
     }
 }
 
 record! {
-    /// How fresh the sources of a sport are, as of the publication.
+    /// The freshness of a sport's sources, as of the publication.
     StreamFresh {
         /// Sport key.
         sport: String,
         /// The bookmakers of the selection.
         sources: Vec<StreamSource>,
     } absent {
-        /// With `freshness=records`: by the new `last_update`, the ids of the records that are the same otherwise.
+        /// With `freshness=records`: the ids of records without other changes, by their new `last_update`.
         touched: BTreeMap<String, Vec<String>>,
     }
 }
 
 record! {
-    /// How fresh a bookmaker's prices of a sport are.
+    /// The freshness of a bookmaker's prices of a sport.
     StreamSource {
         /// Bookmaker key.
         book: String,
         /// When it was last read.
         last_update: String,
-        /// Whether that is too long ago.
+        /// True if that is too long ago.
         stale: bool,
     }
 }
 
 record! {
-    /// The end of what belongs together: from here on the client has all of a publication.
+    /// The end of events that belong together: now the client has a complete publication.
     StreamCut {
-        /// Where the stream stands: `since`, or `Last-Event-ID`, to go on from here.
+        /// The position of the stream: `since`, or `Last-Event-ID`, to continue from here.
         cursor: String,
         /// When the publication was made.
         at: String,
@@ -208,10 +208,10 @@ record! {
 }
 
 record! {
-    /// The client's cursor cannot be used: forget what is known, a snapshot follows.
+    /// The client's cursor cannot be used: discard the state, a snapshot follows.
     StreamReset {
-        /// `expired`: it is too old. `unknown`: it is of another log, or no cursor. `selection`: it is of another
-        /// selection.
+        /// `expired`: it is too old. `unknown`: it is from another log, or not a cursor. `selection`: it is from
+        /// another selection.
         reason: ResetReason,
     }
 }
@@ -219,11 +219,11 @@ record! {
 record! {
     /// The stream ends; the connection closes.
     StreamEnd {
-        /// Why. `done`: `until` is reached. `slow`: the client does not read. Others are error codes.
+        /// The reason. `done`: `until` is reached. `slow`: the client does not read. Others are error codes.
         code: EndCode,
-        /// Why, for people. It may change.
+        /// The reason, for people. It may change.
         message: String,
-        /// When it makes sense to connect again.
+        /// Seconds after which to connect again.
         retry_after_s: u64,
     }
 }
@@ -240,7 +240,7 @@ pub enum StreamRecord {
 }
 
 impl StreamRecord {
-    /// What it is put by: the record's id; for scores and events that of the event.
+    /// The key of the record: its id; for scores and events that of the event.
     pub fn id(&self) -> &str {
         match self {
             Self::Odds(record) => &record.id,

@@ -1,4 +1,4 @@
-//! Messages that a feed pushes. [`crate::Feed::push`] takes these, and anything else that is written as JSON.
+//! Messages that a feed pushes. [`crate::Feed::push`] accepts these, and any other value that serialises to JSON.
 
 use serde::{Serialize, Serializer};
 
@@ -14,11 +14,11 @@ pub enum FeedMessage {
     Event(FeedEvent),
     /// A market of a bookmaker.
     Odds(FeedOdds),
-    /// Where an event stands.
+    /// The state of an event.
     Score(FeedScore),
     /// The source withdrew an event.
     Remove(FeedRemove),
-    /// Read, nothing changed.
+    /// The source was read; nothing changed.
     Heartbeat(FeedHeartbeat),
 }
 
@@ -51,7 +51,7 @@ from_message! {
 }
 
 message! {
-    /// The source offers this event; sent again, it corrects.
+    /// The source offers this event; sent again, it is a correction.
     FeedEvent = "event" {
         /// The source's own id of the event, at most 128 bytes.
         r#ref: String,
@@ -68,20 +68,20 @@ message! {
         away: String,
         /// The tournament; for golf.
         title: String,
-        /// When the source says it happened; arrival time where absent.
+        /// When it happened, by the source; the arrival time if absent.
         ts: String,
     }
 }
 
 message! {
-    /// A bookmaker's whole market as it stands now; it replaces what was there.
+    /// A bookmaker's complete market at present; it replaces the previous one.
     FeedOdds = "odds" {
         /// The source's own id of the event.
         r#ref: String,
         /// The market.
         market: Market,
     } optional {
-        /// Bookmaker key. May be left out where the token is bound to a bookmaker.
+        /// Bookmaker key. May be omitted if the token is bound to a bookmaker.
         bookmaker: String,
         /// How prices are written.
         format: OddsFormat,
@@ -91,15 +91,15 @@ message! {
         suspended: bool,
         /// Names one pairing among several of the same market (`matchup`, `three_ball`).
         group: String,
-        /// For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit.
+        /// Number of seconds after `ts` for which the source is fresh, if longer than the service's own limit.
         fresh_for: u32,
-        /// When the source says it happened; arrival time where absent.
+        /// When it happened, by the source; the arrival time if absent.
         ts: String,
     }
 }
 
 message! {
-    /// An outcome as the source names it.
+    /// An outcome, with the source's name.
     FeedOutcome {
         /// Participant or side.
         name: String,
@@ -112,26 +112,26 @@ message! {
 }
 
 message! {
-    /// Where the event stands.
+    /// The state of the event.
     FeedScore = "score" {
         /// The source's own id of the event.
         r#ref: String,
-        /// How it stands.
+        /// The event's status.
         status: Status,
     } optional {
-        /// Of the source's home.
+        /// The score of the source's home side.
         home_score: i64,
-        /// Of the source's away.
+        /// The score of the source's away side.
         away_score: i64,
         /// Sets, quarters or rounds so far.
         periods: Vec<FeedPeriod>,
-        /// Who won; fight sports.
+        /// The winner; fight sports.
         winner: String,
         /// Golf: best first.
         leaders: Vec<FeedLeader>,
         /// An earlier report was wrong; without it a score that goes backwards is rejected.
         correction: bool,
-        /// When the source says it happened; arrival time where absent.
+        /// When it happened, by the source; the arrival time if absent.
         ts: String,
     }
 }
@@ -159,27 +159,27 @@ message! {
 }
 
 message! {
-    /// The source withdrew the event. It goes when the last feed that listed it has removed it.
+    /// The source withdrew the event. It is removed when the last feed that listed it has withdrawn it.
     FeedRemove = "remove" {
         /// The source's own id of the event.
         r#ref: String,
     } optional {
-        /// When the source says it happened; arrival time where absent.
+        /// When it happened, by the source; the arrival time if absent.
         ts: String,
     }
 }
 
 message! {
-    /// Read, nothing changed: keeps the source fresh.
+    /// The source was read and nothing changed: keeps it fresh.
     #[derive(Default)]
     FeedHeartbeat = "heartbeat" {} optional {
-        /// Bookmaker key. May be left out where the token is bound to a bookmaker.
+        /// Bookmaker key. May be omitted if the token is bound to a bookmaker.
         bookmaker: String,
-        /// Sport key; all its sports where absent.
+        /// Sport key; all its sports if absent.
         sport: String,
-        /// For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit.
+        /// Number of seconds after `ts` for which the source is fresh, if longer than the service's own limit.
         fresh_for: u32,
-        /// When the source says it happened; arrival time where absent.
+        /// When it happened, by the source; the arrival time if absent.
         ts: String,
     }
 }

@@ -21,7 +21,7 @@ record! {
         title: String,
         /// Sport group: the unit to which production keys can be restricted.
         group: String,
-        /// False when every source of the sport is stale or there is none: skip it instead of retrying.
+        /// False if every source of the sport is stale or there is none: skip it instead of retrying.
         active: bool,
         /// Scheduled and live events.
         events: u64,
@@ -37,7 +37,7 @@ record! {
         key: String,
         /// Display name.
         title: String,
-        /// Where it is offered.
+        /// The regions in which it is offered.
         regions: Vec<Region>,
     }
 }
@@ -45,7 +45,7 @@ record! {
 record! {
     /// One bookmaker's market of one event.
     OddsRecord {
-        /// The record's id; it stays while price and line move.
+        /// The record's id; it stays the same while price and line change.
         id: String,
         /// Sport key.
         sport_key: String,
@@ -55,21 +55,21 @@ record! {
         bookmaker: String,
         /// The market.
         market: Market,
-        /// How `price` is written; the `odds_format` asked for.
+        /// The format of `price`; the requested `odds_format`.
         format: OddsFormat,
         /// When this price was last confirmed, changed or not.
         last_update: String,
-        /// What can be bet on.
+        /// The outcomes that can be bet on.
         outcomes: Vec<Outcome>,
     } then complete
 }
 
 record! {
-    /// One outcome and what it pays.
+    /// An outcome and its price.
     Outcome {
         /// Participant or side; `Over` and `Under` for totals.
         name: String,
-        /// What it pays.
+        /// Its price.
         price: Price,
         /// The signed handicap or the total; null for markets without one.
         point: Option<f64>,
@@ -97,9 +97,9 @@ record! {
         book: String,
         /// The last good read.
         last_update: String,
-        /// True when there was no good read from it recently.
+        /// True if there was no good read from it recently.
         stale: bool,
-        /// How long the last good read took (polled) or how late it arrived (pushed).
+        /// Duration of the last good read (polled), or its delay (pushed).
         latency_ms: u64,
     }
 }
@@ -107,7 +107,7 @@ record! {
 record! {
     /// A bout.
     Bout {
-        /// The one fighter.
+        /// The first fighter.
         home: String,
         /// The other fighter.
         away: String,
@@ -125,29 +125,29 @@ record! {
         book: String,
         /// When this price was last confirmed.
         last_update: String,
-        /// The fighters, and the draw where it is offered.
+        /// The fighters, and the draw if it is offered.
         outcomes: Vec<BoutOutcome>,
     }
 }
 
 record! {
-    /// A fighter and what a win pays.
+    /// A fighter and the price of a win.
     BoutOutcome {
         /// The fighter.
         name: String,
-        /// What it pays.
+        /// The price.
         price: Price,
     }
 }
 
 record! {
-    /// How an event stands, with period detail.
+    /// The state of an event, with period detail.
     ScoreRecord {
         /// The event's id: opaque, stable across restarts, nodes and bookmakers.
         event_id: String,
         /// Sport key.
         sport_key: String,
-        /// How the event stands.
+        /// The status of the event.
         status: Status,
         /// The home side; for golf the leader, `TBD` before the first score.
         home_team: String,
@@ -162,7 +162,7 @@ record! {
         /// When the score last changed.
         updated_at: String,
     } absent {
-        /// The fighter who won; only there for a finished fight.
+        /// The fighter who won; present only for a finished fight.
         winner: String,
     }
 }
@@ -194,12 +194,12 @@ record! {
         home_team: Option<String>,
         /// The away side; null for golf.
         away_team: Option<String>,
-        /// How the event stands.
+        /// The status of the event.
         status: Status,
         /// The markets with prices now.
         markets: Vec<Market>,
     } absent {
-        /// The tournament; only there for golf.
+        /// The tournament; present only for golf.
         title: String,
     }
 }
@@ -212,7 +212,7 @@ impl OddsRecord {
 }
 
 impl GroupedBouts {
-    /// It does not say its format: it is the one that was asked for.
+    /// It does not contain its format, which is the requested one.
     pub(crate) fn in_format(&mut self, format: &OddsFormat) {
         let books = self.bouts.iter_mut().flat_map(|bout| &mut bout.books);
         books

@@ -1,11 +1,11 @@
-//! What became of prices.
+//! Price histories.
 
 use crate::macros::{open_enum, record};
 use crate::price::OddsFormat;
 use crate::types::{Market, Outcome};
 
 open_enum! {
-    /// What says that an event has started.
+    /// The evidence that an event has started.
     StartBy {
         Live = "live",
         CommenceTime = "commence_time",
@@ -13,7 +13,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why nothing is priced.
+    /// Why there is no price.
     PriceReason {
         NoPrices = "no_prices",
         Removed = "removed",
@@ -23,9 +23,9 @@ open_enum! {
 }
 
 record! {
-    /// What became of one bookmaker's market of one event.
+    /// The price history of one bookmaker's market of one event.
     PricePath {
-        /// The record's id; it stays while price and line move.
+        /// The record's id; it stays the same while price and line change.
         id: String,
         /// Sport key.
         sport_key: String,
@@ -35,11 +35,11 @@ record! {
         bookmaker: String,
         /// The market.
         market: Market,
-        /// How `price` is written; the `odds_format` asked for.
+        /// The format of `price`; the requested `odds_format`.
         format: OddsFormat,
         /// The first prices that were published.
         open: OpeningLine,
-        /// The prices when the event started; null before that, and where nobody priced it before that.
+        /// The prices when the event started; null before that, and if there were no prices before the start.
         close: Option<ClosingLine>,
         /// Changes of prices or lines, in the order of publications.
         points: Vec<PricePoint>,
@@ -49,7 +49,7 @@ record! {
 record! {
     /// The opening and the closing line of one bookmaker's market of one event.
     ClosingRecord {
-        /// The record's id; it stays while price and line move.
+        /// The record's id; it stays the same while price and line change.
         id: String,
         /// Sport key.
         sport_key: String,
@@ -59,7 +59,7 @@ record! {
         bookmaker: String,
         /// The market.
         market: Market,
-        /// How `price` is written; the `odds_format` asked for.
+        /// The format of `price`; the requested `odds_format`.
         format: OddsFormat,
         /// The first prices that were published.
         open: OpeningLine,
@@ -71,11 +71,11 @@ record! {
 record! {
     /// The first prices that were published.
     OpeningLine {
-        /// When.
+        /// Time of the publication.
         published_at: String,
-        /// False where they may have been published before history began.
+        /// False if they may have been published before history began.
         exact: bool,
-        /// What could be bet on.
+        /// The outcomes that could be bet on.
         outcomes: Vec<Outcome>,
     }
 }
@@ -83,11 +83,11 @@ record! {
 record! {
     /// The prices in the last publication before an event started.
     ClosingLine {
-        /// When it started.
+        /// When the event started.
         start: String,
-        /// What says so.
+        /// The evidence of the start.
         by: StartBy,
-        /// Whether the prices were still offered. Otherwise they are the last ones that were.
+        /// True if the prices were still offered; otherwise they are the last ones offered.
         active: bool,
         /// When these prices were first published.
         published_at: String,
@@ -95,7 +95,7 @@ record! {
         last_update: String,
         /// Why they were withdrawn before the start.
         reason: Option<PriceReason>,
-        /// What could be bet on.
+        /// The outcomes that could be bet on.
         outcomes: Vec<Outcome>,
     }
 }
@@ -107,11 +107,11 @@ record! {
         at: String,
         /// When it was first published; null: it was replaced before that.
         published_at: Option<String>,
-        /// When it happened, as its source says.
+        /// When it happened, by its source.
         ts: String,
-        /// Why nothing is priced.
+        /// Why there is no price.
         reason: Option<PriceReason>,
-        /// What can be bet on; empty where nothing is priced.
+        /// The outcomes that can be bet on; empty if there is no price.
         outcomes: Vec<Outcome>,
     }
 }

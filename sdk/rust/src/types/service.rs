@@ -4,7 +4,7 @@ use crate::macros::{open_enum, record};
 use crate::types::{Market, Region, Status};
 
 open_enum! {
-    /// How the service is.
+    /// The state of the service.
     ServiceState {
         Ok = "ok",
         Degraded = "degraded",
@@ -13,7 +13,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a price is there or missing.
+    /// Why a price is present or missing.
     CellState {
         Priced = "priced",
         Filtered = "filtered",
@@ -38,7 +38,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a line of a push was refused.
+    /// Why a line of a push was rejected.
     RejectedCode {
         InvalidJson = "invalid_json",
         InvalidMessage = "invalid_message",
@@ -59,14 +59,14 @@ open_enum! {
 }
 
 record! {
-    /// How the service is, as the key sees it.
+    /// The state of the service, as seen by the key.
     ServiceStatus {
         /// `degraded`: at least one source is stale, its prices still served. `maintenance`: every other endpoint
         /// answers 503.
         status: ServiceState,
-        /// The version.
+        /// The version of the API.
         api_version: String,
-        /// Now.
+        /// The current time.
         server_time: String,
         /// The limits of the calling key.
         rate_limit: RateLimit,
@@ -86,15 +86,15 @@ record! {
 }
 
 record! {
-    /// How far history reaches.
+    /// The range of history.
     HistoryReach {
         /// The first publication that `as_of` finds.
         from: String,
-        /// The last one.
+        /// The last publication.
         to: String,
-        /// Publications in between, both included.
+        /// Number of publications in between, both included.
         publications: u64,
-        /// For how many seconds publications are kept.
+        /// Number of seconds for which publications are kept.
         retention_s: u64,
         /// The last day whose files are final.
         exported_to: Option<String>,
@@ -104,17 +104,17 @@ record! {
 }
 
 record! {
-    /// A time whose publications are missing.
+    /// A time range whose publications are missing.
     HistoryGap {
-        /// The first publication that is missing.
+        /// The first missing publication.
         from: String,
-        /// The next one that is there.
+        /// The next publication that is present.
         to: String,
     }
 }
 
 record! {
-    /// How many prices of a sport are there, and why the others are not.
+    /// The number of prices of a sport, and the reasons for missing ones.
     Coverage {
         /// Sport key.
         sport: String,
@@ -124,7 +124,7 @@ record! {
         events: u64,
         /// Bookmakers with a source, in the order of their keys.
         books: Vec<CoveredBook>,
-        /// Bookmakers that no feed delivers in this sport.
+        /// Bookmakers without a feed in this sport.
         no_source: Vec<String>,
     }
 }
@@ -134,15 +134,15 @@ record! {
     CoveredBook {
         /// Bookmaker key.
         bookmaker: String,
-        /// Where it is offered.
+        /// The regions in which it is offered.
         regions: Vec<Region>,
         /// The last good read.
         last_read: String,
-        /// Whole seconds from then to `generated_at`.
+        /// Whole seconds from the last good read to `generated_at`.
         age_s: u64,
-        /// True when there was no good read from it recently.
+        /// True if there was no good read from it recently.
         stale: bool,
-        /// How late the last good read arrived.
+        /// Delay of the last good read.
         latency_ms: u64,
         /// The sport's markets, in the order of their keys.
         markets: Vec<CoveredMarket>,
@@ -166,7 +166,7 @@ record! {
         unsure: u64,
         /// The source does not list the event.
         not_listed: u64,
-        /// The source lists the event and never had this market for it.
+        /// The source lists the event but never had this market for it.
         not_offered: u64,
         /// The age of the oldest price, in whole seconds; null without a price.
         oldest_age_s: Option<u64>,
@@ -174,7 +174,7 @@ record! {
 }
 
 record! {
-    /// Why each price of an event is there or missing.
+    /// Why each price of an event is present or missing.
     Explanation {
         /// Sport key.
         sport: String,
@@ -182,11 +182,11 @@ record! {
         event_id: String,
         /// When the snapshot was published.
         generated_at: String,
-        /// How the event stands.
+        /// The status of the event.
         status: Status,
         /// Bookmakers, in the order of their keys.
         books: Vec<ExplainedBook>,
-        /// Bookmakers that no feed delivers in this sport.
+        /// Bookmakers without a feed in this sport.
         no_source: Vec<String>,
     }
 }
@@ -196,22 +196,22 @@ record! {
     ExplainedBook {
         /// Bookmaker key.
         bookmaker: String,
-        /// Where it is offered.
+        /// The regions in which it is offered.
         regions: Vec<Region>,
-        /// One for each market of the sport, in the order of their keys.
+        /// One cell for each market of the sport, in the order of their keys.
         cells: Vec<Cell>,
     }
 }
 
 record! {
-    /// Why a price is there or missing.
+    /// Why a price is present or missing.
     Cell {
         /// The market.
         market: Market,
         /// The first of these that applies.
         state: CellState,
     } absent {
-        /// `priced`: odds records; several where a market has pairings.
+        /// `priced`: number of odds records; several if a market has pairings.
         records: u64,
         /// `priced`: when the price was last confirmed.
         last_update: String,
@@ -221,7 +221,7 @@ record! {
         stale: bool,
         /// `filtered`: the parameter that excludes the price.
         by: FilteredBy,
-        /// `suspended`, `withdrawn`: since when.
+        /// `suspended`, `withdrawn`: time since when.
         since: String,
         /// The source's last good read.
         last_read: String,
@@ -231,23 +231,23 @@ record! {
 }
 
 record! {
-    /// What became of a push.
+    /// The result of a push.
     PushReceipt {
         /// Lines that changed something.
         accepted: u64,
-        /// Lines that repeated what is held.
+        /// Lines that repeat the stored state.
         unchanged: u64,
-        /// Lines older than what is held.
+        /// Lines older than the stored state.
         superseded: u64,
-        /// Lines that were refused, listed or not.
+        /// Rejected lines, listed or not.
         rejected_total: u64,
-        /// The first 1000 lines that were refused, in their order.
+        /// The first 1000 rejected lines, in their order.
         rejected: Vec<RejectedLine>,
     }
 }
 
 record! {
-    /// A line that was refused, and why.
+    /// A rejected line, and the reason.
     RejectedLine {
         /// Counted from 1.
         line: u64,

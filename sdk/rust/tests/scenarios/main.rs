@@ -1,7 +1,7 @@
 //! The scenarios of `sdk/scenarios.json` against the program and a proxy (`sdk/testing/README.md`).
 //!
-//! `cargo xtask sdk --test` starts both and runs this; without them there is nothing to run. A scenario is a function
-//! of its name.
+//! `cargo xtask sdk --test` starts both and runs this; without them there is nothing to run. Each scenario is a
+//! function with its name.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-/// The functions of scenarios, by their names.
+/// The functions of the scenarios, by name.
 macro_rules! scenarios {
     ($($module:ident { $($name:ident)* })*) => {
         const NAMES: &[&str] = &[$($(stringify!($name)),*),*];
@@ -60,7 +60,7 @@ scenarios! {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // Nextest asks for the names of tests.
+    // Nextest requests the names of tests.
     if arguments.iter().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         println!("the scenarios need a server: cargo xtask sdk --test");
         return ExitCode::SUCCESS;
     }
-    // Where the tests themselves make requests.
+    // For requests by the tests themselves.
     let _chosen = rustls::crypto::ring::default_provider().install_default();
     let listed: Value = serde_json::from_str(include_str!("../../../scenarios.json")).unwrap();
     let listed = listed.as_array().unwrap().iter().filter_map(|one| one["name"].as_str());
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     let wanted = |name: &&&str| arguments.is_empty() || arguments.iter().any(|one| one == **name);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     for name in NAMES.iter().filter(wanted) {
-        // Its name stands above what it says where it fails.
+        // Printed above the output of a failure.
         println!("{name}");
         runtime.block_on(run(name));
     }

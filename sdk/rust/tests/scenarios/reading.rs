@@ -1,4 +1,4 @@
-//! Settings, operations, lists, and what a result carries.
+//! Settings, operations, lists, and the metadata of results.
 
 use linesman_client::types::{Market, Region, ServiceState};
 use linesman_client::{Client, ErrorCode, OddsFormat, Price};
@@ -77,7 +77,7 @@ pub(crate) async fn user_agent_names_client() {
 }
 
 pub(crate) async fn every_operation_has_a_method() {
-    // That each operation of openapi.json has a method is checked in src/document_tests.rs; here they succeed.
+    // src/document_tests.rs checks that each operation of openapi.json has a method; here they succeed.
     let client = Client::new().unwrap();
     let event =
         client.events("mma").status("scheduled").max_items(1).all().await.unwrap().remove(0);
@@ -167,7 +167,7 @@ pub(crate) async fn lists_are_joined_by_commas() {
 
 pub(crate) async fn pages_equal_one_long_page() {
     let client = Client::builder().cache(false).build().unwrap();
-    // The data changes at a full hour: what is read before and after must be the same for the comparison.
+    // The data changes at a full hour: for the comparison, two reads before and after must be the same.
     macro_rules! compare {
         ($request:expr) => {
             loop {
@@ -209,7 +209,7 @@ pub(crate) async fn pages_one_by_one() {
     assert_eq!((first.data.len(), second.data.len()), (3, 3));
     assert_ne!(first.data, second.data);
     assert_ne!(first.meta.request_id, second.meta.request_id);
-    // A server that names the same page again, or none, does not make an endless list.
+    // A server that names the same page again, or none, does not cause an endless list.
     for link in ["</v1/sports?a=b>; rel=next", "</v1/sports>; rel=next"] {
         let looped = Proxy::with_headers(json!({ "Link": link })).await;
         let client = looped.builder(&FakeClock::new(0.5)).cache(false).build().unwrap();

@@ -130,7 +130,7 @@ pub(crate) async fn unchanged_response_is_reused() {
 }
 
 pub(crate) async fn status_is_never_cached() {
-    // Also where something between allows it.
+    // Even if an intermediary allows it.
     let headers = json!({"Cache-Control": "private, max-age=20", "ETag": "\"1\""});
     let proxy = Proxy::with_headers(headers).await;
     let client = proxy.client();
@@ -215,7 +215,7 @@ pub(crate) async fn unknown_code_gives_base_type() {
     let moved = Proxy::with_script(moved).await;
     moved.client().status().await.unwrap_err();
     assert_eq!(moved.requests().await.len(), 1);
-    // What is packed must be what it says.
+    // A compressed body must have the announced encoding.
     let packed = json!([{"status": 200, "headers": {"Content-Encoding": "gzip"}, "body": "x"}]);
     assert_eq!(*fail(packed).await.code(), ErrorCode::UnexpectedResponse);
 }

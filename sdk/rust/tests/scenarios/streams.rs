@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{FakeClock, Proxy, ago, told, variable};
 
-/// A stream of three hours that are over: it ends by itself.
+/// A stream of three past hours: it ends by itself.
 fn in_the_past(client: &Client) -> StreamRequest {
     client.stream().sports(["boxing"]).since(ago(5)).until(ago(2))
 }
@@ -71,12 +71,12 @@ fn answer(blocks: &[(&str, Value)]) -> Value {
     body(&format!("retry: 2000\n{}", blocks.collect::<String>()))
 }
 
-/// A response that says that it is a stream.
+/// A response with the media type of a stream.
 fn body(text: &str) -> Value {
     json!({"status": 200, "headers": {"Content-Type": "text/event-stream"}, "body": text})
 }
 
-/// A step of the proxy's script with one field more.
+/// A step of the proxy's script with one more field.
 fn with(mut step: Value, name: &str, value: impl Into<Value>) -> Value {
     step[name] = value.into();
     step
@@ -121,7 +121,7 @@ fn snapshot(ids: &[&str]) -> (&'static str, Value) {
     ("snapshot", snapshot)
 }
 
-/// The cursors that the requests were sent with; empty for none.
+/// The cursors sent with the requests; empty for none.
 async fn cursors(proxy: &Proxy) -> Vec<String> {
     let cursor = |one: &Value| one["headers"]["last-event-id"].as_str().unwrap_or("").to_owned();
     proxy.requests().await.iter().map(cursor).collect()
@@ -261,7 +261,7 @@ pub(crate) async fn stream_ends() {
     assert_eq!((error.code(), error.message()), (&ErrorCode::AuthenticationFailed, "for people"));
     assert!(changes.next().await.is_none());
     assert_eq!(proxy.requests().await.len(), 1);
-    // Longer than anybody waits; then the caller decides.
+    // Longer than the client waits by itself; the caller decides.
     let clock = FakeClock::new(0.5);
     let closed = json!([answer(&[hello(false), end("maintenance", 61)]), done()]);
     let proxy = Proxy::with_script(closed).await;

@@ -1,4 +1,4 @@
-//! What the scenarios share: proxies, and a clock that does not wait.
+//! Shared parts of the scenarios: proxies, and a clock that does not wait.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ pub(crate) fn ago(hours: i64) -> String {
     format!("{then:.0}")
 }
 
-/// A proxy in front of the program, made by sdk/testing/proxy.py.
+/// A proxy in front of the program, created by sdk/testing/proxy.py.
 pub(crate) struct Proxy {
     pub(crate) url: String,
     requests: String,
@@ -58,7 +58,7 @@ impl Proxy {
         self.requests().await.iter().map(|request| request["status"].as_u64()).collect()
     }
 
-    /// A client of this proxy.
+    /// A client that uses this proxy.
     pub(crate) fn client(&self) -> Client {
         self.builder(&FakeClock::new(0.5)).build().unwrap()
     }
@@ -73,7 +73,7 @@ impl Proxy {
     }
 }
 
-/// The body of a request that was seen.
+/// The body of a recorded request.
 pub(crate) fn body_of(request: &Value) -> Vec<u8> {
     BASE64.decode(request["body"].as_str().unwrap().as_bytes()).unwrap()
 }
@@ -85,7 +85,7 @@ pub(crate) fn told(code: &str) -> String {
     json!({ "error": error }).to_string()
 }
 
-/// Time moves when somebody waits or the test moves it.
+/// A clock that advances when the client waits or the test moves it.
 #[derive(Debug)]
 pub(crate) struct FakeClock {
     chance: f64,
@@ -101,7 +101,7 @@ impl FakeClock {
         self.state.lock().unwrap().0 += Duration::from_secs(seconds);
     }
 
-    /// How long was waited, each time.
+    /// The durations of all waits.
     pub(crate) fn waits(&self) -> Vec<f64> {
         self.state.lock().unwrap().1.clone()
     }
@@ -124,7 +124,7 @@ impl Clock for FakeClock {
     }
 }
 
-/// Everything that can be seen of an error.
+/// All visible representations of an error.
 pub(crate) fn shown(error: &Error) -> [String; 2] {
     [error.to_string(), format!("{error:?}")]
 }

@@ -15,7 +15,7 @@ fn heartbeat() -> Value {
 pub(crate) async fn push_counts_lines_of_whole_input() {
     let proxy = Proxy::new(json!({})).await;
     let feed = proxy.feed(&FakeClock::new(0.5));
-    // Three messages are refused: the 7th, the first of the second body and the last.
+    // Three messages are rejected: the 7th, the first of the second body and the last.
     let wrong = [7, 5_001, 12_000];
     let messages = (1..=12_000_u64).map(|number| match wrong.contains(&number) {
         true => json!({"type": "unheard_of"}),
@@ -34,7 +34,7 @@ pub(crate) async fn push_counts_lines_of_whole_input() {
         counts.push(text.lines().count());
     }
     assert_eq!(counts, [5_000, 5_000, 2_000]);
-    // Long messages: 4 MiB are the bound, and one that is longer is refused here.
+    // Long messages: the limit is 4 MiB, and a longer message is rejected here.
     let long = |letters: usize| json!({"type": "x", "text": "é".repeat(letters)});
     let receipt = feed.push([long(1 << 20), long(1 << 20), long(1 << 20), long(1 << 22)]).await;
     let lines: Vec<u64> = receipt.unwrap().rejected.iter().map(|line| line.line).collect();
@@ -49,7 +49,7 @@ pub(crate) async fn push_retries_unavailable() {
     let receipt = proxy.feed(&clock).push([heartbeat()]).await.unwrap();
     assert_eq!((receipt.rejected_total, clock.waits()), (0, vec![7.0]));
     assert_eq!(proxy.statuses().await, [Some(503), Some(200)]);
-    // The second body fails for good: the error has the receipt of the first.
+    // The second body fails permanently: the error contains the receipt of the first.
     let paused = json!([{}, {"status": 409, "body": told("feed_paused")}]);
     let proxy = Proxy::with_script(paused).await;
     let messages = (0..5_001).map(|_| heartbeat());

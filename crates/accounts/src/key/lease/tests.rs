@@ -39,7 +39,7 @@ fn a_lower_limit_holds_at_once_and_a_higher_one_is_asked_for() {
     let now = Timestamp::from_secs(0);
     let mut slice = filled(now);
     slice.take(1, now);
-    // Followed again and again, as every reading of the store does.
+    // Set repeatedly, as by every read of the store.
     for _ in 0..3 {
         slice.set_limit(3);
         assert_eq!((slice.standing().used, slice.standing().remaining), (1, 2));
@@ -52,7 +52,7 @@ fn a_lower_limit_holds_at_once_and_a_higher_one_is_asked_for() {
     assert_eq!((more, slice.readiness(1, now)), (2, Readiness::Exhausted));
     slice.set_limit(10);
     assert_eq!(slice.readiness(1, now), Readiness::NeedsLease);
-    // A lease that was under way with the limit of before.
+    // A lease requested under the previous limit.
     let ask = slice.asks("m").next().unwrap();
     slice.set_limit(4);
     slice.refill(&ask, Lease { given: 5, granted: 8 }, now);
@@ -76,7 +76,7 @@ fn what_is_left_in_hand_is_given_back_once_and_counts_as_unused() {
 fn who_spends_shortly_before_the_turn_has_a_lease_for_what_comes_after() {
     let mut slice = filled(Timestamp::from_secs(0));
     slice.take(1, Timestamp::from_secs(49));
-    assert!(!slice.is_wanted(), "the turn is far");
+    assert!(!slice.is_wanted(), "the end of the window is far off");
     let late = Timestamp::from_secs(50);
     slice.take(1, late);
     let asks: Vec<LeaseRequest> = slice.asks("m").collect();
@@ -84,7 +84,7 @@ fn who_spends_shortly_before_the_turn_has_a_lease_for_what_comes_after() {
     slice.refill(&asks[0], Lease { given: 25, granted: 40 }, late);
     slice.take(1, late);
     assert!(!slice.is_wanted(), "one lease is enough");
-    assert_eq!(slice.standing().used, 3, "the next window's lease is not this one's");
+    assert_eq!(slice.standing().used, 3, "the next window's lease does not count in this one");
     let turn = Timestamp::from_secs(60);
     slice.roll(turn);
     assert_eq!(slice.readiness(1, turn), Readiness::Ready);
@@ -117,11 +117,11 @@ fn several_units_are_granted_at_once_or_not_at_all() {
     assert_eq!(slice.readiness(8, now), Readiness::Ready);
     assert_eq!(slice.readiness(11, now), Readiness::NeedsLease);
     let ask = slice.asks("m").next().unwrap();
-    assert_eq!(ask.least, 3, "what is missing, in one step");
-    // Others had nearly all of it meanwhile.
+    assert_eq!(ask.least, 3, "all missing units in one step");
+    // Other nodes have taken nearly all of it meanwhile.
     slice.refill(&ask, Lease { given: 2, granted: 100 }, now);
     assert_eq!(slice.readiness(11, now), Readiness::Exhausted);
-    assert_eq!(slice.standing().remaining, 10, "a refusal keeps what is left");
+    assert_eq!(slice.standing().remaining, 10, "a refusal spends nothing");
     assert_eq!(slice.readiness(10, now), Readiness::Ready);
     slice.take(10, now);
     assert_eq!((slice.standing().used, slice.standing().remaining), (100, 0));

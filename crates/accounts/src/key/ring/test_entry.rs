@@ -12,7 +12,7 @@ use crate::simulation::MeterSimulation;
 use crate::{Grant, KeyId, Limits};
 
 impl KeyEntry {
-    /// A live key of no store.
+    /// A live key that is in no store.
     pub(crate) fn for_test() -> Arc<Self> {
         let limits = Limits { burst_per_minute: 1, requests_per_day: 1, requests_per_month: None };
         let grant = Grant {

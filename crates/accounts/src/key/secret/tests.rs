@@ -12,7 +12,7 @@ fn a_key_is_its_prefix_and_32_base62_characters_and_reads_back() {
     }
 }
 
-/// The scheme is published, for scanners: a change of it must fail here.
+/// The scheme is published for scanners: a change of it must fail here.
 #[test]
 fn the_checksum_is_base62_of_crc_32() {
     assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);

@@ -20,7 +20,7 @@ async fn a_password_is_known_again_and_another_is_not() {
     assert_ne!(stored, again, "every hash has its own salt");
 }
 
-/// Made with the reference implementation: a change of parameters or form must not lock people out.
+/// Made with the reference implementation: a change of parameters or format must not lock people out.
 #[test]
 fn a_hash_of_the_reference_program_is_understood() {
     let reference =
@@ -63,10 +63,10 @@ async fn hostile_many_at_once_are_hashed_in_the_memory_of_two() {
 #[tokio::test]
 async fn hostile_strangers_leave_a_turn_to_who_is_known() {
     let hasher = Hasher::new().unwrap();
-    // A stranger who never ends.
+    // An anonymous hash that never ends.
     let _held = Arc::clone(&hasher.strangers).acquire_owned().await.unwrap();
     let _turn = Arc::clone(&hasher.turns).acquire_owned().await.unwrap();
     let known = hasher.verify(password("correct horse"), None, Requester::Known).await;
     assert!(matches!(known, Ok(false)));
-    assert!(hasher.strangers.try_acquire().is_err(), "no other stranger has one");
+    assert!(hasher.strangers.try_acquire().is_err(), "no other anonymous client has one");
 }

@@ -48,7 +48,7 @@ async fn a_sign_in_that_a_new_password_overtakes_lets_nobody_in() {
     let from = nowhere();
     let enter = async || people.start_session(&row, Stage::Password, &from, None).await.unwrap();
     assert!(enter().await.is_some());
-    // The password was found right, and is another before the session begins.
+    // The password was checked, and changes before the session begins.
     store.set_password(&row.id, "new", None, &entry).await.unwrap();
     assert!(enter().await.is_none());
     assert!(store.sessions_of(&row.id).await.unwrap().is_empty());

@@ -1,8 +1,8 @@
 //! Any schedule of questions, network cuts, revocations, restarts and time on several nodes whose clocks differ in
-//! speed: once a revocation has returned, no node accepts the key.
+//! speed: after a revocation has returned, no node accepts the key.
 //!
-//! The rules are the real ones ([`SyncState`], [`Wait`]); database, register and nodes are minimal, and every question
-//! is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
+//! The rules are the real ones ([`SyncState`], [`Wait`]); database, register and nodes are minimal, and every
+//! question is split: it is asked at one time, answered at a second, and its answer arrives at a third.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -32,11 +32,11 @@ enum Step {
         node: usize,
         by: Authority,
     },
-    /// The node's word on how far it has read reaches the database.
+    /// The node's report of its last read number reaches the database.
     Report {
         node: usize,
     },
-    /// The node has itself listed, as it does before it reads.
+    /// The node lists itself, as it does before it reads.
     List {
         node: usize,
     },
@@ -93,14 +93,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A question on its way.
+/// A question in transit.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     asked_ms: u64,
     answer: Option<Answer>,
 }
 
-/// The answer of an authority; of the node's row, where it is the database.
+/// The answer of an authority; for the database, about the node's row.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     newest: i64,
@@ -117,16 +117,16 @@ struct Row {
 
 #[derive(Debug)]
 struct Node {
-    /// Milliseconds more or fewer in a thousand.
+    /// Deviation of the clock, in milliseconds per 1000.
     drift: i64,
-    /// The last change that its keys are as of, whether or not it goes by it yet.
+    /// The last change in the node's keys, whether it relies on them yet or not.
     in_force: i64,
     holding: Option<SyncState>,
     until_ms: u64,
     questions: [Option<Question>; 2],
-    /// When it asked to be listed the last time that it was.
+    /// When it asked for its last listing.
     listed_ms: u64,
-    /// A word on how far it has read, on its way; it may be given up and arrive all the same.
+    /// A report of its last read number in transit; it may be abandoned and still arrive.
     word: Option<i64>,
     cut: [bool; 2],
     /// Its row in the database.
@@ -134,7 +134,7 @@ struct Node {
 }
 
 impl Node {
-    /// What its clock shows.
+    /// The time on its clock.
     fn clock(&self, now_ms: u64) -> u64 {
         now_ms.saturating_add_signed(now_ms.cast_signed() * self.drift / 1000)
     }
@@ -144,7 +144,7 @@ impl Node {
         self.until_ms = self.until_ms.max(until_ms.unwrap_or(0));
     }
 
-    /// Whether it lets a key in that ended with this number.
+    /// Whether it accepts a key that ended with this number.
     fn lets_in(&self, number: i64, now_ms: u64) -> bool {
         self.clock(now_ms) < self.until_ms && self.in_force < number
     }
@@ -161,7 +161,7 @@ struct Model {
     now_ms: u64,
     number: i64,
     announced: Option<i64>,
-    /// Of each node that was ever listed; `None` where it went in good order.
+    /// The rows of all nodes ever listed; `None` if the node left in good order.
     rows: Vec<Option<Row>>,
     nodes: Vec<Node>,
     revocations: Vec<Revocation>,
@@ -191,7 +191,7 @@ impl Model {
         model
     }
 
-    /// A node that was listed and has read nothing.
+    /// A node that is listed and has read nothing.
     fn fresh(&mut self, drift: i64) -> Node {
         let seen_ms = self.now_ms;
         self.rows.push(Some(Row { confirmed: 0, run_out: 0, seen_ms }));
@@ -252,14 +252,14 @@ impl Model {
                     row.confirmed = row.confirmed.max(node.in_force);
                     row.seen_ms = self.now_ms;
                     node.listed_ms = node.clock(self.now_ms);
-                    // A node asks after it is listed, never before: an answer that is still under way was given up.
+                    // A node asks only after it is listed: an answer still in transit was abandoned.
                     node.questions[at(Authority::Store)] = None;
                 }
             }
             Step::Cut { node, by, cut } => self.nodes[node].cut[at(by)] = cut,
             Step::Restart { node, orderly } => {
                 let old = &self.nodes[node];
-                // Who cannot reach the database can neither sign off nor start.
+                // A node that cannot reach the database can neither leave nor start.
                 if old.cut[at(Authority::Store)] {
                     return;
                 }
@@ -282,8 +282,8 @@ impl Model {
         }
     }
 
-    /// An answer arrives, and with the database's everything up to it. Who was listed too long ago did not ask, and who
-    /// was not waited for does not go by it.
+    /// An answer arrives and, from the database, everything up to it. A node that was listed too long ago did not
+    /// ask, and a node that changes did not wait for ignores the answer.
     fn arrive(&mut self, node: usize, by: Authority) {
         let node = &mut self.nodes[node];
         let answered = node.questions[at(by)].filter(|question| question.answer.is_some());
@@ -310,7 +310,7 @@ impl Model {
         node.extend(by, asked_ms, newest);
     }
 
-    /// It may arrive without an acknowledgement.
+    /// The announcement may arrive without an acknowledgement.
     fn announce(&mut self, revocation: usize, arrives: bool, acknowledged: bool) {
         let Some(revocation) = self.revocations.iter_mut().rev().nth(revocation) else {
             return;
@@ -337,7 +337,7 @@ impl Model {
             |row: &&Row| row.confirmed < revocation.number && row.confirmed >= row.run_out;
         let behind = rows.iter().flatten().filter(is_behind).count();
         let behind = store.then(|| u64::try_from(behind).unwrap());
-        // Before it is announced, only the rows can tell.
+        // Before the announcement, only the rows can confirm it.
         let by_rows = (behind == Some(0)).then_some(Verdict::Done);
         let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind)).or(by_rows);
         if verdict == Some(Verdict::Expired) && store {
@@ -363,7 +363,7 @@ impl Model {
         }
     }
 
-    /// With one authority that answers, every node that has all it knows accepts keys.
+    /// With one authority that answers, every node that has all changes that the authority knows accepts keys.
     fn check_alive(&mut self, by: Authority) {
         for node in 0..NODES {
             for other in [Authority::Store, Authority::Register] {
@@ -376,7 +376,7 @@ impl Model {
                 Step::Arrive { node, by },
                 Step::Report { node },
             ];
-            // Twice: who was not waited for reads once more.
+            // Twice: a node that changes did not wait for reads once more.
             for step in ask.into_iter().chain(ask) {
                 self.apply(step);
                 self.check();
@@ -403,7 +403,7 @@ proptest! {
             model.apply(step);
             model.check();
         }
-        // Whatever was decided holds for ever, also as time goes on and questions arrive late.
+        // Every result stays correct, also as time passes and questions arrive late.
         model.now_ms += 2 * TRUST_MS;
         model.check();
         model.check_alive(Authority::Store);

@@ -1,4 +1,4 @@
-//! Limits of an account hold whatever is done with its keys.
+//! Limits of an account hold whatever happens to its keys.
 
 use accounts::{AccountError, Charge, Owner, Refusal, Window};
 
@@ -24,7 +24,7 @@ async fn make(node: &TestNode, limits: Limits) -> KeySecret {
     node.create_key(key_of_ann(limits), &Actor::command_line()).await.unwrap().0
 }
 
-/// How many answers a key gets until it is refused, and by which limit.
+/// The number of answers until a key is refused, and the limit that was reached.
 async fn drain(node: &TestNode, key: &KeySecret, now: Timestamp) -> (u32, Refusal) {
     let entry = node.entry(key, now);
     let mut answers = 0;
@@ -61,7 +61,7 @@ async fn keys_of_an_account_share_its_day_and_its_month() {
         };
         assert_eq!((standing.quota.used, standing.quota.remaining), (used, 5 - used));
     }
-    // The other key has spent nothing of its own.
+    // The other key has spent nothing of its own limits.
     let standing = node.entry(&two, test.now()).meters.standing(test.now());
     assert_eq!(
         (standing.quota.owner, standing.quota.used, standing.quota.remaining),
@@ -71,11 +71,11 @@ async fn keys_of_an_account_share_its_day_and_its_month() {
     assert_eq!(answers, 2);
     assert_eq!((refusal.owner, refusal.window, refusal.limit), (Owner::Account, Window::Day, 5));
     assert_eq!(drain(&node, &one, test.now()).await.0, 0);
-    assert_eq!(drain(&node, &others, test.now()).await.0, 5, "nobody else is held up");
+    assert_eq!(drain(&node, &others, test.now()).await.0, 5, "other accounts are not affected");
     test.clock.advance(DAY);
     let (answers, refusal) = drain(&node, &two, test.now()).await;
     assert_eq!((answers, refusal.owner, refusal.window), (2, Owner::Account, Window::Month));
-    // An operator allows more, and every key of the account has it.
+    // An operator allows more, and every key of the account gets it.
     test.allow("acc_ann", limits(100, 9, Some(11))).await;
     node.reload().await.unwrap();
     let after = [drain(&node, &one, test.now()).await.0, drain(&node, &two, test.now()).await.0];
@@ -114,7 +114,7 @@ async fn revoking_and_creating_keys_brings_nothing() {
         burst += drain_burst(&node, &key, test.now()).await;
         answers += drain(&node, &key, test.now()).await.0;
         node.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
-        // In memory, given back, over an orderly restart and over a crash.
+        // In memory, after a return of leases, over an orderly restart and over a crash.
         match round % 4 {
             0 => {}
             1 => node.write_usage(&["odds"]).await.unwrap(),
@@ -129,7 +129,7 @@ async fn revoking_and_creating_keys_brings_nothing() {
         }
     }
     assert_eq!((burst, answers), (3, 5));
-    // The same with another key active all the time.
+    // The same with another key active throughout.
     let kept = make(&node, own).await;
     assert_eq!(drain_burst(&node, &kept, test.now()).await, 0);
     let second = make(&node, own).await;
@@ -179,7 +179,7 @@ async fn an_accounts_day_is_exact_from_many_keys_threads_and_nodes() {
     assert_eq!(answers, 300);
 }
 
-/// How many requests are granted until one is refused.
+/// The number of requests granted until one is refused.
 async fn count_granted(charge: impl AsyncFn() -> Charge) -> u32 {
     let mut granted = 0;
     loop {
@@ -213,7 +213,7 @@ async fn making_keys_is_throttled_for_people_and_not_for_the_machine() {
         "{refused:?}"
     );
     assert_eq!(made, 30);
-    // A restart forgets nothing, and a rotation is a key that is made.
+    // A restart keeps the count, and a rotation counts as a created key.
     node.shut_down().await;
     let node = test.node().await;
     assert!(matches!(
@@ -272,12 +272,12 @@ async fn ended_keys_are_not_held_in_memory() {
             node.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
         }
     }
-    // Three lines and the account; what the other keys had in hand waits to be given back.
+    // Three lines and the account; the other keys' leases are not returned yet.
     node.record_key_uses().await.unwrap();
     node.write_usage(&["odds"]).await.unwrap();
     node.write_usage(&["odds"]).await.unwrap();
     assert_eq!((node.keys.len(), node.keys.meter_count().await), (1, 2));
-    // What was leased for them and not spent is there again.
+    // Their unspent leases are available again.
     let entry = node.entry(&kept, test.now());
     assert_eq!(entry.meters.standing(test.now()).quota.used, 80);
     node.crash().await;
@@ -304,7 +304,7 @@ async fn that_nothing_can_be_counted_is_known_and_that_it_can_again_without_a_re
         assert!(tokio::time::Instant::now() < deadline, "it is not tried again");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Nobody asks, and it is found out all the same.
+    // Without any request, the failure is still detected.
     test.sql("ALTER TABLE usage RENAME TO usage_gone").await;
     while node.can_count() {
         assert!(tokio::time::Instant::now() < deadline, "it is not tried");

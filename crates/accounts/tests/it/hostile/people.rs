@@ -1,4 +1,4 @@
-//! Strangers: what they do is written down, bounded, and not taken for somebody else's.
+//! Anonymous clients: their actions are logged, bounded, and not attributed to other people.
 
 use accounts::{Actor, Attempt, AuditAction, LinkPurpose, Origin, Role, SignIn};
 
@@ -140,7 +140,7 @@ async fn sign_ups_from_everywhere_are_bounded_and_keep_nobody_out() {
         })
     });
     let flood: Vec<_> = all.collect();
-    // Somebody who was here before is let in meanwhile.
+    // A known browser is accepted meanwhile.
     let outcome = people.sign_in(&ann, typed("correct horse battery"), &known, None).await;
     assert!(matches!(outcome.unwrap(), SignIn::Complete(_)));
     let mut refused = 0;
@@ -151,7 +151,7 @@ async fn sign_ups_from_everywhere_are_bounded_and_keep_nobody_out() {
     let store = test.store().await;
     let made = store.accounts(1000).await.unwrap().len();
     assert!((2..=201).contains(&made), "{made}");
-    // What nobody confirmed goes, and its address is free again.
+    // An unconfirmed account is deleted, and its address is free again.
     test.clock.advance(8 * DAY);
     people.prune().await.unwrap();
     assert_eq!(store.accounts(1000).await.unwrap().len(), 1);

@@ -1,4 +1,5 @@
-//! Damage at every byte: the log always opens, never lies, loses only what was hit, and never leaves a silent gap.
+//! Damage at every byte: the log always opens, never returns wrong entries, loses only the affected ones, and never
+//! leaves an unreported gap.
 
 use std::{
     fs,
@@ -10,7 +11,7 @@ use change_log::{ChangeLog, Damage, FRAME_HEAD_BYTES, LogView, Losses, Options, 
 
 use crate::{append_one, files, filled, open, read_all};
 
-/// What the owner misses when it reads everything.
+/// The losses of the owner when it reads everything.
 fn losses(log: &ChangeLog, from: u64) -> Losses {
     let mut reader = log.read_from(from).unwrap();
     reader.by_ref().for_each(|entry| drop(entry.unwrap()));
@@ -25,7 +26,7 @@ fn unexplained(log: &ChangeLog, seqs: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// Where the frames of a segment begin, and where the last ends.
+/// The beginnings of a segment's frames, and the end of the last.
 fn borders(bytes: &[u8]) -> Vec<usize> {
     let mut borders = vec![32];
     while let Ok(Some((_, used))) = decode_frame(&bytes[borders[borders.len() - 1]..]) {
@@ -95,7 +96,7 @@ fn check_flipped(dir: &Path, in_last_segment: bool) {
     assert!(!told.gaps.is_empty() || !recovery.cuts.is_empty(), "damage is always noticed");
     assert_eq!(unexplained(&log, &seqs), [0; 0]);
     let next = append_one(&mut log);
-    // A longer claim in the last frame of all cannot be distinguished from a torn write.
+    // A longer length in the last frame of the log cannot be distinguished from a torn write.
     assert!(next > 11 || (in_last_segment && next == 11 && seqs.len() == 10));
     assert!(told.entries <= 1 || in_last_segment, "{told:?}");
     seqs.push(next);
@@ -113,7 +114,7 @@ fn damage_amid_a_segment_costs_that_entry_alone_and_names_its_place() {
     for path in [&segments[1], segments.last().unwrap()] {
         let whole = fs::read(path).unwrap();
         let (start, seq) = (borders(&whole)[1], decode_frame(&whole[32..]).unwrap().unwrap().0.seq);
-        // In the payload, in the number and in the length, also one that claims more than there is.
+        // In the payload, in the number and in the length, including a length beyond the end of the file.
         for (at, mask) in [(30, 1), (8, 4), (4, 1), (7, 0x7f)] {
             let mut bytes = whole.clone();
             bytes[start + at] ^= mask;
@@ -229,8 +230,8 @@ fn bytes_made_to_look_like_frames_cost_a_bounded_search() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { segment_bytes: 64 << 20, entry_bytes_max: 16 << 20 };
     let mut log = ChangeLog::open(dir.path(), options).unwrap().0;
-    // Beginnings of frames with numbers that could follow, each claiming to reach to the end: to check the sum of
-    // every one of them would be to read a hundred gigabytes.
+    // Beginnings of frames with possible numbers, each claiming to reach the end: checksumming every one of them
+    // would read a hundred gigabytes.
     let mut fake = Vec::new();
     while fake.len() < 2 << 20 {
         fake.extend([0; 4]);

@@ -13,7 +13,7 @@ use crate::cluster::key_register::{KeyRegister, REGISTERS, confirm_everywhere, o
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the servers say, once they do: one answer has a second, which a busy machine may need for itself.
+/// The servers' answer, with retries: the timeout of one second is too short for a busy machine.
 async fn confirm(register: &KeyRegister, held: i64) -> Result<i64, String> {
     let begun = Instant::now();
     loop {
@@ -33,7 +33,7 @@ async fn announce(register: &KeyRegister, number: i64) {
     }
 }
 
-/// A process that asks a certain register.
+/// A process that asks a given register.
 async fn asking(url: &str, own: usize) -> KeyRegister {
     let mut register = KeyRegister::open(url, Some(1)).await.unwrap();
     register.own = own;
@@ -53,11 +53,11 @@ async fn the_greatest_number_that_was_announced_is_known_to_all() {
         announce(&two, base + 7).await;
         assert_eq!(confirm(&one, base + 7).await, Ok(base + 7));
         assert_eq!(confirm(&one, base + 6).await, Ok(base + 7), "who has less is told so");
-        // An older change that is announced late takes nothing back.
+        // An older change that is announced late changes nothing.
         announce(&two, base + 3).await;
         assert_eq!(confirm(&one, base + 6).await, Ok(base + 7));
         assert_eq!(confirm(&one, base + 9).await, Ok(base + 9));
-        // Another process, later, finds what there is.
+        // Another process that starts later finds the number.
         let three = asking(&servers.url(), register).await;
         assert_eq!(confirm(&three, 0).await, Ok(base + 9));
     }
@@ -78,7 +78,7 @@ async fn who_asks_and_announces_at_once_never_hears_less_than_was_announced_befo
             let (mut held, mut answers) = (0, 0);
             while said.load(std::sync::atomic::Ordering::SeqCst) < 40 {
                 let before = said.load(std::sync::atomic::Ordering::SeqCst);
-                // While a leader is elected, nobody answers.
+                // During an election the register does not answer.
                 if let Ok(number) = register.confirm(held).await {
                     assert!(number >= before, "{number} after {before} was announced");
                     (held, answers) = (held.max(number), answers + 1);
@@ -114,19 +114,19 @@ async fn servers_that_do_not_answer_are_not_waited_for_beyond_a_bound() {
     proxy.restore();
     announce(&register, 6).await;
     assert_eq!(confirm(&register, 6).await, Ok(6));
-    // Nobody listens there, which is no reason not to start.
+    // No server listens there, which must not prevent a start.
     let nowhere = format!("nats://127.0.0.1:{}", test_servers::free_port().unwrap());
     assert!(KeyRegister::open(&nowhere, Some(1)).await.unwrap().confirm(0).await.is_err());
 }
 
-/// A node with ways of its own to the servers.
+/// A node with its own connections to the servers.
 struct Node {
     accounts: Arc<Accounts>,
     to_database: Proxy,
     to_nats: Proxy,
 }
 
-/// Long enough that a machine which is held up for seconds keeps it up.
+/// Long enough that a machine stalled for seconds still renews it.
 const TRUST: Duration = Duration::from_secs(8);
 
 impl Node {
@@ -150,7 +150,7 @@ impl Node {
         self.accounts.keys.authenticate(key.expose().as_bytes(), SystemClock.now()).map(drop)
     }
 
-    /// Waits for an answer, and for no other than those that may come before it.
+    /// Waits for an answer; before it, only the answers that can precede it may occur.
     async fn comes_to(&self, key: &KeySecret, wanted: Result<(), KeyRefusal>) {
         let begun = Instant::now();
         while self.lets_in(key) != wanted {
@@ -177,11 +177,11 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     let other = make().await;
     two.comes_to(&other, Ok(())).await;
 
-    // All is well: it is confirmed, and takes no time of trust.
+    // With all servers up, the change is confirmed without waiting for a lease.
     one.accounts.revoke_key(keys[0].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[0]), Err(KeyRefusal::Unknown));
 
-    // So does a command line.
+    // The same for a command line.
     let (key, store) = (make().await, Store::connect(&database.url("db")).await.unwrap());
     let registry = Registry::new(store.clone(), Arc::new(SystemClock));
     registry.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     confirm_everywhere(store, among, Need::Everywhere).await.unwrap();
     assert_eq!([&one, &two].map(|node| node.lets_in(&key)), [Err(KeyRefusal::Unknown); 2]);
 
-    // Cut off from the database, two goes on by what the servers of the log say, until they say that there is more.
+    // Cut off from the database, two continues by the register until the register has a newer number.
     two.to_database.stall();
     let begun = Instant::now();
     while begun.elapsed() < 3 * TRUST / 2 {
@@ -203,13 +203,13 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     two.comes_to(&other, Ok(())).await;
     assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unknown));
 
-    // Cut off from those servers alone, it notices nothing.
+    // Cut off from NATS alone, it is not affected.
     two.to_nats.stall();
     one.accounts.revoke_key(keys[2].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[2]), Err(KeyRefusal::Unknown));
     assert_eq!(two.lets_in(&other), Ok(()));
 
-    // Cut off from both, it lets nobody in by the time that the call returns.
+    // Cut off from both, it accepts no key by the time that the call returns.
     two.to_database.stall();
     one.accounts.revoke_key(keys[3].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unconfirmed));

@@ -1,4 +1,4 @@
-//! Records of what became of prices as rows: a row is an outcome, with the fields around it repeated.
+//! Records of price histories as rows: a row is an outcome, with the surrounding fields repeated.
 
 use serde_json::{Map, Value, json};
 
@@ -36,7 +36,7 @@ pub(super) fn closing(record: &Value) -> Vec<Value> {
     names.into_iter().map(row).collect()
 }
 
-/// The outcomes of each change. One that took prices back is a row, too: it says why.
+/// The outcomes of each change. A change that withdrew prices is a row too: it contains the reason.
 pub(super) fn path(record: &Value) -> Vec<Value> {
     let around = fields_of(record, &["open", "close", "points"]);
     let mut rows = Vec::new();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cli::output;
 
-/// Columns that change with time alone: they mark no row as changed.
+/// Columns that change with time alone: they do not mark a row as changed.
 const CLOCKS: [&str; 9] = [
     "last_update",
     "age_s",
@@ -24,7 +24,7 @@ const CLOCKS: [&str; 9] = [
 const BOLD: &str = "\x1b[1m";
 const MARKED: &str = "\x1b[1;33m";
 const PLAIN: &str = "\x1b[0m";
-/// The screen is cleared before each answer that is watched.
+/// Clears the screen before each watched answer.
 const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 
 /// How rows are printed.
@@ -46,7 +46,7 @@ impl Style {
     }
 }
 
-/// What became of a row since the answer before.
+/// How a row differs from the previous answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Same,
@@ -172,8 +172,8 @@ impl Table {
         write(&text).map(drop)
     }
 
-    /// Prints what is new since the answer before: on a terminal all rows with marks, in CSV the rows that changed,
-    /// with the column `change` before the others. False: nobody reads any more.
+    /// Prints the differences from the previous answer: on a terminal all rows with marks, in CSV the changed rows
+    /// with the column `change` first. False: the output is closed.
     ///
     /// # Errors
     /// Stdout cannot be written to.
@@ -207,7 +207,7 @@ impl Table {
         write(&text)
     }
 
-    /// What became of each row, and the rows that are gone.
+    /// The change of each row, and the removed rows.
     fn changes<'t>(
         &self,
         before: Option<&'t Self>,
@@ -247,7 +247,7 @@ impl Table {
                 .all(|(name, (now, then))| now == then || CLOCKS.contains(&name.as_str()))
     }
 
-    /// What all rows have in common stands above the table, and columns without a value are left out.
+    /// Values that all rows share are printed above the table, and columns without a value are left out.
     fn push_table(&self, changes: &[Change], is_coloured: bool, out: &mut String) {
         let Some((first, others)) = self.rows.split_first() else {
             out.push_str("nothing found\n");
@@ -291,7 +291,7 @@ impl Table {
     }
 }
 
-/// The cells of a line, each as wide as its column; numbers to the right.
+/// The cells of a line, padded to the width of their columns; numbers right-aligned.
 fn aligned(cells: &[String], widths: &[usize]) -> String {
     let cells = cells.iter().zip(widths).map(|(cell, width)| match cell.parse::<f64>() {
         Ok(_) => format!("{cell:>width$}"),
@@ -300,7 +300,7 @@ fn aligned(cells: &[String], widths: &[usize]) -> String {
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
-/// The text without what a terminal would obey: names come from feeds.
+/// The text without characters that control a terminal: names come from feeds.
 pub(super) fn printable(text: &str) -> String {
     let is_seen = |letter: char| {
         !letter.is_control()
@@ -309,13 +309,13 @@ pub(super) fn printable(text: &str) -> String {
     text.chars().map(|letter| if is_seen(letter) { letter } else { '\u{fffd}' }).collect()
 }
 
-/// The text without the mark that keeps a spreadsheet from running it.
+/// The text without the character that keeps a spreadsheet from evaluating it.
 fn unguarded(cell: &str) -> &str {
     let is_formula = |first: char| matches!(first, '=' | '+' | '-' | '@') || first.is_control();
     cell.strip_prefix('\'').filter(|rest| rest.starts_with(is_formula)).unwrap_or(cell)
 }
 
-/// The values of an object by their names, those of nested objects with a dot.
+/// The values of an object by name; names in nested objects are joined with a dot.
 fn flatten(name: &str, value: &Value, cells: &mut Vec<(String, String)>) {
     match value {
         Value::Object(object) => {
@@ -336,7 +336,7 @@ fn flatten(name: &str, value: &Value, cells: &mut Vec<(String, String)>) {
     }
 }
 
-/// A text as the server writes it into a table.
+/// A text as the server writes it in a table.
 fn guarded(text: String) -> String {
     let is_formula = |first: char| matches!(first, '=' | '+' | '-' | '@') || first.is_control();
     if text.starts_with(is_formula) { format!("'{text}") } else { text }
@@ -356,7 +356,7 @@ fn push_csv<'c>(cells: impl Iterator<Item = &'c str>, out: &mut String) {
     out.push_str("\r\n");
 }
 
-/// Writes to stdout. False: nobody reads any more.
+/// Writes to stdout. False: the output is closed.
 fn write(text: &str) -> anyhow::Result<bool> {
     let mut stdout = output::stream();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

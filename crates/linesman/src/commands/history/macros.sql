@@ -1,18 +1,18 @@
 -- DuckDB macros over the archive of Linesman (docs/history.md).
 --
 --   odds_at(t)    prices, one row for each outcome, with last_update
---   scores_at(t)  how events stand
+--   scores_at(t)  the state of events
 --   events_at(t)  events, with the markets that have prices
 --
 -- Each returns what the API returns as of t, an instant such as TIMESTAMPTZ '2026-11-14 23:38:00Z': that of the last
--- publication at or before it. Run this again before a query of newer data: files that were put together are deleted
+-- publication at or before it. Run this again before a query of newer data: files that were merged are deleted
 -- an hour later.
 
 CREATE OR REPLACE TEMP TABLE linesman_files AS
 SELECT file.table AS of_table, {root} || '/' || file.path AS path, file.lineage AS lineage
 FROM (SELECT unnest(files) AS file FROM read_json({root} || '/files.json', maximum_object_size = 1000000000));
 
--- A table without files is read as one without rows: the names of publications stand in for it.
+-- A table without files is read as one without rows: the files of publications are used in its place.
 SET VARIABLE linesman_epochs = (SELECT list(path) FROM linesman_files WHERE of_table = 'epochs');
 SET VARIABLE linesman_odds = (
   SELECT coalesce(list(path), getvariable('linesman_epochs')) FROM linesman_files WHERE of_table = 'odds');
@@ -23,7 +23,7 @@ SET VARIABLE linesman_scores = (
 SET VARIABLE linesman_events = (
   SELECT coalesce(list(path), getvariable('linesman_epochs')) FROM linesman_files WHERE of_table = 'events');
 
--- The publication that is shown at t. Where a clock was set back or a log was lost, the one made last counts.
+-- The publication in effect at t. If a clock was set back or a log was lost, the one made last is used.
 CREATE OR REPLACE TEMP MACRO linesman_publication(t) AS TABLE
 SELECT files.lineage, epochs.seq
 FROM read_parquet(getvariable('linesman_epochs'), hive_partitioning = false, union_by_name = true, filename = true)
@@ -33,7 +33,7 @@ WHERE epochs.published_at <= t
 ORDER BY epochs.published_at DESC, files.lineage DESC, epochs.seq DESC
 LIMIT 1;
 
--- The rows of a table up to that publication. A lineage begins with rows for all that it shows.
+-- The rows of a table up to that publication. A lineage begins with rows for its complete state.
 CREATE OR REPLACE TEMP MACRO linesman_odds_rows(t) AS TABLE
 SELECT rows.*
 FROM (
@@ -105,7 +105,7 @@ WITH quotes AS MATERIALIZED (
 ), reads AS MATERIALIZED (
   SELECT * FROM linesman_reads_rows(t)
 ), records AS (
-  -- Rows that nobody quoted say how fresh they were then: what confirmed them may be of an earlier lineage.
+  -- Rows not caused by a quote contain their freshness at that time: their confirmation may be in an earlier lineage.
   SELECT DISTINCT record_id, sport, bookmaker, seq, ts, coalesce(last_update, ts) AS fresh_at, beat_seen FROM shown
 ), confirmed AS (
   SELECT record_id, max(seq) AS seq, arg_max(ts, seq) AS ts FROM reads WHERE record_id IS NOT NULL GROUP BY record_id
@@ -115,7 +115,7 @@ WITH quotes AS MATERIALIZED (
   WHERE sport IS NOT NULL
   GROUP BY sport, bookmaker
 ), beats AS (
-  -- A heartbeat confirms what was open when it came; one for all sports, those that the bookmaker had prices for.
+  -- A heartbeat confirms the markets open at its time; one for all sports, those for which the bookmaker had prices.
   SELECT sources.sport, sources.bookmaker, reads.seq,
     max(reads.ts) OVER (PARTITION BY sources.sport, sources.bookmaker ORDER BY reads.seq) AS beat_at
   FROM reads
@@ -150,7 +150,7 @@ WITH scores AS (
 SELECT listed.event_id, listed.sport AS sport_key, coalesce(scores.status, listed.status) AS status,
   coalesce(listed.home, 'TBD') AS home_team, coalesce(listed.away, 'TBD') AS away_team,
   scores.home_score, scores.away_score,
-  -- Of a field: the rounds of the leader and the runner-up, as far as both have played.
+  -- For a field: the rounds of the leader and the runner-up that both have played.
   coalesce(
     [{'number': round::INTEGER, 'home_score': scores.leaders[1].rounds[round],
       'away_score': scores.leaders[2].rounds[round]}

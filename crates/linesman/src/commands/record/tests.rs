@@ -1,4 +1,4 @@
-//! Logs in temporary folders, recorded, and the text read back into an empty book. No process is needed.
+//! Logs in temporary folders, recorded, and the text read back into an empty book, within one process.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn at(secs: i64) -> Timestamp {
     Timestamp::from_secs(1_794_657_600 + secs)
 }
 
-/// A world whose changes go into a log.
+/// A world whose changes are logged.
 struct Source {
     dir: TempDir,
     catalogue: Arc<Catalogue>,
@@ -38,7 +38,7 @@ impl Source {
         Self { dir, catalogue, book, log }
     }
 
-    /// Logs changes that were absorbed already, with one sync for all.
+    /// Logs changes that were already absorbed, with one sync for all.
     fn write(&mut self, at: Timestamp, changes: &[Change]) {
         let encoded: Vec<Vec<u8>> = changes
             .iter()
@@ -105,7 +105,7 @@ impl Source {
     }
 }
 
-/// What users see of a book, without ids.
+/// The book as users see it, without ids.
 fn shown(book: &Book, now: Timestamp) -> BTreeSet<String> {
     let snapshot = Snapshot::cut(book, 0, now, STEP, &[]);
     let mut shown = BTreeSet::new();
@@ -118,7 +118,7 @@ fn shown(book: &Book, now: Timestamp) -> BTreeSet<String> {
                 "{sport:?} {sides:?} {:?} {} {:?}",
                 details.competition, event.commence_time, details.markets
             );
-            // Which number a player has depends on who came first.
+            // A player's number depends on the order of arrival.
             let mut score = domain::Score::clone(&details.score);
             let leaders = std::mem::take(&mut score.leaders).into_iter().map(|leader| {
                 (event.outcome_text(OutcomeName::Entrant(leader.entrant)).to_owned(), leader.rounds)
@@ -147,7 +147,7 @@ const QUOTED_TOO: &str = r#"{"type":"odds","ref":"7","bookmaker":"bet365","marke
 const BEAT: &str = r#"{"type":"heartbeat","bookmaker":"fanduel","ts":"2026-11-14T12:00:50Z"}"#;
 const SCORED: &str = r#"{"type":"score","ref":"7","status":"live","home_score":0,"away_score":1,"periods":[{"number":1,"home_score":9,"away_score":10}]}"#;
 
-/// Two feeds' words on one bout, said in the minute after noon.
+/// Messages of two feeds about one bout, within the minute after noon.
 fn minute() -> Source {
     let mut source = Source::new(700);
     source.found(at(0));
@@ -170,7 +170,7 @@ fn a_log_becomes_lines_that_say_the_same_to_an_empty_service() {
     let whole = source.record(None, at(60)).unwrap();
     source.check(&whole);
     assert_eq!(whole.lines().count(), 5, "{whole}");
-    // Older than the listing, it is still sent after it.
+    // Although older than the listing, it is sent after it.
     let quoted = whole.lines().nth(1).unwrap();
     let end = r#""ts":"2026-11-14T11:59:00.250Z","recorded_at":"2026-11-14T12:00:03.000Z"}"#;
     assert!(quoted.ends_with(end), "{quoted}");
@@ -199,7 +199,7 @@ fn a_log_without_its_beginning_is_recorded_from_a_checkpoint_on() {
     }
     let refused = source.record(Some(at(30)), at(100)).unwrap_err().to_string();
     assert!(refused.contains("--from 2026-11-14T12:01:10.000Z or later"), "{refused}");
-    // A book founded anew needs nothing of what was before, and a damaged checkpoint is done without.
+    // A book founded anew needs nothing from before it, and a damaged checkpoint is not needed.
     source.found(at(110));
     source.say("north", 110, LISTED);
     for item in std::fs::read_dir(source.dir.path()).unwrap() {
@@ -237,12 +237,12 @@ fn a_log_that_is_not_there_or_is_damaged_is_told_and_left_alone() {
     assert_eq!(std::fs::read(&segments[0]).unwrap(), bytes);
 }
 
-/// Every sport and market, with the sandbox's scheduled faults, over a restart that loses no time.
+/// Every sport and market, with the sandbox's scheduled faults, over a restart without a gap in time.
 #[test]
 fn the_simulated_market_is_recorded_over_a_restart() {
     let mut source = Source::new(1 << 20);
     let simulation = Simulation::new(11, Arc::clone(&source.catalogue));
-    // A few bookmakers are enough, and soon done.
+    // A few bookmakers are enough, and fast.
     let some = |messages: Vec<FeedMessage>| -> Vec<FeedMessage> {
         let is_some = |message: &FeedMessage| match &message.body {
             Body::Odds(OddsBody { bookmaker, .. }) | Body::Heartbeat { bookmaker, .. } => {
@@ -272,7 +272,7 @@ fn the_simulated_market_is_recorded_over_a_restart() {
     let whole = source.record(None, now).unwrap();
     source.check(&whole);
     source.check(&source.record(Some(start.plus(5 * STEP)), now).unwrap());
-    // Nearly all that the restart said was known.
+    // Nearly all messages after the restart were known.
     let said = |recording: &str| recording.lines().count();
     let (to, from) = (start.plus(4 * STEP), start.plus(3 * STEP));
     let over = said(&source.record(None, to).unwrap()) - said(&source.record(None, from).unwrap());

@@ -1,4 +1,4 @@
-//! What a start prints: where everything is, and on the first start how to try it.
+//! The output of a start: all addresses, and on the first start a request to try.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl FirstStart {
     }
 }
 
-/// On the first start, a sandbox key to try the service with.
+/// On the first start, a sandbox key for trying the service.
 async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
     if accounts.has_keys().await? {
         return Ok(None);
@@ -49,7 +49,7 @@ fn own_url(config: &Config, address: SocketAddr) -> String {
     format!("{scheme}://{}", reachable(address))
 }
 
-/// An address to open: one that stands for all of the machine's is none, so `localhost` takes its place.
+/// An address that can be opened: `localhost` replaces one that stands for all addresses of the machine.
 fn reachable(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         return format!("localhost:{}", address.port());
@@ -57,7 +57,7 @@ fn reachable(address: SocketAddr) -> String {
     address.to_string()
 }
 
-/// What the banner is made from.
+/// The inputs of the banner.
 pub(super) struct Banner<'a> {
     pub(super) config: &'a Config,
     pub(super) role: Role,
@@ -67,7 +67,7 @@ pub(super) struct Banner<'a> {
 }
 
 impl Banner<'_> {
-    /// Prints it; a stdout on a full disk does not end the service.
+    /// Prints it; a full disk behind stdout does not end the service.
     pub(super) fn print_or_warn(&self) {
         let listeners = self.listeners;
         if let Err(error) = output::print_line(&self.text()) {
@@ -114,7 +114,7 @@ impl Banner<'_> {
         )
     }
 
-    /// What there is to open, each with its URL.
+    /// The pages and endpoints that can be opened, each with its URL.
     fn places(&self, base: String) -> Vec<(&'static str, String)> {
         let (dashboard, listeners) = (&self.config.dashboard, self.listeners);
         let public = public_url(self.config, listeners.main);

@@ -1,8 +1,8 @@
-//! From the sections of adapters to their settings: what one key alone cannot tell.
+//! Converts the sections of adapters to their settings, and checks rules for several keys.
 
 use super::*;
 
-/// The adapters of a configuration, and all that is wrong with them together.
+/// The adapters of a configuration, and all their faults.
 pub(crate) fn read_adapters(
     sections: &BTreeMap<String, AdapterSection>,
     reader: &Reader,
@@ -45,7 +45,7 @@ impl Check<'_> {
         self.faults.push(Fault(self.origin(name, key), message));
     }
 
-    /// That only keys of the kind are given, and all that it needs.
+    /// Checks that all required keys are given, and only keys of the kind.
     fn keys(&mut self, name: &str, section: &AdapterSection) {
         let row = section.kind;
         if name.len() > NAME_BYTES_MAX {

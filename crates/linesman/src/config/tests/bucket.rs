@@ -31,7 +31,7 @@ fn a_bucket_has_its_keys_from_settings_or_the_environment_and_shows_neither() {
     assert_eq!(bucket.credentials.session_token.as_deref(), Some("token"));
     let shown = format!("{}{config:?}", config.to_toml());
     assert!(!shown.contains("AKIASHARED") && !shown.contains("shared/secret"), "{shown}");
-    // Without a bucket nobody looks at them.
+    // Without a bucket they are not read.
     assert_eq!(assemble("", &shared).unwrap().bucket, None);
 }
 

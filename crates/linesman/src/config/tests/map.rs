@@ -7,7 +7,7 @@ use super::super::schema::settings;
 use super::*;
 
 settings! {
-    /// What a configuration with a map of tables looks like.
+    /// A configuration with a map of tables.
     Sources {
         refresh: Span<100, 60_000> = "1s";
         adapters: BTreeMap<String, Adapter>;
@@ -15,9 +15,9 @@ settings! {
 
     /// A table of the map.
     Adapter {
-        /// Where it reads from.
+        /// The address it reads from.
         url: DatabaseUrl;
-        /// How many requests at the same time.
+        /// Maximum number of requests at the same time.
         requests_max: Count<u32, 1, 100> = 4;
         /// How long it waits.
         timeout: Option<Span<1, 60_000>>, such as "5s";

@@ -1,4 +1,4 @@
-//! An adapter that is configured on every node: it runs where the leader is, and nowhere else.
+//! An adapter that is configured on every node runs only on the leader.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{TestServers, figure, leads, shows};
 use crate::harness::{TestProgram, bout, moneyline, wait_for};
 
-/// A node whose adapter notes in `ran` that this node ran it, and offers the price that is in `price`.
+/// A node whose adapter records in `ran` that this node ran it, and offers the price in `price`.
 fn node(servers: &TestServers, name: &str, shared: &Path) -> TestProgram {
     let (ran, price) = (shared.join("ran"), shared.join("price"));
     let listing = bout("a", "Ann Archer", "Bea Bowen");
@@ -29,7 +29,7 @@ fn node(servers: &TestServers, name: &str, shared: &Path) -> TestProgram {
     program
 }
 
-/// The nodes that ran the adapter from now on, in three runs.
+/// The nodes that run the adapter from now on, in three runs.
 async fn next_runs(shared: &Path) -> Vec<String> {
     let runs = || -> Vec<String> {
         let text = std::fs::read_to_string(shared.join("ran")).unwrap_or_default();
@@ -59,14 +59,14 @@ async fn an_adapter_follows_the_leader_through_a_kill_and_a_lost_leadership() {
     shows(&api, &key, 101).await;
     assert_eq!(next_runs(shared.path()).await, ["one"; 3]);
 
-    // Killed: the other node reads on.
+    // After a kill, the other node continues reading.
     one.kill().await;
     leads(&two).await;
     offer(102);
     shows(&api, &key, 102).await;
     assert_eq!(next_runs(shared.path()).await, ["two"; 3]);
 
-    // Held still, and awake again after somebody else took over: it reads no more.
+    // Paused, and resumed after another node took over: it no longer reads.
     let one = program_one.start_as("ingest").await;
     wait_for("a standby", async || (one.get("/readyz", &key).await.status == 200).then_some(()))
         .await;
@@ -77,7 +77,7 @@ async fn an_adapter_follows_the_leader_through_a_kill_and_a_lost_leadership() {
         (figure(&two, "linesman_leader").await? == "0").then_some(())
     })
     .await;
-    // A run that it had begun may still end.
+    // A run that had begun before may still end.
     next_runs(shared.path()).await;
     assert_eq!(next_runs(shared.path()).await, ["one"; 3]);
     offer(103);

@@ -1,4 +1,4 @@
-//! The archive that the nodes of a cluster share, looked at by the command line.
+//! The archive that the nodes of a cluster share, accessed from the command line.
 
 use serde_json::Value;
 
@@ -21,14 +21,14 @@ async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
     push_until_taken(&one, &feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
     for number in 1..4 {
         push_until_taken(&one, &feed, &[price(number)]).await;
-        // What is not published yet is not archived.
+        // Unpublished changes are not archived.
         shows(&one, &key, 100 + number).await;
         program_one.ok(&["history", "flush"]).await;
     }
     let sampled = program_one.ok(&["history", "verify", "--sample", "3"]).await;
     assert!(sampled.contains(" are the same as in the log, 0 are older than the log"), "{sampled}");
 
-    // All that the log has is exported where the node leads; others say that it is not all there.
+    // On the leader's machine everything in the log is exported; on others the command reports that rows are missing.
     let times = ["--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"];
     let export = [&["export", "--table", "odds"][..], &times].concat();
     assert!(program_one.ok(&export).await.contains("Ann Archer"));

@@ -1,5 +1,5 @@
-//! Streams that are copied and put back as `docs/operations/backup.md` says, by what the `nats` tool asks the servers
-//! for.
+//! Streams that are copied and restored as `docs/operations/backup.md` describes, with the requests that the `nats`
+//! tool sends.
 
 use async_nats::{Client, ConnectOptions, jetstream::context::ContextBuilder};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ const CHECKPOINTS: &str = "linesman-live-checkpoint";
 
 /// A copy of a stream.
 struct Copied {
-    /// How it was made and how far it reached.
+    /// The stream's configuration and state when it was copied.
     head: Value,
     chunks: Vec<Bytes>,
 }
@@ -68,7 +68,7 @@ async fn streams_that_are_copied_under_use_and_put_back_have_ids_and_prices_and_
     let options = ConnectOptions::new().request_timeout(Some(TIMEOUT));
     let client = options.connect(servers.nats.url()).await.unwrap();
     let checkpoints = copy(&client, CHECKPOINTS).await;
-    // What comes meanwhile is in the log's copy.
+    // Entries written meanwhile are in the copy of the log.
     push_until_taken(&one, &feed, &[price(20_000)]).await;
     shows(&one, &key, 20_100).await;
     let log = copy(&client, LOG).await;
@@ -82,7 +82,7 @@ async fn streams_that_are_copied_under_use_and_put_back_have_ids_and_prices_and_
     }
     put_back(&client, LOG, log).await;
     put_back(&client, CHECKPOINTS, checkpoints).await;
-    // One that has never seen them, and one on the folder of the one that had read further.
+    // A node that has never seen them, and one on the folder of the node that had read further.
     let (two, one) = (program_two.start_as("api").await, program_one.start_as("all").await);
     for node in [&two, &one] {
         shows(node, &key, 20_100).await;

@@ -1,4 +1,4 @@
-//! An account store that is gone is never made anew in silence, and a copy of it is nobody else's to read.
+//! A lost account store is never silently created again, and a copy of it is not readable by other users.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ async fn a_store_that_is_gone_or_emptied_is_not_made_anew() {
     fs::rename(&path, &kept).unwrap();
     for emptied in [false, true] {
         for side in ["accounts.db-wal", "accounts.db-shm"] {
-            // Whether SQLite left one is its own affair.
+            // Whether SQLite left such a file does not matter.
             drop(fs::remove_file(program.data().join(side)));
         }
         if emptied {
@@ -29,13 +29,13 @@ async fn a_store_that_is_gone_or_emptied_is_not_made_anew() {
         }
         assert!(fs::metadata(&path).map_or(true, |found| found.len() == 0), "nothing was made");
     }
-    // Put back, everything is as it was.
+    // After it is restored, everything is as before.
     fs::copy(&kept, &path).unwrap();
     let service = program.start().await;
     assert_eq!(service.first_key(), None);
     assert_eq!(service.get("/v1/status", &key).await.status, 200);
     service.stop().await;
-    // Or somebody says that it is meant.
+    // Or the operator confirms that it is intended.
     fs::remove_file(&path).unwrap();
     let service = program.start_with(&["--new-accounts"]).await;
     assert!(service.first_key().is_some());
@@ -50,7 +50,7 @@ async fn the_copy_of_the_store_is_private_whatever_the_mask_says() {
     program.start().await.stop().await;
     let to = program.path().join("copy");
     let backup = program.command(&["backup", to.to_str().unwrap()]);
-    // A mask that forbids nobody anything.
+    // A umask that removes no permissions.
     let mut shell = tokio::process::Command::new("sh");
     shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]);
     shell.arg(backup.as_std().get_program()).args(backup.as_std().get_args());

@@ -1,4 +1,4 @@
-//! The control socket, which is for its owner alone, and however long its path is.
+//! The control socket: only its owner can use it, and its path may be of any length.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};

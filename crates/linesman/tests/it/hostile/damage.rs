@@ -1,4 +1,4 @@
-//! A log that was damaged: the service starts, says so, and what stood before the damage is there.
+//! A damaged log: the service starts, reports the damage, and has everything from before it.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ const EVENTS: &str = "/v1/sports/mma/events";
 const ODDS: &str = "/v1/sports/mma/odds";
 const NAMES: [&str; 4] = ["Anderson", "Bellator", "Cormier", "Dillashaw"];
 
-/// A folder on which four bouts were pushed, one at a time, and nothing after them; with a key to read it.
+/// A folder with four bouts that were pushed one at a time, and nothing after them; with a key to read it.
 async fn four_bouts() -> (TestProgram, String) {
     // Snapshots are entries too: with an hour between them the last entry is the last bout.
     clear_of_the_turn_of(HOUR).await;
@@ -48,7 +48,7 @@ fn damage(path: &PathBuf, how: impl FnOnce(&mut Vec<u8>)) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Starts, and looks that these bouts are there, and that new ones are taken and kept.
+/// Starts, and checks that these bouts are present, and that new ones are accepted and kept.
 async fn expect_bouts(program: &TestProgram, key: &str, names: &[&str]) {
     let service = program.start().await;
     let shown = |events: &[Value]| {
@@ -109,7 +109,7 @@ async fn a_flipped_byte_amid_the_log_costs_that_entry_alone_and_is_told_until_it
     // At every start, for as long as the log is kept.
     let service = program.start().await;
     expect_lost(&service, 1).await;
-    // What was damaged is kept for whoever wants to look.
+    // The damaged bytes are kept for examination.
     let aside = fs::read_dir(program.data().join("live")).unwrap().map(|item| item.unwrap().path());
     let aside: Vec<_> =
         aside.filter(|path| path.extension().is_some_and(|kind| kind == "damaged")).collect();
@@ -121,7 +121,7 @@ async fn a_flipped_byte_amid_the_log_costs_that_entry_alone_and_is_told_until_it
     service.stop().await;
 }
 
-/// What the service tells of damage.
+/// The service's report of the damage.
 async fn expect_lost(service: &Service, entries: u64) {
     wait_for("the damage to be told", async || {
         let ready = service.get("/readyz", "").await;
@@ -154,7 +154,7 @@ async fn an_emptied_segment_does_not_keep_the_service_from_starting() {
     expect_bouts(&program, &key, &[]).await;
 }
 
-/// How many prices change, enough for a checkpoint.
+/// Number of price changes, enough for a checkpoint.
 const CHANGES: i64 = 60_000;
 const RECORDS: i64 = 2_000;
 const BATCH: i64 = 10_000;
@@ -188,7 +188,7 @@ async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint()
         assert_eq!(answer.json()["accepted"], BATCH);
     }
     println!("{CHANGES} changes taken in {:?} (unoptimised)", begun.elapsed());
-    // The last word of every record, and the snapshot that brings the checkpoint with it.
+    // The last message of every record, and the snapshot that causes the checkpoint.
     let last = bout("marker", "Marker Home", "Marker Away");
     service
         .push_all(
@@ -223,7 +223,7 @@ async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint()
     .await;
     service.stop().await;
 
-    // What no start reads because a checkpoint covers it.
+    // Damage in a part that no start reads because a checkpoint covers it.
     damage(&newest(&program, "segment-"), |bytes| bytes[5000] ^= 1);
     let service = start_timed(&program, "damage before the checkpoint").await;
     expect_lost(&service, 1).await;
@@ -231,7 +231,7 @@ async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint()
     assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await.len(), expected);
 }
 
-/// More entries after the last snapshot than a start holds decoded (`WAITING_MAX`).
+/// More entries after the last snapshot than a start keeps decoded (`WAITING_MAX`).
 const AFTER_THE_SNAPSHOT: i64 = 60_000;
 
 #[tokio::test]
@@ -257,7 +257,7 @@ async fn a_restart_after_many_changes_within_an_epoch_shows_the_same_snapshot_an
 
     let service = program.start().await;
     assert_eq!(service.get(EVENTS, &key).await.json(), shown);
-    // The newest price of every record is there: nothing of it is news.
+    // The newest price of every record is present: pushing it again changes nothing.
     let newest = last.split_off(last.len() - usize::try_from(RECORDS).unwrap());
     let answer = service.post(&token, ndjson(&newest)).await.unwrap().json();
     assert_eq!(answer["unchanged"], RECORDS, "{answer}");

@@ -1,4 +1,4 @@
-//! A disk that is really full: a small file system in memory, filled to its last byte.
+//! A really full disk: a small file system in memory, filled to its last byte.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use crate::harness::{PROGRAM, TestProgram, bout, ndjson, wait_for};
 
 const EVENTS: &str = "/v1/sports/mma/events";
 
-/// A file system of a few megabytes. It is in a mount namespace of its own, which goes with the process that holds it.
+/// A file system of a few megabytes, in its own mount namespace, which disappears with the process that holds it.
 struct SmallDisk {
     holder: Child,
     namespaces: &'static [&'static str],
@@ -24,7 +24,7 @@ impl SmallDisk {
     fn new(megabytes: u32) -> Self {
         let dir = TempDir::new().unwrap();
         let mount = "mount -t tmpfs -o size=$0m,mode=0700 tmpfs \"$1\" && echo mounted && exec cat";
-        // A user namespace where this is not run as root.
+        // A user namespace if this is not run as root.
         let mut refused = String::new();
         for (namespaces, enter) in
             [(&["-m"][..], &["-m"][..]), (&["-r", "-m"], &["-U", "--preserve-credentials", "-m"])]
@@ -50,28 +50,28 @@ impl SmallDisk {
         );
     }
 
-    /// A program whose data is on this disk. Its programs run in the namespace: SQLite follows links to where
-    /// they lead by name, which is another folder outside.
+    /// A program whose data is on this disk. Its programs run in the namespace: SQLite resolves links by name, which
+    /// would lead to another folder outside.
     fn program(&self) -> TestProgram {
         let program = TestProgram::new().launched_by(&self.enter());
         symlink(self.dir.path(), program.data()).unwrap();
         program
     }
 
-    /// What runs a program where the disk is seen.
+    /// The command that runs a program in the namespace of the disk.
     fn enter(&self) -> Vec<String> {
         let holder = self.holder.id().to_string();
         let words = [&["nsenter", "-t", &holder], self.namespaces, &["--"]].concat();
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// A file on the disk, as it is seen from outside.
+    /// A file on the disk, as seen from outside.
     fn path(&self, name: &str) -> PathBuf {
         let root = PathBuf::from("/proc").join(self.holder.id().to_string()).join("root");
         root.join(self.dir.path().strip_prefix("/").unwrap()).join(name)
     }
 
-    /// Takes all the room there is.
+    /// Uses up all free space.
     fn fill(&self) {
         let mut file = OpenOptions::new()
             .create(true)
@@ -130,7 +130,7 @@ async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_rest
     let metrics = reqwest::get(service.metrics()).await.unwrap().text().await.unwrap();
     assert!(metrics.contains("linesman_disk_full{world=\"live\"} 1"));
 
-    // The room that was given up is taken, too. What still works then depends on what SQLite has room for in its files.
+    // The freed reserve is used up, too. The rest depends on the free space within SQLite's files.
     for _ in 0..5 {
         disk.fill();
         let made = program.run(&["keys", "create", "--kind", "production"]).await;
@@ -161,7 +161,7 @@ async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_rest
     service.stop().await;
 }
 
-/// H20: the archive is on a disk of its own, which is full for a while.
+/// H20: the archive is on its own disk, which is full for a while.
 #[tokio::test]
 async fn a_full_disk_of_the_archive_stops_nothing_and_what_it_misses_is_added_later() {
     let disk = SmallDisk::new(8);
@@ -194,7 +194,7 @@ async fn a_full_disk_of_the_archive_stops_nothing_and_what_it_misses_is_added_la
         (failures > 0.0 && lag >= 3.0).then_some(())
     })
     .await;
-    // Nothing but the archive is concerned: its own disk is full, not that of the log.
+    // Only the archive is affected: its own disk is full, not that of the log.
     assert!(metric("linesman_disk_full").await < 1.0);
     service.push_all(&token, &[bout("later", "Cormier", "Opponent")]).await;
     let records = service.records(EVENTS, &key, 3).await;
@@ -209,8 +209,8 @@ async fn a_full_disk_of_the_archive_stops_nothing_and_what_it_misses_is_added_la
     })
     .await;
     let checked = program.ok(&["history", "verify", "--sample", "3"]).await;
-    assert!(checked.contains("is there once") && checked.contains("3 are the same"), "{checked}");
-    // With the log gone the publications of that time are those that were seen.
+    assert!(checked.contains("is present once") && checked.contains("3 are the same"), "{checked}");
+    // Without the log, the publications of that time are those that clients saw.
     service.stop().await;
     fs::remove_dir_all(program.data().join("live")).unwrap();
     let service = program.start().await;
@@ -254,7 +254,7 @@ async fn a_service_starts_on_a_full_disk_from_its_reserve_or_says_why_not() {
     service.stop().await;
 }
 
-/// What a service's output goes to when nobody can take it.
+/// Outputs of a service that cannot be written.
 fn outputs() -> [(&'static str, Stdio); 2] {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! `feeds drop`, while a server runs and while none does, and the rights that a token is made with.
+//! `feeds drop`, with and without a running server, and the rights of a new token.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn what_a_feed_listed_is_dropped_while_the_service_runs_and_while_it_does_
     let unknown = program.run(&["feeds", "drop", "nobody"]).await;
     assert!(unknown.sentence(1).contains("no feed `nobody` has listed anything"));
 
-    // Its token is gone, what it listed is not.
+    // Its token is gone, its listings are not.
     program.ok(&["feeds", "revoke", "north"]).await;
     program.ok(&["feeds", "drop", "north"]).await;
     shows(&service, &key, 1, &["bet365"]).await;
@@ -51,7 +51,7 @@ async fn what_a_feed_listed_is_dropped_while_the_service_runs_and_while_it_does_
     assert!(unknown.sentence(1).contains("no feed `nobody` has listed anything"));
     let service = program.start().await;
     shows(&service, &key, 0, &[]).await;
-    // Ids go on where they were: what is listed anew is a new event.
+    // Ids continue: a new listing is a new event.
     let token = program.feed("west").await;
     service.push_all(&token, &[bout("w-1", "Bobby Vance", "Tom Reed")]).await;
     shows(&service, &key, 1, &[]).await;

@@ -1,4 +1,4 @@
-//! An id that clients have seen is never given to another event, whatever became of the log.
+//! An id that clients have seen is never given to another event, whatever happens to the log.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use crate::harness::{Service, TestProgram, bout};
 
 const EVENTS: &str = "/v1/sports/mma/events?limit=500";
 
-/// Names like no other, so that no two bouts are taken for one.
+/// Unique names, so that no two bouts are matched.
 fn names(set: char, number: usize) -> (String, String) {
     let word = |salt: usize| -> String {
         let letter = |n: usize| {
@@ -21,7 +21,7 @@ fn names(set: char, number: usize) -> (String, String) {
     (format!("{set}{}", word(number + 1)), format!("{set}{}", word(number + 3)))
 }
 
-/// Lists ten new bouts, and gives all that are shown: who plays, by id.
+/// Lists ten new bouts, and returns all that are shown: the participants by id.
 async fn list(
     program: &TestProgram,
     service: &Service,
@@ -94,7 +94,7 @@ async fn a_log_that_is_gone() {
     after_damage(Vec::clear).await;
 }
 
-/// Both folders go on from the same state, and no id is given by both.
+/// Both folders continue from the same state, and no id is assigned by both.
 async fn diverge(copy: impl AsyncFnOnce(&TestProgram, &Path)) {
     let program = TestProgram::new();
     let service = program.start().await;

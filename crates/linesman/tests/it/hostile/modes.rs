@@ -1,4 +1,4 @@
-//! Nobody but its owner can read what the service writes.
+//! Files of the service are readable by their owner only.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::harness::{TestProgram, bout};
 
-/// All files and folders below one, with it.
+/// All files and folders at or below a path.
 fn walk(path: &Path) -> Vec<PathBuf> {
     let mut all = vec![path.to_owned()];
     if path.is_dir() {
@@ -52,7 +52,7 @@ async fn a_folder_that_others_could_read_is_closed_to_them() {
         let mode = if path.is_dir() { 0o755 } else { 0o644 };
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
-    // What stands in the way of the control socket: neither the link's target nor its mode is used.
+    // A link in place of the control socket: neither the link's target nor its mode is used.
     let target = program.write("target", "mine");
     symlink(&target, program.data().join("control.sock")).unwrap();
     let service = program.start().await;

@@ -1,4 +1,4 @@
-//! NATS that lets in nobody without a password, as in `deploy/`.
+//! NATS that requires a password, as in `deploy/`.
 
 use std::process::Command;
 
@@ -45,7 +45,7 @@ async fn a_node_with_the_password_works_and_a_client_without_it_is_refused() {
     service.stop().await;
 }
 
-/// The example in `deploy/` is what NATS takes, and asks for a password for clients and for routes.
+/// NATS accepts the example in `deploy/`, and requires a password from clients and for routes.
 #[test]
 fn the_example_configuration_is_right_and_guarded() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/nats/nats.conf");

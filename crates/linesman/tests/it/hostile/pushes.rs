@@ -1,4 +1,4 @@
-//! Pushes that are made to cost memory or time: what the process takes for them, and that it still stops.
+//! Pushes designed to use memory or time: the memory of the process, and that it still stops.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use crate::harness::{Service, TestProgram, wait_for};
 
 const MIB: u64 = 1 << 20;
 
-/// The most memory that the process has had at once, in bytes.
+/// Peak memory of the process in bytes.
 fn peak(service: &Service) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -50,11 +50,11 @@ async fn receipts_that_nobody_reads_cost_what_they_hold_and_no_more() {
     let begun = Instant::now();
     let refused = "linesman_feed_rejects_total{feed=\"noise\",code=\"invalid_json\"}";
     while metric(&service, refused).await < PUSHES * u64::from(LINES) {
-        // Slow without optimisation and beside other tests; what is tested is what it takes meanwhile.
+        // Slow without optimisation and next to other tests; the test measures the memory meanwhile.
         assert!(begun.elapsed() < Duration::from_secs(600), "the pushes were not all taken");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Text, parsed and receipts of all of them, at 340 MB each, would be 2.7 GB.
+    // Text, parsed messages and receipts of all pushes, at 340 MB each, would be 2.7 GB.
     let grown = peak(&service) - before;
     assert!(grown < 150 * MIB, "{} MiB", grown / MIB);
     drop(open);

@@ -1,4 +1,4 @@
-//! A stop loses nothing, and a restart of one node after the other is not seen by clients.
+//! A stop loses nothing, and clients do not notice a restart of one node after the other.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::harness::{Service, TestProgram, wait_for};
 
 const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/// One request on a connection of its own, as a balancer sends it.
+/// One request on its own connection, as a balancer sends it.
 fn ask(address: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
@@ -26,7 +26,7 @@ async fn who_has_asked_a_stalled_service_before_it_stops_is_answered() {
     for stop in 0..3 {
         let mut service = program.start().await;
         service.signal("STOP").await;
-        // The system connects them; the service knows of nobody yet.
+        // The system accepts the connections; the service does not know them yet.
         let asked: Vec<TcpStream> = (0..100)
             .map(|_| {
                 let mut stream = TcpStream::connect(service.address()).unwrap();
@@ -50,7 +50,7 @@ async fn who_has_asked_a_stalled_service_before_it_stops_is_answered() {
     }
 }
 
-/// What a balancer's clients see.
+/// The answers that a balancer's clients get.
 #[derive(Default)]
 struct Seen {
     answered: AtomicUsize,
@@ -58,7 +58,7 @@ struct Seen {
     done: AtomicBool,
 }
 
-/// Asks one node and, where that fails before an answer, the other one, as nginx does where nothing else is said.
+/// Asks one node and, if that fails before an answer, the other one, as nginx does by default.
 fn keep_asking(nodes: &[String; 2], seen: &Seen) {
     let mut turn = 0;
     while !seen.done.load(Ordering::Relaxed) {

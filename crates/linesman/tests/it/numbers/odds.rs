@@ -1,8 +1,8 @@
-//! Decision D6 a second time, by another way: nothing of the program's own arithmetic is used here.
+//! An independent implementation of decision D6: it uses none of the program's own arithmetic.
 
 use domain::Format;
 
-/// Profit over stake, and the format it was quoted in with its text's own digits.
+/// Profit over stake, and the format it was quoted in, with the text's own digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Odds {
     profit: i128,
@@ -11,7 +11,7 @@ pub(crate) struct Odds {
 }
 
 impl Odds {
-    /// Reads a price; `None` where D6 says it is none.
+    /// Parses a price; `None` if it is none by D6.
     pub(crate) fn read(text: &str, quoted: Format) -> Option<Self> {
         let (profit, stake) = match quoted {
             Format::American => {
@@ -43,7 +43,7 @@ impl Odds {
         Some(Self { profit: profit / common, stake: stake / common, quoted })
     }
 
-    /// As the interface shows it in JSON.
+    /// The price as the interface returns it in JSON.
     pub(crate) fn show(&self, format: Format) -> String {
         match format {
             Format::American => self.american(),
@@ -71,7 +71,7 @@ impl Odds {
     fn decimal(&self) -> String {
         let total = self.profit + self.stake;
         if self.quoted == Format::Decimal {
-            // As many places as it takes, which is as many as were quoted.
+            // With as many decimals as needed, which is as many as were quoted.
             let mut places = 0;
             while total * 10_i128.pow(places) % self.stake != 0 {
                 places += 1;
@@ -97,7 +97,7 @@ impl Odds {
     }
 }
 
-/// `digits` with the point before the last `places`, and no zeros at the end that say nothing.
+/// `digits` with the point before the last `places`, without trailing zeros.
 fn point(digits: i128, places: u32) -> String {
     let places = usize::try_from(places).unwrap();
     let text = format!("{digits:0>width$}", width = places + 1);

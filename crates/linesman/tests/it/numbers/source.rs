@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// An ingest message, as far as these sources fill it; what it does not name (`ts`) is dropped.
+/// An ingest message with the fields that these sources have; others (`ts`) are dropped.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Message {
     #[serde(rename = "type")]
@@ -66,7 +66,7 @@ impl Source {
     }
 }
 
-/// All recordings that have prices for whole markets.
+/// All recordings with prices of whole markets.
 pub(crate) fn recordings(data: &Path) -> Vec<Source> {
     let mut sources = Vec::new();
     for path in files(&data.join("matching"), ".ndjson") {
@@ -147,7 +147,7 @@ fn odds(event: &Listed, book: &Book, market: &Market, format: Format) -> Option<
         "spreads" => "spread",
         "totals" => "total_points",
         "outrights" => "outright",
-        // Prices to lay are not offered here.
+        // Lay prices are not used here.
         _ => return None,
     };
     Some(Message {
@@ -161,7 +161,7 @@ fn odds(event: &Listed, book: &Book, market: &Market, format: Format) -> Option<
     })
 }
 
-/// A tournament for every few hundred texts, in which each is some player's price.
+/// A tournament for every few hundred texts, each of which is the price of one player.
 pub(crate) fn of_texts(texts: &[(Format, String)], field: usize) -> Source {
     let mut messages = Vec::new();
     for format in Format::ALL {
@@ -201,7 +201,7 @@ pub(crate) fn of_texts(texts: &[(Format, String)], field: usize) -> Source {
     Source { name: "all price texts".to_owned(), messages }
 }
 
-/// A name that is like no other number's.
+/// A name that is unique to the number.
 fn player_name(number: usize) -> String {
     const FIRST: [&str; 20] = [
         "Aldo", "Boris", "Cyril", "Dmitri", "Egon", "Fabian", "Goran", "Hakan", "Igor", "Jonas",
@@ -233,7 +233,7 @@ fn player_name(number: usize) -> String {
     format!("{} {}", FIRST[number % 20], LAST[number / 20 % 20])
 }
 
-/// Which columns of which tables hold prices.
+/// The columns that hold prices, by table.
 const TABLES: [(&str, Format, &[&str]); 10] = [
     ("tennis/tennis_data_co_uk", Format::Decimal, &["B365", "EX", "LB", "PS", "Max", "Avg"]),
     ("boxing", Format::Decimal, &["*"]),
@@ -263,7 +263,7 @@ const TABLES: [(&str, Format, &[&str]); 10] = [
     ("golf/datagolf_betting_tools", Format::American, &[]),
 ];
 
-/// Every distinct text in a place where prices stand; some are none ("No Lines").
+/// Every distinct text in a position of a price; some are not prices ("No Lines").
 pub(crate) fn price_texts(data: &Path) -> BTreeSet<(Format, String)> {
     let mut texts = BTreeSet::new();
     for (folder, format, columns) in TABLES {
@@ -282,7 +282,7 @@ pub(crate) fn price_texts(data: &Path) -> BTreeSet<(Format, String)> {
     texts
 }
 
-/// The cells of the columns whose names begin so; `*` is any. Empty ones are left out.
+/// The cells of the columns whose names have these prefixes; `*` selects all. Empty cells are left out.
 fn cells(table: &str, columns: &[&str]) -> BTreeSet<String> {
     let mut lines = table.lines().map(split);
     let head = lines.next().unwrap_or_default();
@@ -322,7 +322,7 @@ fn signed_strings(value: &Value) -> BTreeSet<String> {
     }
 }
 
-/// All files below a folder whose names end so, in order.
+/// All files below a folder with this suffix, in order.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for item in fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! Keys: who is let in, to which world, to what (D18 to D21).
+//! Keys: who is admitted, to which world and data (D18 to D21).
 
 use std::time::Duration;
 
@@ -216,7 +216,7 @@ async fn a_connection_remembers_what_was_asked_and_not_who_may_ask() {
     let sandbox = board.app.sandbox_key().await;
     let mut raw = Raw::connect(board.app.addr).await;
     let mut bodies = Vec::new();
-    // One connection, as behind a proxy; the same target by different people, back and forth.
+    // One connection, as behind a proxy; the same target with different keys, alternating.
     for (key, status) in
         [(&board.key, 200), (&narrow, 403), (&board.key, 200), (&sandbox, 200), (&narrow, 403)]
     {
@@ -228,7 +228,7 @@ async fn a_connection_remembers_what_was_asked_and_not_who_may_ask() {
     }
     assert_eq!(bodies[0], bodies[2]);
     assert_ne!(bodies[0], bodies[3], "the other world");
-    // A target that is refused is not remembered, and one that is understood not mistaken for it.
+    // A refused target is not cached, and a valid one is not mistaken for it.
     for (target, status) in
         [("mma/odds?limit=0", 400), ("mma/odds?limit=2", 200), ("nope/odds", 404)]
     {

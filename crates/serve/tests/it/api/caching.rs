@@ -1,4 +1,4 @@
-//! What answers carry for caches and clients: tags, ages, encodings, standing (D14, D17, D25).
+//! Headers of answers for caches and clients: tags, ages, encodings, quota (D14, D17, D25).
 
 use std::io::Read;
 use std::time::Duration;
@@ -81,7 +81,7 @@ async fn what_the_client_holds_is_told_with_304_and_spends_nothing() {
             let answer = board.app.get_with(path, &board.key, &[("If-None-Match", other)]).await;
             assert_eq!(answer.status, 200, "{path} {other}");
         }
-        // The tag of one encoding is not the tag of another.
+        // Each encoding has its own tag.
         let packed = [("If-None-Match", tag), ("Accept-Encoding", "gzip")];
         assert_eq!(board.app.get_with(path, &board.key, &packed).await.status, 200);
     }

@@ -115,7 +115,7 @@ async fn after_a_crash_in_the_epoch_the_same_bytes_are_shown() {
     let dir = board.app.copy_of_disk();
     let again = reopened(board, dir).await;
     assert_eq!(everything(&again).await, before);
-    // And what was pushed is not lost.
+    // And pushed data is not lost.
     again.app.publish().await;
     assert!(again.get("/v1/sports/mma/odds").await.to_string().contains("\"price\":101"));
 }

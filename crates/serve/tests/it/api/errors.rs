@@ -116,7 +116,7 @@ async fn refusals_of_429_and_503_say_when_to_come_back_and_others_do_not() {
     assert_eq!(app.get("/v1/books", &key).await.status, 200);
     let quota = app.get("/v1/books", &key).await;
     assert_eq!(quota.refusal(), (429, "quota_exceeded".to_owned()));
-    // 12:00:05.250 until midnight, rounded up: who waits so long is not refused again.
+    // From 12:00:05.250 until midnight, rounded up: a client that waits this long is not refused again.
     assert_eq!(quota.header("retry-after"), Some("43195"));
     let burst = app.get("/v1/books", &key).await;
     assert_eq!(burst.refusal(), (429, "rate_limited".to_owned()));

@@ -1,4 +1,4 @@
-//! Faults on request: a sandbox client can see everything that may go wrong without waiting for it.
+//! Faults on request: a sandbox client can get every kind of failure without waiting for it.
 
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ async fn a_slow_answer_is_the_usual_one_and_costs_the_same() {
     let app = TestApp::start().await;
     let key = app.sandbox_key().await;
     let usual = app.get(PATH, &key).await;
-    // The store is done; from here on waiting takes no time.
+    // The store has finished; from here on waiting takes no real time.
     tokio::time::pause();
     let slow = asked(&app, &key, "slow").await;
     assert_eq!((slow.status, slow.text()), (200, usual.text()));

@@ -1,4 +1,4 @@
-//! A node that has been out of touch for too long says so, and does not say that a key is wrong.
+//! A node that was cut off for too long reports it, and does not report a wrong key instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ impl SteadyClock for Hand {
     }
 }
 
-/// Nobody is there to ask.
+/// Authorities that never answer.
 #[derive(Debug)]
 pub(crate) struct Silence;
 
@@ -66,10 +66,10 @@ async fn a_node_that_cannot_confirm_keys_answers_503_and_not_401() {
     assert_eq!(answer.header("retry-after"), Some("1"));
     let pushed = app.post(&token, Vec::new(), None).await;
     assert_eq!(pushed.refusal(), (503, "unavailable".to_owned()));
-    // What cannot be a key is refused as ever.
+    // A malformed key is refused as always.
     assert_eq!(app.get("/v1/books", unknown).await.status, 401);
     assert!(metrics().await.contains("\nlinesman_key_trust_seconds_left 0"));
-    // Another node may be able to: the balancer should ask there.
+    // Another node may be able to answer: the balancer should use it.
     let ready = app.get_operator("/readyz").await;
     assert_eq!(ready.status, 503);
     assert!(ready.text().contains("key authority lost"), "{}", ready.text());

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use crate::harness::{Answer, TestApp};
 use crate::test_market::TestMarket;
 
-/// How many of many requests at the same time were answered with each status.
+/// The number of concurrent requests answered with each of two statuses.
 async fn volley(app: &TestApp, key: &str, path: &str, count: usize) -> (usize, usize) {
     let requests: JoinSet<Answer> = (0..count)
         .map(|_| Answer::of(app.request(reqwest::Method::GET, path).header("X-API-Key", key)))
@@ -26,7 +26,7 @@ async fn a_burst_of_five_lets_exactly_five_through() {
     assert_eq!(volley(&app, &key, "/v1/status", 40).await, (5, 35));
     app.advance(Duration::from_secs(54));
     assert_eq!(volley(&app, &key, "/v1/books", 10).await, (0, 10));
-    // The windows are UTC minutes: at 12:01:00 there is a new one.
+    // The windows are UTC minutes: at 12:01:00 a new one begins.
     app.advance(Duration::from_millis(750));
     assert_eq!(volley(&app, &key, "/v1/books", 40).await, (5, 35));
 }

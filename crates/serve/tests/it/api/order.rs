@@ -119,7 +119,7 @@ async fn unknown_paths_and_methods_are_told_even_in_maintenance() {
     assert_eq!(app.get("/v1/nowhere", &key).await.refusal(), (404, "not_found".to_owned()));
     let delete = format!("DELETE /v1/books HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n");
     assert_eq!(app.raw_one(delete).await.refusal(), (405, "method_not_allowed".to_owned()));
-    // And of these two, the path comes first.
+    // Of these two, the path is reported first.
     let neither = format!("DELETE /v1/nowhere HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n");
     assert_eq!(app.raw_one(neither).await.refusal(), (404, "not_found".to_owned()));
 }
@@ -177,7 +177,7 @@ async fn what_the_client_holds_is_told_even_when_the_quota_is_spent() {
     assert_eq!(app.get("/v1/books", &key).await.refusal(), (429, "quota_exceeded".to_owned()));
     let held = app.get_with("/v1/books", &key, &[("If-None-Match", tag)]).await;
     assert_eq!(held.status, 304);
-    // And everything before the quota is still reported.
+    // And every fault that is checked before the quota is still reported.
     let bad = app.get("/v1/sports/mma/odds?limit=0", &key).await;
     assert_eq!(bad.refusal(), (400, "invalid_parameter".to_owned()));
     let gone = app.get("/v1/sports/mma/events/evt_1", &key).await;

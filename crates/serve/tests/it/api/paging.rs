@@ -148,7 +148,7 @@ async fn the_link_keeps_the_filters_and_leaves_the_key_out() {
         let second = app.get(&next, &key).await;
         assert_eq!(second.status, 200, "{next}");
         assert_eq!(second.json().as_array().unwrap().len(), 2);
-        // The cursor is replaced, not added to, however it is spelt.
+        // The cursor is replaced, not added, however it is spelt.
         let third = second.next_page().unwrap();
         assert_eq!(third.matches("cursor=").count(), 1, "{third}");
         let spelt =

@@ -1,8 +1,8 @@
-//! Parameters are strict, and refusals help (D4, D16).
+//! Parameters are strict, and error messages help (D4, D16).
 
 use crate::test_market::TestMarket;
 
-/// Query, the parameter to blame, and words the message must have.
+/// Query, the faulty parameter, and words that the message must contain.
 type Bad<'a> = (&'a str, &'a str, &'a str);
 
 async fn check_refused(board: &TestMarket, path: &str, cases: &[Bad<'_>]) {
@@ -15,7 +15,7 @@ async fn check_refused(board: &TestMarket, path: &str, cases: &[Bad<'_>]) {
     }
 }
 
-/// Faults that every list has.
+/// Faults that are possible in every list.
 const LIMITS: [Bad<'_>; 15] = [
     ("limit=0", "limit", "from 1 to 500"),
     ("limit=501", "limit", "from 1 to 500"),
@@ -102,7 +102,7 @@ async fn bad_parameters_of_odds_are_refused_by_name_with_help() {
         ],
     )
     .await;
-    // A name that is no text cannot be shown.
+    // A name that is not text cannot be shown.
     let answer = board.app.get(&format!("{path}?%ff=1"), &board.key).await;
     assert_eq!(answer.refusal(), (400, "invalid_parameter".to_owned()));
     assert_eq!(answer.param(), None);

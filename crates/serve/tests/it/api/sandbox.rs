@@ -1,4 +1,4 @@
-//! The sandbox is its own world, always playing, the same everywhere (D14, D19).
+//! The sandbox is a separate world, always running, the same everywhere (D14, D19).
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::harness::TestApp;
 const SPORTS: [&str; 5] = ["mma", "boxing", "tennis", "american_football", "golf"];
 const ALL_REGIONS: &str = "regions=us,uk,eu,au&limit=500";
 
-/// Follows `Link` to the end and gives all bodies.
+/// Follows `Link` to the end and returns all bodies.
 async fn pages(app: &TestApp, key: &str, path: &str) -> Vec<String> {
     let mut bodies = Vec::new();
     let mut next = Some(path.to_owned());
@@ -32,7 +32,7 @@ async fn list(app: &TestApp, key: &str, path: &str) -> Vec<Value> {
 /// The pages of each path.
 type Seen = BTreeMap<String, Vec<String>>;
 
-/// Everything there is to see, by path.
+/// All pages, by path.
 async fn everything(app: &TestApp, key: &str) -> Seen {
     let mut paths = vec!["/v1/sports".to_owned(), "/v1/books".to_owned()];
     for sport in SPORTS {
@@ -118,7 +118,7 @@ async fn every_node_shows_the_same_sandbox_whenever_it_was_started() {
 async fn nodes_started_days_apart_show_the_same_sandbox() {
     let old = TestApp::builder().sandbox(7).start().await;
     let key = old.sandbox_key().await;
-    // Played through for a while, asleep for days, played through again.
+    // Continuously for a while, asleep for days, continuously again.
     for by in [10 * 60, 4 * 86_400 + 17 * 60, 5 * 60] {
         old.advance(Duration::from_secs(by));
         old.publish_both().await;

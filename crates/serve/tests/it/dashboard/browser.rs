@@ -1,4 +1,4 @@
-//! A browser: it keeps its cookie, sends what browsers send, and fills in forms as they stand on the page.
+//! A browser: it keeps its cookie, sends the headers of browsers, and fills in the forms of pages.
 
 use accounts::{Actor, EmailAddress, NewAccount, Origin, Password, Profile};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use crate::harness::{Answer, TestApp};
 
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// What stands for whoever signs up outside a browser.
+/// The origin of a sign-up outside a browser.
 pub(crate) fn nowhere() -> Origin {
     Origin { address: None, agent: String::new(), device: None }
 }
@@ -22,7 +22,7 @@ pub(crate) fn account(email: &str, name: &str) -> NewAccount {
 pub(crate) struct Browser<'a> {
     pub(crate) app: &'a TestApp,
     pub(crate) cookie: Option<String>,
-    /// What it is known by to an account that signed in with it.
+    /// The token by which an account recognises it after a sign-in.
     pub(crate) device: Option<String>,
     form_token: String,
 }
@@ -32,7 +32,7 @@ impl<'a> Browser<'a> {
         Self { app, cookie: None, device: None, form_token: String::new() }
     }
 
-    /// Somebody who has signed up and in.
+    /// A developer who has signed up and in.
     pub(crate) async fn developer(app: &'a TestApp, email: &str) -> Self {
         let mut browser = Self::new(app);
         app.service.web.people.sign_up(account(email, "A Developer"), &nowhere()).await.unwrap();
@@ -40,7 +40,7 @@ impl<'a> Browser<'a> {
         browser
     }
 
-    /// Somebody who came in by the link that the first start prints.
+    /// An operator who used the link that the first start prints.
     pub(crate) async fn operator(app: &'a TestApp) -> Self {
         let mut browser = Self::new(app);
         let link = app.service.web.people.first_operator_link().await.unwrap().unwrap();
@@ -66,7 +66,7 @@ impl<'a> Browser<'a> {
         answer
     }
 
-    /// Sends a form as the page before had it, from this site.
+    /// Sends a form with the token of the previous page, from this site.
     pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let token = self.form_token.clone();
         let mut all = vec![("form_token", token.as_str())];
@@ -80,7 +80,8 @@ impl<'a> Browser<'a> {
         answer
     }
 
-    /// Sends a form that asks first, and then the form of the page that asks, which must say all of this.
+    /// Sends a form that requires confirmation, and then the form of the confirmation page, which must contain all
+    /// these texts.
     pub(crate) async fn confirm(
         &mut self,
         path: &str,
@@ -170,7 +171,7 @@ pub(crate) async fn account_id(app: &TestApp, email: &str) -> String {
     accounts.into_iter().find(|account| account.email == email).unwrap().id
 }
 
-/// Somebody at the machine.
+/// A person at the machine.
 pub(crate) fn machine() -> Actor {
     Actor::command_line()
 }

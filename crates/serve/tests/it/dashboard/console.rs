@@ -1,4 +1,4 @@
-//! What an operator sees and decides: feeds, events and which are the same, limits, the audit log.
+//! The operator's view and decisions: feeds, events and their identities, limits, the audit log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn push(app: &TestApp, token: &str, lines: &[Value]) -> Answer {
     answer
 }
 
-/// Two feeds with two names for one fighter: nobody but an operator can know.
+/// Two feeds with two names for one fighter: only an operator can know.
 async fn two_names(app: &TestApp) -> (String, String) {
     let (north, south) = (app.feed("north", None).await, app.feed("south", None).await);
     push(app, &north, &[line::event("n-1", "mma", "Bobby Vance", "Tom Reed")]).await;
@@ -63,7 +63,7 @@ async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged() {
     let merge = [("one", &*one), ("other", &*other), ("back", "unsure")];
     let merged = op.confirm("/console/events/merge", &merge, &["King Vance", &other]).await;
     assert_eq!(merged.header("location"), Some("/console/unsure?done=merged"));
-    // Shown at once, to clients with the next snapshot.
+    // Shown at once here, and to clients with the next snapshot.
     let after = op.get("/console/unsure?done=merged").await;
     assert!(
         after.text().contains("No possible duplicates")
@@ -92,7 +92,7 @@ async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged() {
     }
 }
 
-/// C8: the cells of an event with the feeds and refs behind them, and what was last refused of those feeds.
+/// C8: the cells of an event with the feeds and refs behind them, and these feeds' last rejected lines.
 #[tokio::test]
 async fn an_events_page_shows_its_cells_with_the_feeds_behind_them() {
     let app = TestApp::start().await;
@@ -145,7 +145,7 @@ async fn two_that_are_two_leave_the_list_and_stay_two() {
     assert_eq!(parted.header("location"), Some("/console/unsure?done=parted"));
     assert!(op.get("/console/unsure").await.text().contains("No possible duplicates"));
     assert_eq!(actions(&app).await[0].0, "events.parted");
-    // What cannot be done is reported, and not written down as done.
+    // A failed action is reported, and not logged as done.
     let before = actions(&app).await.len();
     for fields in [
         [("one", "evt_1"), ("other", "evt_2")],
@@ -196,7 +196,7 @@ async fn events_are_found_by_any_feeds_spelling_and_come_in_pages() {
     }
     let tennis = op.get("/console/events?sport=tennis").await;
     assert!(tennis.text().contains("Mia Long") && !tennis.text().contains("Prochazka"));
-    // A search with more pages than one keeps its words.
+    // A search with several pages keeps its terms.
     let pages = op.get("/console/events?q=adam+ab&sport=mma").await;
     assert!(
         pages.text().contains("/console/events?q=adam+ab&#38;sport=mma&#38;page=2"),
@@ -425,7 +425,7 @@ async fn an_accounts_limits_hold_at_once_for_the_keys_it_has_and_will_have() {
     assert_eq!(told, json!({ "burst_per_minute": 7, "requests_per_day": 4 }));
     let untouched = limit(&app.get("/v1/status", &sandbox).await);
     assert_eq!(untouched["requests_per_day"], 10_000, "sandbox keys have what everybody has");
-    // One answer was given before; what it had in hand beyond the new limit is gone.
+    // One answer was given before; the leased units beyond the new limit are lost.
     let mut answers = 1;
     loop {
         let answer = app.get("/v1/books", &key).await;
@@ -447,7 +447,7 @@ async fn an_accounts_limits_hold_at_once_for_the_keys_it_has_and_will_have() {
         (429, "quota_exceeded".to_owned()),
         "the day is the account's"
     );
-    // Raised again, the key goes on.
+    // After the limit is raised, the key works again.
     app.advance(Duration::from_secs(60));
     assert_eq!(op.post(&path, &[("requests_per_day", "1000")]).await.status, 303);
     assert_eq!(app.get("/v1/books", &key).await.status, 200);
@@ -494,7 +494,7 @@ async fn the_audit_log_is_searched_and_read_to_its_beginning() {
     assert!(op.get("/console/audit?q=1__%25").await.text().contains("No entries found"));
 }
 
-/// Everything that somebody else can write into the console, written by somebody evil. Gives the events' ids.
+/// Everything that other people can write into the console, with hostile content. Returns the events' ids.
 async fn write_evil_everywhere(app: &TestApp) -> Vec<String> {
     let (one, other) = (app.feed("north", None).await, app.feed("south", None).await);
     let named = |reference: &str, home: &str| {
@@ -564,7 +564,7 @@ async fn what_feeds_and_people_write_is_text_on_every_page_of_the_console() {
         shown += usize::from(text.contains("&#60;script&#62;alert(1)"));
     }
     assert!(shown >= 12, "only {shown} pages show what was written: this test has lost its sense");
-    // And as the answer to a form.
+    // And in the answer to a form.
     for path in ["/console/events/merge", "/console/events/apart", "/console/feeds"] {
         let fields = [("one", EVIL), ("other", EVIL), ("name", EVIL), ("bookmaker", "")];
         let page = op.post(path, &fields).await;

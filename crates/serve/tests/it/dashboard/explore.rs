@@ -1,4 +1,4 @@
-//! The explorer: it asks the real service, with a sandbox key of the visitor's own, and shows what came.
+//! The explorer: it queries the real service with a sandbox key of the visitor, and shows the answer.
 
 use accounts::{Actor, KeyKind};
 

@@ -1,4 +1,4 @@
-//! What developers and operators do, from the first page to the last.
+//! Tasks of developers and operators, from the first page to the last.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use web::WebSettings;
 use super::browser::{Browser, PASSWORD, account, account_id, between, nowhere};
 use crate::harness::TestApp;
 
-/// The one secret on a page that shows one.
+/// The secret on a page that shows one.
 fn secret(page: &str) -> String {
     between(page, "<code id=\"secret\">", "</code>").expect("a secret").to_owned()
 }

@@ -1,4 +1,4 @@
-//! What keeps people apart: who may have which page, forms of other sites, fixed sessions, lures, scripts.
+//! Protection of pages: access rights, forms from other sites, session fixation, open redirects, scripts.
 
 use accounts::PeopleRules;
 use domain::World;
@@ -7,7 +7,7 @@ use web::{RouteView, WebSettings, Who, routes as dashboard_routes};
 use super::browser::{Browser, PASSWORD, account, account_id, between, cookies, machine, nowhere};
 use crate::harness::{Answer, TestApp};
 
-/// The ids of Ann's things, for the `{id}` of any route.
+/// The ids of Ann's objects, for the `{id}` of any route.
 struct Things {
     key: String,
     account: String,
@@ -34,7 +34,7 @@ impl Things {
     }
 }
 
-/// Ann with one of everything that a route can name.
+/// Ann with one object of every kind that a route can name.
 async fn ann(app: &TestApp) -> (Browser<'_>, Things) {
     let mut other = Browser::developer(app, "ann@example.com").await;
     let mut ann = Browser::new(app);
@@ -68,7 +68,7 @@ async fn an_event(app: &TestApp) -> String {
     identities.events().next().unwrap().id.to_string()
 }
 
-/// Asks for a route with forms as this browser's own pages have them.
+/// Requests a route, with the forms of this browser's own pages.
 async fn ask(browser: &mut Browser<'_>, route: &RouteView, path: &str) -> Answer {
     match route.method {
         "POST" => browser.post(path, &[]).await,
@@ -76,7 +76,7 @@ async fn ask(browser: &mut Browser<'_>, route: &RouteView, path: &str) -> Answer
     }
 }
 
-/// Everything that could have been changed, as it stands.
+/// The current state of everything that could have been changed.
 async fn standing(app: &TestApp) -> String {
     let (accounts, people) = (&app.service.api.accounts, &app.service.web.people);
     let keys = accounts.list_keys().await.unwrap();
@@ -151,12 +151,12 @@ async fn every_page_opens_for_whom_it_is() {
                 assert!(front.header("location").unwrap().starts_with("/board/"));
                 continue;
             }
-            // These need an event, or have no end; their own tests open them.
+            // These need an event, or are endless; other tests open them.
             Who::Anyone if path.starts_with("/board/event/") || path.ends_with("/stream") => {
                 continue;
             }
             Who::Anyone => Browser::new(&app).get(&path).await,
-            // Whoever is signed in already is sent on.
+            // A signed-in person is redirected.
             Who::HalfSignedIn => {
                 assert_eq!(ann.get(&path).await.header("location"), Some("/dashboard"));
                 continue;
@@ -167,7 +167,7 @@ async fn every_page_opens_for_whom_it_is() {
             let policy = answer.header("content-security-policy").unwrap();
             assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
             assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
-            // A board is everybody's: it may be kept, and is asked for again each time.
+            // A board is public: it may be cached, and is revalidated each time.
             let kept = if path.starts_with("/board/") { "no-cache" } else { "no-store" };
             assert_eq!(answer.header("cache-control"), Some(kept));
             for inline in ["<style", " style=", "onclick", "javascript:"] {
@@ -251,7 +251,7 @@ async fn over_tls_the_cookie_is_bound_to_it() {
         "{cookie}"
     );
     assert!(page.header("strict-transport-security").is_some());
-    // The browser's origin is the public one, not where the service listens.
+    // The browser's origin is the public one, not the address of the service.
     let fields = [("form_token", browser.form_token()), ("email", "a@b.c"), ("password", "x")];
     for (origin, status) in [("https://odds.example.com", 403), ("https://evil.example", 403)] {
         let answer = browser.post_as("/signin", &fields, &[("origin", origin.to_owned())]).await;

@@ -1,4 +1,4 @@
-//! What is done by mail where mail is sent, and how it is done where it is not.
+//! Functions that send email, and their replacements without a mail server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::harness::TestApp;
 
 const ANN: &str = "ann@example.com";
 
-/// The path that an email links to.
+/// The path of the link in an email.
 fn path(email: &accounts::Email) -> String {
     let token = between(&email.body, "https://odds.example.com/link/", "\n").expect("a link");
     format!("/link/{token}")
@@ -20,7 +20,7 @@ async fn sign_up(browser: &mut Browser<'_>, email: &str) {
     assert_eq!(done.header("location"), Some("/signin?done=signed-up-mail"));
 }
 
-/// What a page tells its visitor.
+/// A page's status and notice.
 fn said(page: &crate::harness::Answer) -> (u16, &str) {
     let notice = between(page.text(), "role=\"alert\"", "</").unwrap_or_default();
     assert!(notice.contains("Wrong email or password"), "{}", page.text());

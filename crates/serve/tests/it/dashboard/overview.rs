@@ -1,4 +1,4 @@
-//! The console's first page: what it says about history.
+//! The console's first page: its statements about history.
 
 use domain::World;
 use engine::Compact;

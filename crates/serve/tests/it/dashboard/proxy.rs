@@ -1,4 +1,4 @@
-//! Where people come from: behind a proxy that the operator named, and otherwise; and what a browser is known by.
+//! The source of requests: behind a trusted proxy, and otherwise; and the recognition of browsers.
 
 use accounts::PeopleRules;
 use reqwest::{Client, Method};
@@ -9,7 +9,7 @@ use crate::harness::{Answer, TestApp};
 
 const ANN: &str = "ann@example.com";
 
-/// Tries to sign in, by way of a proxy that says from whom it has this.
+/// Tries to sign in through a proxy that names the client's address.
 async fn sign_in(browser: &Browser<'_>, password: &str, from: &str) -> Answer {
     let fields = [("form_token", browser.form_token()), ("email", ANN), ("password", password)];
     let origin = format!("http://{}", browser.app.addr);
@@ -17,7 +17,7 @@ async fn sign_in(browser: &Browser<'_>, password: &str, from: &str) -> Answer {
     browser.post_as("/signin", &fields, &headers).await
 }
 
-/// Guesses until that is refused as too often; gives how many were let through.
+/// Guesses until the throttle refuses; returns the number of attempts that were let through.
 async fn guess(browser: &Browser<'_>, from: impl Fn(usize) -> String) -> usize {
     for n in 0..20 {
         let answer = sign_in(browser, "wrong words here", &from(n)).await;
@@ -36,7 +36,7 @@ async fn behind_a_proxy_each_client_is_a_source_of_its_own() {
     app.service.web.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
     let mut browser = Browser::new(&app);
     browser.get("/signin").await;
-    // Whatever a client claims about those before it, the proxy adds where it has the request from.
+    // Whatever addresses a client claims, the proxy appends the real one.
     assert_eq!(guess(&browser, |n| format!("198.51.100.{n}, 203.0.113.9")).await, 10);
     let entered = sign_in(&browser, PASSWORD, "192.0.2.7").await;
     assert_eq!(entered.status, 303, "somebody else's guesses are not theirs: {}", entered.text());
@@ -53,7 +53,7 @@ async fn behind_a_proxy_that_ends_tls_forms_work_or_the_page_says_which_setting_
     browser.get("/signin").await;
     let fields = [("form_token", browser.form_token()), ("email", ANN), ("password", PASSWORD)];
     let origin = || ("origin", "https://odds.example.com".to_owned());
-    // A browser that compares the two itself is believed; no page can set that header.
+    // A browser that compares the two itself is trusted; no page can set that header.
     let compared = [origin(), ("sec-fetch-site", "same-origin".to_owned())];
     assert_eq!(browser.post_as("/signin", &fields, &compared).await.status, 303);
     let old = browser.post_as("/signin", &fields, &[origin()]).await;
@@ -112,7 +112,7 @@ async fn a_browser_that_somebody_signed_in_with_is_not_kept_out_by_strangers() {
     stranger.get("/signin").await;
     assert_eq!(guess(&stranger, |_| String::new()).await, 10);
     own.sign_in(ANN).await;
-    // A new password is a new start for every browser but the one that it was set with.
+    // A new password resets every known browser except the one that set it.
     let words = "quite another phrase";
     let fields = [("old", PASSWORD), ("password", words)];
     let device = own.device.clone();

@@ -10,7 +10,7 @@ use super::browser::{Browser, between};
 use crate::harness::TestApp;
 use crate::test_market::{TestMarket, lines};
 
-/// Has all sources fresh in three quarters of an hour: those of somebody who only tries it make no incident.
+/// Keeps all sources fresh for three quarters of an hour: brief use of the sandbox causes no incident.
 async fn keep_fresh(board: &TestMarket, browser: &mut Browser<'_>) {
     for _ in 0..3 {
         board.app.advance(Duration::from_secs(900));
@@ -55,7 +55,7 @@ async fn a_source_that_falls_silent_is_shown_as_delayed_with_since_when() {
 
 #[tokio::test]
 async fn a_day_is_told_in_quarters_of_an_hour_and_outlives_a_restart() {
-    // Whoever opens the page looks, too: nobody else does here, so what is noted when is not left to chance.
+    // Opening the page also updates the record. Nothing else does here, so the times in it do not depend on chance.
     let board = TestMarket::start().await;
     let mut browser = Browser::new(&board.app);
     keep_fresh(&board, &mut browser).await;

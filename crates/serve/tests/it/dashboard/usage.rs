@@ -1,4 +1,4 @@
-//! Usage, failures and alerts as their owner sees them, and as nobody else does.
+//! Usage, failures and alerts as their owner sees them, and nobody else.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use accounts::{Actor, KeyKind, Limits, NewKey};
 use super::browser::{Browser, account_id, between};
 use crate::harness::TestApp;
 
-/// A key of somebody's with these limits.
+/// A key of an account with these limits.
 async fn key_of(app: &TestApp, email: &str, name: &str, per_day: u32) -> (String, String) {
     let limits =
         Limits { burst_per_minute: 1000, requests_per_day: per_day, requests_per_month: None };
@@ -22,7 +22,7 @@ async fn key_of(app: &TestApp, email: &str, name: &str, per_day: u32) -> (String
     (secret.expose().to_owned(), record.id.as_str().to_owned())
 }
 
-/// What the page says was asked in all.
+/// The total number of requests on the page.
 fn total(page: &str) -> String {
     between(page, "Requests <span class=\"soft num\">", "<").unwrap().replace('\u{202f}', "")
 }
@@ -49,7 +49,7 @@ async fn every_request_is_shown_once_before_and_after_it_is_written_and_after_a_
         let path = format!("/dashboard/usage?range={range}&key={id}");
         assert_eq!(total(ann.get(&path).await.text()), "9", "{range}");
     }
-    // Two hours later the day still has them.
+    // Two hours later the day still includes them.
     app.advance(Duration::from_secs(7200));
     assert_eq!(total(ann.get("/dashboard/usage").await.text()), "9");
     let dir = app.stop().await;

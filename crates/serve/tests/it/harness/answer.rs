@@ -1,4 +1,4 @@
-//! Answers, and reading them from a socket without a client's help.
+//! Answers, and reading them from a socket without a client library.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::SILENCE;
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -53,7 +53,7 @@ impl Answer {
         self.headers.get_all(name).iter().map(|value| value.to_str().unwrap())
     }
 
-    /// The error's code, once the body was seen to be as D1 has it.
+    /// The error's code, after checking that the body has the form of D1.
     pub(crate) fn code(&self) -> String {
         let body = self.json();
         assert_eq!(body.as_object().map(serde_json::Map::len), Some(1), "{body}");
@@ -70,7 +70,7 @@ impl Answer {
         error["code"].as_str().unwrap().to_owned()
     }
 
-    /// Status and code of a refusal.
+    /// Status and code of an error.
     pub(crate) fn refusal(&self) -> (u16, String) {
         (self.status, self.code())
     }
@@ -85,7 +85,7 @@ impl Answer {
 
     /// The target of the `Link` to the next page.
     pub(crate) fn next_page(&self) -> Option<String> {
-        // An empty list leads to why it is empty instead.
+        // In an empty list the link leads to the reason instead.
         let link = self.header("link").filter(|link| !link.ends_with("; rel=\"help\""))?;
         let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
         Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
@@ -100,7 +100,7 @@ impl Answer {
     }
 }
 
-/// A connection spoken to byte by byte.
+/// A raw connection, used byte by byte.
 #[derive(Debug)]
 pub(crate) struct Raw {
     stream: TcpStream,
@@ -116,14 +116,14 @@ impl Raw {
         Self { stream, held: Vec::new() }
     }
 
-    /// A client whose system takes in only a little before it is read.
+    /// A client whose system buffers only a little unread data.
     pub(crate) async fn connect_narrow(addr: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4 << 10).unwrap();
         Self { stream: socket.connect(addr).await.unwrap(), held: Vec::new() }
     }
 
-    /// The connection for somebody who waits for it himself.
+    /// The connection for a caller that uses it blocking.
     pub(crate) fn into_std(self) -> std::net::TcpStream {
         assert!(self.held.is_empty());
         let stream = self.stream.into_std().unwrap();
@@ -132,11 +132,11 @@ impl Raw {
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        // The service may have answered and closed before it has read everything.
+        // The service may have answered and closed before reading everything.
         drop(self.stream.write_all(bytes).await);
     }
 
-    /// The next answer; `None` when the connection ended instead.
+    /// The next answer; `None` if the connection ended.
     pub(crate) async fn read_answer(&mut self) -> Option<Answer> {
         self.read_answer_to("GET").await
     }
@@ -146,7 +146,7 @@ impl Raw {
         tokio::time::timeout(SILENCE, self.read_patiently(method)).await.expect("an answer in time")
     }
 
-    /// The next bytes, this number of them; `None` when the connection ended before.
+    /// The given number of bytes; `None` if the connection ended before.
     pub(crate) async fn read_exactly(&mut self, bytes: usize) -> Option<Vec<u8>> {
         while self.held.len() < bytes {
             let read = tokio::time::timeout(SILENCE, self.stream.read_buf(&mut self.held)).await;
@@ -157,17 +157,17 @@ impl Raw {
         Some(self.held.drain(..bytes).collect())
     }
 
-    /// What comes up to the end of the connection.
+    /// The bytes up to the end of the connection.
     ///
     /// # Errors
-    /// The service has broken it off.
+    /// The service has reset it.
     pub(crate) async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         let read = tokio::time::timeout(SILENCE, self.stream.read_to_end(&mut self.held)).await;
         read.expect("the end in time")?;
         Ok(std::mem::take(&mut self.held))
     }
 
-    /// Whether the service has closed the connection, once it has.
+    /// Waits for the service's end of the connection; `true` if it was closed.
     pub(crate) async fn is_closed(&mut self) -> bool {
         let mut scrap = [0; 64];
         let read = tokio::time::timeout(SILENCE, self.stream.read(&mut scrap)).await;

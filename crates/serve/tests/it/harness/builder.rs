@@ -1,4 +1,4 @@
-//! What a service under test is started with.
+//! Options of a service under test.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,12 +53,12 @@ pub(crate) struct Builder {
     catalogue: Option<Catalogue>,
 }
 
-/// The catalogue that ships.
+/// The embedded catalogue.
 fn usual() -> Catalogue {
     Catalogue::load(None).unwrap()
 }
 
-/// Where it is archived.
+/// The location of the archive.
 #[derive(Debug)]
 enum ArchivePlace {
     /// In its own folder.
@@ -75,7 +75,7 @@ impl Builder {
             refresh_interval: Duration::from_secs(30),
             stale_after: Duration::from_secs(90),
             history: HistoryOptions { part_interval: DAY, ..HistoryOptions::default() },
-            // Most tests report of events without waiting for their start.
+            // Most tests report on events without waiting for their start.
             limits: Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT },
             api: ApiSettings {
                 query_key_enabled: true,
@@ -91,7 +91,7 @@ impl Builder {
                 connections_per_source_max: 1000,
                 drain: Duration::ZERO,
                 proxies: Proxies::default(),
-                // A slow machine is no reason to refuse anything in a test of something else.
+                // A slow machine must not cause refusals in unrelated tests.
                 shed_after: Duration::from_secs(600),
             },
             sandbox_seed: None,
@@ -106,50 +106,50 @@ impl Builder {
         }
     }
 
-    /// The logs are on servers.
+    /// Stores the logs on servers.
     pub(crate) fn log_on(mut self, servers: LogServers) -> Self {
         self.log_servers = Some(servers);
         self
     }
 
-    /// One node of several that share the live world's log, and a clock.
+    /// Starts one node of several that share the live world's log and a clock.
     pub(crate) fn joining(mut self, joining: Joining) -> Self {
         self.log_servers = Some(joining.servers.clone());
         self.joining = Some(joining);
         self
     }
 
-    /// One node of several.
+    /// Starts one node of a cluster.
     pub(crate) fn one_of(mut self, cluster: Cluster) -> Self {
         self.cluster = Some(cluster);
         self
     }
 
-    /// Boards renew themselves, and the record of freshness is kept.
+    /// Boards update themselves, and the record of freshness is kept.
     pub(crate) fn keeping_pages(mut self) -> Self {
         self.keeps_pages = true;
         self
     }
 
-    /// The same in another place.
+    /// As [`Self::archived`], in another location.
     pub(crate) fn archived_in(mut self, place: Location) -> Self {
         self.archive = Some(ArchivePlace::Elsewhere(place));
         self
     }
 
-    /// What is published is archived when the test asks for it.
+    /// Archives publications when the test requests it.
     pub(crate) fn archived(mut self) -> Self {
         self.archive = Some(ArchivePlace::Own);
         self
     }
 
-    /// With another catalogue than the one that ships.
+    /// With another catalogue than the embedded one.
     pub(crate) fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = Some(catalogue);
         self
     }
 
-    /// Something plays in the sandbox.
+    /// Runs the sandbox's simulation.
     pub(crate) fn sandbox(mut self, seed: u64) -> Self {
         self.sandbox_seed = Some(seed);
         self
@@ -181,7 +181,7 @@ impl Builder {
         self
     }
 
-    /// Switched off, or in a cluster whose nodes share no archive.
+    /// History switched off, as in a cluster whose nodes share no archive.
     pub(crate) fn without_history(mut self) -> Self {
         self.history.by_time = false;
         self
@@ -203,32 +203,32 @@ impl Builder {
         self
     }
 
-    /// What the operator decided about people and pages.
+    /// The operator's settings about people and pages.
     pub(crate) fn pages(mut self, people: PeopleRules, pages: WebSettings) -> Self {
         self.people = people;
         self.web = pages;
         self
     }
 
-    /// Connections from this machine are a proxy's.
+    /// Connections from this machine come from a proxy.
     pub(crate) fn behind_a_proxy(mut self) -> Self {
         self.server.proxies.trusted = vec!["127.0.0.1".parse().unwrap()];
         self
     }
 
-    /// Emails are written; [`TestApp::email`] reads them.
+    /// Emails are queued; [`TestApp::email`] reads them.
     pub(crate) fn mail(mut self) -> Self {
         self.mail = true;
         self
     }
 
-    /// What the operator decided about `/v4`.
+    /// The operator's settings about `/v4`.
     pub(crate) fn v4(mut self, settings: V4Settings) -> Self {
         self.api.v4 = settings;
         self
     }
 
-    /// What the operator decided about streams.
+    /// The operator's settings about streams.
     pub(crate) fn streams(mut self, settings: StreamSettings) -> Self {
         self.api.stream = settings;
         self
@@ -239,7 +239,7 @@ impl Builder {
         self
     }
 
-    /// How much memory pushes may take, over all feeds and of one.
+    /// Maximum memory of pushes, over all feeds and of one.
     pub(crate) fn push_bytes(mut self, bytes_max: usize, feed_bytes_max: usize) -> Self {
         self.api.pushes = PushLimits { bytes_max, feed_bytes_max };
         self
@@ -250,7 +250,7 @@ impl Builder {
         self
     }
 
-    /// Connections are still taken for this long once the service stops.
+    /// Time for which connections are still accepted while the service stops.
     pub(crate) fn drain(mut self, time: Duration) -> Self {
         self.server.drain = time;
         self
@@ -261,7 +261,7 @@ impl Builder {
         self
     }
 
-    /// Starts on a folder that a service ran on before.
+    /// Starts on a folder that a service used before.
     pub(crate) fn on(mut self, dir: TempDir) -> Self {
         self.dir = Some(dir);
         self
@@ -339,15 +339,15 @@ impl Builder {
     }
 }
 
-/// Opens a world, and writes it on a thread of its own.
+/// Opens a world, and runs its writer on a separate thread.
 fn open(options: WorldOptions, clock: &Arc<dyn Clock>) -> (Arc<WorldHandle>, JoinHandle<()>) {
     let open = || WorldHandle::open(options, Arc::clone(clock)).unwrap();
-    // A log on servers waits for them, which no task may do.
+    // Opening a log on servers blocks, which a task must not do.
     let (handle, writer) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
     (handle, std::thread::spawn(move || writer.run()))
 }
 
-/// The live world is archived when a test asks for it, and not before.
+/// The live world is archived only when a test requests it.
 fn history(
     options: &HistoryOptions,
     archive: Option<&ArchivePlace>,

@@ -1,8 +1,8 @@
-//! Lines of a push, with the fields a test does not care about filled in.
+//! Lines of a push, with defaults for fields that a test does not care about.
 
 use serde_json::{Value, json};
 
-/// When the events of tests start, unless they say otherwise.
+/// Start of the events in tests, unless given.
 pub(crate) const COMMENCE: &str = "2026-11-22T03:00:00Z";
 
 pub(crate) fn event(reference: &str, sport: &str, home: &str, away: &str) -> Value {
@@ -29,7 +29,7 @@ pub(crate) fn tournament(reference: &str, title: &str) -> Value {
     })
 }
 
-/// A moneyline in american prices.
+/// A moneyline in American prices.
 pub(crate) fn moneyline(
     reference: &str,
     bookmaker: &str,
@@ -69,7 +69,7 @@ pub(crate) fn heartbeat(bookmaker: &str, sport: &str) -> Value {
     json!({ "type": "heartbeat", "bookmaker": bookmaker, "sport": sport })
 }
 
-/// The same line, said to have happened then.
+/// The same line with another `ts`.
 pub(crate) fn stamped(mut line: Value, ts: &str) -> Value {
     line["ts"] = ts.into();
     line

@@ -14,7 +14,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::harness::{START, at};
 
-/// Servers, and a runtime of its own for what speaks with them: it must go on while a test's thread waits.
+/// Servers, and a separate runtime for the connections to them, which must continue while a test's thread blocks.
 #[derive(Debug)]
 pub(crate) struct Bed {
     pub(crate) nats: Nats,
@@ -38,7 +38,7 @@ impl Drop for Bed {
     }
 }
 
-/// Servers that hold the logs, and the runtime that speaks with them.
+/// Servers that hold the logs, and the runtime of the connections to them.
 #[derive(Clone, Debug)]
 pub(crate) struct LogServers {
     pub(crate) runtime: Handle,
@@ -52,7 +52,7 @@ impl LogServers {
     }
 }
 
-/// How a service joins others.
+/// How a service joins a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Joining {
     pub(crate) servers: LogServers,
@@ -70,7 +70,7 @@ impl Joining {
         }
     }
 
-    /// The same with a seat of its own.
+    /// The same with its own leadership.
     pub(crate) fn electable(&self) -> (Self, Arc<Leadership>) {
         let leadership = Arc::new(Leadership::default());
         leadership.set_may_create_log(true);
@@ -90,7 +90,7 @@ impl Joining {
     }
 }
 
-/// Where a world's log is: the sandbox of a node that joined others is made from its seed.
+/// The location of a world's log: the sandbox of a node in a cluster is generated from its seed.
 pub(super) fn place(
     servers: Option<&LogServers>,
     joining: Option<&Joining>,
@@ -108,7 +108,7 @@ pub(super) fn place(
     }
 }
 
-/// The accounts of a single process, or of one node of several.
+/// The accounts of a single process, or of one node of a cluster.
 pub(super) async fn load_accounts(
     store: &Store,
     clock: &Arc<dyn Clock>,

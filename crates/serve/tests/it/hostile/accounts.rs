@@ -1,4 +1,4 @@
-//! People who want more keys and answers than they have, and strangers at their accounts.
+//! Clients that want more keys and answers than they may have, and anonymous clients that attack their accounts.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn revoke_all(app: &TestApp, browser: &mut Browser<'_>) {
     }
 }
 
-/// Asks until a limit is reached, and says how many answers there were. A machine that is busy may put off some.
+/// Sends requests until a limit is reached, and returns the number of answers. A busy machine may defer some.
 async fn ask_until_limited(app: &TestApp, path: &str, key: &str) -> (u32, Answer) {
     let mut answers = 0;
     loop {
@@ -62,7 +62,7 @@ async fn keys_made_anew_bring_neither_a_day_nor_a_month_nor_a_minute() {
         app.advance(Duration::from_secs(86_400));
         ann.sign_in("ann@example.com").await;
     }
-    // A minute of sandbox keys, sixty requests for each key that is active.
+    // A minute of sandbox keys, sixty requests for each active key.
     let mut passed = 0;
     for _ in 0..3 {
         let key = secret(&ann.post("/dashboard/keys", &[("kind", "sandbox")]).await);
@@ -71,7 +71,7 @@ async fn keys_made_anew_bring_neither_a_day_nor_a_month_nor_a_minute() {
         passed += more;
         revoke_all(&app, &mut ann).await;
     }
-    // What a busy machine put off is counted, too.
+    // Deferred requests are counted, too.
     assert!((30..=60).contains(&passed), "{passed}");
 }
 

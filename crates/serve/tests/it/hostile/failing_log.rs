@@ -1,4 +1,4 @@
-//! A disk that does not take the log any more, and takes it again later.
+//! A disk that refuses the log for a while, and then accepts it again.
 
 use std::time::Instant;
 
@@ -10,13 +10,14 @@ use super::metric;
 use crate::harness::{TestApp, line, ndjson, wait_for};
 use crate::test_market::{ANN, BEA};
 
-/// The signal that comes with a write beyond the limit; whoever listens for it is not ended by it.
+/// The signal for a write beyond the limit; a process that handles it is not killed.
 const SIGXFSZ: i32 = 25;
 
-/// What may be overwritten on a full disk: the note of a gap, of which all other files that count are longer.
+/// Maximum size of a file that may be overwritten on a full disk: the note of a gap. All other relevant files are
+/// longer.
 const OVERWRITTEN_MAX: u64 = 64;
 
-/// Lets no file grow, as a full disk does. Every test is a process of its own.
+/// Prevents files from growing, like a full disk. Every test is a separate process.
 fn fill_disk(full: bool) {
     let maximum = getrlimit(Resource::Fsize).maximum;
     let current = if full { Some(OVERWRITTEN_MAX) } else { maximum };
@@ -38,7 +39,7 @@ async fn while_the_log_cannot_be_written_pushes_get_503_snapshots_go_on_and_it_r
     app.publish().await;
     let read_backs = "linesman_log_read_backs_total{world=\"live\"}";
     fill_disk(true);
-    // Snapshots alone: nothing has changed that the log does not have, so nothing is read back.
+    // Only snapshots: every change is in the log, so nothing is read back.
     let before = cut_at(&app);
     wait_for("ten snapshots", || cut_at(&app) > before + 1000).await;
     assert_eq!(metric(&app, read_backs).await, 0);
@@ -48,11 +49,11 @@ async fn while_the_log_cannot_be_written_pushes_get_503_snapshots_go_on_and_it_r
         assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
         assert!(refused.header("retry-after").is_some());
     }
-    // Far above what twenty refusals take, far below what waiting for the disk would.
+    // Far above the duration of twenty refusals, far below that of waiting for the disk.
     assert!(begun.elapsed().as_secs() < 30);
     let before = cut_at(&app);
     wait_for("more snapshots", || cut_at(&app) > before + 1000).await;
-    // What was shown meanwhile cannot be shown again; the last one that was logged is not shown instead.
+    // A publication during that time cannot be rebuilt; the last logged one is not shown in its place.
     let path = format!("/v1/sports/mma/odds?as_of={}", Timestamp::from_millis(before));
     assert_eq!(app.get(&path, &key).await.refusal(), (503, "unavailable".to_owned()));
     assert!(metric(&app, read_backs).await <= 1);
@@ -78,7 +79,7 @@ async fn a_batch_that_fails_leaves_nothing_in_what_is_shown() {
     app.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     app.publish().await;
     fill_disk(true);
-    // The first to fail is a batch: the book has it, the log has not.
+    // The first failed write is a batch: it is in the book, but not in the log.
     let body = ndjson(&[line::event("b", "mma", "Cleo Clark", "Dora Dunn")]);
     let refused = app.post(&feed, body.into_bytes(), None).await;
     assert_eq!(refused.status, 503);
@@ -106,7 +107,7 @@ async fn publications_that_were_not_logged_are_a_gap_also_where_the_process_ende
     let before = cut_at(&app);
     wait_for("publications that are not logged", || cut_at(&app) > before + 500).await;
     let unlogged = cut_at(&app);
-    // As with kill -9, it ends without another entry in its log.
+    // As with kill -9, it ends without another log entry.
     app.stop_writer(World::Live);
     fill_disk(false);
     let again = TestApp::builder().system_clock().on(app.copy_of_disk()).start().await;
@@ -119,7 +120,7 @@ async fn publications_that_were_not_logged_are_a_gap_also_where_the_process_ende
     assert_eq!(refused, (404, "not_in_history".to_owned()));
     let gaps = again.get("/v1/history", &key).await.json()["gaps"].clone();
     assert_eq!(gaps.as_array().unwrap().len(), 1, "{gaps}");
-    // The next start finds it in the log alone.
+    // The next start finds it only in the log.
     let dir = again.stop().await;
     let third = TestApp::builder().system_clock().on(dir).start().await;
     assert_eq!(third.get("/v1/history", &key).await.json()["gaps"], gaps);

@@ -1,4 +1,4 @@
-//! A feed has its rights and its room, and no more.
+//! A feed is limited to its rights and its share of memory.
 
 use accounts::{Actor, Scores};
 use domain::World;

@@ -1,5 +1,5 @@
-//! Connections of HTTP/2 that ask slowly, or not at all: they are waited for as long as any other (D32), whatever they
-//! answer to pings.
+//! HTTP/2 connections that send requests slowly or not at all: they time out like any other (D32), even if they
+//! answer pings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The head of a request as HPACK writes it without a table.
+/// The head of a request in HPACK without a table.
 pub(super) fn head(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     let mut head = vec![0x86];
@@ -44,11 +44,11 @@ pub(super) fn get(stream: u32, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &head("GET", path, more))
 }
 
-/// A client that keeps the rules as far as a connection needs it to stay open.
+/// A client that follows the rules as far as a connection needs to stay open.
 pub(super) struct Client {
     stream: TcpStream,
     held: Vec<u8>,
-    /// Whether pings and settings are answered, which nobody may in the midst of something else.
+    /// Whether pings and settings are answered, which is not allowed in the middle of another frame.
     answers: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Client {
 pub(super) type Frame = (u8, u8, u32, Vec<u8>);
 
 impl Client {
-    /// Connects and says these settings.
+    /// Connects and sends these settings.
     pub(super) async fn connect(addr: SocketAddr, settings: &[u8]) -> Self {
         let mut client = Self {
             stream: TcpStream::connect(addr).await.unwrap(),
@@ -73,7 +73,7 @@ impl Client {
         drop(self.stream.write_all(bytes).await);
     }
 
-    /// The next frame; pings and settings are answered. `None` when the connection has ended.
+    /// The next frame; answers pings and settings. `None` if the connection has ended.
     pub(super) async fn read(&mut self) -> Option<Frame> {
         loop {
             if let Some((length, rest)) = self.held.split_first_chunk::<3>() {
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// Reads until that stream's answer is whole.
+    /// Reads until the answer of that stream is complete.
     pub(super) async fn read_answer(&mut self, wanted: u32) {
         loop {
             let (kind, flags, stream, _) = self.read().await.expect("an answer");
@@ -107,13 +107,13 @@ impl Client {
         }
     }
 
-    /// The same for who says this and nothing else.
+    /// The same for a client that sends only these bytes.
     async fn kept_after(mut self, bytes: &[u8]) -> Duration {
         self.answers = false;
         self.kept(bytes).await
     }
 
-    /// Stays until the service closes, and says how long that took, with a clock that goes fifty times as fast.
+    /// Waits until the service closes, and returns how long that took by a clock that runs fifty times as fast.
     async fn kept(mut self, bytes: &[u8]) -> Duration {
         tokio::time::pause();
         let begun = Instant::now();
@@ -121,7 +121,7 @@ impl Client {
         let closed = async { while self.read().await.is_some() {} };
         let passing = async {
             for _ in 0..1_000 {
-                // While a blocking task runs the clock stands still, so bytes on their way have time to arrive.
+                // While a blocking task runs the clock stands still, so that bytes in transit have time to arrive.
                 tokio::task::spawn_blocking(nap).await.unwrap();
                 tokio::time::advance(Duration::from_secs(1)).await;
             }
@@ -137,7 +137,7 @@ impl Client {
     }
 }
 
-/// Some of the machine's time.
+/// Lets some real time pass.
 #[expect(
     clippy::disallowed_methods,
     reason = "it runs on a thread of its own, for the machine's time"
@@ -153,7 +153,7 @@ async fn asked_once(app: &TestApp) -> Client {
     client
 }
 
-/// On a busy machine, some time has passed before a byte that was sent arrives.
+/// On a busy machine, some time passes before a sent byte arrives.
 fn assert_about(kept: Duration, seconds: u64) {
     assert!((seconds..seconds + 60).contains(&kept.as_secs()), "kept for {kept:?}");
 }
@@ -163,7 +163,7 @@ async fn who_never_asks_is_closed_after_ten_seconds() {
     let app = TestApp::start().await;
     let kept = Client::connect(app.addr, &[]).await.kept(&[]).await;
     assert_about(kept, 10);
-    // Pings of its own are no request either.
+    // Its own pings are not requests either.
     let pings = frame(PING, 0, 0, b"everyone").repeat(3);
     let kept = Client::connect(app.addr, &[]).await.kept(&pings).await;
     assert_about(kept, 10);
@@ -181,7 +181,7 @@ async fn a_head_that_never_ends_is_waited_for_ten_seconds() {
     let part = frame(HEADERS, END_STREAM, 1, &head("GET", "/healthz", &[]));
     let kept = Client::connect(app.addr, &[]).await.kept_after(&part).await;
     assert_about(kept, 10);
-    // Later on a connection, in one frame more, and in the midst of a frame.
+    // Later on a connection, in one more frame, and in the middle of a frame.
     let part = frame(HEADERS, END_STREAM, 3, &head("GET", "/healthz", &[]));
     let more = frame(CONTINUATION, 0, 3, &[]);
     for part in [part.clone(), [part.clone(), more].concat(), part[..20].to_vec()] {
@@ -210,7 +210,7 @@ async fn requests_that_were_given_up_keep_no_connection() {
         client.send(&frame(HEADERS, END_HEADERS, stream, &push)).await;
         client.send(&frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes())).await;
     }
-    // A body is waited for half a minute where its client has not gone altogether.
+    // A body may take half a minute if its client has not disconnected.
     let kept = client.kept(&[]).await;
     assert!((75..130).contains(&kept.as_secs()), "kept for {kept:?}");
 }

@@ -1,10 +1,10 @@
-//! Requests that are not as they should be, first on a connection and behind others: each is refused with the body of
-//! D1, and a path under `/v1` tells nothing to who has no key (D3).
+//! Malformed requests, first on a connection and after others: each is refused with the body of D1, and a path under
+//! `/v1` reveals nothing without a key (D3).
 
 use crate::harness::{Answer, INGEST_PATH, Raw, TestApp};
 use crate::test_market::TestMarket;
 
-/// Requests, and the status that refuses them.
+/// Requests, and the status of their refusal.
 fn requests() -> Vec<(String, u16)> {
     let many: String = (0..65).map(|n| format!("x-{n}: 1\r\n")).collect();
     let (heavy, long) = ("a".repeat(20_000), "a".repeat(9_000));
@@ -50,7 +50,7 @@ fn requests() -> Vec<(String, u16)> {
     requests
 }
 
-/// What a connection has sent before.
+/// Earlier requests on the connection.
 fn beginnings(feed: &str) -> [String; 4] {
     let get = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
     let push =
@@ -116,7 +116,7 @@ async fn who_waits_to_be_asked_for_a_body_is_asked_once_it_is_wanted() {
         raw.send(b"\n").await;
         assert_eq!(raw.read_answer().await.unwrap().status, 200);
     }
-    // Who has no token is answered so at once, and may not have sent what he announced.
+    // A client without a valid token is answered at once, and need not send the announced body.
     raw.send(head.replace(&feed, "nobody").as_bytes()).await;
     let answer = raw.read_answer().await.unwrap();
     assert_eq!((answer.status, answer.header("connection")), (401, Some("close")));
@@ -131,7 +131,7 @@ async fn a_path_that_is_too_long_tells_nothing_to_who_has_no_key() {
     let before = board.app.get("/v1/status", &board.key).await;
     let refused = board.app.get(&target, &board.key).await;
     assert_eq!(refused.refusal(), (414, "request_too_large".to_owned()));
-    // It counts as a request all the same, and spends nothing.
+    // It still counts as a request, but spends nothing.
     assert_eq!(refused.requests_used(), before.requests_used());
 }
 

@@ -1,4 +1,4 @@
-//! A machine that is slow, or stands still, is no overload: one client who asks one thing at a time is answered.
+//! A machine that is slow or paused is not overloaded: a client that sends one request at a time is answered.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ async fn one_client_on_a_slow_machine_is_never_refused() {
 async fn a_machine_that_stood_still_goes_on_as_before() {
     let app = TestApp::builder().shed_after(Duration::from_millis(250)).start().await;
     let board = TestMarket::on(app).await;
-    // Many ask at once when it goes on.
+    // Many clients send requests at once when it resumes.
     for round in 0..3 {
         let mut asking = tokio::task::JoinSet::new();
         for client in 0..40 {
@@ -48,7 +48,7 @@ async fn a_machine_that_stood_still_goes_on_as_before() {
         tokio::task::yield_now().await;
         stand_still(Duration::from_millis(400));
         assert!(asking.join_all().await.iter().all(|status| *status == 200));
-        // Until the line is gone and a pulse was on time again.
+        // Until the queue is empty and a pulse was on time again.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What pushes hold in memory: bodies that are large, packed or never end, and receipts of nothing but refusals.
+//! Memory of pushes: bodies that are large, compressed or endless, and receipts that contain only rejections.
 
 use std::io::Write as _;
 use std::pin::Pin;
@@ -19,10 +19,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packer.finish().unwrap()
 }
 
-/// What pushes hold.
+/// The memory used by pushes.
 const HELD: &str = "linesman_push_bytes";
 
-/// Waits until pushes hold nothing any more.
+/// Waits until pushes use no memory.
 async fn let_go(app: &TestApp) {
     wait_for_metric(app, HELD, |bytes| bytes == 0).await;
 }
@@ -107,7 +107,7 @@ async fn bodies_that_never_end_hold_no_more_than_their_feeds_share() {
     for answer in futures_join(5, pushing).await {
         assert_eq!(answer.unwrap().status(), 503);
     }
-    // Who is not known has nothing of a body read.
+    // Without a valid token, no part of the body is read.
     let unknown = head.replace(&feed, "fk_nobody");
     let mut nobody = Raw::connect(app.addr).await;
     nobody.send(unknown.as_bytes()).await;
@@ -118,7 +118,7 @@ async fn bodies_that_never_end_hold_no_more_than_their_feeds_share() {
     let_go(&app).await;
 }
 
-/// Sends a little and then nothing for ever.
+/// Sends a little and then nothing.
 struct Endless {
     piece: Option<Bytes>,
 }

@@ -1,4 +1,4 @@
-//! One feed keeps the writer busy: the others, the clock, the operator and the stop do not wait for it.
+//! One feed keeps the writer busy: other feeds, the clock, the operator and a stop do not wait for it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::harness::{Answer, TestApp, line, wait_for};
 
 const SEQ: &str = "linesman_log_seq{world=\"live\"}";
 
-/// Lines in a push that keeps the writer busy for seconds in a build without optimisation, and for hundreds of turns
-/// in any.
+/// Lines of a push that keeps the writer busy for seconds in a build without optimisation, and for hundreds of
+/// scheduling turns in any build.
 const LINES: usize = 90_000;
-/// Pushes of the busy feed at the same time, each on a connection of its own.
+/// Concurrent pushes of the busy feed, each on its own connection.
 const PUSHES: usize = 3;
 
-/// Heartbeats that each change something: every one is a little later than the one before.
+/// Heartbeats that each change something: every one is a little later than the previous one.
 fn heartbeats(push: usize) -> String {
     let bookmaker = ["caesars", "fanduel", "draftkings"][push];
     let head = format!(r#"{{"type":"heartbeat","bookmaker":"{bookmaker}","sport":"mma","ts":"#);
@@ -33,12 +33,12 @@ fn heartbeats(push: usize) -> String {
     body
 }
 
-/// Entries of the log.
+/// Number of log entries.
 async fn stored(app: &TestApp) -> u64 {
     metric(app, SEQ).await
 }
 
-/// A feed that has the writer busy, once it is in the middle of it.
+/// Starts a feed that keeps the writer busy, and waits until the writer works on it.
 async fn busy(app: &Arc<TestApp>, token: &str) -> Vec<JoinHandle<Answer>> {
     let pushes = (0..PUSHES).map(|push| {
         let (app, token) = (Arc::clone(app), token.to_owned());
@@ -67,7 +67,7 @@ async fn another_feed_an_operator_and_the_next_snapshot_do_not_wait_for_a_busy_f
     assert!(is_busy(&pushes), "the operator waited for them");
     app.publish().await;
     assert!(is_busy(&pushes), "the snapshot was cut after them");
-    // All of it is taken in the end, and in its order: nothing was superseded by what came before it.
+    // All of it is accepted in the end, in order: nothing was superseded by an earlier line.
     for push in pushes {
         assert_eq!(push.await.unwrap().json()["accepted"], LINES);
     }
@@ -111,12 +111,12 @@ async fn a_stop_does_not_wait_for_what_is_queued() {
     assert!(kept < (PUSHES * LINES) as u64, "all of it was taken");
     let late = app.post(&token, line::heartbeat("betmgm", "mma").to_string().into(), None).await;
     assert_eq!(late.refusal(), (503, "unavailable".to_owned()));
-    // Snapshots go on until the writer has to end.
+    // Snapshots continue until the writer has to end.
     let due = app.now().plus(Duration::from_secs(30));
     app.advance(Duration::from_secs(60));
     let cut_at = || app.service.api.world(World::Live).published().snapshot.cut_at;
     wait_for("the next snapshot", || cut_at() >= due).await;
-    // What was stored of the pushes is whole, and sending them again completes them.
+    // The stored part of the pushes is intact, and sending them again completes them.
     let Ok(app) = Arc::try_unwrap(app) else { panic!("somebody still has it") };
     let (now, dir) = (app.now(), app.stop().await);
     let again = TestApp::builder().starting_at(now).on(dir).start().await;

@@ -1,4 +1,4 @@
-//! One source that opens all the connections it can: the others still get in.
+//! One source that opens as many connections as it can: other sources can still connect.
 
 use std::net::SocketAddr;
 
@@ -41,7 +41,7 @@ async fn connections_of_one_source_leave_room_for_the_others() {
     let metrics = app.get_operator("/metrics").await;
     assert!(metrics.text().contains("\nlinesman_connections_refused_source_total 3\n"));
     assert!(metrics.text().contains("\nlinesman_connections_refused_total 0\n"));
-    // Those that are in stay in, and places come free.
+    // Existing connections stay, and closed ones free a place.
     assert_eq!(status(&mut held[0]).await, 200);
     held.pop();
     let mut again = open(app.addr, "127.0.0.2").await;

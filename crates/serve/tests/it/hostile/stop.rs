@@ -1,4 +1,4 @@
-//! A stop loses nothing: whoever has asked before it is answered, also who was only just connecting.
+//! A stop loses nothing: every earlier request is answered, even of a client that was just connecting.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use crate::harness::{INGEST_PATH, Raw, TestApp, wait_for};
 
 const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/// A service's listener of its own, which can be stopped.
+/// A separate listener of a service, which can be stopped.
 struct Listener {
     addr: SocketAddr,
     stop: CancellationToken,
@@ -31,14 +31,14 @@ async fn listen(app: &TestApp) -> Listener {
     Listener { addr, stop, running }
 }
 
-/// Connects and sends without letting the service have a turn: its one thread is this one.
+/// Connects and sends without letting the service run: both use the same thread.
 fn ask(addr: SocketAddr, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.write_all(bytes).unwrap();
     stream
 }
 
-/// Everything the service sent until it closed.
+/// All bytes that the service sent until it closed.
 fn read_all(mut stream: TcpStream) -> std::io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut read = Vec::new();
@@ -46,7 +46,7 @@ fn read_all(mut stream: TcpStream) -> std::io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// How many of these ended in a reset or without an answer.
+/// The number of these that ended in a reset or without an answer.
 fn unanswered(asked: Vec<TcpStream>, is_answer: impl Fn(&[u8]) -> bool) -> usize {
     let is_lost = |stream| read_all(stream).map_or(true, |read| !is_answer(&read));
     asked.into_iter().map(is_lost).filter(|lost| *lost).count()
@@ -76,11 +76,11 @@ async fn a_hundred_stops_reset_nobody_who_has_asked() {
         let new: Vec<TcpStream> = (0..10).map(|_| ask(listener.addr, REQUEST)).collect();
         let streams: Vec<TcpStream> = (0..2).map(|_| ask(listener.addr, &http2)).collect();
         listener.stop.cancel();
-        // The runtime may hear of the stop first, or of who has asked.
+        // The runtime may process the stop first, or the requests.
         for _ in 0..stop % 5 {
             tokio::task::yield_now().await;
         }
-        // These clients read only when all is over, and are not waited for here.
+        // These clients read only afterwards; the paused clock skips the wait for them.
         tokio::time::pause();
         listener.running.await.unwrap();
         tokio::time::resume();
@@ -123,7 +123,7 @@ async fn while_it_drains_it_is_not_ready_and_answers_everybody() {
         assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
         assert!(raw.is_closed().await);
     }
-    // Then it takes nobody any more.
+    // After that it accepts no connections.
     tokio::time::pause();
     tokio::time::sleep(Duration::from_secs(31)).await;
     tokio::time::resume();
@@ -134,7 +134,7 @@ async fn while_it_drains_it_is_not_ready_and_answers_everybody() {
 async fn who_holds_on_to_a_connection_does_not_hold_up_a_stop() {
     let app = TestApp::start().await;
     let listener = listen(&app).await;
-    // One that says nothing, one that was answered, one that never reads, one that sends half a head, two of HTTP/2.
+    // A silent client, one that was answered, one that never reads, one that sends half a head, two of HTTP/2.
     let mut held = vec![ask(listener.addr, b""), ask(listener.addr, REQUEST)];
     let flood = b"GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n".repeat(200);
     held.extend([ask(listener.addr, &flood), ask(listener.addr, b"GET /")]);

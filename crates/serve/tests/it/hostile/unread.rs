@@ -1,4 +1,4 @@
-//! Answers that nobody reads: what they hold is bounded, and for a bounded time.
+//! Answers that are not read: their memory and its duration are bounded.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{metric, wait_for_metric};
 use crate::harness::TestApp;
 use crate::test_market::TestMarket;
 
-/// `SETTINGS_INITIAL_WINDOW_SIZE`: this number of bytes of each body may be sent.
+/// `SETTINGS_INITIAL_WINDOW_SIZE`: the number of bytes of each body that may be sent.
 fn window(bytes: u32) -> Vec<u8> {
     [&[0, 4][..], &bytes.to_be_bytes()].concat()
 }
@@ -21,7 +21,7 @@ async fn ready_answers_that_nobody_reads_are_held_once() {
     let length = board.app.get(path, &board.key).await.body.len();
     let mut clients = Vec::new();
     for _ in 0..4 {
-        // Not a byte may be sent, or one.
+        // Either no byte or one may be sent.
         let bytes = u32::from(clients.len() % 2 == 1);
         let mut client = Client::connect(board.app.addr, &window(bytes)).await;
         for stream in 0..100 {
@@ -46,7 +46,7 @@ async fn ready_answers_that_nobody_reads_are_held_once() {
 async fn the_bytes_of_a_client_that_hangs_up_are_free_at_once() {
     let app = TestApp::start().await;
     let mut client = Client::connect(app.addr, &window(0)).await;
-    // Pages are made for who asked.
+    // Pages are generated per request.
     for stream in 0..50 {
         client.send(&get(2 * stream + 1, "/signin", &[])).await;
     }

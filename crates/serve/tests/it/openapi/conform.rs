@@ -1,5 +1,5 @@
-//! Whether a value is what a schema says: the part of JSON Schema that our document uses. Patterns and formats
-//! are left to Schemathesis, which has a whole validator.
+//! Validates a value against a schema: the part of JSON Schema that our document uses. Patterns and formats are left
+//! to Schemathesis, which has a complete validator.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::Answer;
 
-/// Headers of HTTP itself, which no document lists.
+/// Headers of HTTP itself, which are not listed in the document.
 const OF_HTTP: [&str; 5] = ["content-type", "content-length", "date", "connection", "upgrade"];
 
 pub(crate) fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
@@ -91,7 +91,7 @@ fn is(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Every header described as required is there, and every header there is described.
+/// Every required header is present, and every header present is described.
 pub(super) fn check_headers(document: &Value, response: &Value, answer: &Answer) {
     let described = response["headers"].as_object().unwrap();
     for (name, header) in described {

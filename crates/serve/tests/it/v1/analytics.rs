@@ -13,7 +13,7 @@ use crate::harness::{TestApp, line};
 pub(crate) const ANA: &str = "Ana Testa";
 pub(crate) const BEA: &str = "Bea Probe";
 
-/// A service whose publication is at 12:00:30, and what its feed has sent.
+/// A service whose publication is at 12:00:30, and the lines of its feed.
 pub(crate) struct Board {
     pub(crate) app: TestApp,
     pub(crate) key: String,
@@ -21,7 +21,7 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// At 12:00:28, before anything is sent.
+    /// At 12:00:28, before anything is pushed.
     pub(crate) async fn open() -> Self {
         let app = TestApp::start().await;
         app.advance(Duration::from_millis(22_750));
@@ -57,7 +57,7 @@ impl Board {
     }
 }
 
-/// A line that happened some seconds before 12:00:30.
+/// A line with a time some seconds before 12:00:30.
 pub(crate) fn aged(line: Value, age_s: i64) -> Value {
     let second = 12 * 3600 + 30 - age_s;
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
@@ -166,7 +166,7 @@ async fn bets_with_and_without_a_draw_are_two_lines_and_pairings_go_by_their_pla
 async fn partial_sets_are_refused_and_prices_that_are_too_good_are_shown_as_that() {
     let board = Board::with_bout().await;
     board.moneyline("fanduel", 3, [110, -120]).await;
-    // Alone below 1: a mistake.
+    // This bookmaker's own prices add up to less than 1: a mistake.
     board.moneyline("betmgm", 3, [150, 150]).await;
     let half = json!([{ "name": ANA, "price": 130 }]);
     let two_totals = json!([

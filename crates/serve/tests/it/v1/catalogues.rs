@@ -1,4 +1,4 @@
-//! What was published with an earlier catalogue is answered as it was (H4, H25).
+//! Publications made with an earlier catalogue are answered as they were (H4, H25).
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use super::history::{PATHS, Seen, live};
 use crate::harness::{TestApp, line};
 use crate::test_market::{ANN, BEA};
 
-/// A sport and a bookmaker before all others, so that every number is another.
+/// A sport and a bookmaker before all others, so that every internal number changes.
 const MORE: &str = r#"
 [[sport]]
 key = "aikido"
@@ -73,7 +73,7 @@ async fn what_an_earlier_catalogue_published_is_answered_with_its_bytes_and_tags
     let more: Vec<&str> = PATHS.iter().chain(&PATHS_OF_MORE).copied().collect();
     let first = seen(&app, &key, &more).await;
 
-    // The archive has the catalogue before it has anything that was published with it.
+    // The archive stores a catalogue before any publication made with it.
     let begun = Instant::now();
     let archive = app.service.api.world(domain::World::Live).history.archive().unwrap();
     let archive = Archive::of(&archive);
@@ -97,7 +97,7 @@ async fn what_an_earlier_catalogue_published_is_answered_with_its_bytes_and_tags
     app.publish().await;
     let second = seen(&app, &key, &PATHS).await;
 
-    // From the archive, which one process wrote for both, before and after files are put together.
+    // From the archive, which one process wrote for both, before and after files are merged.
     for compact in [Compact::Due, Compact::All] {
         assert!(live(&app).history.flush(compact).await.unwrap());
         check(&app, &key, &first).await;
@@ -126,7 +126,7 @@ fn checkpoints(app: &TestApp) -> BTreeSet<OsString> {
     names.filter(|name| name.to_string_lossy().ends_with(".ckp")).collect()
 }
 
-/// Goes on until the log has lost the checkpoint that its process started from.
+/// Continues until the log has dropped the checkpoint that its process started from.
 async fn replace_checkpoints(app: &TestApp) {
     let (then, begun) = (checkpoints(app), Instant::now());
     while checkpoints(app).len() < 2 || checkpoints(app).iter().any(|held| then.contains(held)) {
@@ -135,8 +135,9 @@ async fn replace_checkpoints(app: &TestApp) {
     }
 }
 
-/// What a process makes of its log when it starts depends on the last checkpoint: a bookmaker that is not in the
-/// catalogue for a while comes back with the prices that it had, unless a checkpoint was written without them.
+/// The state that a process derives from its log at its start depends on the last checkpoint: a bookmaker that was
+/// missing from the catalogue for a while returns with its earlier prices, unless a checkpoint was written without
+/// them.
 #[tokio::test]
 async fn what_a_catalogue_drops_and_has_again_is_answered_as_it_was() {
     let more: Vec<&str> = PATHS.iter().chain(&PATHS_OF_MORE).copied().collect();
@@ -182,7 +183,7 @@ async fn what_a_catalogue_drops_and_has_again_is_answered_as_it_was() {
             check(&app, &key, &all[all.len() - more.len()..]).await;
         }
         check(&app, &key, &all).await;
-        // From the first straight to the last, whose book could be made from that of the first.
+        // From the first directly to the last, whose book could be derived from that of the first.
         check(&app, &key, &all[..1]).await;
         check(&app, &key, &all[all.len() - more.len()..]).await;
         for compact in [Compact::Due, Compact::All] {
@@ -207,7 +208,7 @@ async fn what_a_catalogue_drops_and_has_again_is_answered_as_it_was() {
     }
 }
 
-/// The prior interface reads names with the catalogue of then as well.
+/// The prior interface also resolves names with the catalogue of that time.
 #[tokio::test]
 async fn the_prior_interface_answers_with_an_earlier_catalogue_too() {
     const SPORT: &str = "sports/mma_mixed_martial_arts/odds?regions=us";
@@ -249,7 +250,7 @@ async fn the_prior_interface_answers_with_an_earlier_catalogue_too() {
     }
 }
 
-/// H10, H13 and H14 ask for what was, by names that the catalogue may not have any more.
+/// H10, H13 and H14 name past records, with names that the catalogue may no longer have.
 #[tokio::test]
 async fn prices_under_names_that_are_gone_are_still_looked_up() {
     let app = TestApp::builder().archived().catalogue(wider()).start().await;
@@ -311,12 +312,12 @@ async fn prices_under_names_that_are_gone_are_still_looked_up() {
         for path in [3, 4] {
             let points = then[path][0].as_object_mut().unwrap().remove("points").unwrap();
             let last = points.as_array().unwrap().last().map(|point| &point["reason"]);
-            // What is published with another catalogue is a part of its own.
+            // Publications made with another catalogue are in a separate part.
             assert!(!flushed || last == Some(&json!("removed")), "{points}");
         }
         assert_eq!(then, first);
         assert_eq!(app.get(&file, &files).await.header("etag"), Some(&*tag));
-        // What the key may read, and what nobody ever had, is refused as ever.
+        // Requests outside the key's scope, or for names that never existed, are refused as always.
         for target in targets.iter().chain([&file]) {
             let answer = app.get(target, &others).await;
             assert_eq!(answer.status, 403, "{target}: {}", answer.text());
@@ -324,7 +325,7 @@ async fn prices_under_names_that_are_gone_are_still_looked_up() {
         assert_eq!(app.get("/v1/sports/kendo/odds/closing", &key).await.status, 404);
         let unknown = "/v1/sports/mma/odds/closing?bookmaker=zedbet";
         assert_eq!(app.get(unknown, &key).await.status, 400);
-        // Of the present, there is none.
+        // The present has none.
         assert_eq!(app.get("/v1/sports/aikido/odds", &key).await.status, 404);
     }
 }

@@ -1,4 +1,4 @@
-//! `since`: what changed, for those who poll (S9).
+//! `since`: changes, for clients that poll (S9).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, TestApp, line, ndjson};
 use crate::test_market::{ANN, BEA};
 
-/// The paths that can be followed, with the field by which their rows are known.
+/// The paths that can be followed, with the field that identifies their rows.
 const PATHS: [&str; 6] = [
     "/v1/sports/mma/odds",
     "/v1/sports/mma/odds?odds_format=decimal",
@@ -17,12 +17,12 @@ const PATHS: [&str; 6] = [
     "/v1/sports/mma/events?status=scheduled",
 ];
 
-/// What a client knows of a selection.
+/// A client's state of a selection.
 struct Follower {
     path: &'static str,
     cursor: String,
     rows: BTreeMap<String, Value>,
-    /// Whether it skips publications: what came and went in them is removed, too.
+    /// Whether it skips publications: records that appeared and disappeared in them are then removed, too.
     skips: bool,
 }
 
@@ -63,7 +63,7 @@ impl Follower {
         app.get(&format!("{}{}since={}", self.path, mark(self.path), self.cursor), key).await
     }
 
-    /// Takes in what changed and compares with everything read again.
+    /// Applies the changes and compares the result with a complete read.
     async fn follow(&mut self, app: &TestApp, key: &str) -> u16 {
         let answer = self.ask(app, key).await;
         if answer.status == 200 {
@@ -91,11 +91,11 @@ impl Follower {
     }
 }
 
-/// What happens, publication by publication.
+/// The lines pushed, by publication.
 fn happenings() -> Vec<Vec<Value>> {
     vec![
         vec![line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160))],
-        // Only confirmed.
+        // A confirmation only.
         vec![line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160))],
         vec![line::event("b", "mma", "Cara Cole", "Dora Dunn")],
         vec![line::moneyline("b", "draftkings", ("Cara Cole", 120), ("Dora Dunn", -130))],
@@ -142,9 +142,9 @@ async fn whoever_takes_in_every_change_has_what_is_there() {
             *changed += u32::from(follower.follow(&app, &key).await == 200);
         }
     }
-    // A price that is only confirmed is no change.
+    // A confirmed price is not a change.
     assert_eq!(changed[..3], [6, 6, 4], "{changed:?}");
-    // Whoever comes late has it all in one step, also from a process of its own.
+    // A client that comes late gets everything in one step, even from a new process.
     let disk = app.copy_of_disk();
     let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
     for mut follower in late {
@@ -178,7 +178,7 @@ async fn what_is_gone_is_named_with_its_reason_and_nothing_changed_is_free() {
     let path = format!("/v1/sports/mma/odds?since={}", odds.cursor);
     assert_eq!(app.get_with(&path, &key, &[("if-none-match", tag)]).await.status, 304);
     assert_eq!(scheduled.ask(&app, &key).await.json()["removed"][0]["reason"], "filter");
-    // Another feed lists the event, too: what only this one has is taken back with its listing.
+    // Another feed lists the event, too: data that only this feed has is removed with its listing.
     let other = app.any_feed().await;
     let lines = [
         line::event("x", "mma", ANN, BEA),
@@ -250,8 +250,8 @@ async fn a_default_key_follows_the_sandbox_on_another_node() {
     follower.follow(&other, &other_key).await;
 }
 
-/// A client reads page by page and keeps the cursor of the first page: what it was shown of later publications, and
-/// they do not show any more, is removed or said again.
+/// A client reads page by page and keeps the cursor of the first page: records of later publications that the present
+/// no longer has are removed or sent again.
 #[tokio::test]
 async fn what_a_later_page_showed_and_the_present_does_not_is_taken_back() {
     let app = TestApp::start().await;
@@ -284,7 +284,7 @@ async fn what_a_later_page_showed_and_the_present_does_not_is_taken_back() {
     let delta = delta.json();
     assert_eq!(delta["removed"][0]["id"], json!(passing), "{delta}");
     assert_eq!(delta["removed"][0]["reason"], "no_prices");
-    // The price that it has from the later page is not the present one.
+    // Its price from the later page is not the current one.
     assert_eq!(delta["upserts"].as_array().unwrap().len(), 1, "{delta}");
     assert_eq!(delta["upserts"][0]["outcomes"][0]["price"], 135);
     let delta = app.get(&format!("{live}&since={live_cursor}"), &key).await;
@@ -292,7 +292,7 @@ async fn what_a_later_page_showed_and_the_present_does_not_is_taken_back() {
     let delta = delta.json();
     assert_eq!(delta["removed"][0]["id"], json!(scores.keys().next().unwrap()), "{delta}");
     assert_eq!(delta["removed"][0]["reason"], "filter");
-    // Who asks with what it was given then is up to date.
+    // A request with the new cursor gets no changes.
     let next = delta["cursor"].as_str().unwrap();
     app.publish().await;
     app.publish().await;

@@ -25,7 +25,7 @@ async fn every_state_is_told_with_its_time() {
     let id = board.bout_id().await;
     let other = board.app.any_feed().await;
     let (carla, dora) = ("Carla Cruz", "Dorothea Dunn");
-    // A second feed lists the other bout only, and another one that it withdraws again.
+    // A second feed lists only the other bout, and another one that it then withdraws.
     board
         .app
         .push_all(
@@ -167,7 +167,7 @@ async fn they_cost_no_quota_and_are_kept_like_other_answers() {
     );
 }
 
-/// C6: an answer without a price says where the reason is, and repeats no key.
+/// C6: an answer without a price links to the reason, and repeats no key.
 #[tokio::test]
 async fn an_empty_answer_links_to_its_coverage() {
     let board = TestMarket::start().await;

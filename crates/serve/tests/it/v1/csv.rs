@@ -8,8 +8,8 @@ use crate::test_market::TestMarket;
 const TYPE: &str = "text/csv; charset=utf-8";
 const ODDS: &str = "event_id,sport_key,bookmaker,market,format,last_update,id,name,point,price";
 
-/// Every operation with a table, in a sport of the sandbox that has results, and the lists that lead to its rows. Which
-/// sports have values and middles changes with the prices.
+/// Every operation with a table, in a sport of the sandbox that has results, and the lists that contain its rows. The
+/// sports with values and middles depend on the prices.
 const TABLES: [(&str, &[&str]); 9] = [
     ("american_football/odds?odds_format=decimal&limit=20", &["outcomes"]),
     ("tennis/scores?limit=500", &[]),
@@ -22,7 +22,7 @@ const TABLES: [(&str, &[&str]); 9] = [
     ("boxing/coverage", &["books", "markets"]),
 ];
 
-/// Reads RFC 4180 as it is written: lines end with CR LF, cells with commas, quoted ones may hold both.
+/// Parses RFC 4180 literally: lines end with CR LF, cells with commas, quoted ones may contain both.
 pub(crate) fn parse(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
     let mut rest = text.chars().peekable();
@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The rows of a JSON answer, each with its columns, as K17 says.
+/// The rows of a JSON answer, each with its columns, as defined in K17.
 fn rows(around: &Map<String, Value>, object: &Value, path: &[&str]) -> Vec<Map<String, Value>> {
     let mut own = Map::new();
     for (name, value) in object.as_object().unwrap() {
@@ -115,7 +115,7 @@ fn cell(value: Option<&Value>) -> String {
     }
 }
 
-/// Whether a table has the rows of a JSON answer, every field of them in a column of its name.
+/// Checks that a table has the rows of a JSON answer, with every field in a column of its name.
 fn assert_same_rows(table: &Answer, json: &Value, path: &[&str]) {
     let lines = parse(table.text());
     let (header, lines) = lines.split_first().unwrap();

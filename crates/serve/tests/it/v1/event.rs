@@ -131,7 +131,7 @@ async fn odds_leave_when_the_event_is_final_and_come_back_only_with_new_ones_aft
     board.app.publish().await;
     assert_eq!(odds_count(&board, &id).await, 0);
     assert_eq!(board.event_of("mma", ANN).await["markets"], json!([]));
-    // Not back without a correction.
+    // No way back without a correction.
     let back = line::score("bout-1", "live", 0, 1);
     let receipt = board.app.push(&board.feed, back.to_string()).await;
     assert_eq!(receipt["rejected"][0]["code"], "illegal_transition");

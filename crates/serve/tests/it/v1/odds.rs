@@ -211,7 +211,7 @@ async fn last_update_is_when_the_price_was_last_confirmed() {
     assert_eq!(last_update(&board, draftkings).await, "2026-11-14T12:00:05Z");
     let rounds = "bookmaker=fanduel&market=total_rounds";
     assert_eq!(last_update(&board, rounds).await, "2026-11-14T12:00:05Z");
-    // A heartbeat confirms every market the bookmaker has open in the sport, and no other sport's.
+    // A heartbeat confirms every open market of the bookmaker in the sport, and none of other sports.
     board.push(&[line::heartbeat("fanduel", "mma")]).await;
     board.app.publish().await;
     for query in [fanduel, rounds] {

@@ -1,4 +1,4 @@
-//! Scores: shape, golf, when they changed (D10, D12, D29, D31).
+//! Scores: shape, golf, times of change (D10, D12, D29, D31).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `/v1/sports`: the sports, what is counted, and when a sport is active (D22, D31).
+//! `/v1/sports`: the sports, their counts, and when a sport is active (D22, D31).
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn a_source_is_stale_after_ninety_seconds_without_a_good_read_and_its_odds
     assert_eq!(stale, [("bet365", false), ("draftkings", true), ("fanduel", false)]);
     let odds = board.list("/v1/sports/mma/odds?bookmaker=draftkings").await;
     assert_eq!(odds[0]["last_update"], "2026-11-14T12:00:05Z", "old odds stay, with their age");
-    // One world's trouble is not the other's.
+    // A fault of one world does not affect the other.
     let sandbox = board.app.sandbox_key().await;
     assert_eq!(board.app.get("/v1/status", &sandbox).await.json()["status"], "ok");
 }

@@ -52,7 +52,7 @@ async fn the_order_of_checks_is_that_of_the_contract() {
     let golfer = app.key_for_groups(&["golf"]).await;
     let blind = app.key(NewKey { odds_read: false, ..unlimited(KeyKind::Production) }).await;
     let code = async |path: &str, key: &str| refusal(&app.get(path, key).await).1;
-    // Parameters are wrong throughout, and the event: what is checked before comes first.
+    // The parameters and the event are wrong throughout: faults that are checked earlier are reported first.
     let wrong = "?oddsFormat=x";
     assert_eq!(code(&format!("/v4/nowhere{wrong}"), &board.key).await, "NOT_FOUND");
     let delete = app.request(Method::DELETE, &format!("/v4/sports/x/odds{wrong}"));

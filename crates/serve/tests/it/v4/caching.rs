@@ -1,4 +1,4 @@
-//! What answers carry for caches, and that they are the same bytes until the next publication (V1).
+//! Headers of answers for caches; answers are identical bytes until the next publication (V1).
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -61,7 +61,7 @@ async fn the_same_request_on_one_connection_follows_the_key_and_the_publication(
     let board = TestMarket::start().await;
     let golfer = board.app.key_for_groups(&["golf"]).await;
     let path = format!("{MMA}/odds?regions=us");
-    // One connection, as clients that poll keep it.
+    // One connection, as polling clients use.
     for _ in 0..2 {
         assert_eq!(board.app.get(&path, &board.key).await.status, 200);
         assert_eq!(board.app.get(&path, &golfer).await.status, 403);

@@ -25,7 +25,7 @@ async fn odds_cost_markets_times_regions() {
             "bookmakers=fanduel,draftkings,bet365,betmgm,betus,bovada,circa,coolbet,coral,espnbet,fliff",
             2,
         ),
-        // Without a single price it is free.
+        // Without any price the answer is free.
         ("regions=fr", 0),
         ("bookmakers=kalshi", 0),
         ("regions=us&markets=h2h_lay", 0),
@@ -57,7 +57,7 @@ async fn a_response_is_charged_all_of_its_credits_or_none() {
     assert_eq!(app.get("/v1/books", &key).await.requests_remaining(), 1);
     assert_eq!(app.get(&format!("{MMA}/odds?regions=us"), &key).await.requests_remaining(), 0);
     assert_eq!(app.get("/v1/books", &key).await.status, 429);
-    // What is free is served even so.
+    // Free answers are still served.
     for free in ["/v4/sports", &format!("{MMA}/events"), &format!("{MMA}/odds?regions=fr")] {
         let answer = app.get(free, &key).await;
         assert_eq!(

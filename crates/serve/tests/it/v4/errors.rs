@@ -1,4 +1,4 @@
-//! Errors: bodies, what messages begin with, faults on request, large requests (V16).
+//! Errors: bodies, beginnings of messages, faults on request, large requests (V16).
 
 use api::v4::{Code, V4Settings};
 

@@ -1,4 +1,4 @@
-//! Data of the past (V17).
+//! Historical data (V17).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::test_market::{ANN, BEA};
 const ODDS: &str = "/v4/historical/sports/mma_mixed_martial_arts/odds";
 const CURRENT: &str = "/v4/sports/mma_mixed_martial_arts/odds?regions=us";
 
-/// A live market of three publications; what the present showed at each, and when.
+/// A live market with three publications; the answers at each, and their times.
 async fn published(app: &TestApp, key: &str) -> Vec<(Value, Timestamp)> {
     let feed = app.any_feed().await;
     app.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
@@ -55,7 +55,7 @@ async fn the_past_is_the_answer_of_then_between_its_neighbours() {
     let held = [("if-none-match", answer.header("etag").unwrap())];
     let unchanged = app.get_with(&middle, &key, &held).await;
     assert_eq!((unchanged.status, last(&unchanged)), (304, 0));
-    // The second alone is asked for, so the time between two is of the earlier; the future is of the newest.
+    // Dates have a resolution of seconds, so a time between two gives the earlier one; the future gives the newest.
     let between = Timestamp::from_secs(at(&times[1]).as_secs() + 1);
     let body = app.get(&format!("{ODDS}?regions=us&date={between}"), &key).await.json();
     assert_eq!(body["timestamp"], times[1]);

@@ -207,7 +207,7 @@ async fn upcoming_is_what_is_on_and_the_next_eight() {
     assert_eq!(refusal(&outrights), (422, "INVALID_MARKET_COMBO".to_owned()));
 }
 
-/// Names that nobody takes for each other.
+/// Names that are not matched with each other.
 fn names(n: usize) -> String {
     const FIRST: [&str; 8] =
         ["Quill", "Rhoda", "Silas", "Tilda", "Ursa", "Vidar", "Wanda", "Xenia"];

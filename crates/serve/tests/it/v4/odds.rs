@@ -165,7 +165,7 @@ async fn a_bookmaker_of_ours_may_be_several_with_the_same_prices() {
     assert_eq!(of("bookmakers=betfair").await, ["betfair_ex_au", "betfair_ex_eu", "betfair_ex_uk"]);
     assert_eq!(of("bookmakers=betfair_ex_eu").await, ["betfair_ex_eu"]);
     assert_eq!(of("bookmakers=888sport,kalshi").await, ["sport888"]);
-    // Nobody is in both; each region has its own entry, ordered by the keys of `/v4`.
+    // No bookmaker is in both; each region has its own entry, ordered by the keys of `/v4`.
     assert_eq!(of("regions=uk").await, ["bet365", "sport888", "betfair_ex_uk"]);
     assert_eq!(of("regions=au").await, ["bet365_au", "sportsbet", "betfair_ex_au"]);
     assert_eq!(of("regions=us_ex").await, [""; 0]);

@@ -1,4 +1,4 @@
-//! How parameters are read: lists, repeats, empty values, names that are not known (V3).
+//! Parsing of parameters: lists, repetitions, empty values, unknown names (V3).
 
 use super::MMA;
 use crate::test_market::TestMarket;

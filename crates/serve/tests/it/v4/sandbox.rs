@@ -1,4 +1,4 @@
-//! The sandbox under `/v4`: keys that programs have hard-coded, every shape, and what the document promises (V8, V18).
+//! The sandbox under `/v4`: keys that programs have hard-coded, every shape, and the document's guarantees (V8, V18).
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The number of the last change of keys, and the nodes that read up to it.
+//! The number of the last change of keys, and the nodes that have read up to it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::test_database::{TestDatabase, account, ask, audit_entry, feed, key};
 
-/// The ids of the keys that changed since the last time, and how far the number was raised.
+/// The ids of the keys that changed since the last call, and the increase of the number.
 async fn news(store: &Store, seen: &mut i64) -> (i64, Vec<String>) {
     let newest = store.key_change().await.unwrap().number;
     let rows = store.keys_changed_after(*seen).await.unwrap();
@@ -35,7 +35,7 @@ pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_change
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_1", "key_2", "key_3"])));
     store.revoke_key("key_2", 5, &audit_entry(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_2"])));
-    // Done again, it is reported again: who was not heard the first time has another try.
+    // A repeated revocation is reported again: a node that missed the first one gets it.
     store.revoke_key("key_2", 6, &audit_entry(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_2"])));
     let successor = KeyRow { rotated_from: Some(String::from("key_3")), ..own(4) };
@@ -60,7 +60,7 @@ pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_change
     store.set_setting("maintenance", Some("60")).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (4, named(&[])));
 
-    // What says nothing about who may come in raises nothing.
+    // A write that does not affect authentication raises nothing.
     let used = KeyUse { id: String::from("key_1"), used_ms: 9, agent: None };
     store.record_key_uses(&[used]).await.unwrap();
     store.lease(&[ask(5)]).await.unwrap();
@@ -74,7 +74,7 @@ pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_change
     assert_eq!(news(&store, &mut seen).await, (0, named(&[])));
 }
 
-/// A follower that reads the number first and what changed after it never misses a revocation.
+/// A follower that reads the number first and the changes after it never misses a revocation.
 pub(crate) async fn who_change_keys_at_once_are_seen_by_whoever_follows_the_number(
     database: TestDatabase,
 ) {
@@ -130,13 +130,13 @@ pub(crate) async fn nodes_are_behind_until_they_confirm_or_go(database: TestData
     assert_eq!(behind(4).await, Behind { nodes: 1, lease_ms: 5000 });
     assert_eq!(behind(5).await, Behind { nodes: 2, lease_ms: 7000 });
     store.confirm_node("one", 5, 5000).await.unwrap();
-    // An older word that comes late takes nothing back.
+    // An older confirmation that arrives late takes nothing back.
     store.confirm_node("one", 2, 5000).await.unwrap();
     assert_eq!(behind(5).await, Behind { nodes: 1, lease_ms: 7000 });
     store.delete_node("two").await.unwrap();
     store.delete_node("two").await.unwrap();
     assert_eq!(behind(5).await, Behind { nodes: 0, lease_ms: 0 });
-    // Who was not seen for a day is gone for good.
+    // A node that was not seen for a day is removed.
     database
         .run("INSERT INTO node (id, confirmed, trust_ms, seen_ms) VALUES ('dead', 0, 5000, 1)")
         .await
@@ -164,7 +164,7 @@ pub(crate) async fn silent_nodes_whose_right_has_run_out_are_not_behind_until_th
     assert_eq!((behind(5).await, behind(6).await, behind(7).await), (0, 0, 1));
     assert_eq!((listed("one").await, listed("two").await), (row(6, 0), row(4, 5)));
     assert_eq!(listed("nobody").await, None);
-    // To be there is not enough, the change has to be known.
+    // Being listed is not enough; the node has to have read the change.
     store.confirm_node("two", 4, 5000).await.unwrap();
     assert_eq!(behind(7).await, 1);
     assert!(!listed("two").await.unwrap().is_waited_for());
@@ -172,14 +172,14 @@ pub(crate) async fn silent_nodes_whose_right_has_run_out_are_not_behind_until_th
     assert_eq!((behind(5).await, behind(6).await, behind(7).await), (0, 1, 2));
     assert!(listed("two").await.unwrap().is_waited_for());
 
-    // A program from before does not know of this, and is always waited for.
+    // An older program does not know of this, and changes always wait for it.
     database.run("INSERT INTO node (id, confirmed, trust_ms, seen_ms) SELECT 'older', 2, 5000, seen_ms FROM node WHERE id = 'one'")
         .await
         .unwrap();
     store.mark_expired(5).await.unwrap();
     assert_eq!((behind(5).await, listed("older").await), (1, row(2, 0)));
 
-    // What was noted in a life of the database that is lost may be wrong.
+    // Marks from before a restore may be wrong.
     store.raise_key_change(9).await.unwrap();
     assert_eq!(behind(5).await, 2);
 }

@@ -1,4 +1,4 @@
-//! Cases about people who want more than their share, at once or again and again.
+//! Cases about clients that try to exceed their share, concurrently or repeatedly.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(crate) async fn hostile_keys_made_at_once_never_pass_what_the_account_may_ha
                     store.insert_key(&key, Some(&room(20)), &audit_entry(1, None)).await.unwrap();
                 assert!(matches!(outcome, KeyInsert::Inserted | KeyInsert::Full { keys_max: 5 }));
                 made += usize::from(outcome == KeyInsert::Inserted);
-                // Each is one more, too.
+                // Each rotation also counts.
                 let next = KeyRow {
                     rotated_from: Some(String::from("key_1")),
                     ..own(100 + node * 10 + n, 20)
@@ -67,7 +67,7 @@ pub(crate) async fn hostile_keys_made_at_once_never_pass_what_the_account_may_ha
         made += node.await.unwrap();
     }
     assert_eq!((made, store.live_keys(20).await.unwrap().len()), (2, 5));
-    // What is replaced at once takes no room, and what an operator allows holds.
+    // A key that is replaced at once takes no place, and an operator's allowance applies.
     let next = KeyRow { rotated_from: Some(String::from("key_2")), ..own(200, 20) };
     let end = KeyEnd::AtOnce { now_ms: 20 };
     let outcome =
@@ -102,7 +102,7 @@ pub(crate) async fn hostile_keys_made_again_and_again_are_counted_by_the_hour(
     let made =
         store.insert_key(&own(9, later), Some(&room(later)), &audit_entry(1, None)).await.unwrap();
     assert_eq!(made, refused);
-    // An operator at the machine may, whom nobody counts, and it counts for the account.
+    // An operator at the machine has no limit, but the key counts for the account.
     let made = store.insert_key(&own(10, later), None, &audit_entry(1, None)).await.unwrap();
     assert_eq!(made, KeyInsert::Inserted);
     let next = KeyRow { rotated_from: Some(String::from("key_10")), ..own(11, later) };
@@ -140,7 +140,7 @@ pub(crate) async fn hostile_a_key_made_after_one_ended_goes_on_with_its_meters(
         store.insert_key(&own(n, 20), None, &audit_entry(1, None)).await.unwrap();
         assert_eq!(meters_of(n).await, meters, "those that ended last come first");
     }
-    // A key that goes on beside its successor, and then ends by the clock.
+    // A key that continues during the overlap with its successor, and then ends by the clock.
     let next = KeyRow {
         rotated_from: Some(String::from("key_9")),
         meter_id: String::from("key_9"),
@@ -245,7 +245,7 @@ pub(crate) async fn hostile_an_action_that_is_not_written_down_is_not_done(datab
     store.insert_key(&own(1, 10), None, &audit_entry(1, None)).await.unwrap();
     let lines = async || store.audit(None, None, 99).await.unwrap().len();
     assert_eq!(lines().await, 2);
-    // As if the process died between the two: nothing can be written down from here on.
+    // As if the process died between the two: from here on no audit entry can be written.
     database.run("ALTER TABLE audit RENAME TO audit_gone").await.unwrap();
     let entry = audit_entry(9, None);
     assert!(store.revoke_key("key_1", 20, &entry).await.is_err());
@@ -265,7 +265,7 @@ pub(crate) async fn hostile_an_action_that_is_not_written_down_is_not_done(datab
     assert_eq!(store.accounts(9).await.unwrap(), [account("ann")]);
     assert_eq!(store.setting("maintenance").await.unwrap(), None);
     assert_eq!(store.feeds().await.unwrap(), []);
-    // And what is done is written down.
+    // And a change that succeeds has its entry.
     store.revoke_key("key_1", 20, &AuditEntry { at_ms: 20, ..entry }).await.unwrap();
     assert_eq!(store.audit(None, None, 1).await.unwrap()[0].entry.at_ms, 20);
 }

@@ -55,7 +55,7 @@ pub(crate) async fn no_key_of_a_suspended_account_comes_into_force(database: Tes
     store.insert_account(&account("ann"), &audit_entry(1, None)).await.unwrap();
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
     store.insert_key(&own(1), None, &audit_entry(1, None)).await.unwrap();
-    // At once on two nodes, and after it.
+    // On two nodes at once, and afterwards.
     let other = database.open().await;
     let twin = own(2);
     let entry = audit_entry(1, None);

@@ -30,9 +30,9 @@ pub(crate) async fn streams_of_a_key_are_counted_over_nodes_and_never_beyond_its
     let both = [wanted("b", 0, 1, 1), wanted("a", 0, 3, 5), wanted("c", 0, 2, 9)];
     assert_eq!(hold(&store, "two", &both).await, Some(vec![0, 2, 2]));
     assert_eq!(store.streams_of("a").await.unwrap(), 5);
-    // A limit that was lowered ends nothing, and lets nothing begin.
+    // A lowered limit ends no stream, and lets none begin.
     assert_eq!(hold(&store, "two", &[wanted("a", 2, 3, 1)]).await, Some(vec![2]));
-    // What one closes another may open.
+    // When one node closes a stream, another may open one.
     assert_eq!(hold(&store, "one", &[wanted("a", 1, 1, 0)]).await, Some(vec![1]));
     assert_eq!(hold(&store, "two", &[wanted("a", 2, 9, 5)]).await, Some(vec![4]));
     assert_eq!(hold(&store, "one", &[wanted("a", 0, 0, 0)]).await, Some(vec![0]));
@@ -50,7 +50,7 @@ pub(crate) async fn streams_of_a_node_whose_right_has_expired_are_free(database:
         assert_eq!(hold(&store, node, &[wanted("a", 0, 1, 3)]).await, Some(vec![1]));
     }
     assert_eq!(hold(&store, "one", &[wanted("a", 1, 2, 3)]).await, Some(vec![1]));
-    // The instant of one has passed, and the clock was ahead when another's was given.
+    // One node's instant has passed, and another's was given when the clock was ahead.
     database.run("UPDATE stream_node SET until_ms = 1 WHERE id = 'two'").await.unwrap();
     database
         .run("UPDATE stream_node SET until_ms = until_ms + 3600000 WHERE id = 'three'")

@@ -79,7 +79,7 @@ async fn the_consensus_is_the_median_of_the_sources_and_needs_two() {
     let fair = board.get("/v1/sports/mma/fair").await;
     assert_eq!((&fair["reference"], &fair["refused"]["thin"]), (&json!("consensus"), &json!(1)));
     assert_eq!(fair["lines"], json!([]));
-    // Fair prices, so that every method gives what they say: 0.5, 0.6 and 0.8.
+    // Fair prices, so that every method returns their probabilities: 0.5, 0.6 and 0.8.
     board.moneyline("pinnacle", 3, [-150, 150]).await;
     board.moneyline("betmgm", 3, [-400, 400]).await;
     board.moneyline("caesars", 3, [110, 110]).await;
@@ -88,7 +88,7 @@ async fn the_consensus_is_the_median_of_the_sources_and_needs_two() {
     assert_eq!(fair["refused"]["underround"], 1);
     assert_eq!(probabilities(&fair), [0.6, 0.4]);
     assert_eq!(fair["lines"][0]["outcomes"][0]["books"], 3);
-    // Of an even number the mean of the two in the middle.
+    // For an even number, the mean of the two in the middle.
     let two = board.get("/v1/sports/mma/fair?reference=betmgm,pinnacle").await;
     assert_eq!(two["reference"], "betmgm,pinnacle");
     assert_eq!(probabilities(&two), [0.7, 0.3]);
@@ -106,7 +106,7 @@ async fn a_method_without_a_result_leaves_a_line_undefined() {
     assert_eq!(power["lines"].as_array().unwrap().len(), 1);
 }
 
-/// Twenty players, and who is priced by whom.
+/// Twenty players, with prices of several bookmakers.
 async fn tournament() -> Board {
     let board = Board::open().await;
     let players: Vec<String> = (10..30).map(|at| format!("Player{at} Oakes{at}")).collect();

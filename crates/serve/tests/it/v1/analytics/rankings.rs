@@ -1,4 +1,4 @@
-//! Arbitrage, expected value, middles: what is found, in which order, with which numbers (N16 to N18).
+//! Arbitrage, expected value, middles: the results, their order and their numbers (N16 to N18).
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ async fn an_arbitrage_is_exact_to_the_cent() {
 #[tokio::test]
 async fn prices_that_add_up_to_exactly_one_are_no_arbitrage() {
     let board = Board::with_bout().await;
-    // In doubles +170 and -170 add up to 0.9999999999999999.
+    // In floating point, +170 and -170 add up to 0.9999999999999999.
     board.moneyline("fanduel", 3, [170, -250]).await;
     board.moneyline("betmgm", 3, [120, -170]).await;
     board.publish().await;
@@ -69,7 +69,7 @@ async fn the_largest_profit_comes_first_and_what_is_left_out_is_counted() {
     assert_eq!(found["arbitrages"][0]["suspect"], true);
     assert_eq!(found["arbitrages"][0]["push"], false, "tennis has no draws");
     let all = board.get("/v1/sports/tennis/arbitrage?stake=1").await;
-    // Doubles: 0.024999999.
+    // In floating point: 0.024999999.
     assert_eq!(all["arbitrages"][2]["profit"], json!(0.025));
     assert_eq!(all["arbitrages"][2]["legs"][0]["stake"], json!(0.5));
     assert_eq!(all["arbitrages"][2]["returns_min"], json!(1.02));
@@ -92,7 +92,7 @@ async fn rankings_are_of_scheduled_events_unless_asked_otherwise() {
 #[tokio::test]
 async fn an_expected_value_is_against_the_others_without_that_bookmaker() {
     let board = Board::with_bout().await;
-    // Two say 0.5 without a margin; the third pays 2.2 for it.
+    // Two imply 0.5 without a margin; the third pays 2.2 for it.
     board.moneyline("pinnacle", 8, [100, 100]).await;
     board.moneyline("betmgm", 3, [100, 100]).await;
     board.moneyline("fanduel", 4, [120, -140]).await;
@@ -128,7 +128,7 @@ async fn an_expected_value_is_against_the_others_without_that_bookmaker() {
     assert_eq!((&value["ev"], &value["books"]), (&json!(0.1), &json!(2)));
     assert_eq!((&value["age_s"], &value["oldest_age_s"]), (&json!(4), &json!(8)));
     assert_eq!(value["suspect"], false);
-    // The reference is not filtered, and may be in another region; its own prices are not compared with itself.
+    // The reference is not filtered, and may be in another region; its own prices are not compared with themselves.
     let named = board.get("/v1/sports/mma/ev?reference=pinnacle&regions=us,eu").await;
     let bookmakers: Vec<&Value> =
         named["values"].as_array().unwrap().iter().map(|own| &own["bookmaker"]).collect();
