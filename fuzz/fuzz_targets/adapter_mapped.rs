@@ -1,4 +1,5 @@
-//! Any mapping compiles or has faults; what compiles reads any input as a read or drift, in messages that read back.
+//! Any mapping compiles or has faults; a compiled mapping turns any input into a read or drift, and the messages can
+//! be parsed again.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -12,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 static CATALOGUE: LazyLock<Arc<Catalogue>> =
     LazyLock::new(|| Arc::new(Catalogue::load(None).expect("ships with the crate")));
 
-/// Used where the input has no mapping of its own: a NUL divides the two.
+/// Used if the input has no mapping: a NUL separates the two.
 const MAPPING: &str = "[event]\neach = \"e\"\ngroup = \"g\"\nref = \"id\"\nsport = \"'tennis'\"\n\
     competition = \"c | default('c')\"\ncommence_time = [\"t | epoch_s\", \"t\"]\nhome = \"h\"\naway = \"a\"\n\
     [[market]]\neach = \"/e.m\"\njoin = \"^.id\"\nkey = \"spread\"\nformat = \"auto\"\n\

@@ -1,4 +1,4 @@
-//! Any lines are reads or drift of `the_odds_api`, in messages that read back.
+//! Any input gives reads or drift of `the_odds_api`, and the messages can be parsed again.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

@@ -1,5 +1,5 @@
-//! Any body that an agent sends is answered by one message of the protocol, or by nothing, and asks the API only for
-//! what a tool or an event has.
+//! Any body of an agent is answered by one message of the protocol, or by nothing, and requests from the API only what
+//! tools and events need.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -16,7 +16,7 @@ static SERVER: LazyLock<Arc<Server>> = LazyLock::new(|| {
 static RUNTIME: LazyLock<tokio::runtime::Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_current_thread().build().expect("a runtime"));
 
-/// Answers at once.
+/// An API that answers at once.
 struct Api;
 
 impl Reader for Api {

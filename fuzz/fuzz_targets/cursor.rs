@@ -1,4 +1,4 @@
-//! Any text is a cursor of ours, which is written again as it came, or none.
+//! Any text is either a valid cursor, which is encoded to the same text, or refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes are a message or a reject; what is a message can be applied, written and read back.
+//! Any bytes are a message or rejected; a message can be applied, written and read back.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -20,7 +20,7 @@ fuzz_target!(|body: &[u8]| {
         push::write_line(&message, &CATALOGUE, &mut written);
         let again = push::parse_line(written.trim_end().as_bytes(), &CATALOGUE, None);
         assert_eq!(again.as_ref(), Ok(&message));
-        // Refused or taken, never a panic.
+        // Accepted or rejected, never a panic.
         drop(book.apply("fuzz", &message, now));
     }
     let snapshot = Snapshot::cut(

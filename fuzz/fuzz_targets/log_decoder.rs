@@ -1,4 +1,4 @@
-//! Whatever is on disk decodes or is refused: frames, checkpoints, entries, images.
+//! Any bytes on disk are decoded or refused: frames, checkpoints, entries, images.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

@@ -1,4 +1,4 @@
-//! Any two listings can be matched: no name is too strange, and the order does not matter.
+//! Any two listings can be matched, and the order does not matter.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

@@ -1,4 +1,4 @@
-//! Any text is a price or it is not; what is one can be written in every format and read back.
+//! Any text is either a price, which can be written in every format and read back, or refused.
 #![no_main]
 
 use domain::{Format, Line, Quote};

@@ -1,4 +1,4 @@
-//! Any path and query is accepted or refused with a code of ours.
+//! Any path and query is accepted or refused with one of our codes.
 #![no_main]
 
 use std::sync::LazyLock;

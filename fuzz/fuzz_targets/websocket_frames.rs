@@ -1,4 +1,4 @@
-//! Whatever a client of a WebSocket sends, and in whatever pieces, it is read the same or refused with a close code.
+//! Any frames of a WebSocket client, split anywhere, are read the same or refused with a close code.
 #![no_main]
 
 use http::websocket::{BadFrame, Discarded, FrameReader, Received};

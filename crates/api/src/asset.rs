@@ -1,13 +1,13 @@
-//! Something made once and served to anybody: a page, a stylesheet, the OpenAPI document.
+//! A body built once and served to all clients: a page, a stylesheet, the OpenAPI document.
 
 use crate::answers::Answer;
 use http::{Head, Reply, Request};
 
-/// How long a browser may keep a page without asking whether it has changed, in seconds. A new version of
-/// the service is seen soon, and a reader's clicks cost nothing.
+/// Time a browser may cache a page without revalidation, in seconds: short enough to show a new version soon, long
+/// enough that following links costs no request.
 const KEPT_S: u32 = 300;
 
-/// A body with its encodings, its type and the headers that guard it.
+/// A body with its encodings, its media type and its security headers.
 #[derive(Debug)]
 pub struct Asset {
     answer: Answer,
@@ -16,15 +16,15 @@ pub struct Asset {
     kept: Kept,
 }
 
-/// For how long a browser may keep it.
+/// How long a browser may cache the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     Awhile,
-    /// Its address changes with its content, so that it never has to be asked for again.
+    /// The address changes with the content, so it never has to be revalidated.
     ForGood,
-    /// It may be kept, and is asked for each time.
+    /// May be cached, but is revalidated for each request.
     Checked,
-    /// It is somebody's own.
+    /// Private to one user: never cached.
     Never,
 }
 
@@ -38,35 +38,35 @@ impl Asset {
         }
     }
 
-    /// Adds headers that tell a browser what the page may not do.
+    /// Adds security headers.
     #[must_use]
     pub fn guarded(mut self, guard: &'static [(&'static str, &'static str)]) -> Self {
         self.guard = guard;
         self
     }
 
-    /// For what is served under an address that names its content.
+    /// For content whose address is derived from it.
     #[must_use]
     pub fn immutable(mut self) -> Self {
         self.kept = Kept::ForGood;
         self
     }
 
-    /// For what anybody may keep, and asks for again each time.
+    /// For content that any cache may store and must revalidate.
     #[must_use]
     pub fn checked(mut self) -> Self {
         self.kept = Kept::Checked;
         self
     }
 
-    /// For what is somebody's own.
+    /// For content of one user.
     #[must_use]
     pub fn private(mut self) -> Self {
         self.kept = Kept::Never;
         self
     }
 
-    /// Packs the body ahead, the way that this client likes it.
+    /// Compresses the body in advance, in the encoding that the client prefers.
     pub fn pack(&self, accept_encoding: Option<&[u8]>) {
         self.answer.encoded(accept_encoding);
     }

@@ -1,4 +1,4 @@
-//! What is remembered of a connection from one request to the next, whichever interface it asks.
+//! State kept per connection between requests, for all interfaces.
 
 use accounts::ConnectionKey;
 use http::ConnectionState;
@@ -6,7 +6,7 @@ use http::ConnectionState;
 use crate::v1::last_request::{LastRequest, ParsedTarget};
 use crate::v4::parsed::Parsed;
 
-/// What is remembered of a connection: the key it sent last, and what its last request to each interface meant.
+/// State of a connection: the last key, and the parsed form of the last request to each interface.
 #[derive(Debug, Default)]
 pub struct Memory {
     pub(crate) key: ConnectionKey,

@@ -1,4 +1,4 @@
-//! Everything an answer of the API may need, shared by all connections.
+//! State and settings of the API, shared by all connections.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,36 +20,37 @@ use crate::v1::region::RegionTable;
 use crate::v1::stream::{StreamSettings, Streams};
 use crate::v4::settings::V4Settings;
 
-/// What the operator decided about the API.
+/// Operator settings of the API.
 #[derive(Clone, Debug)]
 pub struct ApiSettings {
     pub query_key_enabled: bool,
-    /// When the query form of the key ends, as an HTTP date.
+    /// End of support for the key in the query, as an HTTP date.
     pub query_key_sunset: String,
-    /// How much memory pushes may take.
+    /// Memory limits of pushes.
     pub pushes: PushLimits,
     pub v4: V4Settings,
     pub stream: StreamSettings,
 }
 
-/// What is known of the upstream adapters, wherever they run.
+/// State of the upstream adapters, on whatever node they run.
 pub trait AdapterReports: Send + Sync + std::fmt::Debug {
-    /// One object for each adapter.
+    /// One object per adapter.
     fn to_json(&self) -> Vec<serde_json::Value>;
 
-    /// Input of an adapter that was not in the expected format, the newest first, as far as this node knows.
+    /// Inputs of an adapter that were not in the expected format, newest first, as far as this node knows them.
     fn samples(&self, name: &str) -> Vec<serde_json::Value>;
 
-    /// Whether an adapter has not been well for longer than it may be.
+    /// True if an adapter has been failing for longer than allowed.
     fn is_degraded(&self, now: Timestamp) -> bool;
 
     fn render(&self, page: &mut MetricsText);
 }
 
-/// Analyses that are computed at a time. Each takes one processor for some milliseconds; further ones wait.
+/// Maximum number of analyses computed at the same time. Each occupies a processor for some milliseconds; further ones
+/// wait.
 const ANALYSES_MAX: usize = 2;
 
-/// The API.
+/// Shared state of the API.
 #[derive(Debug)]
 pub struct Api {
     pub catalogue: Arc<Catalogue>,
@@ -59,17 +60,17 @@ pub struct Api {
     pub settings: ApiSettings,
     pub server: Arc<Server>,
     pub metrics: Metrics,
-    /// What each feed has sent and what became of it.
+    /// Statistics of each feed's messages.
     pub feed_stats: FeedStats,
     pub pushes: Arc<Budget>,
     pub streams: Streams,
-    /// Set where there are adapters.
+    /// Set if there are adapters.
     pub adapters: OnceLock<Arc<dyn AdapterReports>>,
     pub(crate) openapi: OnceLock<Asset>,
     pub(crate) openapi_v4: OnceLock<Asset>,
-    /// Turns to compute an analysis.
+    /// Permits to compute an analysis.
     pub(crate) analyses: Arc<Semaphore>,
-    /// How ready answers come and go, in each world.
+    /// Cache figures of each world.
     figures: [Arc<Figures>; World::ALL.len()],
     regions: RegionTable,
     request_ids: RequestIds,
@@ -108,10 +109,10 @@ impl Api {
         self.worlds.get(world)
     }
 
-    /// Writes down what keys were used for since the last time.
+    /// Writes the usage of keys since the last call to the store.
     ///
     /// # Errors
-    /// The store cannot be written; it is tried again with the next call.
+    /// The store cannot be written; the next call retries.
     pub async fn write_usage(&self) -> Result<(), AccountError> {
         self.accounts.write_usage(&Operation::names()).await
     }
@@ -120,12 +121,12 @@ impl Api {
         self.request_ids.next()
     }
 
-    /// The ready answers of a publication.
+    /// The answer cache of a publication.
     pub(crate) fn answers<'a>(&self, world: World, published: &'a Published) -> &'a Answers {
         Answers::of(published, self.figures(world))
     }
 
-    /// How ready answers come and go in a world.
+    /// The cache figures of a world.
     pub(crate) fn figures(&self, world: World) -> &Arc<Figures> {
         let [live, sandbox] = &self.figures;
         match world {
@@ -134,8 +135,7 @@ impl Api {
         }
     }
 
-    /// For `/metrics`: bytes of the answers and of the event fragments that are kept ready, answers made and answers
-    /// that had to go.
+    /// Figures for `/metrics`: bytes of cached answers and of event fragments, answers made and answers evicted.
     pub fn answer_figures(&self, world: World) -> [u64; 4] {
         let published = self.world(world).published();
         let answers = self.answers(world, &published);
@@ -145,12 +145,12 @@ impl Api {
         [bytes(answers.kept_bytes()), bytes(fragments), made, evicted]
     }
 
-    /// How many streams a key may have open over all nodes, whose own limit is given.
+    /// Maximum number of open streams of a key over all nodes; `own` is the key's own limit.
     pub fn streams_max(&self, own: Option<u32>) -> u32 {
         own.unwrap_or_else(|| u32::try_from(self.settings.stream.per_key_max).unwrap_or(u32::MAX))
     }
 
-    /// Where names in queries are looked up.
+    /// Lookup tables for names in queries.
     pub(crate) fn lookup(&self) -> Lookup<'_> {
         Lookup { catalogue: &self.catalogue, regions: &self.regions }
     }

@@ -1,4 +1,4 @@
-//! The error table (D1, D2): every code with its status, and the one body every refusal has.
+//! The error table (D1, D2): every code with its status, and the body shared by all refusals.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use http::{Body, Head, Refusal, Reply, Request, TARGET_BYTES_MAX};
 
-/// Every code an answer can carry.
+/// Every error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorCode {
     InvalidParameter,
@@ -105,12 +105,12 @@ impl ErrorCode {
         }
     }
 
-    /// The code of a reply.
+    /// The error for the code and the status of a reply.
     pub fn find(slug: &str, status: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.slug() == slug && code.status() == status)
     }
 
-    /// What a reader of the reference needs to know of it.
+    /// Description for the reference.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::InvalidParameter => {
@@ -162,7 +162,7 @@ impl ErrorCode {
     }
 }
 
-/// A refusal on its way out.
+/// A refusal before it is rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
     pub code: ErrorCode,
@@ -170,9 +170,9 @@ pub struct ApiError {
     pub param: Option<Cow<'static, str>>,
     pub retry_after_s: Option<u32>,
     pub allow: Option<&'static str>,
-    /// How to authenticate, where the answer is that one has to.
+    /// Value of `WWW-Authenticate`, if authentication is required.
     pub challenge: Option<&'static str>,
-    /// The length of the file that a range is not in.
+    /// Length of the file, if the requested range is outside it.
     pub content_length: Option<u64>,
 }
 
@@ -196,7 +196,7 @@ impl ApiError {
         Self { param: Some(param.into()), ..Self::new(ErrorCode::InvalidParameter, message) }
     }
 
-    /// For 429 and 503, and for a feed that is paused.
+    /// Sets `Retry-After`: for 429 and 503, and for a paused feed.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after_s = Some(seconds.max(1));
@@ -263,10 +263,10 @@ impl From<(Refusal, &'static str)> for ApiError {
     }
 }
 
-/// Refuses a path and query that are too long. Under `/v1` that comes after the key (D3).
+/// Refuses a path and query that are too long. Under `/v1` this check follows the key (D3).
 ///
 /// # Errors
-/// They are.
+/// The path and query are too long.
 pub fn check_target(request: &Request<'_>) -> Result<(), ApiError> {
     if request.path.len() + request.query.len() > TARGET_BYTES_MAX {
         let text = "the path and query are longer than 8 KiB";

@@ -1,8 +1,8 @@
-//! The ingest endpoint (`docs/ingest.md`): a feed's NDJSON, taken line by line, durable before the answer.
+//! The ingest endpoint (`docs/ingest.md`): a feed's NDJSON, accepted line by line, durable before the response.
 //!
-//! A push is worked on in pieces of whole lines. The next is parsed while the writer is at the one before, so that a
-//! push holds its body and a few parsed pieces, however many lines it has. What it holds is bounded for each feed and
-//! for all (`budget`).
+//! A push is processed in pieces of whole lines. The next piece is parsed while the writer handles the previous one,
+//! so that a push holds its body and a few parsed pieces, however many lines it has. Its memory is bounded per feed
+//! and over all feeds (`budget`).
 
 mod body;
 pub(crate) mod budget;
@@ -31,14 +31,14 @@ use engine::feed_stats::{Push as Noted, SAMPLES_MAX, Stamps, cut};
 use engine::{Lines, NotTaken, Outcome, Piece, Receipt, Sender, Terms, WorldHandle};
 use http::{Reply, Request, RequestBody};
 
-/// Where the endpoint is.
+/// Path of the endpoint.
 pub const PATH: &str = "/ingest/v1/messages";
-/// When a paused feed is asked to come back.
+/// `Retry-After` for a paused feed, in seconds.
 const PAUSED_RETRY_S: u32 = 60;
-/// Pieces of a push that may wait for the writer: enough for it to have the next when it is done with one.
+/// Maximum number of pieces of a push that wait for the writer, so that the writer always has the next one.
 const PIECES_AHEAD_MAX: usize = 8;
 
-/// What the request's headers say that the endpoint needs.
+/// The request headers that the endpoint needs.
 #[derive(Debug)]
 struct Delivery {
     authorization: Option<Token>,
@@ -55,7 +55,7 @@ impl Delivery {
     }
 }
 
-/// A bearer token, which is never shown.
+/// A bearer token, which is never printed.
 struct Token(Vec<u8>);
 
 impl std::fmt::Debug for Token {
@@ -64,10 +64,10 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Takes a push.
+/// Accepts a push.
 ///
 /// # Errors
-/// It was not taken, or not all of it.
+/// The push was not accepted, or not all of it.
 pub async fn take(
     api: &Arc<Api>,
     request: &Request<'_>,
@@ -80,7 +80,7 @@ pub async fn take(
     let mut held = api.pushes.enter(&feed.name).map_err(no_room)?;
     let packed = body::read(body, &mut held).await?;
     let turn = api.world(World::Live).turn(&feed.name).await;
-    // Unpacking megabytes is not for a thread that answers requests.
+    // Decompressing megabytes must not block a thread that answers requests.
     let opened = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         packing.open(packed, &mut held).map(|pieces| (pieces, held))
@@ -105,12 +105,12 @@ pub async fn take(
     }
     let json = push.total.to_json();
     held.shrink(json.len());
-    // Held until it is written: whoever does not read has their share of memory in it.
+    // Released after the response is written, so that a client that does not read keeps using its share of memory.
     let json = Bytes::from_owner(Answer { json, _held: held });
     Ok(Reply::new(200, "application/json", json))
 }
 
-/// A receipt on its way out.
+/// A receipt being sent.
 struct Answer {
     json: Vec<u8>,
     _held: Held,
@@ -122,7 +122,7 @@ impl AsRef<[u8]> for Answer {
     }
 }
 
-/// A push that is being taken.
+/// A push in progress.
 struct Push {
     api: Arc<Api>,
     delivery: Arc<Delivery>,
@@ -130,16 +130,16 @@ struct Push {
     rights: Rights,
     arrived: Timestamp,
     waiting: VecDeque<Sent>,
-    /// Another node writes: all further pieces go there, so that they stay in their order.
+    /// True once another node writes: all further pieces are forwarded there, so that they stay in order.
     is_handed_over: bool,
     total: Total,
 }
 
-/// A piece that is not known to be durable yet.
+/// A piece that is not yet known to be durable.
 struct Sent {
     piece: Piece,
     stamps: Stamps,
-    /// Where its receipt comes; `None`: this node does not write.
+    /// Receives the outcome; `None` if this node does not write.
     taken: Option<oneshot::Receiver<Outcome>>,
 }
 
@@ -148,9 +148,9 @@ impl Push {
         self.api.world(World::Live)
     }
 
-    /// Has a piece taken, and waits for earlier ones where too many are on their way.
+    /// Submits a piece; waits for earlier pieces if too many are pending.
     async fn send(&mut self, piece: Piece) -> Result<(), ApiError> {
-        // The body may have taken its time, and the writer too: what holds is what holds now.
+        // The body and the writer may have been slow, so the feed's state is checked again.
         admit(&self.api, &self.delivery)?;
         let sent = if self.is_handed_over || !self.world().leads() {
             let turn = self.world().turn(&self.feed.name).await;
@@ -190,7 +190,7 @@ impl Push {
         parsing.await.map_err(|_| ApiError::internal())
     }
 
-    /// Waits until the first piece that is on its way is durable.
+    /// Waits until the oldest pending piece is durable.
     async fn settle(&mut self) -> Result<(), ApiError> {
         let Some(Sent { piece, stamps, taken }) = self.waiting.pop_front() else { return Ok(()) };
         let mut outcome = match taken {
@@ -199,7 +199,7 @@ impl Push {
         };
         if outcome.as_ref().is_err_and(|why| *why == NotTaken::Overtaken) {
             self.is_handed_over = true;
-            // Those after it follow it there, also where this node took them: in their order, the last word is the
+            // Later pieces are forwarded too, even if this node accepted them: applied in order, the result is the
             // same.
             self.waiting.iter_mut().for_each(|sent| sent.taken = None);
             let FeedGrant { name, bookmaker, scores, .. } = &*self.feed;
@@ -246,7 +246,7 @@ fn paused(feed: &str) -> ApiError {
     ApiError::new(ErrorCode::FeedPaused, text).retry_after(PAUSED_RETRY_S)
 }
 
-/// What the last lines that were refused or odd looked like, for an operator to see.
+/// The last refused or unusual lines, for operators.
 fn sent_lines(piece: &Piece, receipt: &Receipt) -> Vec<(usize, String)> {
     let rejected = receipt.rejected.iter().map(|(line, _)| *line);
     let mut wanted: Vec<usize> = rejected.chain(receipt.odd.iter().map(|odd| odd.line)).collect();
@@ -263,7 +263,7 @@ fn sent_lines(piece: &Piece, receipt: &Receipt) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// The feed of a push, where it may push; a push that a paused feed tried is counted.
+/// The feed of a push if it may push; an attempt of a paused feed is counted.
 fn admit(api: &Api, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiError> {
     let feed = authenticate(api, delivery)?;
     if feed.paused_at.is_some() {
@@ -292,7 +292,7 @@ fn authenticate(api: &Api, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiErr
     )
 }
 
-/// What a feed may send. A token bound to a bookmaker that has left the catalogue may send nothing.
+/// What a feed may send; nothing if its token is bound to a bookmaker that is no longer in the catalogue.
 fn rights_of(api: &Api, feed: &FeedGrant) -> Result<Rights, ApiError> {
     let Some(key) = &feed.bookmaker else { return Ok(Rights { bookmaker: None, scores: true }) };
     let bookmaker = api.catalogue.bookmaker_id(key).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! What programs call: v1 of the API, the ingest endpoint, and their description (`OpenAPI`).
+//! The interfaces for programs: v1 of the API, the ingest endpoint, and their description (`OpenAPI`).
 
 mod answers;
 mod asset;
@@ -24,7 +24,7 @@ use market::Wire;
 pub use operation::{Operation, Row, STREAM_PATH};
 pub use panics::catch_panics;
 
-/// The wires that snapshots of a world are rendered for when they are cut.
+/// The wires for which a world's snapshots are rendered at each cut.
 pub const fn wires(world: World) -> &'static [&'static dyn Wire] {
     match world {
         World::Live => &[&v1::wire::V1, &v4::wire::V4::LIVE],

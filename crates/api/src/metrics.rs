@@ -1,4 +1,4 @@
-//! How often each operation was called, how it went and how long it took.
+//! Request metrics: number, outcome and latency of each operation.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct Metrics {
     pub panics: AtomicU64,
 }
 
-/// How requests went: 2xx and 304, 4xx, 5xx.
+/// Requests by outcome: 2xx and 304, 4xx, 5xx.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub answered: u64,
@@ -45,7 +45,7 @@ impl Totals {
         }
     }
 
-    /// What came since an earlier reading.
+    /// The difference to an earlier reading.
     #[must_use]
     pub fn minus(self, earlier: Self) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Metrics {
         self.note_refusal(reply);
     }
 
-    /// How all requests went since the start.
+    /// All requests by outcome since the start.
     pub fn totals(&self) -> Totals {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         self.operations.iter().fold(Totals::default(), |sum, counts| {

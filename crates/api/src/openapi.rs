@@ -1,8 +1,8 @@
-//! The OpenAPI 3.1 document, made from the tables that the service runs on.
+//! The OpenAPI 3.1 document, generated from the tables that the service runs on.
 //!
-//! Operations, parameters, error codes, markets and the catalogue: what is new in them is in the document.
-//! The prose is `openapi/guide.md`, the examples are answers of the real service (`openapi/examples`), and
-//! `/docs` is rendered from the same value.
+//! New operations, parameters, error codes, markets and catalogue entries appear in the document without further work.
+//! The prose is `openapi/guide.md`, the examples are responses of the real service (`openapi/examples`), and `/docs`
+//! is rendered from the same value.
 
 mod caller;
 mod example;
@@ -27,17 +27,16 @@ use crate::openapi::response::Responses;
 use crate::v1::param::{LIMIT_DEFAULT, LIMIT_MAX, REGION_DEFAULT};
 use http::{HEAD_BYTES_MAX, HEADERS_MAX, Reply, Request, TARGET_BYTES_MAX};
 
-/// What users need to know before the first endpoint, in Markdown.
+/// Introduction for API users, in Markdown.
 const GUIDE: &str = include_str!("openapi/guide.md");
 
 /// The document for the embedded catalogue, as JSON text.
 pub fn document() -> String {
-    // The embedded catalogue is known to be in order: a test of its own loads it.
+    // The embedded catalogue is valid: a test loads it.
     Catalogue::load(None).map(|catalogue| text(&catalogue)).unwrap_or_default()
 }
 
-/// `/openapi.json`: the document for the catalogue in use, so that an operator's own sports and bookmakers
-/// are in it.
+/// `/openapi.json`: the document for the catalogue in use, including the operator's own sports and bookmakers.
 pub fn reply(api: &Api, request: &Request<'_>) -> Reply {
     let make = || Asset::new("application/json", text(&api.catalogue));
     api.openapi.get_or_init(make).reply(request)
@@ -81,7 +80,7 @@ fn info() -> Value {
     })
 }
 
-/// The guide with its numbers filled in from the code.
+/// The guide with its numbers inserted from the code.
 fn guide() -> String {
     let numbers = [
         ("{limit_default}", LIMIT_DEFAULT.to_string()),

@@ -1,5 +1,5 @@
 //! The operations of the API, one row each. Routing, checks, metrics, usage, the OpenAPI document and the pages are
-//! derived from the row.
+//! derived from the rows.
 
 mod table;
 
@@ -7,7 +7,7 @@ use crate::v1::param::Param;
 use crate::v4::param::Param as V4Param;
 use table::ROWS;
 
-/// An operation, or what is none.
+/// An operation, or `Unknown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     ListSports,
@@ -37,30 +37,30 @@ pub enum Operation {
     V4EventMarkets,
     V4Participants,
     V4Historical,
-    /// Requests that named no operation, or were refused before that was known.
+    /// Requests without an operation, or refused before it was known.
     Unknown,
 }
 
-/// The path of the one operation whose answer is a stream.
+/// Path of the only operation whose response is a stream.
 pub const STREAM_PATH: &str = match Operation::GetStream.row().path {
     Some(path) => path,
     None => "",
 };
 
-/// What an operation is.
+/// Properties of an operation.
 #[derive(Debug)]
 pub struct Row {
     operation: Operation,
-    /// In the reference, metrics and usage.
+    /// Name in the reference, metrics and usage.
     pub name: &'static str,
-    /// As the reference writes it (the first, where there are several); what is no operation has none.
+    /// Path template (the first, if there are several); `None` for `Unknown`.
     pub path: Option<&'static str>,
     pub title: &'static str,
-    /// What a reader of the reference needs to know of it.
+    /// Description for the reference.
     pub meaning: &'static str,
-    /// The chapter of the reference.
+    /// Section of the reference.
     pub tag: &'static str,
-    /// What a good answer is, in words and by its schemas.
+    /// Description of a successful response; its schemas follow.
     pub answer: &'static str,
     pub schemas: &'static [Schema],
     pub params: Params,
@@ -70,14 +70,14 @@ pub struct Row {
 /// The query parameters of an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Params {
-    /// Of `/v1`; `api_key` goes with every operation.
+    /// Of `/v1`; `api_key` is accepted by every operation.
     V1(&'static [Param]),
-    /// Of `/v4`, beside the key; of a historical operation, those beside the ones of current data.
+    /// Of `/v4`, without the key; for a historical operation, those in addition to the ones for current data.
     V4(&'static [V4Param]),
 }
 
 impl Row {
-    /// The query parameters, of an operation of `/v1`.
+    /// The query parameters of an operation of `/v1`.
     pub const fn params(&self) -> &'static [Param] {
         match self.params {
             Params::V1(params) => params,
@@ -85,7 +85,7 @@ impl Row {
         }
     }
 
-    /// The query parameters, of an operation of `/v4`.
+    /// The query parameters of an operation of `/v4`.
     pub const fn v4_params(&self) -> &'static [V4Param] {
         match self.params {
             Params::V1(_) => &[],
@@ -94,28 +94,28 @@ impl Row {
     }
 }
 
-/// What an answer may be.
+/// Schema of a response.
 #[derive(Clone, Copy, Debug)]
 pub enum Schema {
     One(&'static str),
     ListOf(&'static str),
 }
 
-/// What a good answer takes of the key's quota.
+/// Cost of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// One request. Closed during maintenance.
     Request,
-    /// Nothing of the quota. Closed during maintenance.
+    /// No quota. Closed during maintenance.
     Unmetered,
-    /// One request to begin, one for each publication with changes that is sent, and never kept. Closed during
+    /// One request at the start and one for each publication with changes that is sent; never cached. Closed during
     /// maintenance.
     Stream,
-    /// Nothing. Open also when the quota is spent and during maintenance, and never kept.
+    /// Free, also when the quota is used up and during maintenance; never cached.
     Free,
-    /// One request. A file of the archive, which has its own tag. Closed during maintenance.
+    /// One request. A file of the archive, which has its own ETag. Closed during maintenance.
     File,
-    /// Nothing of the quota, and never kept. Closed during maintenance.
+    /// No quota, never cached. Closed during maintenance.
     Present,
 }
 
@@ -166,48 +166,49 @@ impl Operation {
         matches!(self.row().cost, Cost::Free)
     }
 
-    /// Whether a good answer is counted to the quota.
+    /// True if a successful response counts against the quota.
     pub const fn is_metered(self) -> bool {
         matches!(self.row().cost, Cost::Request | Cost::Stream | Cost::File)
     }
 
-    /// Whether its answer goes on for as long as the client listens.
+    /// True if the response continues until the client disconnects.
     pub const fn is_stream(self) -> bool {
         matches!(self.row().cost, Cost::Stream)
     }
 
-    /// Whether it asks what became of prices, whatever the catalogue was then.
+    /// True if it returns the history of prices, for names of any catalogue.
     pub const fn is_of_past_prices(self) -> bool {
         matches!(self, Self::GetPricePath | Self::GetClosing)
     }
 
-    /// Whether its answer is a file.
+    /// True if the response is a file.
     pub const fn is_file(self) -> bool {
         matches!(self.row().cost, Cost::File)
     }
 
-    /// Whether its answers come from a publication and may be kept.
+    /// True if responses come from a publication and may be cached.
     pub const fn is_kept(self) -> bool {
         matches!(self.row().cost, Cost::Request | Cost::Unmetered)
     }
 
-    /// Whether its answers say where they stand in the log.
+    /// True if responses carry a cursor.
     pub const fn has_position(self) -> bool {
         matches!(self, Self::GetOdds | Self::GetScores | Self::ListEvents)
     }
 
-    /// The query parameters of a path of `/v4`: those of the operation on current data, and for the past its time.
+    /// The query parameters of a path of `/v4`: those of the operation on current data, and `date` for historical
+    /// data.
     pub(crate) fn v4_params(self, current: Self) -> impl Iterator<Item = V4Param> {
         let own = if self == current { &[] } else { self.row().v4_params() };
         current.row().v4_params().iter().chain(own).copied()
     }
 
-    /// Whether its path names a sport.
+    /// True if the path names a sport.
     pub fn is_in_sport(self) -> bool {
         self.row().path.is_some_and(|path| path.contains("{sport"))
     }
 
-    /// Whether its answers can be tables.
+    /// True if responses can be tables.
     pub fn has_table(self) -> bool {
         self.row().params().contains(&Param::Format)
     }
@@ -217,7 +218,7 @@ impl Operation {
     }
 }
 
-// Every operation has a counter of a key's usage.
+// Every operation has a counter in a key's usage.
 const _: () = assert!(Operation::COUNT <= accounts::OPERATIONS_MAX);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A panic while a request is answered: a bug in one request must not harm others.
+//! Panics while a request is handled: a bug in one request must not affect others.
 
 use std::any::Any;
 use std::future::Future;
@@ -12,8 +12,7 @@ use http::Reply;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 
-/// Turns a panic into a 500: a bug in one request is that request's trouble alone. It is pinned where it is made: a
-/// request is too large to be moved about.
+/// Turns a panic into a 500. The future is pinned here because it is too large to be moved.
 pub async fn catch_panics<F>(
     metrics: &Metrics,
     mut answering: Pin<&mut F>,

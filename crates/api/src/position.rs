@@ -1,7 +1,8 @@
-//! The cursor of a position in a world's log: its holder has seen everything up to there (H2).
+//! The cursor of a position in a world's log: its holder has seen everything up to that position (H2).
 //!
-//! Opaque to clients, the same on every node and after restarts and upgrades. It knows which entry it is about, so that
-//! a log that was rolled back, or that of another installation, is not taken for its own; and which selection it was
+//! Opaque to clients; the same on every node and after restarts and upgrades. It identifies its log entry, so that a
+//! cursor of a rolled-back log or of another installation is not accepted; and its selection, so that it is not used
+//! for another one. The sandbox has no log, so its positions are times.
 //! given for, so that it is not used for another. The sandbox has no log that counts: its positions are times.
 
 use std::fmt::Write;
@@ -16,24 +17,24 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::answers::List;
 use crate::v1::region::Regions;
 
-/// First byte of every cursor of this kind, so that its form can change.
+/// First byte of every cursor of this kind, as a version.
 const VERSION: u8 = 0x41;
 const BYTES: usize = 18;
 
-/// What a cursor says.
+/// Contents of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     pub(crate) world: World,
-    /// The entry of the publication; in the sandbox its time in milliseconds.
+    /// Number of the publication's entry; in the sandbox its time in milliseconds.
     pub(crate) at: u64,
-    /// What tells the publication's entry from others with the same number.
+    /// Distinguishes the publication's entry from others with the same number.
     pub(crate) check: u32,
-    /// What tells the selection from others.
+    /// Hash of the selection.
     pub(crate) selection: u32,
 }
 
 impl LogPosition {
-    /// The position of a publication, for a list.
+    /// The position of a publication for a list.
     pub(crate) fn of(world: World, snapshot: &Snapshot, list: &List) -> Self {
         let text = list_text(list, snapshot.catalogue());
         let selection = low_half(xxh3_64(text.as_bytes()));
@@ -54,7 +55,7 @@ impl LogPosition {
         BASE64URL_NOPAD.encode(&bytes)
     }
 
-    /// Reads what [`LogPosition::encode`] wrote.
+    /// Decodes the text of [`LogPosition::encode`].
     pub(crate) fn decode(text: &str) -> Option<Self> {
         if text.len() != BASE64URL_NOPAD.encode_len(BYTES) {
             return None;
@@ -78,13 +79,13 @@ impl LogPosition {
     }
 }
 
-/// Where a publication is in its world's log, and what tells it from others there.
+/// Position of a publication in its world's log, with the check of its entry.
 pub(crate) type LogPlace = (u64, u32);
 
 /// The place of a publication.
 pub(crate) fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
     match world {
-        // Publications and what is between them follow from the world and the time.
+        // Publications, and the states between them, depend only on the world and the time.
         World::Sandbox => {
             let check = low_half(xxh3_64(&snapshot.writer.to_be_bytes()));
             (u64::try_from(snapshot.cut_at.as_millis()).unwrap_or(0), check)
@@ -93,7 +94,7 @@ pub(crate) fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
     }
 }
 
-/// Where the engine looks for what is at a place.
+/// The engine's form of a place.
 pub(crate) fn sought(world: World, at: u64) -> Place {
     match world {
         World::Live => Place::Entry(at),
@@ -103,7 +104,7 @@ pub(crate) fn sought(world: World, at: u64) -> Place {
     }
 }
 
-/// Tells a publication from others whose entry has the same number.
+/// Distinguishes a publication from others whose entry has the same number.
 fn publication_check(snapshot: &Snapshot) -> u32 {
     let mut bytes = [0; 24];
     let parts = [
@@ -117,15 +118,15 @@ fn publication_check(snapshot: &Snapshot) -> u32 {
     low_half(xxh3_64(&bytes))
 }
 
-/// Tells selections of several lists apart. Of one list it is the list's own, so that its cursors are good for both.
+/// Hash of the selection of several lists. For one list it equals the list's own, so that cursors are valid for both.
 pub(crate) fn lists_check<'a>(lists: impl Iterator<Item = &'a List>, catalogue: &Catalogue) -> u32 {
     let mut texts: Vec<String> = lists.map(|list| list_text(list, catalogue)).collect();
-    // Another catalogue may have its sports in another order.
+    // Another catalogue may order its sports differently.
     texts.sort_unstable();
     low_half(xxh3_64(texts.join("\n").as_bytes()))
 }
 
-/// A list in keys, which are the same in every program: which rows, not how many of them.
+/// A list as text with keys, which are the same in every process. It identifies the rows, not the page size.
 fn list_text(list: &List, catalogue: &Catalogue) -> String {
     let sport = &catalogue.sport(list.sport()).key;
     let mut text = SelectionText(String::new());
@@ -135,7 +136,7 @@ fn list_text(list: &List, catalogue: &Catalogue) -> String {
             let bookmaker = odds.bookmaker.map(|id| &catalogue.bookmaker(id).key);
             text.field("bookmakers", bookmaker);
             text.regions(terms.regions);
-            // What it means may change with the catalogue, and a cursor is good for what was asked for.
+            // The catalogue decides which market `totals` means; the cursor identifies the name as it was requested.
             let market = odds.market.map(domain::Market::key);
             text.field("market", if terms.is_totals { Some("totals") } else { market });
             text.events(&odds.events);
@@ -168,7 +169,7 @@ impl SelectionText {
 
     fn field(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
         if let Some(value) = value {
-            // Writing to a string has no way to fail.
+            // Writing to a string cannot fail.
             let _written = write!(self.0, " {name}={value}");
         }
     }
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(LogPosition::decode("AAAAAAAAAAAAAAAAAAAAAAAA"), None);
     }
 
-    /// Cursors are kept by clients over upgrades: what a selection is hashed from must not change.
+    /// Clients keep cursors over upgrades: the hashed text of a selection must not change.
     #[test]
     fn the_text_of_a_selection_is_a_persisted_format() {
         let catalogue = Catalogue::load(None).unwrap();

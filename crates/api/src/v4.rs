@@ -1,5 +1,5 @@
-//! `/v4`: the prior interface over the same snapshots, for programs written for it. Authentication, limits, credits and
-//! the operations, in the order of checks of V4.
+//! `/v4`: the prior interface over the same snapshots, for programs written for it. Authentication, limits, credits
+//! and the operations, in the order of checks of V4.
 
 pub(crate) mod error;
 mod history;
@@ -46,12 +46,12 @@ pub use selection::Selection;
 pub use settings::{Credits, DOCS_PATH, Origins, V4Settings};
 pub(crate) use wire::Publication;
 
-/// Whether a path is of this interface.
+/// True if a path belongs to this interface.
 pub fn covers(path: &str) -> bool {
     path.strip_prefix("/v4").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Answers a request under `/v4`. The operation is for the metrics.
+/// Handles a request under `/v4`. The returned operation is for the metrics.
 pub fn answer<'a>(
     api: &'a Api,
     request: &'a Request<'a>,
@@ -81,15 +81,15 @@ async fn respond(
     (operation, reply)
 }
 
-/// The answer where there is none: what failed before or instead of it, in the form of `/v4`.
+/// A refusal in the form of `/v4`, for failures before or instead of handling.
 pub fn refuse(settings: &V4Settings, error: ApiError, request: Option<&Request<'_>>) -> Reply {
     let mut reply = Refused::from(error).into_reply(settings);
     put_origin(settings, request.and_then(|request| request.page.origin), &mut reply);
     reply
 }
 
-/// Lets pages of the allowed origins read the answer and its headers. Where some origins are allowed and others not,
-/// caches learn that the answer depends on it, whoever asks.
+/// Allows pages of the configured origins to read the response and its headers. If some origins are allowed and others
+/// not, `Vary` is set on every response.
 fn put_origin(settings: &V4Settings, origin: Option<&[u8]>, reply: &mut Reply) {
     let origins = &settings.allow_origins;
     if origins.depend_on_request() {
@@ -145,15 +145,15 @@ struct Admitted<'a> {
     entry: &'a KeyEntry,
     now: Timestamp,
     begun: Instant,
-    /// Whether the body may be sent from where it is spooled.
+    /// True if the body may be sent with sendfile.
     sends_file: bool,
 }
 
-/// A reply, what it was charged, and where the key stands then, where that is known.
+/// A reply, the credits charged, and the key's standing afterwards if it is known.
 type Answered = Result<(Reply, u32, Option<Standing>), Refused>;
 
 impl Admitted<'_> {
-    /// Answers and counts it to the key.
+    /// Handles the request and counts it for the key.
     async fn answer(
         &self,
         request_id: RequestId,
@@ -228,7 +228,7 @@ impl Admitted<'_> {
         let parsed = match (target, last.recall(self.request)) {
             (Some(target), _) => {
                 read = self.read(target, &source)?;
-                // Whose scope it is may change with the next request.
+                // The sports of `upcoming` depend on the key, which may change with the next request.
                 if !matches!(sport_of(&read.asked), Some(SportFilter::Upcoming(_))) {
                     last.learn(self.request, &read);
                 }
@@ -243,7 +243,7 @@ impl Admitted<'_> {
         self.select(parsed, &published, answers, &source, None).await
     }
 
-    /// What the path and the query mean, for a key that may know.
+    /// Parses the path and the query, and checks the key's scope.
     fn read(&self, target: TargetPath<'_>, source: &Source<'_>) -> Result<Parsed, Refused> {
         let operation = target.operation;
         let (sport, lasting) = if target.subject == Subject::Sports {
@@ -256,7 +256,7 @@ impl Admitted<'_> {
         Ok(Parsed { operation, lasting, asked: Asked::new(Selector::V4(selection)), price })
     }
 
-    /// The sport a path names, if the key may read it, and whether it is there without events too.
+    /// The sport in the path if the key may read it, and whether it exists without events too.
     fn open_sport(
         &self,
         target: TargetPath<'_>,
@@ -290,7 +290,7 @@ impl Admitted<'_> {
         Ok((filter, lasting))
     }
 
-    /// What may differ from the last time that the same was asked: the key, and the sports that there are.
+    /// Repeats the checks that can change for an equal request: the key, and the existing sports.
     fn check_again(&self, parsed: &Parsed, source: &Source<'_>) -> Result<(), Refused> {
         let (SportFilter::Whole(sport) | SportFilter::Key(sport, _)) =
             sport_of(&parsed.asked).unwrap_or(&SportFilter::All)
@@ -305,7 +305,7 @@ impl Admitted<'_> {
         Ok(v1::admit(&self.entry.grant, &self.api.catalogue, *sport)?)
     }
 
-    /// The answer to a selection: the ready one of this epoch, or one made now.
+    /// The response to a selection: from the cache of this epoch, or computed now.
     async fn select(
         &self,
         parsed: &Parsed,
@@ -348,7 +348,7 @@ impl Admitted<'_> {
         Ok((reply, credits, standing))
     }
 
-    /// Charges all of the credits or none. What is free is served whatever is left.
+    /// Charges all of the credits or none. Free responses are served whatever is left.
     async fn charge(&self, credits: u32) -> Result<Option<Standing>, Refused> {
         if credits == 0 {
             return Ok(None);
@@ -360,7 +360,7 @@ impl Admitted<'_> {
     }
 }
 
-/// The key of what is on and what is next.
+/// The key of live and upcoming events.
 const UPCOMING: &str = "upcoming";
 
 fn sport_of(selector: &Selector) -> Option<&SportFilter> {
@@ -381,7 +381,7 @@ fn sport_of(selector: &Selector) -> Option<&SportFilter> {
     }
 }
 
-/// The first value of a parameter that is not empty.
+/// The first non-empty value of a parameter.
 fn first_filled<'a>(query: &Query<'a>, name: &str) -> Option<Cow<'a, str>> {
     let named = |key: &'a str| decode(key).is_some_and(|key| key == name);
     let values = query.pairs().filter(|(key, _)| named(key));

@@ -1,6 +1,6 @@
-// What pages can do better with a script; without it, everything still works.
+// Enhancements of the pages; everything works without them.
 
-/** Copy buttons: hidden until somebody is there to work them. */
+/** Copy buttons: hidden unless this script runs. */
 function offerCopies(within) {
   for (const button of within.querySelectorAll("[data-copy]")) {
     const name = button.dataset.copy;
@@ -22,13 +22,13 @@ function offerCopies(within) {
 }
 offerCopies(document);
 
-/** A choice that shows another page does so at once. */
+/** A selection that shows another page submits its form at once. */
 for (const choice of document.querySelectorAll("select[data-submit]")) {
   choice.addEventListener("change", () => choice.form.requestSubmit());
   for (const button of choice.form.querySelectorAll("button")) button.hidden = true;
 }
 
-/** The explorer's lines follow what is filled in. They are made where they always are, by the service. */
+/** Updates the explorer's code lines while the form is filled in; the service renders them. */
 const explorer = document.querySelector("form[data-explore]");
 if (explorer) {
   let latest = 0;
@@ -46,7 +46,7 @@ if (explorer) {
   });
 }
 
-/** Figures that renew themselves while somebody looks at them; the time beside them says how old they are. */
+/** Refreshes figures while the page is visible; the time next to them shows their age. */
 if (document.querySelector("[data-renew]")) {
   setInterval(async () => {
     const old = document.querySelector("[data-renew]");
@@ -55,19 +55,19 @@ if (document.querySelector("[data-renew]")) {
     if (!answer?.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.querySelector("[data-renew]");
-    // Without them this is another page: the session has ended.
+    // Without them this is another page: the session has expired.
     if (fresh) old.replaceWith(fresh);
     else location.reload();
   }, 10_000);
 }
 
-// On a narrow screen the entry for this page may be beyond the edge of its bar.
+// On a narrow screen the current entry may be outside the visible part of the bar.
 for (const here of document.querySelectorAll(".nav [aria-current], .subnav [aria-current]")) {
   const bar = here.parentElement;
   bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
 }
 
-/** A form is sent once, however often its button is pressed. */
+/** Submits a form once, however often its button is pressed. */
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) event.preventDefault();
@@ -75,7 +75,7 @@ for (const form of document.querySelectorAll("form[method=post]")) {
   });
 }
 
-// Coming back to a page with the browser's arrow makes its forms usable again.
+// Returning with the browser's Back button makes the forms usable again.
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });

@@ -1,6 +1,6 @@
-// The board's own script: takes what each publication changed and sets the cells that moved; filters events at once,
-// writes times in the reader's zone, remembers their format and bookmakers. Without it the pages show the same, as of
-// when they were asked for, in UTC, and every choice is in the address.
+// The board's script: applies the changes of each publication, filters events at once, shows times in the reader's
+// time zone, and remembers the format and the bookmakers. Without it the pages show the same as of the request, in UTC,
+// and every choice is in the URL.
 
 const table = () => document.querySelector("table.board");
 const find = document.getElementById("find");
@@ -10,7 +10,7 @@ const said = document.getElementById("live-text");
 const competition = document.getElementById("competition");
 const day = document.getElementById("day");
 
-/** How long to wait before another try where the service had no place, in milliseconds. */
+/** Delay before reconnecting if the service had no free slot, in milliseconds. */
 const LATER = 30_000;
 
 let source = null;
@@ -32,7 +32,7 @@ function connect() {
   });
   source.addEventListener("error", () => {
     say("off", "Updates are interrupted");
-    // A browser comes back by itself, unless it was turned away.
+    // The browser reconnects by itself unless it was refused.
     if (source?.readyState !== EventSource.CLOSED) return;
     disconnect();
     clearTimeout(retry);
@@ -52,7 +52,7 @@ function say(state, text) {
   said.textContent = text;
 }
 
-/** What changed, put where it belongs. Everything but whole events goes in as text. */
+/** Applies the changes. All but whole events are inserted as text. */
 function apply(delta) {
   const at = document.getElementById("cut");
   at.dateTime = delta.cut;
@@ -76,7 +76,7 @@ function apply(delta) {
   }
   localise();
   filter();
-  // An event's own page has more than the table; that is asked for when something moved.
+  // An event's page has more than the table; it is reloaded when a price moved.
   const moved = delta.cells.length + delta.events.length + delta.scores.length > 0;
   if (moved && document.querySelector("[data-swap]")) swap().catch(() => {});
 }
@@ -103,7 +103,7 @@ function set(cell, dress, left, text, move) {
     cell.prepend(before);
   }
   if (move) {
-    // Reading a size between the two makes the browser start the flash anew.
+    // Reading a size between the two restarts the animation.
     void cell.offsetWidth;
     cell.classList.add(move);
   }
@@ -116,7 +116,7 @@ function head(column, late) {
   cell.querySelector("small").textContent = late ? `late ${late}` : "";
 }
 
-/** An event that is new, or whose rows are others, as the service renders it. */
+/** An event that is new or has other rows, as rendered by the service. */
 function place(id, html) {
   const box = document.createElement("template");
   box.innerHTML = `<table>${html}</table>`;
@@ -134,7 +134,7 @@ function arrange(order) {
   });
 }
 
-/** The page as it is now, with all events: they are filtered here. */
+/** Fetches the current page with all events; they are filtered here. */
 async function fetched() {
   const whole = new URL(location.href);
   for (const name of ["q", "competition", "day"]) whole.searchParams.delete(name);
@@ -143,7 +143,7 @@ async function fetched() {
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
-/** The whole screen anew, where the reader stays at the place they were. */
+/** Replaces the whole screen and keeps the scroll position. */
 async function afresh() {
   const fresh = await fetched();
   const box = document.querySelector(".board-box");
@@ -204,7 +204,7 @@ function filter() {
   if (none) none.hidden = left > 0;
 }
 
-/** What there is to choose from; days are the reader's. A choice stays until it is changed. */
+/** Options of the filters; days are in the reader's time zone. A selected option stays until it is changed. */
 function offerFilters() {
   const [competitions, days] = [new Map(), new Map()];
   for (const part of table().tBodies) {
@@ -223,13 +223,13 @@ function offerFilters() {
   }
 }
 
-/** The day on which an event begins where the reader is, as 2026-11-16. */
+/** The day on which an event begins in the reader's time zone, as 2026-11-16. */
 function dayOf(part) {
   const at = new Date(part.dataset.start);
   return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
 }
 
-/** The address, and the links to other views of the same events, say what is filtered. */
+/** Puts the filters into the URL and into the links to other views of the same events. */
 function note() {
   const filtered = (address) => {
     const url = new URL(address);
@@ -245,7 +245,7 @@ function note() {
 
 if (find) {
   find.form.querySelector("button").hidden = true;
-  // A day here may be none of the days in UTC that the page offers.
+  // A local day may not be among the UTC days that the page offers.
   for (const field of [competition, day]) {
     const asked = new URL(location.href).searchParams.get(field.name);
     if (asked && field.value !== asked) field.add(new Option(asked, asked, true, true));
@@ -256,12 +256,12 @@ if (find) {
   find.form.addEventListener("submit", (event) => event.preventDefault());
 }
 
-// What the browser remembers: the odds format, the region, the bookmakers.
+// Stored in the browser: the odds format, the region, the bookmakers.
 
 const MEMORY = "linesman.board";
 const KEPT = ["format", "region", "bookmaker"];
 
-/** What is remembered; nothing where the browser keeps nothing. */
+/** The stored choice; empty if the browser stores nothing. */
 function remembered() {
   try {
     return JSON.parse(localStorage.getItem(MEMORY)) ?? {};
@@ -274,7 +274,7 @@ function remember(name, values) {
   try {
     localStorage.setItem(MEMORY, JSON.stringify({ ...remembered(), [name]: values }));
   } catch {
-    // A browser that keeps nothing still has the choice in the address.
+    // Without storage the choice is still in the URL.
   }
 }
 
@@ -286,7 +286,7 @@ addEventListener("click", (event) => {
 });
 for (const form of document.querySelectorAll("form[data-keep]")) {
   form.addEventListener("submit", () => remember("bookmaker", new FormData(form).getAll("bookmaker")));
-  // The page may have been filtered since it was made.
+  // The page may have been filtered since it was rendered.
   form.addEventListener("formdata", ({ formData }) => {
     for (const field of [find, competition, day].filter(Boolean)) {
       formData.delete(field.name);
@@ -295,7 +295,7 @@ for (const form of document.querySelectorAll("form[data-keep]")) {
   });
 }
 
-/** An address that says nothing of it gets what is remembered; a reader in the United States, American odds. */
+/** Applies the stored choice to a URL without one; readers in the United States get American odds. */
 function recall() {
   const here = new URL(location.href);
   if (KEPT.some((name) => here.searchParams.has(name))) return false;
@@ -310,7 +310,7 @@ function recall() {
   return differs;
 }
 
-// A table wider than its box
+// A table wider than its container
 
 function hint() {
   const box = document.querySelector(".board-box");
@@ -322,7 +322,7 @@ function hint() {
 }
 addEventListener("resize", hint);
 
-/** A bookmaker's line stands out while its row, or the line itself, is pointed at. */
+/** Highlights a bookmaker's line while the pointer is on its row or on the line. */
 addEventListener("pointerover", (event) => {
   const own = event.target.closest?.("[data-line]")?.dataset.line;
   for (const path of document.querySelectorAll(".price-chart [data-line]")) {
@@ -337,7 +337,7 @@ addEventListener("pageshow", connect);
 if (!recall()) {
   localise();
   hint();
-  // A page that came with filters has only what was found: it is asked for whole, and filtered here.
+  // A page requested with filters has only the matching events: fetch all events and filter them here.
   if (find && (find.value || competition.value || day.value)) afresh().catch(() => {});
   else filter();
   connect();

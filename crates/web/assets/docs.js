@@ -1,9 +1,9 @@
-// What the documentation can do better with a script: search, and the language of examples is remembered.
+// Enhancements of the documentation: search, and the remembered language of examples.
 
 const LANGUAGE = "linesman-language";
 const FOUND_MAX = 12;
 
-/** One choice of language is the choice for all examples, on this page and the next. */
+/** Selecting a language selects it for all examples, on this page and others. */
 function chooseLanguage(language) {
   for (const choice of document.querySelectorAll(`.sample input[value="${CSS.escape(language)}"]`)) {
     choice.checked = true;
@@ -14,7 +14,7 @@ function remembered() {
   try {
     return localStorage.getItem(LANGUAGE);
   } catch {
-    return null; // The browser keeps nothing: the choice is for this page only.
+    return null; // Without storage the choice applies to this page only.
   }
 }
 
@@ -22,7 +22,7 @@ for (const choice of document.querySelectorAll(".sample input")) {
   choice.addEventListener("change", () => {
     const top = choice.getBoundingClientRect().top;
     chooseLanguage(choice.value);
-    // Examples above may have another height now; what was chosen stays where it is.
+    // Examples above may have changed their height; keep the selected one in place.
     scrollBy(0, choice.getBoundingClientRect().top - top);
     try {
       localStorage.setItem(LANGUAGE, choice.value);
@@ -33,7 +33,7 @@ for (const choice of document.querySelectorAll(".sample input")) {
 }
 if (remembered()) chooseLanguage(remembered());
 
-/** The entry of the page, and of the part that is read, are in view. */
+/** Scrolls the navigation to the page's entry and to the section being read. */
 const nav = document.querySelector(".docs-side");
 const current = document.querySelector(".docs-nav [aria-current]");
 if (nav && current) {
@@ -55,7 +55,7 @@ if (nav && current) {
   mark();
 }
 
-/** Search: the index is fetched when somebody begins to type, and searched here. */
+/** Search: the index is fetched at the first keystroke and searched here. */
 const form = document.querySelector(".docs-search");
 if (form) {
   const field = form.querySelector("input");
@@ -75,7 +75,7 @@ if (form) {
     return index;
   };
 
-  /** A word in a page's title weighs most, then one in a heading, then one in the text; all words must be there. */
+  /** Weights: page title, then heading, then text; all words must occur. */
   const weigh = ({ low: [page, heading, text] }, words) => {
     let sum = 0;
     for (const word of words) {

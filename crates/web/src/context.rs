@@ -1,4 +1,4 @@
-//! Everything a page may need.
+//! Shared state and settings of the web pages.
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -13,18 +13,18 @@ use crate::dashboard::console::traffic::Traffic;
 use crate::dashboard::status::record::Record;
 use crate::docs::site::Site;
 
-/// Owners of keys who could not be notified of their quotas and are remembered; the others see the banner.
+/// Maximum number of quota alerts kept for owners who could not be notified; further owners see only the banner.
 const UNSENT_MAX: usize = 1000;
 
-/// How often a warning that strangers can cause is logged at most.
+/// Minimum interval between warnings that unauthenticated requests can cause.
 const WARN_EVERY_S: i64 = 60;
 
-/// Something that is done once a minute at most.
+/// Rate limit of one event per minute.
 #[derive(Debug, Default)]
 pub(crate) struct Seldom(AtomicI64);
 
 impl Seldom {
-    /// Whether it is time; the next time is a minute later.
+    /// True if a minute has passed since the last event; starts a new minute.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         let (now_s, last_s) = (now.as_secs(), self.0.load(Ordering::Relaxed));
         let due = last_s == 0 || now_s.saturating_sub(last_s) >= WARN_EVERY_S;
@@ -32,22 +32,22 @@ impl Seldom {
     }
 }
 
-/// What the operator decided about the pages.
+/// Operator settings of the web pages.
 #[derive(Clone, Debug)]
 pub struct WebSettings {
-    /// Whether there are pages at all.
+    /// True if the web pages are enabled.
     pub enabled: bool,
-    /// Where people reach the service, where that is not where it listens: `https://odds.example.com`.
+    /// Public URL of the service if it differs from the listen address: `https://odds.example.com`.
     pub public_url: Option<String>,
-    /// Whether the status page is open to everybody.
+    /// True if the status page is public.
     pub status_page: bool,
-    /// Which market the board shows to everybody; `None`: there is no board.
+    /// Market shown on the public board; `None` disables the board.
     pub board: Option<World>,
-    /// Browsers that may watch boards at the same time.
+    /// Maximum number of concurrent board watchers.
     pub board_watchers_max: usize,
-    /// The same from one source.
+    /// Maximum number of concurrent board watchers per source address.
     pub board_watchers_per_source_max: usize,
-    /// Whether the API's reference is open to everybody.
+    /// True if the API reference is public.
     pub docs: bool,
 }
 
@@ -65,24 +65,24 @@ impl Default for WebSettings {
     }
 }
 
-/// The pages.
+/// State of the web pages.
 #[derive(Debug)]
 pub struct Web {
     pub api: Arc<Api>,
     pub people: People,
     pub settings: WebSettings,
-    /// Forms on their way in.
+    /// Slots for forms being received.
     pub(crate) forms: Arc<Slots>,
-    /// The documentation, once it was asked for.
+    /// The documentation, built at the first request for it.
     pub(crate) site: OnceLock<Site>,
     pub(crate) board: Arc<Board>,
     pub(crate) status: Record,
     /// Requests of the last hour.
     pub(crate) traffic: Traffic,
     pub(crate) started: Timestamp,
-    /// When a form's address was last warned of.
+    /// Limits warnings about form origins.
     pub(crate) origin_warned: Seldom,
-    /// Quotas running low whose owners could not be notified yet.
+    /// Quota alerts whose owners could not be notified yet.
     unsent: Mutex<Vec<QuotaAlert>>,
 }
 
@@ -108,8 +108,8 @@ impl Web {
         })
     }
 
-    /// Writes to the owners of keys whose quota runs low, once for each share and window. Who cannot be notified now is
-    /// with the next call.
+    /// Emails the owners of keys whose quota runs low, once per threshold and window. Failed emails are retried at the
+    /// next call.
     pub async fn send_quota_alerts(&self) {
         let mut unsent = self.unsent.lock().await;
         unsent.extend(self.api.accounts.take_quota_alerts().await);
@@ -119,18 +119,18 @@ impl Web {
     /// Writes the series of `/metrics`.
     pub fn render_metrics(&self, page: &mut MetricsText) {
         let name = "linesman_board_watchers";
-        page.family(name, "gauge", "Browsers that watch a board now.");
+        page.family(name, "gauge", "Browsers now watching a board.");
         page.line(format_args!("{name} {}", self.board.hub.watchers()));
         let [dropped, refused] = self.board.hub.losses();
         let name = "linesman_board_watchers_dropped_total";
         page.family(
             name,
             "counter",
-            "Watchers let go because they did not keep up; they come back.",
+            "Watchers disconnected because they did not keep up; browsers reconnect.",
         );
         page.line(format_args!("{name} {}", dropped.load(Ordering::Relaxed)));
         let name = "linesman_board_watchers_refused_total";
-        page.family(name, "counter", "Watchers turned away because too many watched.");
+        page.family(name, "counter", "Watchers refused because the limit was reached.");
         page.line(format_args!("{name} {}", refused.load(Ordering::Relaxed)));
         let name = "linesman_board_paths";
         page.family(

@@ -1,9 +1,9 @@
-//! Pages for people: signing in, the developers' dashboard, the operators' console, the board, the status page.
+//! Web pages: sign-in, the developers' dashboard, the operators' console, the board, the status page.
 //!
-//! Server-rendered, without inline script or style and without a request to anybody else. What there is, is in
-//! one table ([`route`]): a path, a method and who may. Every form is checked three ways: the browser says that
-//! it comes from here, it carries its session's form token, and its session may. Nothing a person typed is
-//! put into a page but through the templates, which escape it.
+//! Rendered on the server, without inline scripts or styles and without requests to other hosts. One table ([`route`])
+//! lists every page with its path, its method and its required role. Every form is checked three ways: the browser
+//! reports the same origin, the form carries its session's form token, and the session's role permits it. User input
+//! reaches a page only through the templates, which escape it.
 
 mod access;
 pub(crate) mod asset;
@@ -46,28 +46,28 @@ pub use crate::dashboard::board::keep_pages;
 pub use crate::dashboard::console::operation_words;
 pub use crate::dashboard::route::{RouteView, Who, routes};
 
-/// Largest form. The longest field is 2000 characters.
+/// Maximum size of a form. The longest field has 2000 characters.
 const FORM_BYTES_MAX: usize = 32 << 10;
-/// Forms that may be read and worked on at the same time, and those from one source: people send one at a time, and
-/// each may hold 32 KiB for as long as it takes to arrive.
+/// Maximum number of forms received and handled at the same time, in total and per source. A person sends one at a
+/// time; each may hold 32 KiB until it has arrived.
 const FORMS_MAX: usize = 512;
 const FORMS_PER_SOURCE_MAX: usize = 32;
-/// How long a form may take to arrive.
+/// Maximum time for a form to arrive.
 const FORM_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Whether a path is one of the pages.
+/// True if a path belongs to the web pages.
 pub fn covers(web: &Web, path: &str) -> bool {
-    // The documentation is styled by the pages' assets, and may be there without them.
+    // The documentation uses these assets and may be enabled without the other pages.
     let is_open = web.settings.enabled || (web.settings.docs && asset::find(path).is_some());
     is_open && route::is_ours(path)
 }
 
-/// Whether a path may be watched: its answer has no end of its own.
+/// True if the response to this path is a stream without an end.
 pub fn is_stream(path: &str) -> bool {
     path.starts_with("/board/") && path.ends_with("/stream")
 }
 
-/// Begins to watch a board: the answer goes on as a stream.
+/// Starts watching a board; the response is a stream.
 pub fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Reply {
     if web.settings.board.is_none() {
         return page::error_reply(PageError::NotFound);
@@ -80,7 +80,7 @@ pub fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Re
         }
         Err(board::NotWatched::PageError(error)) => page::error_reply(error),
         Err(board::NotWatched::NoSlot) => {
-            let text = "too many browsers watch boards at the moment, in all or from where you are; \
+            let text = "too many browsers are watching boards now, in total or from your address; \
                         try again shortly";
             ApiError::unavailable(text).into_reply(request_id)
         }
@@ -95,7 +95,7 @@ pub fn answer<'a>(web: &'a Arc<Web>, request: &'a Request<'a>) -> Answering<'a, 
 /// Reads a form and answers it.
 ///
 /// # Errors
-/// It could not be read.
+/// The form could not be read.
 pub async fn take_form(
     web: &Arc<Web>,
     request: &Request<'_>,
@@ -104,7 +104,8 @@ pub async fn take_form(
     let source = web.api.server.settings.proxies.client(Peer::current().address, &request.page);
     let max = SlotLimits { all: FORMS_MAX, source: FORMS_PER_SOURCE_MAX };
     let Some(_place) = web.forms.take(source, max) else {
-        let text = "too many forms are being sent at the moment, in all or from where you are; try again shortly";
+        let text =
+            "too many forms are being sent now, in total or from your address; try again shortly";
         return Err(ApiError::unavailable(text));
     };
     let read = tokio::time::timeout(FORM_TIME_MAX, Limited::new(body, FORM_BYTES_MAX).collect());
@@ -144,7 +145,7 @@ async fn respond(web: &Arc<Web>, request: &Request<'_>, form: Form) -> Reply {
     page_request.finish(reply)
 }
 
-/// Lets a visitor through to what they asked for, if they may.
+/// Runs the requested page if the visitor's role permits it.
 async fn attend(page_request: &PageRequest<'_>, route: &Route) -> Result<Reply, PageError> {
     let changes = route.method == Method::Post;
     if changes {
@@ -166,11 +167,12 @@ async fn attend(page_request: &PageRequest<'_>, route: &Route) -> Result<Reply, 
             return Ok(page::redirect(&sign::sign_in_path(page_request, changes)));
         }
     }
-    // Only then: a form of a session that has ended leads to the sign-in, not to a riddle.
+    // Checked after the sign-in redirect, so that a form of an expired session leads to the sign-in page and not to an
+    // error.
     if changes && !page_request.token.is_form_token(page_request.form.get("form_token")) {
         return Err(PageError::Expired);
     }
-    // Pages are larger than what else a connection waits for.
+    // Boxed: these futures are larger than the others a connection awaits.
     Box::pin(act(page_request, route.page)).await
 }
 

@@ -1,7 +1,7 @@
-//! `/docs`: guides and the reference for people, the reference from the same value as `/openapi.json`.
+//! `/docs`: guides and the API reference; the reference is rendered from the same value as `/openapi.json`.
 //!
-//! The pages are made once for each service; a request fills in the reader's own address, their sandbox key's name, and
-//! events and days that the sandbox has now, so that every example answers.
+//! The pages are built once per service; a request fills in the reader's address, the name of their sandbox key, and
+//! current events and days of the sandbox, so that every example works.
 
 mod code;
 mod json;
@@ -35,7 +35,7 @@ use crate::dashboard::page_request::PageRequest;
 use crate::docs::reference::BASE_URL;
 use crate::docs::site::{Page, Site};
 
-/// Where the index for the search is.
+/// Address of the search index.
 const INDEX: &str = "/docs/index.json";
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -47,26 +47,26 @@ struct DocsPage<'a> {
     script: &'static str,
     index: &'static str,
     groups: Vec<(&'static str, Vec<&'a Page>)>,
-    /// `None`: the list of all pages.
+    /// `None` on the list of all pages.
     page: Option<&'a Page>,
     lead: Safe<&'a str>,
     body: Safe<String>,
     key: KeyNote,
-    /// Where the reader can make a key.
+    /// Page where the reader can create a key.
     key_page: Option<&'static str>,
     before: Option<&'a Page>,
     after: Option<&'a Page>,
 }
 
-/// What the reader sees of the key that examples use.
+/// What the page says about the key used in examples.
 enum KeyNote {
-    /// The page has no examples that need one.
+    /// No example on the page needs a key.
     None,
-    /// Not signed in; whether there is a page to sign in at.
+    /// Not signed in; whether a sign-in page exists.
     Stranger { can_sign_in: bool },
     /// Signed in, without a sandbox key.
     Missing,
-    /// The name and the visible part of the reader's newest sandbox key. Its secret is not known here.
+    /// Name and visible part of the reader's newest sandbox key. Its secret is not known here.
     Own { name: String, hint: String },
 }
 
@@ -132,12 +132,12 @@ async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     for (name, value) in GUARD {
         reply.head.put(name, value);
     }
-    // It names its reader's key where they are signed in, and is asked for each time.
+    // The page names the reader's key, so it must not be cached.
     reply.head.put("cache-control", "private, no-cache");
     Ok(reply)
 }
 
-/// The pages of this service, made when they are first asked for.
+/// The pages of this service, built at the first request.
 fn site(web: &Web) -> Result<&Site, PageError> {
     if let Some(site) = web.site.get() {
         return Ok(site);
@@ -146,7 +146,7 @@ fn site(web: &Web) -> Result<&Site, PageError> {
     Ok(web.site.get_or_init(|| site))
 }
 
-/// A body with the reader's address, and events and days of now.
+/// Fills in the reader's address, and current events and days.
 fn filled(page_request: &PageRequest<'_>, body: &str) -> String {
     let mut body = body.replace(BASE_URL, &code::escape(&page_request.base()));
     for (token, day) in [("{today}", page_request.now), ("{tomorrow}", page_request.now.plus(DAY))]
@@ -168,7 +168,7 @@ fn day_text(at: Timestamp) -> String {
     String::from_utf8_lossy(text.get(..10).unwrap_or_default()).into_owned()
 }
 
-/// An event that the sandbox has now and for a while.
+/// A sandbox event that is available now and for some time.
 pub(crate) fn sandbox_event(page_request: &PageRequest<'_>, sport: &str) -> Option<String> {
     let sport = page_request.web.api.catalogue.sport_id(sport)?;
     let published = page_request.web.api.world(World::Sandbox).published();
@@ -201,7 +201,7 @@ async fn key_note(page_request: &PageRequest<'_>) -> Result<KeyNote, PageError> 
 }
 
 impl DocsPage<'_> {
-    /// Whether an entry of the navigation is the page that is shown.
+    /// True if the navigation entry is the current page.
     fn is(page: &Option<&Page>, entry: &Page) -> bool {
         page.is_some_and(|page| std::ptr::eq(page, entry))
     }

@@ -1,4 +1,4 @@
-//! Pages for people: the account, the operators' console, the board, the status page and the API's reference.
+//! Web pages: accounts, the operators' console, the board, the status page and the API reference.
 
 mod context;
 mod dashboard;

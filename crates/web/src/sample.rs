@@ -1,6 +1,5 @@
-//! One request to the API as code in four languages: curl, Python, TypeScript and Rust, the last three on our own
-//! clients where they have a method for it. Keys and tokens come from the environment, so that no secret stands in
-//! code.
+//! An API request as code in four languages: curl, Python, TypeScript and Rust; the last three use our clients if they
+//! have a method for it. Keys and tokens come from the environment, so that no secret is in code.
 
 mod client;
 
@@ -11,12 +10,12 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
-/// A request: header values and the body are shown as they are, `$NAME` in a header is a variable of the environment.
+/// A request. Header values and the body are used as written; `$NAME` in a header is an environment variable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,
-    /// What is posted; empty for a GET.
+    /// Body of a POST; empty for a GET.
     pub(crate) body: String,
 }
 
@@ -27,7 +26,7 @@ impl Sample {
         Self { url, headers: vec![key], body: String::new() }
     }
 
-    /// Reads a curl command that sends headers, and perhaps a body from a here-document. `None`: it does more.
+    /// Parses a curl command with headers and an optional here-document. `None` if it does anything else.
     pub(crate) fn parse(curl: &str) -> Option<Self> {
         let (command, body) = curl.split_once("<<'END'\n").unwrap_or((curl, ""));
         let body = body.trim_end().strip_suffix("END").unwrap_or(body).trim_end().to_owned();
@@ -145,12 +144,12 @@ impl Sample {
     }
 }
 
-/// A value that ends in a variable: what is before it, and its name.
+/// A value that ends in a variable: the prefix and the variable's name.
 fn variable(value: &str) -> Option<(&str, &str)> {
     value.split_once('$')
 }
 
-/// A command's words as a shell reads them, as far as quotes go. `None`: a quote is not closed, or it is more than one
+/// Splits a command into words like a shell, with quotes. `None` if a quote is not closed or there is more than one
 /// command.
 fn words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
@@ -198,7 +197,7 @@ mod tests {
         let curl = "curl -H \"Authorization: Bearer $T\" \\\n  --data-binary @- 'http://h/x' <<'END'\n{\"a\":1}\n{\"b\":2}\nEND";
         let sample = Sample::parse(curl).unwrap();
         assert_eq!(sample.body, "{\"a\":1}\n{\"b\":2}");
-        // To no address of ours, so not with the clients.
+        // Not an address of ours, so the clients are not used.
         for line in sample.lines() {
             assert!(
                 line.text.contains(&sample.body) && line.text.contains("Bearer "),

@@ -1,5 +1,5 @@
-//! What a cluster carries: a simulation of leases and revocation, and measurements of the servers it stands on.
-//! `cargo xtask scale` runs this; no part of the program depends on it.
+//! Capacity of a cluster: a simulation of leases and revocation, and measurements of its servers. `cargo xtask scale`
+//! runs this; no part of the program depends on it.
 
 mod measure;
 mod page;
@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 
 use crate::simulate::Plan;
 
-/// What many nodes serve, and what they ask of the log and the database; without a verb by plain arithmetic
+/// Capacity of many nodes, and their load on the log and the database; without a verb by plain arithmetic
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask scale")]
 struct Options {
@@ -22,7 +22,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Play leases and revocation with many nodes, keys and faults
+    /// Simulate leases and revocation with many nodes, keys and faults
     Simulate {
         #[arg(long, default_value_t = 1)]
         seed: u64,
@@ -34,7 +34,7 @@ enum Verb {
         #[arg(long, default_value_t = 150)]
         seconds: u32,
     },
-    /// Measure leases on PostgreSQL, the log on JetStream, and what a key takes in memory
+    /// Measure leases on PostgreSQL, the log on JetStream, and the memory of a key
     Measure,
 }
 

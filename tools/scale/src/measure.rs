@@ -1,4 +1,4 @@
-//! What the servers under a cluster give on this machine. For people: nothing is gated by it.
+//! Throughput of a cluster's servers on this machine. For information: no check depends on it.
 
 use std::{
     fmt::Write as _,
@@ -17,16 +17,16 @@ use store::{LeaseRequest, Store, Window};
 use test_servers::{Nats, Postgres};
 use tokio::{runtime::Runtime, task::JoinSet};
 
-/// How long each thing is done for.
+/// Duration of each measurement.
 const ROUND: Duration = Duration::from_secs(4);
-/// About what a changed price takes.
+/// Approximate size of a price change in the log, in bytes.
 const ENTRY_BYTES: usize = 60;
 const KEYS: usize = 100_000;
 
-/// Everything, as a table.
+/// Runs all measurements and returns a table.
 ///
 /// # Errors
-/// A server is not installed or does not do its part.
+/// A server is not installed or fails.
 pub(crate) fn measure() -> Result<String> {
     let runtime = Runtime::new().context("no runtime")?;
     let mut page = String::from("| measured | figure |\n|---|---|\n");
@@ -38,7 +38,7 @@ pub(crate) fn measure() -> Result<String> {
     Ok(page)
 }
 
-/// Lease transactions by many nodes at once, each with a connection, all of different keys.
+/// Lease transactions of many nodes at once, each with its own connection and different keys.
 async fn leases(page: &mut String) -> Result<()> {
     let server = Postgres::start_durable()?;
     let url = server.create_database("scale")?;
@@ -74,7 +74,7 @@ async fn leases(page: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// A slice of a key that this node alone asks for, in another minute each 60th turn.
+/// A lease request for a key that only this node uses; the minute changes every 60th turn.
 fn ask(node: u32, row: u32, turn: u32) -> LeaseRequest {
     LeaseRequest {
         meter_id: format!("key-{node}-{row}-{}", turn % 60).into(),
@@ -87,7 +87,7 @@ fn ask(node: u32, row: u32, turn: u32) -> LeaseRequest {
     }
 }
 
-/// Appends to a log on these servers, one batch after the other as the writer does, and reads it back.
+/// Appends to a log on these servers, one batch after the other like the writer, and reads it back.
 fn log(runtime: &Runtime, replicas: usize, page: &mut String) -> Result<()> {
     let nats = Nats::start(replicas)?;
     let mut log = open(runtime, &nats, replicas)?;
@@ -125,7 +125,7 @@ fn log(runtime: &Runtime, replicas: usize, page: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Servers that have just started need a moment to agree on who leads.
+/// Servers that have just started need a moment to elect a leader.
 fn open(runtime: &Runtime, nats: &Nats, replicas: usize) -> Result<StreamLog> {
     let place = StreamLocation {
         url: nats.url(),
@@ -143,7 +143,7 @@ fn open(runtime: &Runtime, nats: &Nats, replicas: usize) -> Result<StreamLog> {
     }
 }
 
-/// What a node holds in memory for each key.
+/// Memory of a node for each key.
 async fn keys(page: &mut String) -> Result<()> {
     let folder = tempfile::tempdir().context("no temporary folder")?;
     let store = Store::open(folder.path().join("accounts.db")).await?;

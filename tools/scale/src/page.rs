@@ -1,11 +1,11 @@
-//! What many nodes serve and what they ask of the log and the database, worked out from what one node
-//! was measured to cost. Plain arithmetic.
+//! The capacity of many nodes and their load on the log and the database, computed from the measured cost of one node.
+//! Plain arithmetic.
 
 use std::fmt::Write as _;
 
 /// Measured: `cargo xtask bench` (docs/performance.md).
 mod measured {
-    /// Processor time of a request with 10,000 connections that all have one under way.
+    /// Processor time of a request, with 10,000 connections that all have a request in progress.
     pub(super) const REQUEST_US: f64 = 28.4;
     /// Processor time to absorb a change: 290,000 a second.
     pub(super) const CHANGE_US: f64 = 3.4;
@@ -14,52 +14,52 @@ mod measured {
     pub(super) const RECORD_BYTES: f64 = 1202.0;
     pub(super) const CONNECTION_BYTES: f64 = 5492.0;
     pub(super) const CHECKPOINT_MB: f64 = 9.6;
-    /// `cargo xtask scale measure`, here and below.
+    /// Measured by `cargo xtask scale measure`, as are the following.
     pub(super) const KEY_BYTES: f64 = 3383.0;
     /// A change in the log, with its frame.
     pub(super) const CHANGE_BYTES: f64 = 85.0;
-    /// Changes a second that a log on three servers takes, a hundred in a batch.
+    /// Changes a second that a log on three servers accepts, in batches of a hundred.
     pub(super) const LOG_CHANGES: f64 = 203_000.0;
-    /// Leases a second of PostgreSQL, 16 in a transaction: what waits on a node goes together.
+    /// Leases a second of PostgreSQL in transactions of 16: leases that wait on a node are sent together.
     pub(super) const LEASES: f64 = 30_352.0;
 }
 
-/// Assumed; change them to yours.
+/// Assumptions; change them to yours.
 mod assumed {
     pub(super) const CORES: f64 = 4.0;
-    /// How much of its processors a node should use on a usual day.
+    /// Share of its processors that a node should use on a usual day.
     pub(super) const USE: f64 = 0.5;
     pub(super) const RECORDS: f64 = 200_000.0;
     pub(super) const CONNECTIONS: f64 = 10_000.0;
     /// Changes a second: a usual day, and the busiest hour.
     pub(super) const CHANGES: [f64; 2] = [1000.0, 10_000.0];
     pub(super) const KEYS: f64 = 1_000_000.0;
-    /// Keys that ask at least once in a minute, each through one node.
+    /// Keys that are used at least once a minute, each through one node.
     pub(super) const KEYS_BUSY: f64 = 100_000.0;
     pub(super) const REFRESH_S: f64 = 30.0;
-    /// How often a node confirms that it knows every change of keys.
+    /// Interval at which a node confirms that it knows every change of keys.
     pub(super) const RENEW_S: f64 = 1.0;
-    /// Connections of one node to the database, at the most.
+    /// Maximum number of database connections of one node.
     pub(super) const DATABASE_CONNECTIONS: f64 = 4.0;
-    /// What one log server can send: ten gigabits, four fifths of it.
+    /// Bandwidth of one log server: four fifths of ten gigabits.
     pub(super) const WIRE_BYTES: f64 = 1e9;
-    /// Nodes that start at the same time read a checkpoint each; they should have it within this.
+    /// Maximum time for nodes that start at the same time to read a checkpoint each.
     pub(super) const START_S: f64 = 10.0;
-    /// Connections that one PostgreSQL server holds without a pooler before it.
+    /// Connections that one PostgreSQL server can hold without a pooler.
     pub(super) const DATABASE_CONNECTIONS_MAX: f64 = 1000.0;
 }
 
-/// What a number of api nodes serve and request.
+/// Number of api nodes.
 #[derive(Clone, Copy, Debug)]
 struct Estate {
     nodes: f64,
 }
 
-/// One line of the table: what, how much, and how much of what can be had that is.
+/// A line of the table: name, figure, and share of the available capacity.
 struct Row {
     what: &'static str,
     figure: String,
-    /// The share that is used, and of what.
+    /// The used share, and the name of the capacity.
     share: Option<(f64, &'static str)>,
 }
 
@@ -74,7 +74,7 @@ impl Row {
 }
 
 impl Estate {
-    /// Processors that are left for requests once the market is kept.
+    /// Processors left for requests after the work for the market.
     fn cores_for_requests(changes: f64) -> f64 {
         let absorbing = changes * measured::CHANGE_US / 1e6;
         let cutting = measured::CUT_MS / 1e3 / assumed::REFRESH_S;
@@ -91,12 +91,12 @@ impl Estate {
             + assumed::KEYS * measured::KEY_BYTES
     }
 
-    /// What the log sends to all nodes together.
+    /// Bytes that the log sends to all nodes together.
     fn fan_out_bytes(self, changes: f64) -> f64 {
         self.nodes * changes * measured::CHANGE_BYTES
     }
 
-    /// Each key that asks within a minute needs one lease of that minute, on each node it asks.
+    /// Each key that is used within a minute needs one lease of that minute on each node it reaches.
     fn leases() -> f64 {
         assumed::KEYS_BUSY / 60.0
     }
@@ -156,7 +156,7 @@ impl Estate {
         ]
     }
 
-    /// The row that uses the largest share of what it can have.
+    /// The row that uses the largest share of its capacity.
     fn wall(self) -> Option<(f64, &'static str)> {
         let shares =
             self.rows().into_iter().filter_map(|row| row.share.map(|(used, _)| (used, row.what)));
@@ -164,7 +164,7 @@ impl Estate {
     }
 }
 
-/// The table for 10, 100 and 1,000 nodes, and where each meets its first wall.
+/// The table for 10, 100 and 1,000 nodes, with the first limit that each reaches.
 pub(crate) fn page() -> String {
     let estates = [10.0, 100.0, 1000.0].map(|nodes| Estate { nodes });
     let mut page = String::from("| | 10 nodes | 100 nodes | 1,000 nodes |\n|---|---|---|---|\n");

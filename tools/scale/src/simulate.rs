@@ -1,6 +1,6 @@
-//! Leases and revocation with many nodes and keys, played in one thread: the meters are the real ones
-//! ([`accounts::MeterSimulation`]), and so is the arithmetic of slices (`LeaseRequest::grant`); the database, the
-//! network, the clocks and the faults are not. The same seed gives the same run.
+//! Simulation of leases and revocation with many nodes and keys in one thread. The meters are the real ones
+//! ([`accounts::MeterSimulation`]), and so is the size of leases (`LeaseRequest::grant`); the database, the network,
+//! the clocks and the faults are simulated. The same seed gives the same run.
 
 mod clock;
 mod database;
@@ -17,7 +17,7 @@ use anyhow::{Result, ensure};
 
 use self::{clock::SECOND_US, database::Costs, run::Run};
 
-/// What is played.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) nodes: u32,
@@ -25,11 +25,11 @@ pub(crate) struct Plan {
     pub(crate) seconds: u32,
     pub(crate) seed: u64,
     costs: Costs,
-    /// How long a node may go by what it has read of the keys, by its own clock.
+    /// Validity of a node's key lease, by its own clock.
     trust_us: i64,
-    /// What whoever revokes waits beyond that: clocks do not go at quite the same pace.
+    /// Additional wait of a revocation, because clocks run at slightly different speeds.
     margin_us: i64,
-    /// How often a node asks for changes.
+    /// Interval at which a node asks for changes.
     ask_every_us: i64,
     fault_every_us: i64,
 }
@@ -50,10 +50,10 @@ impl Plan {
     }
 }
 
-/// Plays and prints; fails where a bound did not hold.
+/// Runs the simulation and returns its report.
 ///
 /// # Errors
-/// A bound did not hold.
+/// A bound was violated.
 pub(crate) fn simulate(plan: Plan) -> Result<String> {
     let record = Run::new(plan).finish()?;
     let broken = report::broken(&plan, &record);
@@ -76,7 +76,7 @@ mod tests {
         for seed in 0..3 {
             let record = Run::new(small(seed)).finish().unwrap();
             assert_eq!(report::broken(&small(seed), &record), [""; 0], "seed {seed}");
-            // The run had something to find out.
+            // Faults must have occurred.
             let faults = record.faults;
             assert!(faults.crashes > faults.orderly && faults.orderly > 0 && faults.cuts > 0);
             assert!(faults.pauses > 0 && faults.steps > 0 && record.losses > 0);

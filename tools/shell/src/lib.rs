@@ -1,4 +1,4 @@
-//! What the developer tools share: running other programs, the repository, programs that are installed when needed.
+//! Shared by the developer tools: running other programs, the repository, programs installed on demand.
 
 pub mod random;
 pub mod repository;
@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::repository::Repository;
 
-/// How often a program with a deadline is looked at.
+/// Poll interval for a program with a deadline.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Runs a tool; prints its error under its name.
@@ -34,13 +34,13 @@ pub fn main(name: &str, run: impl FnOnce(&Repository) -> Result<()>) -> ExitCode
     }
 }
 
-/// Writes a line to stderr, where cargo writes too, so that the two stay in order.
+/// Writes a line to stderr, like cargo, so that both outputs stay in order.
 pub fn say(text: &str) {
-    // Where stderr is closed there is nobody left to tell.
+    // If stderr is closed the line is lost.
     writeln!(io::stderr().lock(), "{text}").unwrap_or_default();
 }
 
-/// Writes to stdout what somebody may want to keep.
+/// Writes results to stdout.
 ///
 /// # Errors
 /// Stdout is closed.
@@ -50,8 +50,8 @@ pub fn print(text: &str) -> Result<()> {
 
 /// The cargo that runs this program, at the root of the repository.
 ///
-/// It does not get the variables that this program got: build scripts that look at such a variable would run again, and
-/// what they belong to would be compiled again, in turns with a cargo that somebody started by hand.
+/// Without the variables that cargo set for this program: build scripts that read such a variable would run again, and
+/// cause rebuilds alternating with a cargo started by hand.
 pub fn cargo(repository: &Repository) -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = command(cargo, &repository.root);
@@ -70,20 +70,20 @@ pub fn command(program: impl AsRef<OsStr>, folder: &Path) -> Command {
     command
 }
 
-/// Runs a program to its end, its output shown.
+/// Runs a program to its end; its output is shown.
 ///
 /// # Errors
-/// It can not be started, or it fails.
+/// It cannot be started, or it fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot start {}", name(command)))?;
     ensure!(status.success(), "{} failed ({status})", name(command));
     Ok(())
 }
 
-/// Runs a program and returns what it prints on stdout.
+/// Runs a program and returns its output on stdout.
 ///
 /// # Errors
-/// It can not be started, fails, or prints something else than UTF-8.
+/// It cannot be started, fails, or prints text that is not UTF-8.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot start {}", name(command)))?;
     if !output.status.success() {
@@ -94,15 +94,15 @@ pub fn output(command: &mut Command) -> Result<String> {
         .with_context(|| format!("{} printed something else than UTF-8", name(command)))
 }
 
-/// Whether a program can be started and succeeds; its output is not shown.
+/// True if a program can be started and succeeds; its output is not shown.
 pub fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Waits for a program to end; one that is not done in time is killed.
+/// Waits for a program to end; kills it after the limit.
 ///
 /// # Errors
-/// It can not be waited for, or the time is over.
+/// It cannot be waited for, or the limit is reached.
 pub fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
     let started = Instant::now();
     while started.elapsed() < limit {
@@ -124,7 +124,7 @@ pub fn sleep(time: Duration) {
 /// Polls until a condition holds.
 ///
 /// # Errors
-/// It does not within the time.
+/// It does not hold within the time.
 pub fn wait_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) -> Result<()> {
     let started = Instant::now();
     while !holds() {
@@ -134,7 +134,7 @@ pub fn wait_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) 
     Ok(())
 }
 
-/// The `http://host:port` that a server prints on a line.
+/// The `http://host:port` in a line printed by a server.
 pub fn address_in(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("http://")?;
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !".:[]-".contains(c));
@@ -143,7 +143,7 @@ pub fn address_in(line: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Memory that a process has in use, in bytes.
+/// Memory used by a process, in bytes.
 pub fn resident_bytes(pid: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -151,7 +151,7 @@ pub fn resident_bytes(pid: u32) -> Result<u64> {
     Ok(kib.trim().parse::<u64>()? * 1024)
 }
 
-/// `12345.6` as `12,346`.
+/// Formats `12345.6` as `12,346`.
 pub fn thousands(number: impl fmt::Display) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
@@ -164,7 +164,7 @@ pub fn thousands(number: impl fmt::Display) -> String {
     text
 }
 
-/// The program and its first words, to name it in a message.
+/// The program and its first arguments, as a name in messages.
 fn name(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = command.get_args().take(3).map(OsStr::to_string_lossy);

@@ -1,6 +1,6 @@
-//! Random numbers that follow from a seed.
+//! Random numbers derived from a seed.
 
-/// `SplitMix64`: small, and the same everywhere.
+/// `SplitMix64`: small, and the same on every platform.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -22,7 +22,7 @@ impl Random {
         u32::try_from(self.next() % u64::from(bound.max(1))).unwrap_or_default()
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, both inclusive.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         let span = high.saturating_sub(low).unsigned_abs().saturating_add(1);
         low.saturating_add_unsigned(self.next() % span)

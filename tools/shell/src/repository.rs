@@ -1,4 +1,4 @@
-//! Where things are: the root of the repository, its files, the build folder.
+//! Locations: the root of the repository, its files, the build folder.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub struct Repository {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Builds {
     ByItself,
-    /// With the features that the tests have besides, which have built it already.
+    /// With the additional features of the tests, which are already built.
     WithTests,
 }
 
@@ -38,26 +38,26 @@ impl Repository {
         Ok(Self { root, builds: Builds::ByItself })
     }
 
-    /// The same for steps that follow the tests: the program is not built again for a feature more or less.
+    /// The repository for steps after the tests: the program is not rebuilt with other features.
     pub fn with_tests(&self) -> Self {
         Self { root: self.root.clone(), builds: Builds::WithTests }
     }
 
-    /// What `cargo metadata` says of the workspace.
+    /// The output of `cargo metadata` for the workspace.
     pub fn metadata(&self) -> Result<Value> {
         let arguments = ["metadata", "--format-version", "1", "--no-deps"];
         let text = crate::output(crate::cargo(self).args(arguments))?;
         serde_json::from_str(&text).context("cargo metadata printed something else than JSON")
     }
 
-    /// The folder that cargo builds into.
+    /// Cargo's target folder.
     pub fn target(&self) -> Result<PathBuf> {
         let metadata = self.metadata()?;
         let target = metadata.get("target_directory").and_then(Value::as_str);
         Ok(target.context("cargo metadata names no target directory")?.into())
     }
 
-    /// Builds the program and says where it is.
+    /// Builds the program and returns its path.
     pub fn build_program(&self) -> Result<PathBuf> {
         let arguments = match self.builds {
             Builds::ByItself => ["build", "-q", "-p", "linesman"].as_slice(),
@@ -73,14 +73,14 @@ impl Repository {
         fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
     }
 
-    /// The text files that are in git, or would be after `git add --all`.
+    /// The text files tracked by git, and those that `git add --all` would add.
     pub fn text_files(&self) -> Result<Vec<TextFile>> {
         let mut git = crate::command("git", &self.root);
         git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
         let listed = crate::output(&mut git)?;
         let mut files = Vec::new();
         for path in listed.split('\0').filter(|path| !path.is_empty()) {
-            // A file that was deleted but not committed is still listed; one that is no text is data.
+            // A deleted file that is not committed is still listed; a file that is not text is skipped.
             let Ok(text) = fs::read_to_string(self.root.join(path)) else {
                 continue;
             };

@@ -1,5 +1,4 @@
-//! The servers that a cluster is built on, and that tests start for themselves, and whatever else Debian has a package
-//! of: installed where they are missing.
+//! The servers that tests start and that a cluster needs, and other Debian packages: installed if they are missing.
 
 mod debian;
 mod nats;
@@ -12,12 +11,12 @@ use crate::repository::Repository;
 
 const HOW_TO_INSTALL: &str = "the tests need PostgreSQL, NATS, nginx, Caddy and curl or wget (on Debian: apt-get install postgresql nats-server nginx-light caddy curl)";
 
-/// A Debian package with the places where it, or an installation by hand, puts its program.
+/// A Debian package with the possible paths of its program: packaged or installed by hand.
 type Package = (&'static str, [&'static str; 2]);
 
 const POSTGRES: Package = ("postgresql", ["/usr/lib/postgresql", "/usr/lib/postgresql"]);
 const NATS: Package = ("nats-server", ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"]);
-/// What `deploy/nginx/linesman-nodes` asks nodes with: either will do.
+/// Used by `deploy/nginx/linesman-nodes` to query nodes; either is sufficient.
 const CURL: Package = ("curl", ["/usr/bin/curl", "/usr/bin/wget"]);
 const CADDY: Package = ("caddy", ["/usr/bin/caddy", "/usr/local/bin/caddy"]);
 const NGINX: Package = ("nginx-light", ["/usr/sbin/nginx", "/usr/local/bin/nginx"]);
@@ -28,15 +27,15 @@ pub fn ensure_installed(repository: &Repository) -> Result<()> {
     nats::ensure_current(repository, || install(repository, &[NATS], HOW_TO_INSTALL))
 }
 
-/// What a whole cluster needs.
+/// The servers of a whole cluster.
 pub fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
     let how = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
     install(repository, &[POSTGRES, NGINX], how)?;
     nats::ensure_current(repository, || install(repository, &[NATS], how))
 }
 
-/// Unpacks packages of another release of Debian, which stays as it is, and has `take` take what is needed of them from
-/// a folder under `folder`.
+/// Unpacks packages of another Debian release without installing them; `take` copies the needed files from a folder
+/// under `folder`.
 pub fn unpack<T>(
     release: &str,
     packages: &[&str],
@@ -46,7 +45,7 @@ pub fn unpack<T>(
     debian::unpack(release, packages, folder, take)
 }
 
-/// Installs a package where it can be done, and says whether it is there.
+/// Installs a package if possible; returns true if it is present.
 pub fn try_install(repository: &Repository, package: Package) -> bool {
     install(repository, &[package], "").is_ok()
 }
@@ -63,12 +62,12 @@ fn install(repository: &Repository, packages: &[Package], how: &'static str) -> 
     install_missing(repository, &missing, how)
 }
 
-/// Installs Debian's packages. Only root can do it; the error says how.
+/// Installs Debian packages. Only root can do it; otherwise the error explains how.
 pub fn install_missing(repository: &Repository, missing: &[&str], how: &'static str) -> Result<()> {
     let user = crate::output(crate::command("id", &repository.root).arg("-u"));
     ensure!(user.is_ok_and(|id| id.trim() == "0"), how);
     crate::say(&format!("   {} missing: installing", missing.join(" and ")));
-    // Another one may be at work, and mirrors fail for moments.
+    // Another apt may be running, and mirrors fail temporarily.
     let apt = || {
         let mut apt = crate::command("apt-get", &repository.root);
         apt.args(["-q", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120"]);
@@ -76,7 +75,7 @@ pub fn install_missing(repository: &Repository, missing: &[&str], how: &'static 
         apt
     };
     let install = || crate::run(apt().args(["install", "-y"]).args(missing));
-    // On a fresh machine the list of packages is missing or old.
+    // On a fresh machine the package lists are missing or old.
     install()
         .or_else(|_| {
             crate::run(apt().arg("update"))?;

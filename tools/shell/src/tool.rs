@@ -1,5 +1,5 @@
-//! Cargo's other subcommands: the installed one, or one installed under the build folder, so that nobody's own tools
-//! are changed by running the tests.
+//! Cargo subcommands: the installed one, or one installed under the build folder, so that tests do not change the
+//! user's tools.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 
 use crate::repository::Repository;
 
-/// Finds `cargo NAME`, and installs it from crates.io where it is missing. Without optimisation: that takes a third of
-/// the time, and none of them has much to do here.
+/// Finds `cargo NAME`, or installs it from crates.io without optimisation: that takes a third of the time, and speed
+/// hardly matters here.
 pub fn find(repository: &Repository, name: &str) -> Result<PathBuf> {
     let program = format!("cargo-{name}");
     let installed = PathBuf::from(&program);

@@ -1,6 +1,6 @@
-//! Servers for tests and for a cluster on one machine: PostgreSQL and NATS as installed, on free ports and in temporary
-//! folders, removed when dropped; a bucket; and a proxy that fails on demand. No part of the program depends on this
-//! crate.
+//! Servers for tests and for a cluster on one machine: installed PostgreSQL and NATS, on free ports and in temporary
+//! folders that are removed when dropped; a bucket; and a proxy that fails on demand. No part of the program depends
+//! on this crate.
 
 mod nats;
 mod port;
@@ -21,5 +21,5 @@ pub use crate::{
 #[cfg(feature = "s3")]
 pub use crate::s3::S3;
 
-/// The user that PostgreSQL's package makes, and that the server is run as where we are root.
+/// The user created by PostgreSQL's package; the server runs as this user if we are root.
 pub const POSTGRES_USER: &str = "postgres";

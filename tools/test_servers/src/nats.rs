@@ -25,16 +25,16 @@ pub use self::{
     program::{NatsProgram, NatsVersion, nats_program},
 };
 
-/// Lines of a server's output that are printed where a test failed.
+/// Number of lines of a server's output that are printed after a failed test.
 const LINES_SHOWN: usize = 60;
 
-/// Running servers without data; several are one cluster.
+/// Running servers without data; several form one cluster.
 #[derive(Debug)]
 pub struct Nats {
     program: PathBuf,
     folder: TempDir,
     members: Vec<Member>,
-    /// The only user who may connect; `None`: everybody.
+    /// The only accepted user and password; `None` accepts everybody.
     login: Option<(String, String)>,
 }
 
@@ -90,10 +90,10 @@ impl Nats {
         Ok(nats)
     }
 
-    /// Starts one that was stopped or killed, on the same port with the same data.
+    /// Restarts a stopped or killed server, on the same port with the same data.
     ///
     /// # Errors
-    /// There is no such one, or it does not start.
+    /// There is no such server, or it does not start.
     pub fn start_again(&mut self, member: usize) -> Result<()> {
         let mut command = self.command(member)?;
         let output = self.folder.path().join(format!("output-{member}"));
@@ -106,7 +106,7 @@ impl Nats {
         Ok(())
     }
 
-    /// The addresses of all, separated by commas, with user and password.
+    /// The addresses of all servers, comma-separated, with user and password.
     pub fn url(&self) -> String {
         let login = self.login.as_ref().map(|(user, password)| format!("{user}:{password}@"));
         let login = login.unwrap_or_default();
@@ -114,23 +114,23 @@ impl Nats {
         self.members.iter().map(url).collect::<Vec<_>>().join(",")
     }
 
-    /// The port that one listens on, on the local address.
+    /// The port of a server on the local address.
     ///
     /// # Errors
-    /// There is no such one.
+    /// There is no such server.
     pub fn port(&self, member: usize) -> Result<u16> {
         Ok(self.members.get(member).context("there is no such server")?.port)
     }
 
-    /// Kills one.
+    /// Kills a server.
     ///
     /// # Errors
-    /// There is no such one, or it cannot be waited for.
+    /// There is no such server, or it cannot be waited for.
     pub fn kill(&mut self, member: usize) -> Result<()> {
         self.member(member)?.process.take().map_or(Ok(()), |mut process| process.kill())
     }
 
-    /// Deletes the data of one that was killed.
+    /// Deletes the data of a killed server.
     ///
     /// # Errors
     /// It cannot be deleted.
@@ -139,7 +139,7 @@ impl Nats {
         fs::remove_dir_all(&kept).with_context(|| format!("cannot remove {}", kept.display()))
     }
 
-    /// Copies the data of one that was killed, as a backup does.
+    /// Copies the data of a killed server, like a backup.
     ///
     /// # Errors
     /// It cannot be copied.
@@ -149,7 +149,7 @@ impl Nats {
         Ok(copy)
     }
 
-    /// Replaces the data of one that was killed by a copy.
+    /// Replaces the data of a killed server by a copy.
     ///
     /// # Errors
     /// It cannot be copied.
@@ -189,7 +189,7 @@ fn name(number: usize) -> String {
     format!("n{number}")
 }
 
-/// Prints the servers' output where a test failed.
+/// Prints the servers' output after a failed test.
 impl Drop for Nats {
     #[expect(clippy::print_stderr, reason = "it belongs to what the failing test prints")]
     fn drop(&mut self) {

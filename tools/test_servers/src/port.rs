@@ -12,18 +12,18 @@ use rustix::process::geteuid;
 /// Below the ports of outgoing connections, so that a port is still free after a restart.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
-/// The locks of this process's ports, held until it ends: a port stays reserved while its server is down.
+/// Locks of this process's ports, held until it ends: a port stays reserved while its server is down.
 static GIVEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// A free port that no other process gets here while this process lives.
+/// A free port that no other process gets from here while this process lives.
 ///
 /// # Errors
-/// There is none.
+/// No port is free.
 pub fn free_port() -> Result<u16> {
     let locks = std::env::temp_dir().join(format!("linesman-ports-{}", geteuid().as_raw()));
     fs::create_dir_all(&locks).with_context(|| format!("cannot make {}", locks.display()))?;
     let mut given = GIVEN.lock().map_err(|_| anyhow::anyhow!("a test has failed in here"))?;
-    // Processes that are started one after the other begin at different places.
+    // Processes that start one after the other begin at different ports.
     let begin = std::process::id().wrapping_mul(64);
     for step in 0..PORTS.len() {
         let offset = (begin as usize).wrapping_add(step) % PORTS.len();

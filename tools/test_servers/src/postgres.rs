@@ -17,17 +17,17 @@ use crate::{
 };
 
 const MISSING: &str = "PostgreSQL is not installed (on Debian: apt-get install postgresql; `cargo xtask test` does it)";
-/// Where Debian and its kin keep the server's programs, one folder for each version.
+/// Folder of the server's programs on Debian and its derivatives, with one folder per version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// A running server without data. Text is ordered by a language's rules, as on most installations and unlike SQLite.
+/// A running server without data. Its collation is that of a language, as on most installations and unlike SQLite.
 #[derive(Debug)]
 pub struct Postgres {
     process: Option<Process>,
     programs: PathBuf,
     folder: TempDir,
     port: u16,
-    /// Whether a commit waits for the disk.
+    /// True if commits wait for the disk.
     is_durable: bool,
 }
 
@@ -40,7 +40,7 @@ impl Postgres {
         Self::start_with(false)
     }
 
-    /// Starts a new server whose commits wait for the disk, as those of a real one do: for measuring.
+    /// Starts a new server whose commits wait for the disk, as in production: for measurements.
     ///
     /// # Errors
     /// PostgreSQL is not installed, or does not start.
@@ -70,7 +70,7 @@ impl Postgres {
         Ok(server)
     }
 
-    /// Starts it after it was stopped or killed, on the same port with the same data.
+    /// Restarts it after it was stopped or killed, on the same port with the same data.
     ///
     /// # Errors
     /// It does not start.
@@ -82,7 +82,7 @@ impl Postgres {
             .arg("-k")
             .arg(self.folder.path())
             .args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
-            // The disk is not tested, and a killed server is not a power failure.
+            // The tests do not cover power failures, so commits need not wait for the disk.
             .args(["-c", if self.is_durable { "fsync=on" } else { "fsync=off" }])
             .args(["-c", "max_connections=60"]);
         let mut process =
@@ -107,7 +107,8 @@ impl Postgres {
         Ok(self.url(name))
     }
 
-    /// Dumps a database and restores it as a new one, as docs/operations/backup.md says; returns the new one's address.
+    /// Dumps a database and restores it as a new one, as in docs/operations/backup.md; returns the address of the new
+    /// one.
     ///
     /// # Errors
     /// Either fails.
@@ -123,17 +124,17 @@ impl Postgres {
         Ok(url)
     }
 
-    /// Where a database is reached.
+    /// The address of a database.
     pub fn url(&self, database: &str) -> String {
         url(self.port, database)
     }
 
-    /// The port it listens on, on the local address.
+    /// The port on the local address.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Stops it in order: open connections are cut.
+    /// Stops it in order: open connections are closed.
     ///
     /// # Errors
     /// It cannot be waited for.
@@ -163,7 +164,7 @@ impl Postgres {
 
     fn command(&self, program: &str) -> Command {
         let mut command = child_command(self.programs.join(program), Some(USER), "INT");
-        // Programs warn about a folder they may not enter.
+        // Programs warn about a working directory without access.
         command.current_dir(self.folder.path());
         command
     }
@@ -171,7 +172,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // The data is not needed any more.
+        // The data is no longer needed.
         self.crash().unwrap_or_default();
     }
 }
@@ -198,10 +199,10 @@ pub fn postgres_programs() -> Result<PathBuf> {
     folders.pop().map(|(_, bin)| bin).context(MISSING)
 }
 
-/// Gives the folder to the server's user, where we are root.
+/// Changes the owner of a folder to the server's user, if we are root.
 ///
 /// # Errors
-/// There is no such user, or the folder is not ours to give.
+/// There is no such user, or the owner cannot be changed.
 pub fn chown_to_postgres(folder: &Path) -> Result<()> {
     if !geteuid().is_root() {
         return Ok(());

@@ -11,15 +11,15 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-/// How long a server may take to start or stop, on a machine that has other things to do.
+/// Maximum time for a server to start or stop on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
-/// A running child. Dropped, it is killed.
+/// A running child process, killed when dropped.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    /// The signal that stops it in order.
+    /// The signal for an orderly stop.
     end: Signal,
 }
 
@@ -41,10 +41,10 @@ impl Process {
         Ok(Self { child, end })
     }
 
-    /// Waits until `is_up` says so.
+    /// Waits until `is_up` returns true.
     ///
     /// # Errors
-    /// It ends instead, or takes too long.
+    /// The server ends, or takes too long.
     pub fn wait_until(&mut self, what: &str, mut is_up: impl FnMut() -> bool) -> Result<()> {
         let begun = Instant::now();
         while !is_up() {
@@ -62,7 +62,7 @@ impl Process {
     /// Sends a signal.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process no longer exists.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         kill_process(Pid::from_child(&self.child), signal).context("a server cannot be signalled")
     }
@@ -73,7 +73,7 @@ impl Process {
     /// It cannot be waited for.
     pub fn stop(&mut self) -> Result<()> {
         let begun = Instant::now();
-        // It may have ended already; the wait below finds that.
+        // It may have ended already; the wait below detects that.
         self.signal(self.end).unwrap_or_default();
         while self.child.try_wait().context("a server cannot be waited for")?.is_none() {
             if begun.elapsed() > TIMEOUT {
@@ -84,7 +84,7 @@ impl Process {
         Ok(())
     }
 
-    /// Ends it at once.
+    /// Kills it.
     ///
     /// # Errors
     /// It cannot be waited for.
@@ -102,8 +102,8 @@ impl Drop for Process {
     }
 }
 
-/// A command that ends with the thread that started it, also where that is killed. As root it runs as `user`, if any:
-/// PostgreSQL refuses to run as root.
+/// A command whose process ends with the thread that started it, even if that is killed. As root it runs as `user`, if
+/// given: PostgreSQL refuses to run as root.
 pub fn child_command(program: impl AsRef<OsStr>, user: Option<&str>, end: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", end]);

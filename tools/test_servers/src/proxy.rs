@@ -17,19 +17,19 @@ use tokio::{
 
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// What happens to the bytes that are sent.
+/// State of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkState {
     Open,
-    /// Each piece is late by this.
+    /// Each chunk is delayed by this.
     Slow(Duration),
-    /// Nothing is passed on and no connection is closed.
+    /// No data is forwarded and no connection is closed.
     Stalled,
-    /// Connections are closed, new ones at once.
+    /// All connections are closed, new ones at once.
     Cut,
 }
 
-/// A proxy on a port of its own; dropped, it is cut.
+/// A proxy on its own port; dropping it cuts the link.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -38,7 +38,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts to pass everything on to a port of this machine.
+    /// Starts forwarding to a port of this machine.
     ///
     /// # Errors
     /// There is no free port.
@@ -59,17 +59,17 @@ impl Proxy {
         self.address.port()
     }
 
-    /// Passes everything on again.
+    /// Forwards everything again.
     pub fn restore(&self) {
         self.state.send_replace(LinkState::Open);
     }
 
-    /// Passes everything on, late.
+    /// Forwards everything with a delay.
     pub fn slow_down(&self, delay: Duration) {
         self.state.send_replace(LinkState::Slow(delay));
     }
 
-    /// Passes nothing on, and closes nothing: what a lost cable looks like.
+    /// Forwards nothing and closes nothing, like an unplugged cable.
     pub fn stall(&self) {
         self.state.send_replace(LinkState::Stalled);
     }

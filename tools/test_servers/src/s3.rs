@@ -1,5 +1,4 @@
-//! A bucket: the server `s3s-fs` on a temporary folder, with keys, conditional writes that decide, and errors on
-//! demand.
+//! A bucket: the server `s3s-fs` on a temporary folder, with keys, reliable conditional writes, and errors on demand.
 
 use std::{
     convert::Infallible,
@@ -26,7 +25,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// A server with one bucket; dropped, it is gone.
+/// A server with one bucket; it is stopped when dropped.
 #[derive(Debug)]
 pub struct S3 {
     address: SocketAddr,
@@ -37,25 +36,25 @@ pub struct S3 {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The folder of buckets.
+    /// The folder of the buckets.
     root: PathBuf,
-    /// Held while an object is created that must not exist: the server looks first and writes then.
+    /// Held while an object is created that must not exist, because the server checks before it writes.
     creating: Mutex<()>,
     unconditional: AtomicBool,
-    /// What writes with a condition are answered; 0: they are carried out.
+    /// Status for conditional writes; 0 executes them.
     condition_refused_with: AtomicU32,
-    /// Requests that are still to be refused, and how.
+    /// Number of requests still to be refused, and their status.
     refused: AtomicU32,
     refused_with: AtomicU32,
-    /// Answers that are still to be lost after the request was carried out.
+    /// Number of answers still to be lost after the request was executed.
     lost: AtomicU32,
     requests: AtomicU64,
-    /// By how much every answer is late, in milliseconds.
+    /// Delay of every answer, in milliseconds.
     latency_ms: AtomicU64,
 }
 
 impl S3 {
-    /// The name of its bucket, and the key that it knows.
+    /// Name of the bucket, and the accepted key.
     pub const BUCKET: &str = "odds";
     pub const ACCESS_KEY_ID: &str = "linesman-test";
     pub const SECRET_ACCESS_KEY: &str = "a-secret-that-no-output-shows/+=";
@@ -90,40 +89,40 @@ impl S3 {
         self.address.port()
     }
 
-    /// Where the objects are as files.
+    /// The folder of the objects.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().join(Self::BUCKET)
     }
 
-    /// From now on, an object that must not exist is replaced as well, as by servers without conditional writes.
+    /// From now on conditions are ignored, so that existing objects are replaced, as by servers without conditional
+    /// writes.
     pub fn ignore_conditions(&self) {
         self.shared.unconditional.store(true, Ordering::Relaxed);
     }
 
-    /// From now on, writes with a condition are answered with this status, and not carried out, as by servers that do
-    /// not know the header.
+    /// From now on conditional writes are refused with this status, as by servers that do not support the header.
     pub fn refuse_conditions(&self, status: u16) {
         self.shared.condition_refused_with.store(u32::from(status), Ordering::Relaxed);
     }
 
-    /// The next requests are answered with this status, and not carried out.
+    /// The next requests are refused with this status.
     pub fn refuse(&self, requests: u32, status: u16) {
         self.shared.refused_with.store(u32::from(status), Ordering::Relaxed);
         self.shared.refused.store(requests, Ordering::Relaxed);
     }
 
-    /// The next writes are carried out, and answered with an error.
+    /// The next writes are executed, but answered with an error.
     pub fn lose_answers(&self, writes: u32) {
         self.shared.lost.store(writes, Ordering::Relaxed);
     }
 
-    /// Every answer comes this much later from now on, as over a network.
+    /// From now on every answer is delayed by this time, as over a network.
     pub fn delay_answers(&self, by: Duration) {
         let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         self.shared.latency_ms.store(millis, Ordering::Relaxed);
     }
 
-    /// How many requests there were.
+    /// Number of requests so far.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
     }
@@ -135,7 +134,7 @@ impl Drop for S3 {
     }
 }
 
-/// Answers on one connection until the client leaves, which is no fault.
+/// Serves one connection until the client closes it, which is not an error.
 async fn converse(socket: TcpStream, service: S3Service, shared: Arc<Shared>) {
     let answer = service_fn(|request| {
         let (service, shared) = (service.clone(), Arc::clone(&shared));
@@ -171,7 +170,7 @@ async fn serve(
         false => None,
     };
     if conditional && shared.unconditional.load(Ordering::Relaxed) {
-        // The condition is signed and stays; what it is about goes.
+        // The condition is part of the signature and stays, so the existing object is deleted instead.
         let name = request.uri().path().replace("%3D", "=");
         let object = shared.root.join(name.trim_start_matches('/'));
         std::fs::remove_file(object).unwrap_or_default();
@@ -188,7 +187,7 @@ async fn serve(
     }
 }
 
-/// Takes one, where there are some.
+/// Decrements a counter; false if it was 0.
 fn take(count: &AtomicU32) -> bool {
     let less = |held: u32| held.checked_sub(1);
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()

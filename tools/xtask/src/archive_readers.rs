@@ -1,5 +1,5 @@
-//! `DuckDB`, Polars and pandas read the archive of a running service as `docs/history.md` says, and find what the
-//! API shows. The program is `e2e/archive/check.py`.
+//! `DuckDB`, Polars and pandas read the archive of a running service as described in `docs/history.md`, and get the
+//! same data as the API. The program is `e2e/archive/check.py`.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::schemathesis::{Server, make_key_of, with_data};
 
 /// pandas reads Parquet with pyarrow.
 const PACKAGES: [&str; 4] = ["duckdb==2.0.0", "polars==2.1.0", "pandas==3.1.1", "pyarrow==26.0.1"];
-/// Publications come often, so that the run is short.
+/// Frequent publications, so that the run is short.
 const SETTINGS: [(&str, &str); 2] =
     [("LINESMAN_MARKET__REFRESH_INTERVAL", "2s"), ("LINESMAN_MARKET__STALE_AFTER", "1m")];
 
-/// What the catalogue has for a while.
+/// Additional catalogue entries, present for part of the run.
 const MORE: &str = r#"
 [[sport]]
 key = "kendo"
@@ -52,13 +52,13 @@ pub(crate) fn archive_readers(repository: &Repository, program: &Path) -> Result
         shell::run(&mut run).context("readers of the archive")
     };
     check(&server, &[])?;
-    // A bookmaker and a sport are taken out of the catalogue, and added again.
+    // A bookmaker and a sport are removed from the catalogue and added again.
     for settings in [&SETTINGS[..], &with_more] {
         drop(server);
         server = Server::start_with(program, folder.path(), settings)?;
         check(&server, &[])?;
     }
-    // A backup of the log is put back after more was published.
+    // A backup of the log is restored after later publications.
     drop(server);
     let (log, backup) = (folder.path().join("data/live"), folder.path().join("backup"));
     shell::run(shell::command("cp", folder.path()).arg("-r").args([&log, &backup]))?;
@@ -69,7 +69,7 @@ pub(crate) fn archive_readers(repository: &Repository, program: &Path) -> Result
     fs::rename(&backup, &log).with_context(|| format!("cannot write {}", log.display()))?;
     server = Server::start_with(program, folder.path(), &with_more)?;
     check(&server, &["restored"])?;
-    // The log is lost: nothing of it is shown any more, and the archive goes on with another one.
+    // The log is lost: its data is no longer published, and the archive continues with a new log.
     drop(server);
     fs::remove_dir_all(&log).with_context(|| format!("cannot delete {}", log.display()))?;
     server = Server::start_with(program, folder.path(), &with_more)?;

@@ -1,8 +1,8 @@
-//! Autobahn's fuzzing client tries our WebSocket frames (S19): the example `websocket_echo` of `http` sends back what
-//! it is sent, on the code that streams are framed with.
+//! Autobahn's fuzzing client tests our WebSocket framing (S19): the example `websocket_echo` of `http` echoes all
+//! messages with the framing code of the streams.
 //!
-//! The suite is of 2018 and runs on Python 2.7, which Debian 11 was the last to have: its packages are unpacked into
-//! the build folder, with the suite and what it needs beside them. Nothing on the machine is changed.
+//! The suite is from 2018 and runs on Python 2.7, last shipped by Debian 11: its packages are unpacked into the build
+//! folder, together with the suite and its dependencies. The system is not changed.
 
 use std::{
     fs,
@@ -23,9 +23,9 @@ const DEBIAN_PACKAGES: [&str; 5] =
 const PYTHON: &str = "usr/bin/python2.7";
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// Sources, which have to be unpacked only.
+/// Source packages, which only have to be unpacked.
 const SOURCES: [&str; 3] = ["autobahntestsuite==0.8.2", "autobahn==0.10.9", "txaio==2.1.0"];
-/// What they need, in the last versions for Python 2.7 that go with each other.
+/// Their dependencies, in the last compatible versions for Python 2.7.
 const WHEELS: [&str; 25] = [
     "Automat==0.7.0",
     "Jinja2==2.11.3",
@@ -54,9 +54,9 @@ const WHEELS: [&str; 25] = [
     "zope.interface==4.7.2",
 ];
 
-/// All but compression, which streams do not have.
+/// All cases except compression, which streams do not use.
 const CASES: [&str; 9] = ["1.*", "2.*", "3.*", "4.*", "5.*", "6.*", "7.*", "9.*", "10.*"];
-/// Fewer would mean that some were not run.
+/// Minimum number of cases; with fewer, some were not run.
 const CASES_MIN: usize = 290;
 const AGENT: &str = "linesman";
 
@@ -88,7 +88,7 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// The cases that did not go as the protocol has it.
+/// The cases that violate the protocol.
 fn failures(results: &serde_json::Map<String, Value>) -> Vec<String> {
     let passes = |result: &Value, what: &str| {
         let outcome = result.get(what).and_then(Value::as_str).unwrap_or_default();
@@ -124,7 +124,7 @@ impl Suite {
     }
 }
 
-/// Finds the suite, or gets it.
+/// Finds the suite, or installs it.
 fn suite(repository: &Repository) -> Result<Suite> {
     let folder = repository.target()?.join("autobahn");
     let suite = Suite { folder: folder.clone() };
@@ -144,7 +144,7 @@ fn suite(repository: &Repository) -> Result<Suite> {
     Ok(suite)
 }
 
-/// Fetches the packages of Python 2.7 by the pip of Python 3, and unpacks them.
+/// Fetches the packages of Python 2.7 with the pip of Python 3, and unpacks them.
 fn fetch(repository: &Repository, folder: &Path) -> Result<()> {
     let pip = packages::python(repository, "autobahn-pip", &["wheel==0.45.1"])?.join("pip");
     let download = |arguments: &[&str], packages: &[&str]| {
@@ -175,12 +175,12 @@ fn fetch(repository: &Repository, folder: &Path) -> Result<()> {
             shell::run(tar.args(["--wildcards", "*/*/*"]))?;
         }
     }
-    // A package whose parts are installed apart, which an installer would note.
+    // A namespace package whose parts are installed separately; an installer would write this file.
     fs::write(lib.join("zope/__init__.py"), "")?;
     Ok(())
 }
 
-/// The echo server, for as long as this is kept.
+/// The echo server; it is stopped when this is dropped.
 struct Echo {
     child: Child,
     port: u16,
@@ -188,7 +188,7 @@ struct Echo {
 
 impl Echo {
     fn start(repository: &Repository) -> Result<Self> {
-        // Of the whole workspace, as the tests are built: each set of features is built apart.
+        // Built with the whole workspace, like the tests: each set of features is built separately.
         let example = ["--workspace", "--example", "websocket_echo"];
         shell::run(shell::cargo(repository).args(["build", "-q"]).args(example))?;
         let program = repository.target()?.join("debug/examples/websocket_echo");

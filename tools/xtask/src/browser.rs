@@ -1,4 +1,4 @@
-//! The pages in a real browser: `e2e/` drives Chromium against the program as built.
+//! The pages in a real browser: `e2e/` drives Chromium against the built program.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::packages;
 
 const CHROMIUM: &str = "the browser tests need Chromium (on Debian: apt-get install chromium), or its path in \
                         the variable CHROMIUM";
-/// Where Debian and its kin keep it.
+/// Path of Chromium on Debian and its derivatives.
 const CHROMIUM_PATH: &str = "/usr/bin/chromium";
 
 pub(crate) fn browser(repository: &Repository) -> Result<()> {

@@ -1,6 +1,5 @@
-//! Clients generated from `openapi.json` with the usual tools work against the running service, and a linter has
-//! nothing to say about the document; public clients of streams and readers of the archive work, too. The programs are
-//! in `e2e/clients`.
+//! Clients that common tools generate from `openapi.json` work with the running service, and a linter finds no fault
+//! in the document; public clients of streams and readers of the archive work, too. The programs are in `e2e/clients`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +14,7 @@ use crate::packages;
 use crate::schemathesis::{Server, make_key, with_data};
 use crate::stream_clients::stream_clients;
 
-/// Those of TypeScript are in `e2e/clients/package.json`.
+/// Generator for Python; those for TypeScript are in `e2e/clients/package.json`.
 const PACKAGE: &str = "openapi-python-client==0.29.1";
 
 pub(crate) fn clients(repository: &Repository) -> Result<()> {
@@ -45,7 +44,7 @@ pub(crate) fn clients(repository: &Repository) -> Result<()> {
 
     let mut generate = shell::command(&generator, folder.path());
     generate.args(["generate", "--meta", "none", "--output-path", "linesman_client", "--path"]);
-    // It warns about NDJSON, which it cannot write.
+    // It warns about NDJSON, which it does not support.
     shell::output(generate.arg(&document))?;
     let check = folder.path().join("check.py");
     fs::copy(repository.root.join("e2e/clients/check.py"), &check)
@@ -58,7 +57,7 @@ pub(crate) fn clients(repository: &Repository) -> Result<()> {
     stream_clients(repository, &program, &typescript)
 }
 
-/// The npm packages and the program, under the build folder.
+/// Installs the npm packages and the program under the build folder.
 fn install_typescript(repository: &Repository) -> Result<PathBuf> {
     let (source, folder) =
         (repository.root.join("e2e/clients"), repository.target()?.join("clients"));

@@ -1,14 +1,13 @@
-//! Import cycles between the files of one crate: files that need each other can only be read, moved and tested
-//! together.
+//! Import cycles between the files of one crate: such files can only be read, moved and tested together.
 //!
-//! A file may use its parent module and its children; such pairs are one unit that was split for length. Everything
-//! else that leads back to a file is a cycle.
+//! A file may use its parent module and its children; such pairs are one unit that was split for length. Any other
+//! import that leads back to a file is a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use shell::repository::TextFile;
 
-/// A module by the names on the way to it; empty for the crate's root.
+/// A module path; empty for the crate's root.
 type Module = Vec<String>;
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
@@ -26,7 +25,7 @@ pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
     found.collect()
 }
 
-/// The files under each crate's `src`, tests apart, by module.
+/// The files under each crate's `src`, except tests, by module.
 fn by_crate(files: &[TextFile]) -> BTreeMap<String, BTreeMap<Module, &str>> {
     let mut crates: BTreeMap<String, BTreeMap<Module, &str>> = BTreeMap::new();
     for file in files {
@@ -48,7 +47,7 @@ fn imports(files: &BTreeMap<Module, &str>) -> Imports {
     for (module, text) in files {
         let used = imports.entry(module.clone()).or_default();
         for path in crate_paths(text) {
-            // The longest part of a path that is a file; the rest are items in it.
+            // The longest prefix of a path that is a file; the rest are items in it.
             let file = (1..=path.len()).rev().find_map(|length| {
                 path.get(..length).filter(|part| files.contains_key(*part)).map(<[String]>::to_vec)
             });
@@ -58,7 +57,7 @@ fn imports(files: &BTreeMap<Module, &str>) -> Imports {
     imports
 }
 
-/// Every path that begins with `crate::` outside of comments and of the module's own tests, braces taken apart.
+/// All paths that begin with `crate::` outside of comments and of the module's own tests, with braces expanded.
 fn crate_paths(text: &str) -> Vec<Module> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let code: String = code
@@ -73,7 +72,7 @@ fn crate_paths(text: &str) -> Vec<Module> {
     paths
 }
 
-/// Reads `a::b`, or `a::{b, c::d}`, up to where it ends.
+/// Reads `a::b` or `a::{b, c::d}` to its end.
 fn take_paths(
     chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
     prefix: &mut Module,
@@ -114,7 +113,7 @@ fn take_paths(
     prefix.truncate(depth);
 }
 
-/// Modules from which a way of imports leads back to them.
+/// Modules whose imports lead back to themselves.
 fn cyclic(imports: &Imports) -> Vec<Module> {
     imports.keys().filter(|module| reaches(imports, module)).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: the archive that is shipped, with everything an operator installs.
+//! `cargo xtask dist`: the release archive, with everything an operator installs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use shell::repository::Repository;
 
-/// A binary that has to be copied to many machines stays small.
+/// Maximum size of the program, which is copied to many machines.
 const PROGRAM_BYTES_MAX: u64 = 30_000_000;
-/// Copied as they are.
+/// Files that are copied unchanged.
 const FILES: [&str; 6] =
     ["README.md", "CHANGELOG.md", "LICENSE", "LICENSE-APACHE", "LICENSE-MIT", "openapi.json"];
 
-/// Builds the program for shipping, and packs it with licences, completions, manual page and deployment files.
+/// Builds the program for release, and packs it with licences, completions, manual page and deployment files.
 pub(crate) fn dist(repository: &Repository) -> Result<()> {
     let mut cargo = shell::cargo(repository);
     shell::run(cargo.args(["build", "--locked", "--profile", "dist", "-p", "linesman"]))?;
@@ -58,7 +58,7 @@ fn fill(repository: &Repository, program: &Path, folder: &Path) -> Result<()> {
     write(&folder.join("THIRD-PARTY-LICENSES.txt"), &third_party(repository)?)
 }
 
-/// The same files give the same bytes: names in order, nobody's user, one time.
+/// Reproducible: the same files give the same bytes, with sorted names, no owner and a fixed time.
 fn pack(dist: &Path, name: &str) -> Result<PathBuf> {
     let archive = format!("{name}.tar.gz");
     let mut tar = shell::command("tar", dist);
@@ -69,7 +69,7 @@ fn pack(dist: &Path, name: &str) -> Result<PathBuf> {
     Ok(dist.join(archive))
 }
 
-/// Names and licences of everything that is linked into the program, each licence's text once.
+/// Names and licences of all packages linked into the program, each licence text once.
 fn third_party(repository: &Repository) -> Result<String> {
     let mut tree = shell::cargo(repository);
     tree.args(["tree", "-p", "linesman", "-e", "normal", "--prefix", "none", "--format", "{p}"]);
@@ -85,7 +85,7 @@ fn third_party(repository: &Repository) -> Result<String> {
     for package in packages {
         let field = |name: &str| package.get(name).and_then(Value::as_str).unwrap_or_default();
         let (name, version) = (field("name"), field("version"));
-        // Those of the workspace have no source: they are the program.
+        // Packages of the workspace have no source: they are the program.
         if field("source").is_empty() || !linked.contains(&(name, version)) {
             continue;
         }
@@ -101,7 +101,7 @@ fn third_party(repository: &Repository) -> Result<String> {
     Ok(list)
 }
 
-/// Name and version of a line such as `serde v1.0.228 (*)`.
+/// Parses name and version from a line such as `serde v1.0.228 (*)`.
 fn package(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_whitespace();
     Some((words.next()?, words.next()?.strip_prefix('v')?))

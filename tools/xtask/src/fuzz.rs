@@ -1,8 +1,8 @@
 //! Runs the fuzz targets of `fuzz/` on the stable toolchain.
 //!
-//! Without a sanitizer (`-s none`): those need a nightly compiler and look for memory errors, which
-//! `unsafe_code = "forbid"` already rules out in our code. What is looked for is panics and hangs.
-//! Where chance would not come upon what a target takes, `fuzz/seeds` has inputs to begin with.
+//! Without a sanitizer (`-s none`): sanitizers need a nightly compiler and look for memory errors, which `unsafe_code
+//! = "forbid"` already rules out in our code. The runs look for panics and hangs. `fuzz/seeds` has initial inputs for
+//! targets whose format is hard to find by chance.
 
 use std::{fs, path::Path, thread};
 
@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use shell::{repository::Repository, tool};
 
-/// One input must not take longer than this, in seconds.
+/// Maximum time for one input, in seconds.
 const INPUT_SECONDS_MAX: u32 = 10;
-/// Targets that run beside each other; each keeps one core busy.
+/// Number of targets that run at the same time; each occupies one core.
 const AT_ONCE: usize = 2;
 
 pub(crate) fn run(repository: &Repository, seconds: u32) -> Result<()> {
@@ -44,7 +44,7 @@ fn fuzz(repository: &Repository, program: &Path, target: &str, seconds: u32) -> 
     fuzz.args(["fuzz", "run", "-s", "none", target]);
     let seeds = repository.root.join("fuzz/seeds").join(target);
     if seeds.is_dir() {
-        // What is found goes into the first folder.
+        // New inputs are stored in the first folder.
         let found = repository.root.join("fuzz/corpus").join(target);
         fs::create_dir_all(&found).context("cannot make a folder")?;
         fuzz.arg(found).arg(seeds);
@@ -58,7 +58,7 @@ fn fuzz(repository: &Repository, program: &Path, target: &str, seconds: u32) -> 
     })
 }
 
-/// The names of the targets, in order.
+/// The names of the targets, sorted.
 fn targets(repository: &Repository) -> Result<Vec<String>> {
     let folder = repository.root.join("fuzz/fuzz_targets");
     let mut targets = Vec::new();

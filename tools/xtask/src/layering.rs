@@ -1,8 +1,7 @@
-//! Which crate may depend on which: data flows one way, so the arrows do too.
+//! The allowed dependencies between crates: data flows in one direction, and so do the arrows.
 //!
-//! Compared with `cargo metadata`, so that the picture in the documents cannot drift from the code: an arrow that is
-//! not in the table fails, and so does one in the table that no crate uses. Only normal dependencies count; a test may
-//! use what it tests with.
+//! Compared with `cargo metadata`, so that the table cannot drift from the code: an arrow that is not in the table
+//! fails, and so does an unused arrow of the table. Only normal dependencies count; tests may use further crates.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +14,8 @@ use crate::cycles;
 
 const THIS_FILE: &str = "tools/xtask/src/layering.rs";
 
-/// Each crate of the workspace with the crates it depends on, all without the prefix `linesman-`. A crate without a row
-/// is refused: adding one means deciding where it stands.
+/// Each crate of the workspace with its dependencies, without the prefix `linesman-`. A crate without a row is
+/// refused, so that its place is decided when it is added.
 const ARROWS: &str = "
 linesman     → serve web api engine http adapters feeds market history change-log accounts store mcp client domain
 serve        → web api engine http accounts mcp domain
@@ -74,7 +73,7 @@ fn graph(metadata: &Value) -> Result<Graph> {
         let within = dependencies
             .context("cargo metadata lists no dependencies")?
             .iter()
-            // A normal dependency has no kind; one within the workspace has a path.
+            // Normal dependencies have no kind; dependencies within the workspace have a path.
             .filter(|dependency| dependency.get("kind").is_none_or(Value::is_null))
             .filter(|dependency| dependency.get("path").is_some_and(Value::is_string))
             .filter_map(name)
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_table_has_no_cycle() {
-        // Removing crates that depend on nothing that is left must remove all.
+        // Repeatedly removing crates without remaining dependencies must remove all.
         let mut left = allowed(ARROWS);
         while !left.is_empty() {
             let names: Vec<String> = left.keys().cloned().collect();

@@ -1,5 +1,5 @@
-//! Relative links in Markdown: each leads to a file of the repository, and a label that is a file's name is the name
-//! of the file that it leads to.
+//! Relative links in Markdown: each leads to a file of the repository, and a label that is a file name matches the
+//! target.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use shell::repository::TextFile;
 
 use crate::prose;
 
-/// The links of Markdown files that lead to no file below `root`, or to another one than they say.
+/// Links of Markdown files whose target does not exist below `root`, or differs from their label.
 pub(crate) fn complaints(files: &[TextFile], root: &Path) -> Vec<String> {
     let mut complaints = Vec::new();
     for TextFile { path, text } in files.iter().filter(|file| file.path.ends_with(".md")) {
@@ -26,7 +26,7 @@ pub(crate) fn complaints(files: &[TextFile], root: &Path) -> Vec<String> {
     complaints
 }
 
-/// The links of a line, as label and target. A label may be on the line before; then only its end is here.
+/// The links of a line as label and target. If a label begins on the line before, only its end is returned.
 fn links(line: &str) -> Vec<(&str, &str)> {
     let parts: Vec<&str> = line.split("](").collect();
     let pairs = parts.iter().zip(parts.iter().skip(1));
@@ -39,14 +39,14 @@ fn links(line: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The file that a link leads to: not an address, not a path of a server, not a heading of the same page.
+/// The target file of a link, unless it is a URL, an absolute path or a heading of the same page.
 fn relative(target: &str) -> Option<&str> {
     let file = target.split(['#', '?', ' ']).next().unwrap_or_default();
     let is_elsewhere = file.is_empty() || file.starts_with('/') || file.contains(':');
     (!is_elsewhere).then_some(file)
 }
 
-/// Whether a label is the name of a source file, such as `query/analysis.rs`.
+/// True if a label is the name of a source file, such as `query/analysis.rs`.
 fn names_file(label: &str) -> bool {
     label.ends_with(".rs") && !label.contains(char::is_whitespace)
 }

@@ -1,11 +1,11 @@
-//! Lines of the log have a stable name: every call of a tracing macro in the sources of crates has a field `event`,
-//! `noun.verb` in small letters, which operators search for and alert on.
+//! Log lines have a stable name: every call of a tracing macro in the sources of crates has a field `event`,
+//! `noun.verb` in lower case, which operators search for and alert on.
 
 use shell::repository::TextFile;
 
 const LEVELS: [&str; 5] = ["error!(", "warn!(", "info!(", "debug!(", "trace!("];
 
-/// Calls without the field, or with one of another form.
+/// Calls without the field, or with an invalid value.
 pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
     let is_source = |path: &str| {
         path.starts_with("crates/") && path.contains("/src/") && !path.ends_with("tests.rs")
@@ -25,7 +25,7 @@ pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
     complaints
 }
 
-/// Where macros of tracing are called, and what follows their opening parenthesis up to the end of the statement.
+/// Calls of tracing macros: their position and the text after the opening parenthesis, up to the end of the statement.
 fn calls(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let found = LEVELS.iter().flat_map(|level| {
         code.match_indices(level).map(|(at, _)| (at + level.len(), code.get(at + level.len()..)))
@@ -39,14 +39,14 @@ fn calls(code: &str) -> impl Iterator<Item = (usize, &str)> {
     };
     found.filter(move |(at, _)| is_call(*at)).filter_map(|(at, rest)| {
         let rest = rest?;
-        // A call ends its statement, or an arm of a match.
+        // A call ends at the end of its statement or match arm.
         let end = rest.find([';', '}']).into_iter().chain(rest.find("),\n")).min();
         Some((at, rest.get(..end.unwrap_or(rest.len()))?))
     })
 }
 
-/// The value of the field, after its name; `None` where it is another field whose name begins like it. A variable that
-/// is called `event` is one, too.
+/// The value of the field, given the text after its name; `None` for another field with the same prefix. A variable
+/// called `event` is accepted, too.
 fn value(after: &str) -> Option<&str> {
     if after.is_empty() {
         return Some("a.variable");

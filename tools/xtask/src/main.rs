@@ -1,8 +1,8 @@
-//! The project's own tasks: `cargo xtask test` is what continuous integration runs, the other verbs are
-//! single steps of it.
+//! The project's own tasks: `cargo xtask test` is what continuous integration runs; the other verbs are single steps
+//! of it.
 //!
-//! Every check is a plain function from the repository to a list of complaints, so that it can be tested
-//! on texts that are wrong on purpose.
+//! Every check is a plain function from the repository to a list of complaints, so that it can be tested with faulty
+//! texts.
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
@@ -39,19 +39,19 @@ use shell::repository::Repository;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 enum Verb {
-    /// Everything that must hold before a change is taken, step by step
+    /// Run every check of continuous integration, step by step
     Test {
-        /// Begin with this step: what is before it passed already
+        /// Start with this step; the earlier ones have passed
         #[arg(long, value_name = "STEP")]
         from: Option<String>,
     },
-    /// Rules about files that no compiler checks
+    /// Check rules about files that no compiler checks
     Tidy,
-    /// The crates depend on each other only as allowed
+    /// Check that crates depend on each other only as allowed
     Layering,
     /// Rewrite openapi.json from the program
     Openapi,
-    /// Build the archive that is shipped, and print where it is
+    /// Build the release archive, and print its path
     Dist,
     /// Run each fuzz target for a while
     Fuzz {
@@ -61,13 +61,13 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
-    /// Try our WebSocket frames with Autobahn's fuzzing client
+    /// Test our WebSocket framing with Autobahn's fuzzing client
     Autobahn,
-    /// Generate clients from the OpenAPI document, and use them against a running server
+    /// Generate clients from the OpenAPI document, and run them against a server
     Clients,
     /// Test the archive in a bucket on moto, too
     Bucket,
-    /// Use public clients of The Odds API v4, unmodified, against a running server
+    /// Run public clients of The Odds API v4, unmodified, against a server
     PriorClients,
     /// Write the types of the clients in sdk/ from openapi.json
     Sdk {
@@ -100,7 +100,7 @@ enum Verb {
     },
 }
 
-/// Everything after the verb, for a program of its own under `tools/`.
+/// All arguments after the verb, passed to a separate program under `tools/`.
 #[derive(Debug, Args)]
 struct Arguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -1,4 +1,4 @@
-//! `openapi.json` and `openapi-v4.json` are generated from the code and committed; they must be the same bytes.
+//! `openapi.json` and `openapi-v4.json` are generated from the code and committed; both must be the same bytes.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 
 use shell::repository::Repository;
 
-/// Each file, and what the program is called with to print it.
+/// Each file, and the arguments with which the program prints it.
 const FILES: [(&str, &[&str]); 2] =
     [("openapi.json", &["openapi"]), ("openapi-v4.json", &["openapi", "--v4"])];
 

@@ -1,4 +1,5 @@
-//! The tests of the archive in a bucket on a second server, moto, beside the one that they start themselves.
+//! The tests of the archive in a bucket, run on a second server, moto, in addition to the one that they start
+//! themselves.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -12,11 +13,11 @@ use shell::repository::Repository;
 use crate::packages;
 
 const PACKAGES: [&str; 2] = ["moto==5.2.5", "moto[server]"];
-/// What the tests look for, and the bucket that they use.
+/// Environment variable read by the tests, and the bucket they use.
 const ENDPOINT: &str = "LINESMAN_TEST_S3_ENDPOINT";
 const BUCKET: &str = "odds";
 const START_MAX: Duration = Duration::from_secs(60);
-/// Makes the bucket as soon as the server answers.
+/// Creates the bucket as soon as the server answers.
 const MAKE_BUCKET: &str = "import boto3, sys; boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1', \
                            aws_access_key_id='linesman-test', aws_secret_access_key='x')\
                            .create_bucket(Bucket=sys.argv[2])";
@@ -28,7 +29,7 @@ pub(crate) fn other_bucket(repository: &Repository) -> Result<()> {
     command.args(["-H", "127.0.0.1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut server = Moto(command.spawn().context("cannot start moto")?);
     let errors = server.0.stderr.take().context("moto has no output")?;
-    // It writes a line for each request; a pipe that nobody reads would fill up.
+    // The server writes a line for each request; an unread pipe would fill up.
     std::thread::spawn(move || BufReader::new(errors).lines().map_while(Result::ok).for_each(drop));
     let endpoint = format!("http://127.0.0.1:{port}");
     shell::wait_until("moto answers", START_MAX, || {
@@ -40,12 +41,12 @@ pub(crate) fn other_bucket(repository: &Repository) -> Result<()> {
     shell::run(tests.env(ENDPOINT, endpoint)).context("the archive in a bucket of moto")
 }
 
-/// Ends with the step.
+/// The moto server, stopped when it is dropped.
 struct Moto(Child);
 
 impl Drop for Moto {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing to do about it then.
+        // It may have ended already, so an error is ignored.
         self.0.kill().unwrap_or_default();
         self.0.wait().map(drop).unwrap_or_default();
     }

@@ -1,5 +1,4 @@
-//! Packages of other registries, in exactly the versions that are named: another version does other things, and a
-//! change that nobody made must not break the tests.
+//! Packages of other registries in fixed versions, so that upstream changes cannot break the tests.
 
 use std::{
     fs,
@@ -10,16 +9,16 @@ use anyhow::{Context as _, Result, ensure};
 
 use shell::{repository::Repository, servers};
 
-/// Debian and its kin ship Python without the module.
+/// Debian and its derivatives ship Python without the venv module.
 const VENV: &str = "python3 cannot make a virtual environment: install Python 3 with its venv module \
                     (on Debian: apt-get install python3-venv)";
 const NODE: &str =
     "this step needs Node.js 20 or later with npm (on Debian: apt-get install nodejs npm)";
-/// The lock file that the packages beside it were installed from.
+/// The lock file from which the installed packages come.
 const INSTALLED: &str = "node_modules/.installed-lock.json";
 
-/// Python packages in an environment of their own under the build folder; gives the folder of its programs. Packages
-/// without a version are what others need and do not declare.
+/// Installs Python packages in a virtual environment under the build folder; returns the folder of its programs.
+/// Packages without a version are undeclared dependencies of others.
 pub(crate) fn python(repository: &Repository, name: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = repository.target()?.join(name);
     let programs = folder.join("bin");
@@ -43,7 +42,7 @@ pub(crate) fn python(repository: &Repository, name: &str, packages: &[&str]) -> 
     Ok(programs)
 }
 
-/// The npm packages of a folder, as its lock file says.
+/// Installs the npm packages of a folder according to its lock file.
 pub(crate) fn npm(folder: &Path) -> Result<()> {
     ensure!(shell::succeeds(shell::command("npm", folder).arg("--version")), NODE);
     let lock = fs::read(folder.join("package-lock.json"))

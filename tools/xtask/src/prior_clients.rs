@@ -8,7 +8,7 @@ use shell::repository::Repository;
 use crate::packages;
 use crate::schemathesis::{Server, make_key};
 
-/// The packages of `PyPI`; the last three are what theoddsapi imports and does not declare.
+/// The packages of `PyPI`; the last three are undeclared dependencies of theoddsapi.
 const PACKAGES: [&str; 5] =
     ["theoddsapi==1.3.7", "betting-odds-tracker==0.1.0", "requests", "pandas", "beautifulsoup4"];
 const CHECKS: [&str; 2] = ["check_theoddsapi.py", "check_betting_odds_tracker.py"];
@@ -22,7 +22,7 @@ pub(crate) fn prior_clients(repository: &Repository) -> Result<()> {
     let key = make_key(&program, folder.path())?;
     for check in CHECKS {
         let mut run = shell::command(&python, folder.path());
-        // Some keep notes in the home folder.
+        // Some store files in the home folder.
         run.env("HOME", folder.path()).arg(source.join(check)).args([&server.address, &key]);
         shell::run(&mut run).with_context(|| format!("{check} in e2e/prior_clients"))?;
     }

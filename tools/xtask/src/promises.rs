@@ -1,7 +1,7 @@
-//! `docs/api/promises.md` names for every promise the tests that hold it; this checks that they exist.
+//! `docs/api/promises.md` names for every promise the tests that verify it; this checks that they exist.
 //!
-//! A promise is a section with a heading such as `## D1 Error body`, or one of a subject. Its paragraph that begins
-//! with `Tests:` names them, each in backticks.
+//! A promise is a section with a heading such as `## D1 Error body`, or the name of a subject. Its paragraph that
+//! begins with `Tests:` names the tests, each in backticks.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use shell::repository::TextFile;
 /// The document.
 pub(crate) const PAGE: &str = "docs/api/promises.md";
 
-/// Promises are numbered D1 to this.
+/// Number of the last promise.
 const PROMISES: u32 = 32;
 
-/// Sections of several promises.
+/// Sections that contain several promises.
 const SUBJECTS: [&str; 2] = ["Analytics", "Coverage"];
 
 pub(crate) fn complaints(page: &str, files: &[TextFile]) -> Vec<String> {

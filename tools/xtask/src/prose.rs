@@ -1,24 +1,24 @@
-//! How prose is written: lines of Markdown and of comments end before 120 columns. Both use plain words, and so do
+//! Rules for prose: lines of Markdown and of comments end before 120 columns. Both use plain words, and so do
 //! settings, templates and everything in `deploy/`.
 //!
-//! Tables, code, headings with links and lines without a place to break are not measured. Words in code are not read.
+//! Tables, code, headings with links and lines without a break are not measured. Words in code are not checked.
 
 use shell::repository::TextFile;
 
-/// Files that programs wrote, which tests read back.
+/// Generated files, which tests read back.
 pub(crate) const FIXTURES: &str = "/tests/fixtures/";
 
-/// A longer line does not fit beside another in a window, nor into a diff.
+/// Maximum length of a line, so that two files fit side by side and diffs stay readable.
 const COLUMNS_MAX: usize = 120;
 
 /// Part of openapi.json, where a line is a paragraph.
 const NOT_MEASURED: [&str; 1] = ["crates/api/src/openapi/guide.md"];
 
-/// Catalogues: a comment is part of the text that tells one version from another, and names are what they are.
+/// Catalogues: comments are part of the text that distinguishes versions, and names are fixed.
 const NOT_READ: &str = "crates/domain/";
 
-/// Words that we do not use, and what to write instead. A reader would not search for them. Letters of the alphabet are
-/// fine.
+/// Words that we do not use, with their replacement, because readers would not search for them. Letters of the
+/// alphabet are fine.
 const WORDS: [(&str, &str); 23] = [
     ("by letter", "by email"),
     ("door", "the ingest endpoint, or a push"),
@@ -49,7 +49,7 @@ const WORDS: [(&str, &str); 23] = [
 enum Kind {
     Markdown,
     Rust,
-    /// Settings, templates and scripts, of which every line is read.
+    /// Settings, templates and scripts; every line is checked.
     Plain,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn markdown(text: &str) -> Vec<(usize, &str)> {
         }
         let is_item = inner.starts_with("- ") || inner.starts_with(|c: char| c.is_ascii_digit());
         is_list = is_item || is_list && (inner.is_empty() || line.starts_with(' '));
-        // Code is indented after an empty line, and goes on.
+        // Indented code begins after an empty line.
         may_be_code = inner.is_empty() || may_be_code && line.starts_with("    ");
         let is_code = is_fenced || may_be_code && !is_list;
         if !is_code {
@@ -114,13 +114,13 @@ pub(crate) fn markdown(text: &str) -> Vec<(usize, &str)> {
     lines
 }
 
-/// The lines that are comments as a whole.
+/// Lines that consist of a comment.
 fn comments(text: &str) -> Vec<(usize, &str)> {
     let lines = text.lines().zip(1..).map(|(line, number)| (number, line));
     lines.filter(|(_, line)| line.trim_start().starts_with("//")).collect()
 }
 
-/// Whether a line could be two: a row of a table, a picture, a heading with a link or an address can not.
+/// True if a line can be broken: rows of tables, images, headings with a link and URLs cannot.
 fn can_break(line: &str) -> bool {
     let line = line.trim_start();
     let is_whole = line.starts_with('|') || line.starts_with("![");
@@ -129,13 +129,13 @@ fn can_break(line: &str) -> bool {
     inner.contains(' ') && !is_whole && !is_linked_heading
 }
 
-/// Words of the list in prose, also where a line ends between two of them.
+/// Listed words in prose, also across a line break.
 fn words(path: &str, lines: &[(usize, &str)]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut before = String::new();
     let mut expected = 0;
     for (number, line) in lines {
-        // What code stands between is not one sentence.
+        // Lines separated by code are not one sentence.
         if *number != expected {
             before.clear();
         }
@@ -144,7 +144,7 @@ fn words(path: &str, lines: &[(usize, &str)]) -> Vec<String> {
         let both = format!("{before} {plain} ");
         for (word, instead) in WORDS {
             let whole = format!(" {word} ");
-            // What ends within the line before was found there.
+            // Matches within the previous line were found there.
             let mut ends = both.match_indices(&whole).map(|(at, _)| at + 1 + word.len());
             if ends.any(|end| end > before.len()) {
                 complaints.push(format!("{path}:{number} has \"{word}\"; write {instead}"));
@@ -155,7 +155,7 @@ fn words(path: &str, lines: &[(usize, &str)]) -> Vec<String> {
     complaints
 }
 
-/// A line in small letters, its words one space apart, without code and signs.
+/// A line in lower case with single spaces, without code and punctuation.
 fn plain(line: &str) -> String {
     let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join(" x ");
     let small = prose.to_lowercase().replace('’', "'");

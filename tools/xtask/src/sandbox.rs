@@ -1,4 +1,4 @@
-//! The sandbox: its promises at a thousand instants, and charts for people to see whether it is plausible.
+//! The sandbox: its promises at many instants, and charts that show whether it is plausible.
 
 use std::{env, fs, path::Path};
 
@@ -9,10 +9,10 @@ use shell::repository::Repository;
 /// The page's name in the build folder.
 const PAGE: &str = "sandbox-report.html";
 
-/// Instants of two simulated years at which every promise has to hold.
+/// Number of instants in two simulated years at which every promise must hold.
 const INSTANTS: &str = "400";
 
-/// Checks every promise of the sandbox; optimised, or it would take half an hour.
+/// Checks every promise of the sandbox, with an optimised build: otherwise it would take half an hour.
 pub(crate) fn check(repository: &Repository) -> Result<()> {
     let mut cargo = shell::cargo(repository);
     cargo.args(["run", "-q", "--release", "-p", "linesman-feeds", "--example", "sandbox_check"]);
@@ -22,7 +22,7 @@ pub(crate) fn check(repository: &Repository) -> Result<()> {
 /// Writes the page; the example that draws it prints its path.
 pub(crate) fn report(repository: &Repository, out: Option<&Path>) -> Result<()> {
     let out = match out {
-        // What is said is meant from where it was said, and cargo runs at the root.
+        // A relative path refers to the current folder, and cargo runs at the root.
         Some(out) => env::current_dir().context("there is no current folder")?.join(out),
         None => repository.target()?.join(PAGE),
     };

@@ -1,7 +1,7 @@
-//! Schemathesis reads `/openapi.json` of a running server and sends it everything that the document allows
-//! and forbids; any answer that the document does not promise is a failure.
+//! Schemathesis reads `/openapi.json` of a running server and sends it everything that the document allows and
+//! forbids; any answer that the document does not describe is a failure.
 //!
-//! The server is the program as built, on a fresh data folder and free ports, ended when the check is done.
+//! The server is the built program, with a fresh data folder and free ports; it is stopped when the check is done.
 
 use std::{
     fs,
@@ -22,19 +22,19 @@ use crate::packages;
 /// The version whose options are used below.
 const PACKAGE: &str = "schemathesis==4.32.5";
 
-/// Examples for each operation and phase: enough to meet every parameter alone and in pairs.
+/// Examples for each operation and phase: enough to cover every parameter alone and in pairs.
 const EXAMPLES: &str = "50";
 
-/// The same examples in each run, so that a failure comes again.
+/// Seed of the examples, fixed so that a failure is reproducible.
 const SEED: &str = "20261114";
 
-/// The whole run; it takes a minute or so.
+/// Maximum time for the whole run, which takes about a minute.
 const RUN_MAX: Duration = Duration::from_secs(600);
 
-/// A debug build starts in a second; slow machines take some more.
+/// Maximum time to start: a debug build takes a second, on slow machines longer.
 const START_MAX: Duration = Duration::from_secs(30);
 
-/// Too long a list of ids makes too long a target, and 414 says so before the list is looked at.
+/// A long list of ids makes the target too long, and 414 is answered before the list is checked.
 const SETTINGS: &str = "[checks]\nnegative_data_rejection.expected-statuses = \
     [400, 401, 403, 404, 405, 406, 409, 414, 415, 422, 428, 429, \"5xx\"]\n";
 
@@ -50,12 +50,12 @@ pub(crate) fn schemathesis(repository: &Repository) -> Result<()> {
     let mut run = shell::command(tester, folder.path());
     run.args(["run", "--no-color", "--max-examples", EXAMPLES, "--seed", SEED])
         .args(["--generation-database", "none", "--request-timeout", "60"])
-        // What a schema cannot say is refused on purpose: a cursor that is none of ours, a grouping the sport
-        // does not have, a key in the query beside the header. The tests of `serve` hold these refusals.
+        // The server refuses inputs that a schema cannot exclude: foreign cursors, a grouping that the sport does not
+        // have, a key in both query and header. The tests of `serve` check these refusals.
         .args(["--exclude-checks", "positive_data_acceptance"])
         // It cannot write NDJSON; ingest has its own tests and a fuzz target.
         .args(["--exclude-path", "/ingest/v1/messages"])
-        // Its answer has no end, which would be waited for; it has tests of its own.
+        // Its answer does not end, so the request would block; it has its own tests.
         .args(["--exclude-path", "/v1/stream"])
         .args(["--continue-on-failure", "--header"])
         .arg(format!("X-API-Key: {key}"))
@@ -66,7 +66,7 @@ pub(crate) fn schemathesis(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// A server of our own; dropping it ends it.
+/// A running server; dropping it stops it.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
@@ -77,7 +77,7 @@ impl Server {
         Self::start_with(program, folder, &[])
     }
 
-    /// With some settings, as variables of the environment.
+    /// Starts it with settings given as environment variables.
     pub(crate) fn start_with(
         program: &Path,
         folder: &Path,
@@ -86,7 +86,7 @@ impl Server {
         Self::restart_with(program, folder, settings, "http://127.0.0.1:0")
     }
 
-    /// At an address, which one before it had.
+    /// Starts it at the address of an earlier one.
     pub(crate) fn restart_with(
         program: &Path,
         folder: &Path,
@@ -99,7 +99,7 @@ impl Server {
             .envs(settings.iter().copied())
             .args(["serve", "--listen", listen])
             .env("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
-            // A busy machine is no reason to refuse anything here.
+            // A busy machine must not cause refusals here.
             .env("LINESMAN_SERVER__SHED_AFTER", "1m")
             .stderr(Stdio::null());
         Self::spawn(&mut command)
@@ -118,20 +118,20 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing to do about it then.
+        // It may have ended already, so an error is ignored.
         self.child.kill().unwrap_or_default();
         self.child.wait().map(drop).unwrap_or_default();
     }
 }
 
-/// The first address that the server prints is the API's. Its output is read to the end, so that the pipe
+/// Reads the first address that the server prints, which is the API's. The output is read to the end, so that the pipe
 /// never fills up.
 fn first_address(stdout: ChildStdout) -> Result<String> {
     let (found, finding) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             if let Some(address) = shell::address_in(&line) {
-                // Only the first is awaited; later ones find nobody listening.
+                // Only the first is awaited; nobody receives later ones.
                 found.send(format!("http://{address}")).unwrap_or_default();
             }
         }
@@ -139,12 +139,12 @@ fn first_address(stdout: ChildStdout) -> Result<String> {
     finding.recv_timeout(START_MAX).context("the server did not print its address")
 }
 
-/// A key whose limits the run does not reach.
+/// Creates a key whose limits the run does not reach.
 pub(crate) fn make_key(program: &Path, folder: &Path) -> Result<String> {
     make_key_of("sandbox", program, folder)
 }
 
-/// A key of a kind, without limits that a test would meet.
+/// Creates a key of a kind, without limits that a test would reach.
 pub(crate) fn make_key_of(kind: &str, program: &Path, folder: &Path) -> Result<String> {
     let mut command = with_data(program, folder);
     command.args(["keys", "create", "--kind", kind, "--name", "schemathesis"]);
@@ -152,7 +152,7 @@ pub(crate) fn make_key_of(kind: &str, program: &Path, folder: &Path) -> Result<S
     Ok(shell::output(&mut command)?.trim().to_owned())
 }
 
-/// The program on the given folder, and in it, so that no `linesman.toml` of somebody's is read.
+/// Runs the program with the given data folder as its working directory, so that no `linesman.toml` is picked up.
 pub(crate) fn with_data(program: &Path, folder: &Path) -> Command {
     let mut command = shell::command(program, folder);
     command.arg("--data").arg(folder.join("data"));

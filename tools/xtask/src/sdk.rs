@@ -1,4 +1,4 @@
-//! The clients in `sdk/`: types made from `openapi.json`, and tests against the running program.
+//! The clients in `sdk/`: types generated from `openapi.json`, and tests against the running program.
 
 mod examples;
 mod relax;
@@ -18,7 +18,7 @@ use crate::packages;
 
 pub(crate) use self::testing::test;
 
-/// That of TypeScript is in `sdk/typescript/package.json`.
+/// Generator for Python; that for TypeScript is in `sdk/typescript/package.json`.
 const GENERATOR: &str = "datamodel-code-generator==0.89.0";
 
 /// The types of each language.
@@ -33,7 +33,7 @@ pub(crate) fn write(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// The committed types are what the generators write.
+/// Checks that the committed types are the generated ones.
 pub(crate) fn check(repository: &Repository) -> Result<()> {
     for (file, generated) in TYPES.into_iter().zip(generate(repository)?) {
         let committed = repository.read(file).context("make it with `cargo xtask sdk`")?;
@@ -51,7 +51,7 @@ pub(crate) fn check_and_test(repository: &Repository) -> Result<()> {
     test(repository)
 }
 
-/// Generates into the build folder, in the order of [`TYPES`].
+/// Generates the types into the build folder, in the order of [`TYPES`].
 fn generate(repository: &Repository) -> Result<[PathBuf; 2]> {
     let folder = repository.target()?.join("sdk");
     fs::create_dir_all(&folder).context("cannot make a folder")?;

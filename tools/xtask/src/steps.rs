@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the steps, in order, each named and timed; the first failure ends the run.
+//! `cargo xtask test`: the named and timed steps; the first failure ends the run.
 
 use std::time::Instant;
 
@@ -11,12 +11,13 @@ use crate::{
     supply, tidy,
 };
 
-/// Enough to find a panic near the surface; longer runs are `cargo xtask fuzz --seconds N`.
+/// Enough to find a panic that is easy to reach; longer runs are `cargo xtask fuzz --seconds N`.
 const FUZZ_SECONDS: u32 = 10;
 
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
-/// One feature set, that of the tests, and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
+/// All steps use one feature set, that of the tests, and no `RUSTFLAGS`, so that no step rebuilds the output of
+/// another.
 const STEPS: [Step; 19] = [
     ("format", format),
     ("lint", lint),
@@ -90,7 +91,7 @@ fn tests(repository: &Repository) -> Result<()> {
     shell::run(shell::cargo(repository).args(["test", "-q", "--workspace", "--all-targets"]))
 }
 
-/// Looking for examples takes minutes where there are none.
+/// Skips the step if there are no examples, because searching for them takes minutes.
 fn doc_tests(repository: &Repository) -> Result<()> {
     let is_fence = |line: &str| ["/// ```", "//! ```"].iter().any(|mark| line.contains(mark));
     let files = repository.text_files()?;
@@ -104,8 +105,8 @@ fn doc_tests(repository: &Repository) -> Result<()> {
     shell::run(shell::cargo(repository).args(["test", "-q", "--workspace", "--doc"]))
 }
 
-/// The short campaign. What must never happen is judged; how many reads succeed and how soon everything is well again
-/// depends on what else the machine has to do, and such things do not decide a test.
+/// The short campaign. Only violations of invariants fail it; the share of successful reads and the recovery time
+/// depend on the load of the machine.
 fn faults(repository: &Repository) -> Result<()> {
     let mut cargo = shell::cargo(repository);
     cargo.args(["run", "-q", "-p", "linesman-campaign", "--", "faults", "--short"]);

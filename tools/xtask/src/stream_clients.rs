@@ -1,5 +1,5 @@
-//! Public clients of Server-Sent Events and of the WebSocket protocol follow a stream through a restart of the program,
-//! and miss nothing. The programs are in `e2e/clients`.
+//! Public clients of Server-Sent Events and of WebSockets follow a stream through a restart of the program without
+//! loss. The programs are in `e2e/clients`.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -26,15 +26,15 @@ const PACKAGES: [&str; 5] = [
 const PYTHON: [&str; 3] = ["httpx-sse", "sseclient-py", "websockets"];
 const NODE: [&str; 2] = ["eventsource", "ws"];
 
-/// Publications come often, so that the run is short.
+/// Frequent publications, so that the run is short.
 const SETTINGS: [(&str, &str); 2] =
     [("LINESMAN_MARKET__REFRESH_INTERVAL", "2s"), ("LINESMAN_MARKET__STALE_AFTER", "1m")];
-/// What clients have seen when the program is restarted.
+/// Number of cuts that clients have seen before the restart.
 const CUTS_BEFORE: usize = 2;
-/// They take half a minute where nothing else runs.
+/// Maximum time; the clients take half a minute on an idle machine.
 const RUN_MAX: Duration = Duration::from_secs(300);
 
-/// `typescript`: where the packages of npm and the program for them are.
+/// `typescript`: folder of the npm packages and their program.
 pub(crate) fn stream_clients(
     repository: &Repository,
     program: &Path,
@@ -68,7 +68,7 @@ pub(crate) fn stream_clients(
     Ok(())
 }
 
-/// A client that says of each cut that it was as it should be.
+/// A client that reports each correct cut.
 struct Client {
     library: &'static str,
     child: Child,
@@ -83,7 +83,7 @@ impl Client {
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if line == "cut" {
-                    // Later ones find nobody waiting.
+                    // Nobody waits for later ones.
                     cut.send(()).unwrap_or_default();
                 }
             }
@@ -103,7 +103,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing to do about it then.
+        // It may have ended already, so an error is ignored.
         self.child.kill().unwrap_or_default();
         self.child.wait().map(drop).unwrap_or_default();
     }

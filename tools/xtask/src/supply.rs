@@ -1,13 +1,13 @@
-//! What the program is made of: licences, sources and known faults of its dependencies, and that each of them is used.
+//! The dependencies of the program: licences, sources, known vulnerabilities, and unused ones.
 
 use anyhow::{Context as _, Result};
 
 use shell::{repository::Repository, tool};
 
-/// `cargo deny`: `deny.toml` says what may be depended on.
+/// `cargo deny`: `deny.toml` lists what is allowed.
 ///
-/// The list of known faults (advisories) is a git repository of its own, which not every network reaches. Where it is
-/// not reached that is said, and the rest is checked all the same.
+/// The list of known vulnerabilities (advisories) is a git repository, which some networks cannot reach. In that case
+/// a warning is printed and the rest is still checked.
 pub(crate) fn deny(repository: &Repository) -> Result<()> {
     let deny = tool::find(repository, "deny")?;
     let check = |what: &[&str]| {
@@ -27,7 +27,7 @@ pub(crate) fn deny(repository: &Repository) -> Result<()> {
     shell::run(&mut check(&["advisories"])).context("a dependency has a known fault")
 }
 
-/// `cargo machete`: no crate is depended on and not used.
+/// `cargo machete`: finds unused dependencies.
 pub(crate) fn unused(repository: &Repository) -> Result<()> {
     let machete = tool::find(repository, "machete")?;
     shell::run(&mut shell::command(&machete, &repository.root))

@@ -8,25 +8,25 @@ use shell::repository::{Repository, TextFile};
 
 use crate::{links, log_events, promises, prose};
 
-/// Longer files have two subjects.
+/// Maximum number of lines: longer files have two subjects.
 const LINES_MAX: usize = 600;
 
-/// Written by hand, so they can be split; data, fixtures and generated files can not.
+/// Types of handwritten files, which can be split; data, fixtures and generated files cannot.
 const HAND_WRITTEN: [&str; 6] = [".rs", ".toml", ".sql", ".md", ".py", ".ts"];
 
-/// Where code is ours.
+/// Folders of our code.
 const OURS: [&str; 3] = ["crates/", "tools/", "sdk/"];
 
-/// Made from `openapi.json` by `cargo xtask sdk`.
+/// Generated from `openapi.json` by `cargo xtask sdk`.
 const GENERATED: [&str; 2] = ["sdk/python/src/linesman/types.py", "sdk/typescript/src/types.ts"];
 
-/// Unfinished work and tests that do not run. In two halves, so that this file does not accuse itself.
+/// Unfinished work and tests that do not run. Split into parts, so that this file does not match itself.
 const FORBIDDEN: [&str; 3] = [concat!("todo", "!"), concat!("dbg", "!"), concat!("#[", "ignore")];
 
-/// What the README must show: how to start the service and how to ask it.
+/// Commands that the README must show: how to start the service and how to use it.
 const README_COMMANDS: [&str; 3] = ["cargo run --release", "cargo xtask test", "curl "];
 
-/// What failures look like, with lines of the log.
+/// The page of failures, which quotes lines of the log.
 const FAILURES: &str = "docs/operations/failures.md";
 
 pub(crate) fn check(repository: &Repository) -> Result<()> {
@@ -52,7 +52,7 @@ pub(crate) fn check(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// Lines of the log that the operators' page quotes and no source says: somebody would look for them in vain.
+/// Log lines that the operators' page quotes and that no source contains.
 fn unsaid_lines(page: &str, files: &[TextFile]) -> Vec<String> {
     let sources = || files.iter().filter(|file| file.path.ends_with(".rs"));
     let quoted = page.split("`\"").skip(1).filter_map(|rest| rest.split_once("\"`"));
@@ -91,11 +91,11 @@ fn readme_complaints(readme: &str) -> Vec<String> {
     missing.map(|command| format!("README.md does not show `{}`", command.trim())).collect()
 }
 
-/// Paths of this machine: the home folder and where the repository lies.
+/// Paths of this machine: the home folder and the location of the repository.
 fn private_paths(root: &Path) -> Vec<String> {
     let home = env::var_os("HOME").or_else(|| env::var_os("USERPROFILE"));
     let home = home.map(|home| home.to_string_lossy().into_owned());
-    // A path of one part, such as `/linesman` in a container, is too common a text to be a trace.
+    // A path with one segment, such as `/linesman` in a container, is too common to count.
     let root = root.to_string_lossy().into_owned();
     let root = Some(root).filter(|root| root.matches(['/', '\\']).count() > 1);
     home.into_iter().chain(root).filter(|path| path.len() > 1).collect()
@@ -113,7 +113,7 @@ fn machine_paths(files: &[TextFile], private: &[String]) -> Vec<String> {
     complaints
 }
 
-/// Whether the line has the path as whole parts: `/home/ann/x`, not `/home/anna` or `a/home/ann`.
+/// True if the line contains the path as whole segments: `/home/ann/x`, not `/home/anna` or `a/home/ann`.
 fn names_path(line: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     line.match_indices(path).any(|(at, _)| {

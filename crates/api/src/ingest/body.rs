@@ -1,4 +1,4 @@
-//! The body of a push: read as it arrives, unpacked, and looked through before anything of it is taken.
+//! The body of a push: read as it arrives, decompressed, and checked before any line is accepted.
 
 use std::io::Read;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use super::budget::{Held, NoRoom};
 use crate::error::{ApiError, ErrorCode};
 use engine::Piece;
 
-/// Largest body, packed or unpacked.
+/// Maximum size of a body, compressed and decompressed.
 pub(crate) const BODY_BYTES_MAX: usize = 8 << 20;
-/// Most lines in a body: about what fits into 8 MiB at the size of the shortest message.
+/// Maximum number of lines in a body: about what fits into 8 MiB at the size of the shortest message.
 pub(crate) const LINES_MAX: usize = 200_000;
-/// How long a body may take to arrive (D32).
+/// Maximum time for a body to arrive (D32).
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
-/// What is unpacked before there is a look whether there is room for it.
+/// Bytes decompressed between checks of the memory budget.
 const STEP_BYTES: usize = 64 << 10;
-/// When a push that found no room may come again.
+/// `Retry-After` for a push without free memory, in seconds.
 const NO_ROOM_RETRY_S: u32 = 2;
 
-/// Reads a body, which holds memory as it arrives. A length that was announced is held before the first byte.
+/// Reads a body and reserves memory as it arrives. An announced length is reserved before the first byte.
 pub(super) async fn read<B>(mut body: B, held: &mut Held) -> Result<Bytes, ApiError>
 where
     B: BodyExt<Data = Bytes> + Unpin,
@@ -73,7 +73,7 @@ pub(super) fn no_room(no_room: NoRoom) -> ApiError {
     .retry_after(NO_ROOM_RETRY_S)
 }
 
-/// How a body is packed.
+/// Compression of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     Plain,
@@ -94,7 +94,7 @@ impl Packing {
         }
     }
 
-    /// The body unpacked and in pieces, once it is known that it may be taken.
+    /// Decompresses the body, checks it and splits it into pieces.
     pub(super) fn open(self, packed: Bytes, held: &mut Held) -> Result<Vec<Piece>, ApiError> {
         let body = match self {
             Self::Plain => packed,
@@ -117,7 +117,7 @@ impl Packing {
     }
 }
 
-/// Unpacks no more than the endpoint takes and there is room for.
+/// Decompresses up to the endpoint's limit and the memory budget.
 fn unpack(mut reader: impl Read, packed: &Bytes, held: &mut Held) -> Result<Bytes, ApiError> {
     let mut unpacked = Vec::new();
     loop {

@@ -1,8 +1,8 @@
-//! Memory for pushes under way: a number of bytes over all feeds, and one for each.
+//! Memory budget of pushes in progress: a limit over all feeds and a limit per feed.
 //!
-//! A push holds what it has sent, unpacked, until its receipt is on its way; a body that is still arriving holds what
-//! came of it. The last quarter is kept for feeds that hold little, so that a few that take all they can do not shut
-//! out the others.
+//! A push holds its decompressed body until its receipt is sent; a body that is still arriving holds the bytes
+//! received so far. The last quarter is reserved for feeds that hold little, so that a few large feeds cannot block
+//! the others.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::MetricsText;
 
-/// What a push counts for at the least: its task, its connection's buffers, its place in the queue.
+/// Minimum charge for a push: its task, its connection's buffers, its place in the queue.
 const PUSH_BYTES_MIN: usize = 16 << 10;
-/// Up to this a feed holds little.
+/// Maximum memory of a feed that may use the reserved quarter.
 const LITTLE_BYTES: usize = 1 << 20;
 
-/// Bounds of the memory that pushes take.
+/// Memory limits of pushes.
 #[derive(Clone, Copy, Debug)]
 pub struct PushLimits {
     /// Over all feeds.
@@ -24,7 +24,7 @@ pub struct PushLimits {
     pub feed_bytes_max: usize,
 }
 
-/// What pushes hold.
+/// Memory held by pushes.
 #[derive(Debug)]
 pub struct Budget {
     limits: PushLimits,
@@ -40,16 +40,16 @@ struct State {
     feeds: HashMap<String, usize>,
 }
 
-/// There is no room for more.
+/// Why a push cannot hold more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// The feed has all that one feed may have.
+    /// The feed's limit is reached.
     Feed,
-    /// All feeds together have too much.
+    /// The limit over all feeds is reached.
     All,
 }
 
-/// The part of one push; dropping it gives it back.
+/// Memory held by one push; dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct Held {
     budget: Arc<Budget>,
@@ -67,7 +67,7 @@ impl Budget {
         })
     }
 
-    /// Begins a push.
+    /// Starts a push.
     pub(crate) fn enter(self: &Arc<Self>, feed: &str) -> Result<Held, NoRoom> {
         self.take(feed, PUSH_BYTES_MIN)?;
         self.lock().pushes += 1;
@@ -118,14 +118,14 @@ impl Budget {
             (state.bytes, state.pushes)
         };
         let name = "linesman_push_bytes";
-        page.family(name, "gauge", "Memory that pushes under way hold.");
+        page.family(name, "gauge", "Memory held by pushes in progress.");
         page.line(format_args!("{name} {bytes}"));
         let name = "linesman_pushes_under_way";
-        page.family(name, "gauge", "Pushes that arrive, wait or are answered now.");
+        page.family(name, "gauge", "Pushes in progress: arriving, waiting or being answered.");
         page.line(format_args!("{name} {pushes}"));
         let name = "linesman_pushes_refused_total";
         let help =
-            "Pushes refused with 503 for want of memory: their feed's, or that of all feeds.";
+            "Pushes refused with 503 because a memory limit was reached: per feed, or in total.";
         page.family(name, "counter", help);
         for (reason, counter) in
             [("feed_memory", &self.refused_feed), ("total_memory", &self.refused_all)]
@@ -137,7 +137,7 @@ impl Budget {
 }
 
 impl Held {
-    /// Takes what is lacking to this many bytes of content.
+    /// Reserves memory up to this many bytes of content.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), NoRoom> {
         let wanted = bytes.saturating_add(PUSH_BYTES_MIN);
         if let Some(more) = wanted.checked_sub(self.bytes).filter(|more| *more > 0) {
@@ -147,7 +147,7 @@ impl Held {
         Ok(())
     }
 
-    /// Gives back what goes beyond this many bytes of content.
+    /// Releases memory beyond this many bytes of content.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let kept = bytes.saturating_add(PUSH_BYTES_MIN).min(self.bytes);
         self.budget.give_back(&self.feed, self.bytes - kept);

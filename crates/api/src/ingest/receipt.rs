@@ -1,4 +1,4 @@
-//! What the receipt of a push says: how many lines had which fate, and which were refused.
+//! The receipt of a push: number of lines by result, and the refused lines.
 
 use std::io::Write;
 
@@ -7,21 +7,21 @@ use serde::Serialize;
 
 use engine::Receipt;
 
-/// Refused lines that are listed; further ones are counted.
+/// Maximum number of refused lines listed; further ones are only counted.
 pub(crate) const LISTED_MAX: usize = 1000;
 
-/// What became of the pieces of a push so far.
+/// Result of the pieces of a push so far.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     accepted: u64,
     unchanged: u64,
     superseded: u64,
     rejected: u64,
-    /// The first of those.
+    /// The first refused lines.
     listed: Vec<(usize, Reject)>,
 }
 
-/// A refused line, as the receipt shows it.
+/// A refused line in the receipt.
 #[derive(Serialize)]
 struct Line<'a> {
     line: usize,

@@ -1,18 +1,18 @@
-//! Whom an answer is for.
+//! Kinds of clients.
 
-/// Who asks: what an answer carries depends on it.
+/// Kind of client; the headers and refusals of a response depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A client with an API key.
     Key,
     /// A feed with a token.
     Feed,
-    /// Anybody.
+    /// A client without credentials.
     Anyone,
 }
 
 impl Caller {
-    /// Sets answers to one kind of caller apart from those to another.
+    /// Prefix of the component names for responses to this kind of client.
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::Key => "",

@@ -1,7 +1,7 @@
-//! Examples: answers of the real service to an invented scenario.
+//! Examples: responses of the real service to a fictional scenario.
 //!
-//! `tests/it/openapi.rs` plays the scenario, sends each request below and compares. Nobody writes these
-//! answers by hand.
+//! `tests/it/openapi.rs` plays the scenario, sends each request below and compares the responses with these files. The
+//! files are never written by hand.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::openapi::caller::Caller;
 use crate::openapi::object;
 use crate::operation::Operation;
 
-/// A request and its answer.
+/// A request and its response.
 struct Example {
     operation: Operation,
     name: &'static str,
@@ -20,24 +20,24 @@ struct Example {
     extent: Extent,
 }
 
-/// How much of the answer is shown.
+/// Shown part of the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
-    /// The first few of a long list.
+    /// The first items of a long list.
     Beginning,
 }
 
 /// An event of the scenario.
 pub(super) const EVENT_ID: &str = "evt_CMcfuPHZ7vj";
 
-/// Stands for the id that differs from one request to the next.
+/// Replaces the request id, which differs between requests.
 pub(super) const REQUEST_ID: &str = "req_7hK2mQ9xL4t";
 
 /// A push of the scenario, and its receipt.
 pub(super) const PUSH: &str = include_str!("examples/push.ndjson");
 const RECEIPT: &str = include_str!("examples/push_receipt.json");
-/// How a stream begins.
+/// The beginning of a stream.
 const STREAM: &str = include_str!("examples/stream.txt");
 /// A refusal for each code.
 const REFUSALS: &str = include_str!("examples/refusals.json");
@@ -184,7 +184,7 @@ const EXAMPLES: [Example; 24] = [
     example!(GetHistory, "history", "How far back `as_of` goes", "/v1/history", Whole),
 ];
 
-/// The examples of an operation, each with the request that gets it.
+/// The examples of an operation, each with its request.
 pub(super) fn of(operation: Operation) -> Value {
     object(EXAMPLES.iter().filter(|example| example.operation == operation).map(|example| {
         let mut shown = json!({
@@ -199,7 +199,7 @@ pub(super) fn of(operation: Operation) -> Value {
     }))
 }
 
-/// How a stream begins, with the request that gets it.
+/// The beginning of a stream, with its request.
 pub(super) fn stream() -> Value {
     json!({
         "summary": "How a stream of finished fights begins",
@@ -217,9 +217,9 @@ pub(super) fn message() -> Value {
     parse(PUSH.lines().next().unwrap_or_default())
 }
 
-/// A refusal as this kind of caller gets it.
+/// A refusal for this kind of client.
 pub(super) fn refusal(caller: Caller, code: ErrorCode) -> Value {
-    // Nobody knows how to make the service fail, so this one is not a file.
+    // No request makes the service fail on purpose, so this example is not a file.
     if code == ErrorCode::Internal {
         let reply = ApiError::internal().into_reply(REQUEST_ID);
         return serde_json::from_slice(&reply.body.whole()).unwrap_or_default();
@@ -231,7 +231,7 @@ pub(super) fn refusal(caller: Caller, code: ErrorCode) -> Value {
     found.unwrap_or_default()
 }
 
-/// A file beside the code; a test finds out about one that is not JSON.
+/// Parses an embedded file; a test detects invalid JSON.
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Headers of answers, shared by all of them.
+//! Headers of responses, shared by all operations.
 
 use serde_json::{Value, json};
 
@@ -28,24 +28,24 @@ pub(super) const CONTENT_DISPOSITION: &str = "Content-Disposition";
 const DEPRECATION: &str = "Deprecation";
 const SUNSET: &str = "Sunset";
 
-/// What every authenticated answer says of its key.
+/// Headers about the key, in every authenticated response.
 pub(super) fn standing() -> impl Iterator<Item = &'static str> {
     [REQUESTS_REMAINING, REQUESTS_USED, RATE_LIMIT, RATE_LIMIT_POLICY, DEPRECATION, SUNSET]
         .into_iter()
 }
 
-/// What every answer from a publication says of it.
+/// Headers about the publication, in every response from one.
 pub(super) fn publication() -> impl Iterator<Item = &'static str> {
     [PUBLISHED_AT, PREVIOUS_PUBLICATION, NEXT_PUBLICATION].into_iter()
 }
 
-/// Whether an answer comes from the snapshot or tells the present.
+/// Caching and paging of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// One page of several.
     Paged,
     Whole,
-    /// Not for keeping.
+    /// Current state, never cached.
     Present,
 }
 
@@ -59,13 +59,13 @@ pub(crate) fn headers_of(kept: Kept, has_cursor: bool) -> Value {
     refer_to_headers(all.chain(of_position).chain(standing()))
 }
 
-/// The headers of a file of the archive, with some that not every answer has.
+/// The headers of a file of the archive; `further` are not in every response.
 pub(crate) fn headers_of_file(further: &[&'static str]) -> Value {
     let all = [REQUEST_ID, ETAG, CACHE_CONTROL, VARY, ACCEPT_RANGES, LINK].into_iter();
     refer_to_headers(all.chain(further.iter().copied()).chain(standing()))
 }
 
-/// The headers of an answer that needs no key.
+/// The headers of a response that needs no key.
 pub(crate) fn headers_for_anyone() -> Value {
     refer_to_headers([REQUEST_ID].into_iter())
 }
@@ -74,14 +74,14 @@ pub(super) fn refer_to_headers(names: impl Iterator<Item = &'static str>) -> Val
     object(names.map(|name| (name.to_owned(), refer("headers", name))))
 }
 
-/// When a header is there, on the answers that list it.
+/// When a header is present, in responses that list it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum There {
     Always,
     Sometimes,
 }
 
-/// Every header by name.
+/// All headers by name.
 pub(crate) fn headers() -> Value {
     let all =
         of_request().into_iter().chain(of_keeping()).chain(of_refusal()).chain(of_query_key());

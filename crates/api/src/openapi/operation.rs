@@ -13,7 +13,7 @@ use crate::operation::{Operation, Schema};
 use crate::v1::export::PARQUET_TYPE;
 use crate::v1::param::Param;
 
-/// Without its parameters, as a reader of the document looks it up.
+/// Media type without parameters, as readers of the document look it up.
 const CSV_TYPE: &str = "text/csv";
 
 /// Path items of every operation.
@@ -87,12 +87,12 @@ fn file(answer: &str, further: &[&'static str]) -> Value {
     json!({
         "description": answer,
         "headers": headers_of_file(&further),
-        // Without a schema, as OpenAPI 3.1 has it for bytes.
+        // Without a schema, as OpenAPI 3.1 specifies for binary data.
         "content": { PARQUET_TYPE: {} },
     })
 }
 
-/// Text without an end. A schema can say what the data of its events is, and beside it stands which event has which.
+/// An endless text. The schema gives the types of `data`; the description maps event names to types.
 fn stream(operation: Operation) -> Value {
     let events = ["Hello", "Snapshot", "Delta", "Fresh", "Cut", "Reset", "End"];
     let events =
@@ -143,7 +143,7 @@ fn kept(operation: Operation) -> Kept {
     }
 }
 
-/// Whether an operation's path can get this code.
+/// True if requests to the operation can get this code.
 fn can_answer(operation: Operation, code: ErrorCode) -> bool {
     match code {
         ErrorCode::AuthenticationFailed

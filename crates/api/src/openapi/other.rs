@@ -8,7 +8,7 @@ use crate::openapi::header::headers_for_anyone;
 use crate::openapi::object;
 use crate::openapi::response::Responses;
 
-/// A page that anybody may read.
+/// A public page.
 struct Page {
     path: &'static str,
     name: &'static str,
@@ -83,7 +83,7 @@ const PAGES: [Page; 6] = [
     },
 ];
 
-/// Path items of what needs no key.
+/// Path items of the paths that need no key.
 pub(crate) fn paths(responses: &mut Responses) -> Map<String, Value> {
     PAGES.iter().map(|page| (page.path.to_owned(), path_item(page, responses))).collect()
 }

@@ -1,4 +1,4 @@
-//! Parameters: each with its exact type, bounds and default.
+//! Parameters with exact types, bounds and defaults.
 
 use market::analysis::Method;
 
@@ -19,10 +19,10 @@ use crate::v1::param::{
 use crate::v1::query::stream::REPLAYS;
 use crate::v1::wire::stream::{Channel, Freshness, Mode};
 
-/// A cursor is a short text of this alphabet, to be sent back as it came.
+/// A cursor is a short text of this alphabet; clients send it back unchanged.
 const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
 
-/// The parameters of an operation, by reference. `api_key` is a security scheme instead.
+/// The parameters of an operation, as references. `api_key` is a security scheme instead.
 pub fn of(operation: Operation) -> Vec<Value> {
     let template = operation.row().path.unwrap_or_default();
     let in_path = ["sport_key", "event_id", "table", "date"].into_iter();
@@ -38,7 +38,7 @@ pub fn of(operation: Operation) -> Vec<Value> {
         .collect()
 }
 
-/// What a parameter is called among all: two may have one name in queries.
+/// Component name of a parameter: two parameters can have one name in queries.
 const fn component(param: Param) -> &'static str {
     if matches!(param, Param::PointLimit) { "limit_of_points" } else { param.name() }
 }
@@ -206,7 +206,7 @@ fn choice(values: &[&str], default: &str) -> Value {
     json!({ "type": "string", "enum": values, "default": default })
 }
 
-/// A choice whose first value is meant when it is absent.
+/// An enumeration whose first value is the default.
 fn first_of(values: &[&str]) -> Value {
     choice(values, values.first().copied().unwrap_or_default())
 }
@@ -225,9 +225,9 @@ fn channels() -> Value {
     })
 }
 
-/// A list is a string with commas: generated clients repeat the parameter for each item of an array, whatever `explode`
-/// says. They also send every `default`, and with `bookmaker` there is none here, so the description has it. `x-values`
-/// are the items, for the reference and the explorer.
+/// A list is a string with commas: generated clients repeat the parameter for each item of an array, whatever
+/// `explode` says. They also send every `default`, and with `bookmaker` there is no default, so the description has
+/// it. `x-values` are the items, for the reference and the explorer.
 fn regions() -> Value {
     let keys = Region::ALL.map(Region::key);
     let one = keys.join("|");
@@ -239,8 +239,8 @@ fn regions() -> Value {
     })
 }
 
-/// A list of bookmakers as a string with commas, or one other word. Only the form is in the pattern: all the keys, many
-/// times over, would be a document of their own.
+/// A list of bookmakers as a string with commas, or one other value. The pattern gives only the form: all keys would
+/// make the document many times larger.
 fn bookmakers(catalogue: &Catalogue, most: usize, other: Option<&str>) -> Value {
     let keys: Vec<&str> = catalogue.bookmakers().map(|(_, held)| &*held.key).collect();
     let values: Vec<&str> = other.into_iter().chain(keys.iter().copied()).collect();
@@ -254,7 +254,7 @@ fn bookmakers(catalogue: &Catalogue, most: usize, other: Option<&str>) -> Value 
     })
 }
 
-/// A number from 0 to 1 as it is written in a query. A string, so that no client writes it in a form of its own.
+/// A number from 0 to 1 in a query. A string, so that clients do not reformat it.
 fn share(default: &str) -> Value {
     json!({
         "type": "string",
@@ -264,7 +264,7 @@ fn share(default: &str) -> Value {
     })
 }
 
-/// The market keys, and the prior interface's names with what they stand for.
+/// The market keys, and the prior interface's names with their meaning.
 fn market(catalogue: &Catalogue) -> Value {
     let alias = |name: &'static str| {
         json!({

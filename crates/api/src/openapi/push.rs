@@ -1,4 +1,4 @@
-//! Ingest: how feeds deliver.
+//! Ingest: the push endpoint of feeds.
 
 use domain::Format;
 use domain::message::{
@@ -57,7 +57,7 @@ pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
                             "messages": { "summary": "An event, its odds and a heartbeat", "value": example::PUSH },
                         },
                     },
-                    // One message is one line, and generated clients can write JSON only.
+                    // A message is one line; generated clients can send only JSON.
                     "application/json": {
                         "schema": refer("schemas", "FeedMessage"),
                         "examples": {
@@ -141,7 +141,7 @@ fn feed_message() -> Value {
     })
 }
 
-/// A message; unlike an answer it may have fields nobody knows.
+/// A message; unlike a response it may have unknown fields.
 fn message(kind: &str, meaning: &str, mut fields: Vec<(&str, Value)>, optional: &[&str]) -> Value {
     let mut all = vec![("type", json!({ "type": "string", "const": kind }))];
     all.append(&mut fields);

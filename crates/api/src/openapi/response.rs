@@ -10,12 +10,12 @@ use crate::openapi::header::{
 };
 use crate::openapi::{example, object, refer};
 
-/// The refusals that operations refer to, each written once.
+/// Refusals referenced by operations, each written once.
 #[derive(Debug, Default)]
 pub(crate) struct Responses(Map<String, Value>);
 
 impl Responses {
-    /// One entry for each status among the codes.
+    /// One entry per status of the codes.
     pub(crate) fn refusals(
         &mut self,
         caller: Caller,
@@ -42,7 +42,7 @@ impl Responses {
         refer("responses", &name)
     }
 
-    /// The answer to a request for what the client already holds.
+    /// The response if the client already has the current content.
     pub(crate) fn not_modified(&mut self) -> (String, Value) {
         let headers = [REQUEST_ID, ETAG, CACHE_CONTROL, VARY, LINK].into_iter();
         let headers = headers.chain(publication()).chain([CURSOR]).chain(standing());
@@ -64,7 +64,7 @@ impl Responses {
         ("304".to_owned(), refer("responses", "FileNotModified"))
     }
 
-    /// The answer to a request for changes where there are none.
+    /// The response to a request for changes if there are none.
     pub(crate) fn unchanged(&mut self) -> (String, Value) {
         let headers = [REQUEST_ID, CACHE_CONTROL].into_iter();
         let headers = headers.chain(publication()).chain([CURSOR]).chain(standing());
@@ -90,7 +90,7 @@ fn refusal(caller: Caller, codes: &[ErrorCode]) -> Value {
     });
     let mut headers = vec![REQUEST_ID, CACHE_CONTROL];
     headers.extend(codes.iter().filter_map(|code| header_of(*code)).take(1));
-    // Before the key is known there is nothing to tell of it.
+    // Before the key is checked there are no headers about it.
     if caller == Caller::Key && codes.iter().all(|code| is_after_key(*code)) {
         headers.extend(standing());
     }
@@ -106,7 +106,7 @@ fn refusal(caller: Caller, codes: &[ErrorCode]) -> Value {
     })
 }
 
-/// The header that goes with a code.
+/// The header that accompanies a code.
 fn header_of(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::RateLimited
@@ -134,7 +134,7 @@ fn header_of(code: ErrorCode) -> Option<&'static str> {
     }
 }
 
-/// Whether a request that gets this code had its key looked at before.
+/// True if requests that get this code had their key checked before.
 fn is_after_key(code: ErrorCode) -> bool {
     match code {
         ErrorCode::InvalidParameter

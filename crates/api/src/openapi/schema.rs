@@ -1,5 +1,5 @@
-//! The objects of answers: exact fields, which of them are always there, and which may be null (D12). Those of v1 come
-//! from the tables that they are written from.
+//! The schemas of responses: exact fields, which are always present, and which can be null (D12). Those of v1 are
+//! derived from the tables of the writers.
 
 use domain::{Market, Status};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::openapi::object;
 use crate::v1::wire;
 use crate::v1::wire::object::{closed, id, one_of, text};
 
-/// Every schema by name.
+/// All schemas by name.
 pub(crate) fn all(pushed: [(&'static str, Value); 8]) -> Value {
     let own = [
         ("SportList", wire::SportList::schema()),
@@ -106,8 +106,8 @@ fn status() -> Value {
     one_of(Status::ALL.map(Status::key), meaning)
 }
 
-/// One type for all formats, with their bounds in words: alternatives with bounds of their own become `unknown` or
-/// `Any` in generated clients.
+/// One type for all formats, with their bounds in the description: alternatives with bounds of their own become
+/// `unknown` or `Any` in generated clients.
 fn price() -> Value {
     let meaning = "What the outcome pays, in the format asked for. American: a signed whole number, at most -101 or at \
                    least 100; even money is 100. Decimal: the return per unit staked, the stake included; above 1. \
@@ -123,7 +123,7 @@ fn price() -> Value {
 fn error() -> Value {
     let mut codes: Vec<&str> = Vec::new();
     for slug in ErrorCode::ALL.iter().map(|code| code.slug()) {
-        // Several refusals have one code.
+        // Several refusals share a code.
         if !codes.contains(&slug) {
             codes.push(slug);
         }

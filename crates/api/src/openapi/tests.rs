@@ -19,7 +19,7 @@ fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// Every object in the document.
+/// Visits every object in the document.
 fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
     match value {
         Value::Object(fields) => {
@@ -55,7 +55,7 @@ fn every_parameter_of_every_operation_is_described() {
             assert_eq!(described["description"], param.meaning());
             assert!(described["schema"].is_object());
         }
-        // Nothing is described that the operation would refuse.
+        // The operation accepts every parameter that is described.
         for name in names.iter().filter(|name| !template.contains(**name)) {
             let known = operation.row().params().iter().any(|param| param.name() == *name);
             let ranged = operation.is_file() && ["Range", "If-Range"].contains(name);
@@ -129,7 +129,7 @@ fn references_lead_somewhere_and_operation_ids_are_unique() {
     let mut held = Vec::new();
     walk(&document, &mut |fields| held.extend(fields.get("$ref").and_then(Value::as_str)));
     for (kind, components) in document["components"].as_object().unwrap() {
-        // Security schemes are named, not referred to; a message's kinds are.
+        // Security schemes are used by name and not by `$ref`; the kinds of a message by `$ref`.
         for name in components.as_object().unwrap().keys().filter(|_| kind != "securitySchemes") {
             let target = format!("#/components/{kind}/{name}");
             assert!(held.contains(&&*target), "{target} is not used");
@@ -164,7 +164,7 @@ fn an_operators_own_sports_and_bookmakers_are_in_the_document() {
     assert!(document.contains("\"corner_shop\""));
 }
 
-/// Each decision that concerns users, and words by which the document tells it.
+/// Each decision that concerns users, with phrases that the document must contain.
 const DECISIONS: [(&str, &[&str]); 32] = [
     ("D1", &["Every answer that is not 2xx or 304 has one shape", "x-request-id"]),
     ("D2", &["429 and 503 carry `Retry-After`", "405 carries `Allow`"]),

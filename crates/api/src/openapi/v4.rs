@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document of `/v4`, made from the tables that the service runs on.
+//! The OpenAPI 3.1 document of `/v4`, generated from the tables that the service runs on.
 
 use domain::Catalogue;
 use domain::v4::Region;
@@ -13,7 +13,8 @@ use crate::v4::param::{EVENT_IDS_MAX, Param};
 use crate::v4::wire;
 use http::{Reply, Request};
 
-/// Other paths of the past, beside the one in its row, and the operations on current data that they are the past of.
+/// Further historical paths besides the one in the operation's row, with the operations on current data they
+/// correspond to.
 const MORE_PATHS: [(&str, &str, Operation); 3] = [
     ("/v4/sports/{sport}/odds-history", "v4_historical_alias", Operation::V4Odds),
     ("/v4/historical/sports/{sport}/events", "v4_historical_events", Operation::V4Events),
@@ -26,7 +27,7 @@ const MORE_PATHS: [(&str, &str, Operation); 3] = [
 
 /// The document for the embedded catalogue, as JSON text.
 pub fn document() -> String {
-    // The embedded catalogue is known to be in order: a test of its own loads it.
+    // The embedded catalogue is valid: a test loads it.
     Catalogue::load(None).map(|catalogue| text(&catalogue)).unwrap_or_default()
 }
 
@@ -136,7 +137,7 @@ fn schema_of(schema: Schema) -> Value {
     }
 }
 
-/// Data of the past.
+/// Wraps a schema as historical data.
 fn historical(data: &Value) -> Value {
     let time = refer("schemas", "Time");
     let time_or_null = json!({ "anyOf": [time, { "type": "null" }] });
@@ -303,7 +304,7 @@ fn header_refs(names: &[&str]) -> Value {
     object(names.iter().map(|name| ((*name).to_owned(), refer("headers", name))))
 }
 
-/// Every status that an error has, each once.
+/// Every status of an error, once.
 fn statuses() -> Vec<u16> {
     let mut statuses = Code::ALL.map(Code::status).to_vec();
     statuses.sort_unstable();

@@ -1,7 +1,7 @@
-//! Who asks: the key of a request, and what is wrong where there is no valid one.
+//! Authentication: finds the key of a request, and explains a refusal.
 //!
-//! A refusal says which mistake was made as far as the request alone shows it. Whether a well-formed key is unknown or
-//! revoked is not said, and no part of a key is repeated (D1).
+//! A refusal names the mistake as far as the request alone shows it. It does not say whether a well-formed key is
+//! unknown or revoked, and repeats no part of a key (D1).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::v1::param::Param;
 use crate::v1::query::Query;
 use crate::v1::refusal::key_status_unknown;
 
-/// How a key came.
+/// Where the key was sent.
 #[derive(PartialEq)]
 pub(super) enum KeySource {
     Header,
@@ -44,10 +44,10 @@ pub(super) fn authenticate(
     }
 }
 
-/// The key of an agent's request, which may also come as a bearer token: many agents can send nothing else.
+/// Authenticates an agent's request, which may also send the key as a bearer token: many agents can send nothing else.
 ///
 /// # Errors
-/// There is no valid key.
+/// The request has no valid key.
 pub fn authenticate_agent(api: &Api, request: &Request<'_>) -> Result<Arc<KeyEntry>, ApiError> {
     let bearer = |value: &'_ [u8]| {
         let (scheme, key) = value.split_at_checked(7)?;
@@ -69,7 +69,7 @@ pub fn authenticate_agent(api: &Api, request: &Request<'_>) -> Result<Arc<KeyEnt
     Err(refusal(text))
 }
 
-/// The refusal of a request without a valid key.
+/// The refusal for a request without a valid key.
 pub(super) fn refuse(
     request: &Request<'_>,
     query: &Query<'_>,

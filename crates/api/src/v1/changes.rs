@@ -1,4 +1,4 @@
-//! What changed since a cursor, for those who poll (S9).
+//! Changes since a cursor, for polling clients (S9).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::v1::param::Param;
 use crate::v1::wire::stream::Mode;
 use crate::v1::wire::{Between, Delta};
 
-/// How far ahead the clock of the node may be that gave out a cursor of the sandbox.
+/// Maximum clock difference to the node that issued a sandbox cursor.
 const AHEAD_MAX_MS: u64 = 60_000;
-/// How long a node may take to come to a position, and how often that is looked at beside each publication.
+/// Maximum wait for this node to reach a position, and the interval of checks in addition to each publication.
 const AHEAD_WAIT_MAX: Duration = Duration::from_secs(10);
 const AHEAD_LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl Admitted<'_> {
-    /// What changed in a selection since a position.
+    /// The changes of a selection since a position.
     pub(super) async fn select_since(&self, selector: &Selector, since: LogPosition) -> Answered {
         let Selector::List(list) = selector else { return Err(ApiError::internal()) };
         let world = self.world();
@@ -54,7 +54,7 @@ impl Admitted<'_> {
         Ok((reply, Some(standing)))
     }
 
-    /// The answer, made once for all who were as far.
+    /// The response, computed once for all clients at the same position.
     async fn delta(
         &self,
         list: &List,
@@ -88,9 +88,9 @@ impl Admitted<'_> {
         Ok(answers.make(&key, missing, || answer))
     }
 
-    /// What may have come and gone between what a client holds and a publication. The page that a client read last may
-    /// be of a later publication than the one its cursor is of. Of the next publication nothing can be lacking, and
-    /// nothing is looked up.
+    /// Records that may have appeared and disappeared between the client's publication and `to`. The last page a
+    /// client read may be of a later publication than its cursor. If `to` is the next publication, nothing can be
+    /// missing and nothing is looked up.
     async fn passed(
         &self,
         (from, next): (&Published, Option<Timestamp>),
@@ -111,7 +111,7 @@ impl Admitted<'_> {
         })
     }
 
-    /// The publication that a client holds, and when the next was made.
+    /// The publication that a client holds, and the time of the next one.
     async fn base(
         &self,
         since: LogPosition,
@@ -126,7 +126,7 @@ impl Admitted<'_> {
                 Base::Held(held, next) => return Ok((held, next)),
                 Base::Expired | Base::Unknown => return Err(expired()),
                 Base::Ahead if handle.world == World::Live && Instant::now() < until => {
-                    // Where nobody publishes any more, the time passes all the same.
+                    // Without further publications the timeout still applies.
                     let publication = async {
                         if publications.changed().await.is_err() {
                             std::future::pending::<()>().await;
@@ -147,20 +147,20 @@ impl Admitted<'_> {
     }
 }
 
-/// What is known of a position that a client holds.
+/// Result of looking up a client's position.
 pub(super) enum Base {
-    /// What was shown there, and when the next of the mode was made.
+    /// The publication at the position, and the time of the next one of the mode.
     Held(Arc<Published>, Option<Timestamp>),
-    /// This node may come to it.
+    /// This node may still reach the position.
     Ahead,
-    /// It is not kept any more.
+    /// The position is older than what is kept.
     Expired,
-    /// It is of another log.
+    /// The position is of another log.
     Unknown,
 }
 
 impl Base {
-    /// Looks up a position of a world. `key`: for whom it is made again, where it has to be.
+    /// Looks up a position of a world. `key` identifies the caller if the publication has to be rebuilt.
     pub(super) async fn find(
         handle: &WorldHandle,
         place: LogPlace,
@@ -179,7 +179,7 @@ impl Base {
             Mode::Live => handle.shown_at(sought, key).await,
         };
         Ok(match found {
-            // It was made with a catalogue that nobody has any more.
+            // It was made with a catalogue that is no longer available.
             Ok(None) | Err(HistoryError::NoCatalogue) => Self::Expired,
             Err(error) => return Err(error),
             Ok(Some((held, next))) if place_of(handle.world, &held.snapshot) == place => {
@@ -190,13 +190,13 @@ impl Base {
     }
 }
 
-/// Whether a position that this node has not come to in time is not of its log: the node has all that the log has.
+/// True if a position that this node has not reached is not of its log, because the node has read the whole log.
 pub(super) fn never_comes(handle: &WorldHandle, now: Timestamp) -> bool {
     handle.world == World::Live && handle.is_up_to_date(now)
 }
 
-/// Whether this node is as far as a position. Positions of the sandbox are times, and after its last publication it
-/// plays on to the next one.
+/// True if this node has reached a position. Positions of the sandbox are times; its current publication covers the
+/// time until the next one.
 pub(super) fn has_come_to(handle: &WorldHandle, at: u64) -> bool {
     match handle.world {
         World::Live => at <= handle.last_entry(),

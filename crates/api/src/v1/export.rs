@@ -1,4 +1,4 @@
-//! Files of the archive as they are (H14).
+//! Files of the archive, unchanged (H14).
 
 use std::task::{Context, Poll};
 
@@ -19,12 +19,12 @@ use crate::v1::target_path::TargetPath;
 /// The media type of Parquet files.
 pub(crate) const PARQUET_TYPE: &str = "application/vnd.apache.parquet";
 
-/// The tables whose files can be had: not what is internal.
+/// The tables whose files can be downloaded: all except the internal one.
 pub(crate) fn tables() -> impl Iterator<Item = Table> + Clone {
     Table::ALL.into_iter().filter(|table| *table != Table::Internal)
 }
 
-/// What the parts of a path after the sport ask for.
+/// Parses the path segments after the sport.
 pub(crate) fn parse(target: TargetPath<'_>) -> Result<(Table, &str), ApiError> {
     let key = target.table.unwrap_or_default();
     let table = tables().find(|table| table.key() == key).ok_or_else(|| {
@@ -60,7 +60,7 @@ impl Admitted<'_> {
         let (etag, length) = (format!("\"{}\"", file.sha256()), file.length());
         let mut head = Head::with_default_room();
         head.put("etag", &etag);
-        // Rows may be added to a day once more, as those of a closing line that is corrected.
+        // A day can get further rows, such as those of a corrected closing line.
         head.put("cache-control", "private, no-cache");
         head.put("vary", "X-API-Key");
         head.put("accept-ranges", "bytes");
@@ -105,7 +105,7 @@ fn lineage(text: &str) -> Result<usize, ApiError> {
     })
 }
 
-/// A file on its way to a client.
+/// The body of a file being sent.
 #[derive(Debug)]
 struct FileBody(ExportPieces);
 

@@ -1,6 +1,6 @@
-//! Faults on request: a sandbox key may ask to be answered as if something had gone wrong, so that a client's handling
-//! of it can be tested. Such an answer looks exactly like the real one and costs as much: a refusal nothing, and an
-//! answer that is merely slow what it costs without the fault.
+//! Faults on request: a sandbox key may ask for a faulty response to test a client's error handling. The response
+//! looks exactly like the real one and costs as much: a refusal nothing, and a slow response what it costs without the
+//! fault.
 
 use std::time::Duration;
 
@@ -11,13 +11,12 @@ use domain::suggest::did_you_mean;
 use crate::error::{ApiError, ErrorCode};
 use crate::v1;
 
-/// The request header, which is what `param` names when it is wrong.
-/// How late a slow answer is: longer than a careless client's patience, shorter than a careful one's.
+/// Delay of a slow response: longer than the timeout of a careless client, shorter than that of a careful one.
 const SLOW_BY: Duration = Duration::from_secs(5);
-/// What the service would say of a maintenance or an outage.
+/// `Retry-After` of maintenance and outage, in seconds.
 const RETRY_AFTER_S: u32 = 30;
 
-/// What is to go wrong.
+/// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     RateLimited,
@@ -49,7 +48,7 @@ impl Fault {
         }
     }
 
-    /// What the header asks for, if the key may ask for it.
+    /// Parses the header, if the key may use it.
     pub(crate) fn parse(header: Option<&[u8]>, entry: &KeyEntry) -> Result<Option<Self>, ApiError> {
         let Some(value) = header else { return Ok(None) };
         if entry.grant.kind != KeyKind::Sandbox {
@@ -67,7 +66,7 @@ impl Fault {
         })
     }
 
-    /// The refusal the real thing would bring, or a long wait.
+    /// Returns the refusal of the real fault, or waits.
     pub(crate) async fn apply(self, standing: &Standing, now: Timestamp) -> Result<(), ApiError> {
         let seconds = |until: Timestamp| {
             u32::try_from(until.since(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
@@ -100,7 +99,7 @@ impl Fault {
         }
     }
 
-    /// The headers tell the same story as the body.
+    /// Makes the rate limit headers consistent with the body.
     pub(crate) fn adjust_standing(self, standing: &mut Standing) {
         let spent = match self {
             Self::RateLimited => &mut standing.burst,

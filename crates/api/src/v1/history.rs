@@ -1,4 +1,4 @@
-//! Answers as of an instant of the past (H4 to H9).
+//! Responses as of a past instant (H4 to H9).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::v1::wire::path::{closing_lines, price_paths};
 use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 
 impl Admitted<'_> {
-    /// The answer as it was at an instant.
+    /// The response as of an instant.
     pub(super) async fn select_as_of(
         &self,
         operation: Operation,
@@ -28,7 +28,7 @@ impl Admitted<'_> {
         let past = self.past_at(at).await?;
         let then = past.published.snapshot.catalogue();
         let read;
-        // What names mean is what they meant then.
+        // Names have the meaning they had at that time.
         let asked = match parsed.filter(|_| Arc::ptr_eq(then, &self.api.catalogue)) {
             Some(parsed) => &parsed.asked,
             None => {
@@ -49,15 +49,15 @@ impl Admitted<'_> {
         past.map_err(|error| refused(&error))
     }
 
-    /// The answer to a request that has names which the catalogue does not have, where it asks for a time at which the
-    /// catalogue was another. `error` is why it is refused else.
+    /// The response to a request with names that the current catalogue does not have, if it asks for a time of another
+    /// catalogue. `error` is the refusal otherwise.
     pub(super) async fn select_as_of_then(
         &self,
         operation: Operation,
         error: ApiError,
     ) -> Answered {
         let values = self.query.values(operation, self.api.settings.query_key_enabled);
-        // A text that is no id is an event of no time; whether history has the time comes before that (H6).
+        // A malformed id is unknown at any time, but whether history has the time is checked first (H6).
         if error.code == ErrorCode::EventNotFound {
             if let Some(at) = values?.as_of()? {
                 self.past_at(at).await?;
@@ -78,12 +78,12 @@ impl Admitted<'_> {
             }
             Ok(None) | Err(_) => return Err(error),
         };
-        // Before anything is made again for it.
+        // Checked before a publication is rebuilt.
         self.read_with(&then)?;
         self.select_as_of(operation, None, at).await
     }
 
-    /// What became of prices. Names may be those of any time that history has.
+    /// The history of prices. Names may be those of any catalogue in history.
     pub(super) async fn past_prices(&self, operation: Operation) -> Answered {
         let asked = self.read_known(|known| Ok(self.read_with(known)?.asked)).await?;
         if !self.api.world(self.world()).has_begun() {
@@ -98,7 +98,7 @@ impl Admitted<'_> {
         Err(ApiError::internal())
     }
 
-    /// Reads names with the present catalogue and all that are kept of the past.
+    /// Reads names with the current catalogue and all kept catalogues of the past.
     pub(super) async fn read_known<T>(
         &self,
         read: impl Fn(&Catalogue) -> Result<T, ApiError>,
@@ -111,14 +111,14 @@ impl Admitted<'_> {
         };
         let known = history.known_at_once(own);
         if let Some(read) = known.map(|known| read(&known)) {
-            // Another node may have begun with another catalogue since.
+            // Another node may have started with another catalogue in the meantime.
             if !read.as_ref().is_err_and(names_unknown) {
                 return read;
             }
         }
         match history.known(own).await {
             Ok(known) => read(&known),
-            // With the names of the present alone, those that are gone would be left out.
+            // With the current catalogue alone, removed names would be missing.
             Err(unread) => match read(own) {
                 Err(error) if !names_unknown(&error) => Err(error),
                 Ok(_) | Err(_) => Err(refused(&unread)),
@@ -126,7 +126,7 @@ impl Admitted<'_> {
         }
     }
 
-    /// What became of the prices of an event.
+    /// The price history of an event.
     async fn price_path(
         &self,
         operation: Operation,
@@ -154,7 +154,7 @@ impl Admitted<'_> {
         self.deliver(operation, head, (&answer, encoded), None).await
     }
 
-    /// Closing lines of events that have started.
+    /// Closing lines of started events.
     async fn closing(
         &self,
         operation: Operation,
@@ -179,12 +179,12 @@ impl Admitted<'_> {
         self.deliver(operation, head, (&answer, encoded), None).await
     }
 
-    /// For whom the past is looked up.
+    /// Id of the caller for lookups in history.
     pub(super) fn key(&self) -> u64 {
         xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
     }
 
-    /// How far history reaches.
+    /// The range of history.
     pub(super) async fn history(&self) -> Result<Reply, ApiError> {
         let world = self.api.world(self.world());
         let current = world.published().snapshot.cut_at;
@@ -195,14 +195,14 @@ impl Admitted<'_> {
     }
 }
 
-/// The header lines of an answer that was asked for by the time of its publication.
+/// Begins the headers of a response that was requested by publication time.
 pub(crate) fn begin_head(past: &PastPublication, encoded: &Encoded, now: Timestamp) -> Head {
     let mut head = if past.current {
         begin_current(&past.published, encoded, now)
     } else {
         let mut head = Head::with_default_room();
         head.put_lines(&encoded.validators);
-        // What was is not going to change.
+        // Past publications never change.
         head.put_bytes("cache-control", b"private, max-age=86400, immutable");
         head
     };

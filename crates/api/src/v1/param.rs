@@ -1,6 +1,6 @@
-//! The query parameters, as data.
+//! The query parameters as data.
 
-/// Every parameter any operation takes.
+/// Every parameter of any operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Param {
     Market,
@@ -37,50 +37,51 @@ pub enum Param {
     Changes,
     Lineage,
     Limit,
-    /// `limit` where it counts points.
+    /// `limit` of operations that count points.
     PointLimit,
     Cursor,
     Format,
     ApiKey,
 }
 
-/// Characters of `name`.
+/// Bounds for the number of characters of `name`.
 pub(crate) const NAME_CHARS_MIN: usize = 2;
 pub(crate) const NAME_CHARS_MAX: usize = 80;
-/// Records in a page unless asked otherwise, and at the most.
+/// Default and maximum number of records per page.
 pub(crate) const LIMIT_DEFAULT: usize = 100;
 pub(crate) const LIMIT_MAX: usize = 500;
-/// Points in a page of price paths unless asked otherwise, and at the most.
+/// Default and maximum number of points per page of price paths.
 pub(crate) const POINTS_DEFAULT: usize = 1000;
 pub(crate) const POINTS_MAX: usize = 10_000;
-/// The largest number of a lineage that is looked for.
+/// Maximum number of a lineage.
 pub(crate) const LINEAGE_MAX: usize = 65_535;
 /// The values of `changes`.
 pub(crate) const CHANGES: [&str; 2] = ["published", "all"];
-/// Ids in `event_ids` at the most.
+/// Maximum number of ids in `event_ids`.
 pub(crate) const EVENT_IDS_MAX: usize = 200;
-/// What `regions` is when neither it nor `bookmaker` is sent.
+/// Value of `regions` if neither it nor `bookmaker` is sent.
 pub(crate) const REGION_DEFAULT: domain::Region = domain::Region::Us;
-/// The one value of `group_by`.
+/// The only value of `group_by`.
 pub(crate) const GROUP_BY_BOUT: &str = "bout";
 /// The values of `format`.
 pub(crate) const FORMAT_JSON: &str = "json";
 pub(crate) const FORMAT_CSV: &str = "csv";
-/// Bookmakers in `bookmakers` and in `reference` at the most.
+/// Maximum number of bookmakers in `bookmakers` and in `reference`.
 pub(crate) const BOOKMAKERS_MAX: usize = 50;
 pub(crate) const REFERENCES_MAX: usize = 10;
-/// What `reference` is when no bookmaker is named.
+/// Value of `reference` if no bookmaker is named.
 pub(crate) const CONSENSUS: &str = "consensus";
-/// Sources of a fair probability at the least, unless bookmakers are named, and the most that can be asked for.
+/// Default number of sources a fair probability needs if no bookmakers are named, and the maximum that can be
+/// requested.
 pub(crate) const MIN_BOOKS_DEFAULT: u32 = 2;
 pub(crate) const MIN_BOOKS_MAX: u32 = 50;
-/// A day.
+/// One day.
 pub(crate) const MAX_AGE_S_MAX: u32 = 86_400;
-/// Places of `min_ev`, `min_profit` and `max_cost`.
+/// Maximum number of decimal places of `min_ev`, `min_profit` and `max_cost`.
 pub(crate) const PLACES_MAX: usize = 6;
 /// In billionths: 0.05.
 pub(crate) const MAX_COST_DEFAULT: u32 = 50_000_000;
-/// Whole units of whatever money.
+/// Whole units of any currency.
 pub(crate) const STAKE_DEFAULT: u32 = 100;
 pub(crate) const STAKE_MAX: u32 = 1_000_000;
 
@@ -138,7 +139,7 @@ impl Param {
         self as usize
     }
 
-    /// What a reader of the reference needs to know of it.
+    /// Description for the reference.
     #[expect(clippy::too_many_lines, reason = "a table with one entry for each parameter")]
     pub const fn meaning(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! From a query string to a selection: strict, with words that help (D4, D16).
+//! Parses a query string into a selection: strictly, with helpful messages (D4, D16).
 
 mod analysis;
 mod past;
@@ -34,17 +34,17 @@ use crate::v1::wire::cursor::{self, Paging};
 use http::percent::decode;
 use http::{Line, cut, parts};
 
-/// A query string as it came.
+/// An undecoded query string.
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a> {
     text: &'a str,
 }
 
-/// The parameters of an operation, each known, given once and not empty.
+/// The parameters of an operation: all known, each given once and not empty.
 #[derive(Debug)]
 pub(crate) struct Values<'a>([Option<Cow<'a, str>>; Param::COUNT]);
 
-/// Where the names in a query are looked up.
+/// Lookup tables for the names in a query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lookup<'a> {
     pub(crate) catalogue: &'a Catalogue,
@@ -61,7 +61,7 @@ impl<'a> Query<'a> {
         pairs.filter(|pair| !pair.is_empty()).map(|pair| cut(pair, b'=').unwrap_or((pair, "")))
     }
 
-    /// The first value of a parameter, before anything is checked.
+    /// The first value of a parameter, before validation.
     pub(crate) fn first(self, name: &str) -> Option<Cow<'a, str>> {
         let named = |(key, _): &(&'a str, &str)| decode(key).is_some_and(|key| key == name);
         self.pairs().find(named).and_then(|(_, value)| decode(value))
@@ -99,8 +99,8 @@ impl<'a> Query<'a> {
         Ok(values)
     }
 
-    /// Writes the `Link` to the same request after `cursor`, of the same publication where it was asked for by its
-    /// time. The key stays out of it.
+    /// Writes the `Link` to the next page after `cursor`, of the same publication if it was requested by time. The key
+    /// is left out.
     pub(crate) fn put_next_page(
         self,
         line: &mut Line<'_>,
@@ -108,11 +108,11 @@ impl<'a> Query<'a> {
         cursor: &str,
         as_of: Option<Timestamp>,
     ) {
-        // Neither of the two readers of requests lets control characters into a target.
+        // Neither of the two request readers accepts control characters in a target.
         line.text("<");
         line.text(path);
         line.text("?");
-        // An encoded name is the same name: `api%5Fkey` holds a key, too.
+        // Percent-encoded names are the same names: `api%5Fkey` holds a key too.
         let left_out = |name: &'a str| {
             decode(name).is_none_or(|name| {
                 [Param::Cursor, Param::ApiKey, Param::AsOf].iter().any(|param| param.name() == name)
@@ -136,7 +136,7 @@ impl<'a> Query<'a> {
         line.text(">; rel=\"next\"");
     }
 
-    /// Writes the `Link` to the coverage of the sport that a path names, with those filters that coverage takes too.
+    /// Writes the `Link` to the coverage of the sport in the path, with the filters that coverage accepts too.
     pub(crate) fn put_help(self, line: &mut Line<'_>, path: &str) {
         line.text("<");
         line.text(path.rsplit_once('/').map_or(path, |(sport, _)| sport));
@@ -158,7 +158,7 @@ impl<'a> Query<'a> {
 }
 
 impl std::fmt::Debug for Query<'_> {
-    /// A query may hold a key.
+    /// A query may contain a key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Query")
     }
@@ -169,7 +169,7 @@ impl Values<'_> {
         self.0.get(param.index())?.as_deref()
     }
 
-    /// What the request selects, in normal form.
+    /// The selection of the request, in normal form.
     pub(crate) fn selector(
         &self,
         target: TargetPath<'_>,
@@ -180,7 +180,7 @@ impl Values<'_> {
         Ok(if self.is_table()? { Selector::Csv(Box::new(selector)) } else { selector })
     }
 
-    /// The same as JSON.
+    /// The selection of the request as JSON.
     fn rows(
         &self,
         target: TargetPath<'_>,
@@ -193,7 +193,7 @@ impl Values<'_> {
             (Operation::GetScores, Some(sport)) => Selector::List(self.scores(sport)?),
             (Operation::ListEvents, Some(sport)) => Selector::List(self.events(sport)?),
             (Operation::GetEvent, Some(sport)) => {
-                // A text that is no id is no known event either.
+                // A malformed id is an unknown event too.
                 let id = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
                 Selector::Event(sport, id)
             }
@@ -239,13 +239,13 @@ impl Values<'_> {
         Ok(selector)
     }
 
-    /// The instant whose publication is asked for.
+    /// The instant of the requested publication.
     pub(crate) fn as_of(&self) -> Result<Option<Timestamp>, ApiError> {
-        // A time before all that history can have is one that it does not have, whatever the year.
+        // A time before the beginning of history is not in history, whatever its year.
         self.instant_by(Param::AsOf, parse_any_year)
     }
 
-    /// From where on changes are asked for.
+    /// The cursor since which changes are requested.
     pub(crate) fn since(&self) -> Result<Option<LogPosition>, ApiError> {
         let Some(text) = self.get(Param::Since) else { return Ok(None) };
         let name = Param::Since.name();
@@ -276,7 +276,7 @@ impl Values<'_> {
         Ok(Selector::List(List::Odds(odds, format, terms)))
     }
 
-    /// The first page of odds that are not grouped.
+    /// The first page of ungrouped odds.
     fn flat_odds(
         &self,
         sport: SportId,
@@ -341,7 +341,7 @@ impl Values<'_> {
         })
     }
 
-    /// What stands for a market, where that is what is given.
+    /// The alias of markets, if one is given.
     fn market_alias(&self) -> Option<MarketAlias> {
         let name = self.get(Param::Market).filter(|name| Market::parse(name).is_none())?;
         MarketAlias::parse(name)
@@ -357,7 +357,7 @@ impl Values<'_> {
         })
     }
 
-    /// The bookmakers that may appear (D16).
+    /// The selected bookmakers (D16).
     fn bookmakers(
         &self,
         bookmaker: Option<BookmakerId>,
@@ -366,13 +366,13 @@ impl Values<'_> {
         Ok(self.among_regions(bookmaker.map(BookmakerSet::just), table)?.0)
     }
 
-    /// The bookmakers asked for that are in the regions asked for, and those regions where there are any.
+    /// The requested bookmakers in the requested regions, and those regions if any apply.
     fn among_regions(
         &self,
         request: Option<BookmakerSet>,
         table: &RegionTable,
     ) -> Result<(BookmakerSet, Option<Regions>), ApiError> {
-        // Both are checked, though at most one is used.
+        // Both parameters are validated, though at most one is used.
         let alias = self.region_list(Param::Region)?;
         let default = request.is_none().then(|| Regions::just(REGION_DEFAULT));
         let regions = self.region_list(Param::Regions)?.or(alias).or(default);
@@ -380,7 +380,7 @@ impl Values<'_> {
         Ok((region::among(request, of_regions), regions))
     }
 
-    /// What excludes cells: as for odds, but each parameter for itself.
+    /// Filters of coverage cells: as for odds, but each parameter applies by itself.
     fn cell_filter(
         &self,
         sport: SportId,
@@ -427,7 +427,7 @@ impl Values<'_> {
     fn event_ids(&self) -> Result<EventIds, ApiError> {
         let name = Param::EventIds.name();
         let Some(list) = self.get(Param::EventIds) else { return Ok(None) };
-        // Three of them are usual.
+        // Requests usually have about three.
         let mut ids = Vec::with_capacity(4);
         for (count, text) in (1..).zip(parts(list, b',')) {
             if text.is_empty() {
@@ -442,7 +442,7 @@ impl Values<'_> {
                     format!("`event_ids` takes at most {EVENT_IDS_MAX} ids"),
                 ));
             }
-            // A text that is no id of ours is an id nobody has.
+            // A malformed id matches no event.
             ids.extend(EventId::parse(text));
         }
         ids.sort_unstable();
@@ -465,7 +465,7 @@ impl Values<'_> {
 
     fn limit_of(&self, param: Param, default: usize, most: usize) -> Result<usize, ApiError> {
         let Some(text) = self.get(param) else { return Ok(default) };
-        // As a number is written: digits, and no zero before them.
+        // Digits only, without leading zeros.
         let digits = text.len() <= 5
             && text.bytes().all(|byte| byte.is_ascii_digit())
             && !text.starts_with('0');
@@ -524,7 +524,7 @@ impl Values<'_> {
     }
 }
 
-/// An instant of any year; what is before 1900 is the earliest there is.
+/// Parses an instant of any year; a year before 1900 gives the earliest instant.
 fn parse_any_year(text: &str) -> Option<Timestamp> {
     if let Ok(usual) = Timestamp::parse(text) {
         return Some(usual);
@@ -532,7 +532,7 @@ fn parse_any_year(text: &str) -> Option<Timestamp> {
     let (year, rest) = text.split_at_checked(4)?;
     let is_year = year.bytes().all(|byte| byte.is_ascii_digit());
     let year: u32 = year.parse().ok().filter(|year| is_year && *year < 1900)?;
-    // Every 400 years have the same days.
+    // The calendar repeats every 400 years.
     let same = Timestamp::parse(&format!("{}{rest}", 2000 + year % 400));
     same.ok().map(|_| Timestamp::from_millis(i64::MIN))
 }

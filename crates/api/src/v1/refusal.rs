@@ -1,4 +1,4 @@
-//! What requests are refused for, whatever they ask: a key, a limit, a method, a service that cannot answer now.
+//! Refusals common to all operations: key, limit, method, a service that cannot answer now.
 
 use accounts::{Charge, Grant, Owner, Refusal, Standing, Window};
 use domain::{Catalogue, SportId};
@@ -6,16 +6,16 @@ use domain::{Catalogue, SportId};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 
-/// Longest `Retry-After` we hand out for a full store or queue.
+/// `Retry-After` for a full store or queue, in seconds.
 const UNAVAILABLE_RETRY_S: u32 = 1;
 
-/// The key may be good; this node has been out of touch for too long to say so.
+/// This node was disconnected too long to verify the key, which may be valid.
 pub(crate) fn key_status_unknown() -> ApiError {
     let text = "key status is temporarily unknown on this node; retry";
     ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S)
 }
 
-/// Refuses a key that may not read odds, events and scores.
+/// Refuses a key without permission for odds, events and scores.
 pub(crate) fn check_permission(grant: &Grant) -> Result<(), ApiError> {
     if !grant.odds_read {
         let text = "this key has no permission odds:read, which odds, events and scores need";
@@ -24,13 +24,13 @@ pub(crate) fn check_permission(grant: &Grant) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Refuses a sport that a key may not read.
+/// Refuses a sport outside the scope of a key.
 pub(crate) fn admit(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Result<(), ApiError> {
     check_permission(grant)?;
     check_group(grant, catalogue, sport)
 }
 
-/// Refuses a key that may not have files of a sport.
+/// Refuses a key without access to files of a sport.
 pub(super) fn check_export(
     grant: &Grant,
     catalogue: &Catalogue,
@@ -52,7 +52,7 @@ fn check_group(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Result<(
     Ok(())
 }
 
-/// More is asked than can be answered, and this one is not ready.
+/// The service is overloaded and this response is not cached.
 pub(super) fn too_busy() -> ApiError {
     ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
 }
@@ -72,7 +72,7 @@ pub(super) fn wrong_method(operation: Operation) -> ApiError {
     error
 }
 
-/// A path that leads nowhere, or only without the slash at its end.
+/// A path that does not exist, or only without its final slash.
 pub fn no_such_path(only_slash: bool) -> ApiError {
     let text = if only_slash {
         "there is no such path; leave out the slash at its end"
@@ -82,7 +82,7 @@ pub fn no_such_path(only_slash: bool) -> ApiError {
     ApiError::new(ErrorCode::NotFound, text)
 }
 
-/// The service is closed by its operator.
+/// The operator has closed the service.
 pub(crate) fn closed(retry_after_s: u32) -> ApiError {
     let text = "the service is closed for maintenance; try again later";
     ApiError::new(ErrorCode::Maintenance, text).retry_after(retry_after_s)

@@ -1,4 +1,4 @@
-//! What is kept of a request that was refused, for the developer whose key it came with.
+//! Records refused requests for the developer who owns the key.
 
 use accounts::{Failure, KeyEntry};
 use domain::Timestamp;
@@ -9,10 +9,10 @@ use crate::v1::param::Param;
 use http::percent::decode;
 use http::{Request, RequestId};
 
-/// What stands for a key in an address.
+/// Replaces a key in a URL.
 const MASK: &str = "***";
 
-/// What a request was refused with.
+/// Status, code and message of a refusal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused<'a> {
     pub(crate) status: u16,
@@ -26,7 +26,7 @@ impl<'a> From<&'a ApiError> for Refused<'a> {
     }
 }
 
-/// Takes a refusal down in the key's own trail.
+/// Records a refusal in the key's error list.
 pub(crate) fn note(
     entry: &KeyEntry,
     request: &Request<'_>,
@@ -48,8 +48,7 @@ pub(crate) fn note(
     });
 }
 
-/// Path and query without what may be a secret: the key's parameter, however it is spelt, and any value that looks
-/// like a key.
+/// Path and query without possible secrets: the key's parameter in any spelling, and any value that looks like a key.
 fn target(path: &str, query: &str) -> String {
     let path = masked(path);
     if query.is_empty() {
@@ -66,7 +65,7 @@ fn target(path: &str, query: &str) -> String {
     format!("{path}?{}", pairs.join("&"))
 }
 
-/// However it is spelt and encoded; what cannot be decoded is taken for one.
+/// True for any spelling or encoding of the key's name; an undecodable name counts as one.
 fn is_key_name(name: &str) -> bool {
     let Some(name) = decode(name) else {
         return true;

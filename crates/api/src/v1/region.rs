@@ -1,4 +1,4 @@
-//! Which bookmakers a list of regions means, looked up rather than worked out with every request.
+//! The bookmakers of a list of regions, from a table computed once.
 
 use domain::{BookmakerSet, Catalogue, Region};
 
@@ -21,18 +21,18 @@ impl Regions {
         self.0 & (1 << (region as u8)) != 0
     }
 
-    /// Those that are in it, in an order that never changes.
+    /// The regions in a fixed order.
     pub(crate) fn iter(self) -> impl Iterator<Item = Region> {
         Region::ALL.into_iter().filter(move |region| self.contains(*region))
     }
 
-    /// The bookmakers that they have in a catalogue.
+    /// The bookmakers of these regions in a catalogue.
     pub(crate) fn bookmakers_in(self, catalogue: &Catalogue) -> BookmakerSet {
         catalogue.bookmakers_in(&self.iter().collect::<Vec<_>>())
     }
 }
 
-/// The bookmakers asked for that are in the regions asked for, each where anything was.
+/// The requested bookmakers in the requested regions; a missing part does not restrict.
 pub(crate) fn among(
     request: Option<BookmakerSet>,
     of_regions: Option<BookmakerSet>,

@@ -26,7 +26,7 @@ impl<'a> TargetPath<'a> {
         Self { operation, sport: None, event: None, table: None, date: None }
     }
 
-    /// Reads the variable parts of a path; `false`: it is another operation's.
+    /// Reads the variable parts of a path; `false` if it does not match the template.
     fn read(&mut self, mut template: &'static str, mut path: &'a str) -> bool {
         while let Some((literal, rest)) = cut(template, b'{') {
             let (Some((name, after)), Some(value)) = (cut(rest, b'}'), path.strip_prefix(literal))

@@ -1,6 +1,6 @@
-//! The bodies of v1: from a selection of a snapshot to JSON, fields exactly as the interface has them (D12).
+//! The bodies of v1: renders a selection of a snapshot as JSON, with exactly the interface's fields (D12).
 //!
-//! Every name of a field stands once, in the table of its object, for the writer and for the OpenAPI document.
+//! Every field name occurs once, in the table of its object, for both the writer and the OpenAPI document.
 
 mod analysis;
 mod bout;
@@ -82,7 +82,7 @@ impl Wire for V1 {
     }
 }
 
-/// Refuses what a snapshot does not have.
+/// Refuses an event that the snapshot does not have.
 pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<(), ApiError> {
     match selector {
         Selector::Event(sport, id)
@@ -97,7 +97,7 @@ pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<
         | Selector::Bouts(..)
         | Selector::Analysis(..)
         | Selector::Delta(..)
-        // Those of the past have their own.
+        // Selections of the past have their own checks.
         | Selector::Path(_)
         | Selector::Closing(_)
         | Selector::V4(_) => Ok(()),
@@ -105,7 +105,7 @@ pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<
     }
 }
 
-/// The answer to a selection of a world, with the lines that say which publication it is of.
+/// The response to a selection of a world, with the headers of its publication.
 pub(crate) fn answer(
     world: World,
     selector: &Selector,
@@ -117,10 +117,10 @@ pub(crate) fn answer(
     answer.of_publication(snapshot.cut_at, cursor.as_deref())
 }
 
-/// The answer to a selection that takes longer to make: an analysis, a table of any answer, or a search.
+/// The response to a selection that takes longer: an analysis, a table of any response, or a search.
 ///
 /// # Errors
-/// An answer is not JSON of the shape that its table says, which no input can bring about.
+/// A response is not JSON of the shape given by its table, which no input can cause.
 pub(crate) fn slow_answer(
     world: World,
     selector: &Selector,
@@ -141,7 +141,7 @@ pub(crate) fn slow_answer(
     Ok(answer(world, selector, snapshot, fragments))
 }
 
-/// Where a list stands; other answers have no position.
+/// The cursor of a list; other responses have none.
 fn cursor_of(world: World, snapshot: &Snapshot, selector: &Selector) -> Option<String> {
     let Selector::List(list) = selector else { return None };
     Some(LogPosition::of(world, snapshot, list).encode())
@@ -183,7 +183,7 @@ fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answ
             let event = snapshot.sport(*sport).event(*id);
             (event.map(|event| texts(event).0.to_vec()).unwrap_or_default(), None)
         }
-        // Made by `slow_answer`, from two publications, from the past, and by its own wire.
+        // Rendered by `slow_answer`, from two publications, from history, and by the wire of `/v4`.
         Selector::Analysis(..)
         | Selector::Csv(_)
         | Selector::Delta(..)

@@ -1,4 +1,4 @@
-//! The errors of `/v4` (V16): every code with its status and how its message begins, and the one body they have.
+//! The errors of `/v4` (V16): every code with its status and the beginning of its message, and their common body.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::error::{ApiError, ErrorCode};
 use crate::v4::settings::V4Settings;
 
-/// The codes: variant, text on the wire, status, what the message begins with, what a reader needs to know.
+/// The codes: variant, text on the wire, status, beginning of the message, description for the reference.
 macro_rules! codes {
     ($($variant:ident = $slug:literal, $status:literal, $begins:literal, $meaning:literal;)+) => {
-        /// Every code an answer of `/v4` can carry.
+        /// Every error code of `/v4`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $($variant,)+
@@ -29,12 +29,12 @@ macro_rules! codes {
                 match self { $(Self::$variant => $status,)+ }
             }
 
-            /// What its messages begin with: programs search for it.
+            /// Beginning of the message: programs search for it.
             pub const fn begins(self) -> &'static str {
                 match self { $(Self::$variant => $begins,)+ }
             }
 
-            /// What a reader of the reference needs to know of it.
+            /// Description for the reference.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning,)+ }
             }
@@ -126,7 +126,7 @@ impl Code {
     }
 }
 
-/// A refusal on its way out.
+/// A refusal before it is rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) code: Code,
@@ -136,7 +136,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// A refusal whose message goes on after what the code's messages begin with.
+    /// A refusal whose message continues the beginning of the code's messages.
     pub(crate) fn new(code: Code, rest: &str) -> Self {
         let message = Cow::Owned(format!("{}{rest}", code.begins()));
         Self { code, message, retry_after_s: None, allow: None }
@@ -175,10 +175,10 @@ impl Refused {
 }
 
 impl From<ApiError> for Refused {
-    /// What is refused in the same way as under `/v1`, in the form of `/v4`.
+    /// Converts refusals shared with `/v1` to the form of `/v4`.
     fn from(error: ApiError) -> Self {
         let code = match error.code {
-            // The only parameters that both read in the same way.
+            // The only parameter read in the same way by both.
             ErrorCode::InvalidParameter | ErrorCode::InvalidBody => Code::InvalidSandboxFault,
             ErrorCode::AuthenticationFailed => Code::InvalidKey,
             ErrorCode::Forbidden | ErrorCode::FeedPaused => Code::Forbidden,
@@ -189,7 +189,7 @@ impl From<ApiError> for Refused {
             ErrorCode::NotFound => Code::NotFound,
             ErrorCode::MethodNotAllowed | ErrorCode::UpgradeRequired => Code::MethodNotAllowed,
             ErrorCode::TargetTooLong => Code::TargetTooLong,
-            // No file is sent there.
+            // `/v4` sends no files.
             ErrorCode::RangeNotSatisfiable => Code::InternalError,
             ErrorCode::HeadTooLarge | ErrorCode::BodyTooLarge => Code::HeadTooLarge,
             ErrorCode::RateLimited | ErrorCode::TooManyStreams => Code::ExceededFreqLimit,

@@ -1,4 +1,4 @@
-//! Answers of current data as of a second of the past (V17).
+//! Responses of current data as of a past second (V17).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::v4::selection::Neighbours;
 use crate::v4::target_path::TargetPath;
 use crate::v4::wire::{Source, V4};
 
-/// Times are whole seconds here, so that a time from an answer leads back to its publication.
+/// Times are whole seconds here, so that the time in a response leads back to its publication.
 const WITHIN_SECOND: Duration = Duration::from_millis(999);
 
 impl Admitted<'_> {
-    /// The answer as of the publication that `date` asks for; `current` is what there is now.
+    /// The response as of the publication at `date`; `current` is the current data.
     pub(super) async fn past(
         &self,
         target: TargetPath<'_>,
         handle: &WorldHandle,
         current: &Source<'_>,
     ) -> Answered {
-        // A sport of the past may be gone by now; whether it was there is seen once its time is known.
+        // A sport of the past may not exist now; whether it existed is known once its time is known.
         let known = self.open_sport(target, current);
         if !handle.history.is_on() {
             known?;
@@ -38,7 +38,7 @@ impl Admitted<'_> {
         let read = Values::new(self.query, target);
         let date = match (&known, read.as_ref().map(Values::date)) {
             (_, Ok(Ok(date))) => date,
-            // Of the faults of a request that of its sport comes first.
+            // A fault of the sport is reported before other faults.
             (Err(_), _) => return Err(known.err().unwrap_or_else(super::unknown_sport)),
             (Ok(_), Ok(Err(refused))) => return Err(refused),
             (Ok(_), Err(_)) => return Err(read.err().unwrap_or_else(super::unknown_sport)),
@@ -55,7 +55,7 @@ impl Admitted<'_> {
         let answers = self.api.answers(world, &past.published);
         let (snapshot, publication) = (&past.published.snapshot, &answers.v4);
         let source = Source { snapshot, wire: V4(world), publication };
-        // What names mean is what they meant then.
+        // Names have the meaning they had at that time.
         let catalogue = snapshot.catalogue();
         let known =
             known.and_then(|known| match Arc::ptr_eq(catalogue, current.snapshot.catalogue()) {
@@ -71,7 +71,7 @@ impl Admitted<'_> {
         self.select(&parsed, &past.published, answers, &source, Some(&past)).await
     }
 
-    /// The last publication of a second or before it.
+    /// The last publication in a second or before it.
     async fn publication_of(
         &self,
         date: Timestamp,
@@ -95,7 +95,7 @@ impl Admitted<'_> {
         })
     }
 
-    /// The publications next to one. It is the last of its second; others of it may come before.
+    /// The publications next to one. It is the last of its second; others of that second may precede it.
     async fn neighbours(
         &self,
         past: &PastPublication,

@@ -1,8 +1,8 @@
-//! The query parameters of `/v4`, as data. Which operation takes which is in its row.
+//! The query parameters of `/v4` as data. The parameters of an operation are in its row.
 
 use crate::v4::error::Code;
 
-/// Every parameter any operation takes, beside the key.
+/// Every parameter of any operation, without the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Param {
     All,
@@ -23,9 +23,9 @@ pub enum Param {
     Date,
 }
 
-/// The names of the key's parameter, the one that takes precedence first.
+/// The names of the key's parameter; the first takes precedence.
 pub(crate) const KEY_PARAMS: [&str; 2] = ["apiKey", "api_key"];
-/// Items of `eventIds` at the most.
+/// Maximum number of items of `eventIds`.
 pub(crate) const EVENT_IDS_MAX: usize = 200;
 
 use Param::{
@@ -62,12 +62,12 @@ impl Param {
         self as usize
     }
 
-    /// Whether it is a comma-separated list.
+    /// True if the value is a comma-separated list.
     pub const fn is_list(self) -> bool {
         matches!(self, Regions | Bookmakers | Markets | EventIds)
     }
 
-    /// What an invalid value is refused with.
+    /// Error code for an invalid value.
     pub const fn code(self) -> Code {
         match self {
             All => Code::InvalidAllSportsParam,
@@ -89,7 +89,7 @@ impl Param {
         }
     }
 
-    /// What a reader of the reference needs to know of it.
+    /// Description for the reference.
     pub const fn meaning(self) -> &'static str {
         match self {
             All => "`true`: also sports that are out of season.",

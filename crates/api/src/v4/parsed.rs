@@ -1,14 +1,14 @@
-//! What a target under `/v4` means.
+//! Parsed targets under `/v4`.
 
 use crate::answers::Asked;
 use crate::operation::Operation;
 use crate::v4::selection::Price;
 
-/// What a target means, whoever asks.
+/// A parsed target, independent of the key.
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed {
     pub(super) operation: Operation,
-    /// The sport is there whether or not it has events.
+    /// True if the sport exists whether or not it has events.
     pub(super) lasting: bool,
     pub(super) asked: Asked,
     pub(super) price: Price,

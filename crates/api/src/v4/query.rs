@@ -1,4 +1,4 @@
-//! From a query string to a selection (V3, V6, V9 to V12).
+//! Parses a query string into a selection (V3, V6, V9 to V12).
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::v4::param::{EVENT_IDS_MAX, Param};
 use crate::v4::selection::{Markets, Price, Selection, SportFilter, Style, What};
 use crate::v4::target_path::{Subject, TargetPath};
 
-/// The parameters of an operation that were sent and are not empty.
+/// The non-empty parameters of a request.
 #[derive(Debug)]
 pub(crate) struct Values<'a> {
     subject: Subject,
@@ -23,20 +23,20 @@ pub(crate) struct Values<'a> {
     values: [Option<Cow<'a, str>>; Param::COUNT],
 }
 
-/// The bookmakers that are asked for, and as how many regions they count.
+/// The requested bookmakers, and the number of regions they count as.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     bookmakers: BookmakerSet,
     regions: u32,
 }
 
-/// Markets of the prior interface that event odds accept and that have no data.
+/// Markets of the prior interface that event odds accept but that have no data.
 const EMPTY_MARKETS: [&str; 3] = ["btts", "draw_no_bet", "double_chance"];
 const EMPTY_MARKET_STARTS: [&str; 8] =
     ["alternate_", "team_totals", "player_", "batter_", "pitcher_", "h2h_", "spreads_", "totals_"];
 
 impl<'a> Values<'a> {
-    /// Takes the known parameters out of a query. Others are ignored.
+    /// Extracts the known parameters from a query. Others are ignored.
     pub(crate) fn new(query: Query<'a>, target: TargetPath<'_>) -> Result<Self, Refused> {
         let (subject, historical) = (target.subject, target.is_historical());
         let mut values = Self { subject, historical, values: Default::default() };
@@ -57,7 +57,7 @@ impl<'a> Values<'a> {
                     held.push(',');
                     held.push_str(&value);
                 }
-                // Of any other, the first value counts.
+                // The first value of any other parameter counts.
                 Some(_) => {}
             }
         }
@@ -68,7 +68,7 @@ impl<'a> Values<'a> {
         self.values.get(param.index())?.as_deref()
     }
 
-    /// The items of a list, each once.
+    /// The distinct items of a list.
     fn list(&self, param: Param) -> Vec<&str> {
         let mut items: Vec<&str> = Vec::new();
         let given = self.get(param).into_iter().flat_map(|list| list.split(','));
@@ -80,7 +80,7 @@ impl<'a> Values<'a> {
         items
     }
 
-    /// What the request selects, and what it costs.
+    /// The selection of the request, and its price.
     pub(crate) fn selection(
         &self,
         target: TargetPath<'_>,
@@ -181,7 +181,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The bookmakers that may appear. Both parameters are checked, though at most one is used.
+    /// The selected bookmakers. Both parameters are validated, though at most one is used.
     fn wanted(&self, catalogue: &Catalogue) -> Result<Wanted, Refused> {
         let names = catalogue.v4();
         let mut regions = RegionSet::default();
@@ -216,7 +216,7 @@ impl<'a> Values<'a> {
         Ok(Wanted { bookmakers: names.bookmakers_in(regions), regions: regions.count() })
     }
 
-    /// The markets, and how many of them count.
+    /// The markets, and how many of them are charged.
     fn markets(&self, selection: &mut Selection, catalogue: &Catalogue) -> Result<u32, Refused> {
         let sport: Option<&Sport> = match &selection.sport {
             SportFilter::Whole(sport) | SportFilter::Key(sport, _) => Some(catalogue.sport(*sport)),
@@ -272,7 +272,7 @@ impl<'a> Values<'a> {
         Ok(counted)
     }
 
-    /// What event odds accept beyond the six.
+    /// Markets that event odds accept beyond the six.
     fn more_markets(&self, key: &str, field: Option<&Sport>) -> More {
         if self.subject != Subject::EventOdds {
             return More::Unknown;
@@ -333,7 +333,7 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// The second whose publication is asked for.
+    /// The second of the requested publication.
     pub(crate) fn date(&self) -> Result<Timestamp, Refused> {
         let Some(text) = self.get(Param::Date) else {
             let text = ": send date, such as date=2026-11-14T23:38:00Z";
@@ -347,14 +347,14 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Exactly `YYYY-MM-DDTHH:MM:SSZ`, of any year; those that no event has are as good as the first or the last.
+/// Parses exactly `YYYY-MM-DDTHH:MM:SSZ`, for any year.
 fn parse_time(text: &str) -> Option<Timestamp> {
     const CYCLE_SECS: i64 = 146_097 * 86_400;
     let (year, rest) = text.split_at_checked(4)?;
     let year: i64 = year.parse().ok().filter(|_| year.bytes().all(|byte| byte.is_ascii_digit()))?;
-    // Every 400 years have the same days.
+    // The calendar repeats every 400 years.
     let same = format!("{:04}{rest}", 2000 + year % 400);
-    // What is written back is what came.
+    // Only the canonical form is accepted.
     let parsed = Timestamp::parse(&same).ok().filter(|parsed| parsed.to_string() == same)?;
     let cycles = (year - year % 400 - 2000) / 400;
     Some(Timestamp::from_secs(parsed.as_secs() + cycles * CYCLE_SECS))
@@ -362,7 +362,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
 
 enum More {
     Market(Market),
-    /// Known, and without data.
+    /// Known, but without data.
     Empty,
     Unknown,
 }
@@ -374,7 +374,7 @@ fn event_id(target: TargetPath<'_>) -> Result<Option<EventId>, Refused> {
     })
 }
 
-/// An event's id in either form. `None`: it has neither. `Some(None)`: no event has it.
+/// Parses an event id in either form. `None` if it has neither; `Some(None)` if no event can have it.
 fn parse_id(text: &str) -> Option<Option<EventId>> {
     match EventId::parse_hex(text) {
         Ok(id) => Some(id),

@@ -1,4 +1,4 @@
-//! What is asked of a snapshot under `/v4`, in normal form.
+//! Selections of a snapshot under `/v4`, in normal form.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use domain::v4::BookmakerSet;
 use domain::{EventId, Market, Sport, SportId, Timestamp};
 use market::select::EventIds;
 
-/// What is asked, in normal form: requests with the same answer have the same.
+/// A selection in normal form: requests with the same response have equal selections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selection {
     pub(crate) what: What,
@@ -15,14 +15,14 @@ pub struct Selection {
     pub(crate) markets: Markets,
     pub(crate) style: Style,
     pub(crate) events: EventIds,
-    /// Both inclusive.
+    /// Both bounds are inclusive.
     pub(crate) from: Option<Timestamp>,
     pub(crate) to: Option<Timestamp>,
-    /// Of a publication that was asked for by its time: those next to it.
+    /// Set for historical data: the adjacent publications.
     pub(crate) neighbours: Option<Neighbours>,
 }
 
-/// The publications next to one, of other seconds.
+/// The publications before and after one, in other seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Neighbours {
     pub(crate) previous: Option<Timestamp>,
@@ -46,35 +46,35 @@ impl Selection {
     }
 }
 
-/// Which answer it is.
+/// Kind of response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum What {
-    /// Also those out of season.
+    /// `all` includes sports that are out of season.
     Sports {
         all: bool,
     },
     Events,
     Odds,
-    /// Also final events that started at most this many days ago.
+    /// `days` includes final events that started at most this many days ago.
     Scores {
         days: u8,
     },
-    /// `None`: an id that no event has.
+    /// `None` for an id that no event has.
     EventOdds(Option<EventId>),
     EventMarkets(Option<EventId>),
     Participants,
 }
 
-/// Which events, by their sport.
+/// Filter of events by sport.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SportFilter {
-    /// All sports, for lists of them.
+    /// All sports, for lists of sports.
     All,
-    /// A sport of ours.
+    /// One of our sports.
     Whole(SportId),
-    /// A key of `/v4`.
+    /// A sport key of `/v4`.
     Key(SportId, Arc<str>),
-    /// What is on and what is next, in these sports.
+    /// Live and upcoming events of these sports.
     Upcoming(SportSet),
 }
 
@@ -94,13 +94,13 @@ impl SportSet {
     }
 }
 
-/// A set of markets. What `totals` is depends on the sport.
+/// A set of markets. The meaning of `totals` depends on the sport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Markets(u16);
 
 impl Markets {
     const TOTALS: u16 = 1 << 15;
-    /// Every market there is.
+    /// All markets.
     pub(crate) const ALL: Self = Self(Self::TOTALS - 1);
 
     pub(crate) fn insert(&mut self, market: Market) {
@@ -119,7 +119,7 @@ impl Markets {
         self.0.count_ones()
     }
 
-    /// The markets of one sport.
+    /// Replaces `totals` by the sport's markets.
     #[must_use]
     pub(crate) fn of_sport(mut self, sport: &Sport) -> Self {
         if self.0 & Self::TOTALS != 0 {
@@ -133,7 +133,7 @@ impl Markets {
 // Every market has a bit below that of the totals.
 const _: () = assert!(Market::ALL.len() < 15);
 
-/// How an answer is written.
+/// Rendering options of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Style(u8);
 
@@ -144,7 +144,7 @@ impl Style {
     pub(crate) const SIDS: Self = Self(1 << 3);
     pub(crate) const BET_LIMITS: Self = Self(1 << 4);
     pub(crate) const ROTATION_NUMBERS: Self = Self(1 << 5);
-    /// Event odds and event markets, whose bookmakers have no time of their own.
+    /// Event odds and event markets, whose bookmakers have no time.
     pub(crate) const OF_EVENT: Self = Self(1 << 6);
     /// Without outcomes.
     pub(crate) const MARKETS_ONLY: Self = Self(1 << 7);
@@ -157,25 +157,25 @@ impl Style {
         self.0 & other.0 != 0
     }
 
-    /// Whether markets are written as they are rendered when they change.
+    /// True if the texts rendered at the last change can be used.
     pub(crate) fn is_rendered(self) -> bool {
         let more = Self::LINKS.0 | Self::SIDS.0 | Self::BET_LIMITS.0 | Self::MARKETS_ONLY.0;
         self.0 & more == 0
     }
 }
 
-/// What an answer costs.
+/// Price of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Price {
     Free,
-    /// This number of credits, if it has data.
+    /// A number of credits, if the response has data.
     Credits(u32),
-    /// This number of credits for each market in it.
+    /// A number of credits for each market in the response.
     EachMarket(u32),
 }
 
 impl Price {
-    /// The credits for an answer with this number of units of data.
+    /// The credits for a response with this number of units of data.
     pub(crate) fn credits(self, units: u32, flat: bool) -> u32 {
         let credits = match self {
             Self::Free => 0,

@@ -1,16 +1,16 @@
-//! What the operator decides about `/v4`.
+//! Operator settings of `/v4`.
 
-/// What the operator decided about `/v4`.
+/// Operator settings of `/v4`.
 #[derive(Clone, Debug)]
 pub struct V4Settings {
     pub enabled: bool,
     pub credits: Credits,
     pub allow_origins: Origins,
-    /// The page that explains errors; absolute where the service knows its own address.
+    /// The page that explains errors; an absolute URL if the service knows its own address.
     pub docs_url: String,
 }
 
-/// Where errors are explained, behind the service's own address.
+/// Path of the page that explains errors.
 pub const DOCS_PATH: &str = "/docs/v4";
 
 impl Default for V4Settings {
@@ -27,18 +27,18 @@ impl Default for V4Settings {
 /// How credits are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credits {
-    /// As the prior interface does: by markets and regions.
+    /// As in the prior interface: by markets and regions.
     Prior,
-    /// One for every response that is not free.
+    /// One credit for every response that is not free.
     Flat,
 }
 
-/// The origins whose pages browsers may show answers to.
+/// Origins whose pages may read responses in a browser.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins(pub Vec<String>);
 
 impl Origins {
-    /// Whether pages of one origin may read what pages of another may not.
+    /// True if the allowed origin depends on the request.
     pub(super) fn depend_on_request(&self) -> bool {
         !self.0.is_empty() && !self.allow_all()
     }
@@ -47,7 +47,7 @@ impl Origins {
         self.0.iter().any(|allowed| allowed == "*")
     }
 
-    /// What the header says to a page of this origin.
+    /// Value of the header for a page of this origin.
     pub(super) fn allow<'a>(&'a self, origin: Option<&'a [u8]>) -> Option<&'a str> {
         if self.allow_all() {
             return Some("*");

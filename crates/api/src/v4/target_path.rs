@@ -7,14 +7,14 @@ use crate::v4::param::Param;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetPath<'a> {
     pub(crate) operation: Operation,
-    /// What the answer has, of the present or of the past.
+    /// Subject of the response, current or historical.
     pub(crate) subject: Subject,
-    /// Empty where the operation is of no sport.
+    /// Empty if the operation has no sport.
     pub(crate) sport: &'a str,
     pub(crate) event: Option<&'a str>,
 }
 
-/// What an answer has, each with an operation on current data.
+/// Subject of a response, each with an operation on current data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Sports,
@@ -41,7 +41,7 @@ impl Subject {
 }
 
 impl<'a> TargetPath<'a> {
-    /// The query parameters that it takes.
+    /// The query parameters of the operation.
     pub(crate) fn params(self) -> impl Iterator<Item = Param> {
         self.operation.v4_params(self.subject.operation())
     }
@@ -56,7 +56,7 @@ impl<'a> TargetPath<'a> {
 
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
         let path = path.strip_prefix("/v4/")?;
-        // One slash at the end is as good as none.
+        // One trailing slash is ignored.
         let path = path.strip_suffix('/').unwrap_or(path);
         let mut rest = path.split('/');
         let parts: [&str; 6] = std::array::from_fn(|_| rest.next().unwrap_or_default());
@@ -83,7 +83,7 @@ impl<'a> TargetPath<'a> {
             ("historical", "sports", ..) => Self::historical(parts),
             _ => None,
         };
-        // Empty parts in the middle or at the end are no path: `//`.
+        // Empty segments in the middle or at the end are invalid: `//`.
         found.filter(|found| {
             let named = found.subject == Subject::Sports || !found.sport.is_empty();
             named && !path.ends_with('/') && !path.contains("//")

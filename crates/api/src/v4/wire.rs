@@ -1,4 +1,4 @@
-//! The bodies of `/v4`: from a selection of a snapshot to JSON, fields exactly as the contract has them (V13 to V15).
+//! The bodies of `/v4`: renders a selection of a snapshot as JSON, with exactly the contract's fields (V13 to V15).
 
 mod event;
 mod fragment;
@@ -55,11 +55,11 @@ impl Wire for V4 {
     }
 }
 
-/// The times of an answer of the past, before its `data`.
+/// The times of a historical response, before its `data`.
 pub(crate) const HISTORICAL_TIMES: [&str; 3] =
     ["timestamp", "previous_timestamp", "next_timestamp"];
 
-/// What answers are made from.
+/// Input of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) snapshot: &'a Snapshot,
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
         self.publication.index(self.snapshot, self.wire)
     }
 
-    /// An event that is open and of the sport, by its id.
+    /// Finds an open event of the sport by id.
     pub(crate) fn find_event(
         &self,
         sport: &SportFilter,
@@ -89,7 +89,7 @@ impl<'a> Source<'a> {
         of_key.then_some((at, row))
     }
 
-    /// Makes the answer to a selection.
+    /// Renders the response to a selection.
     pub(crate) fn make(&self, selection: &Selection) -> Answer {
         let answer = self.make_current(selection);
         match selection.neighbours {
@@ -98,7 +98,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An answer as data of the past, with its time and those of the publications next to it.
+    /// Wraps a response as historical data, with its time and those of the adjacent publications.
     fn of_the_past(&self, answer: &Answer, neighbours: Neighbours, style: Style) -> Answer {
         let mut body = Vec::with_capacity(answer.body().len() + 160);
         let times = [Some(self.snapshot.cut_at), neighbours.previous, neighbours.next];
@@ -130,7 +130,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A JSON array of texts, each with a comma after it.
+/// A JSON array of texts, each followed by a comma.
 fn array(mut texts: Vec<u8>, count: usize) -> Answer {
     texts.insert(0, b'[');
     if count > 0 {
@@ -140,7 +140,7 @@ fn array(mut texts: Vec<u8>, count: usize) -> Answer {
     Answer::new(texts, None).with_units(u32::from(count > 0))
 }
 
-/// An answer of pieces whose content has a hash.
+/// A response of pieces with a known content hash.
 fn of_pieces(content_hash: u128, pieces: Vec<Bytes>, units: u32) -> Answer {
     Answer::hashed(content_hash, Body::of_pieces(pieces), None).with_units(units)
 }

@@ -1,4 +1,4 @@
-//! Asking for production access.
+//! Requests for production access.
 use accounts::{AccessRecord, AccessState, PeopleError};
 use askama::Template;
 use http::Reply;
@@ -9,7 +9,7 @@ use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::AccessAct;
 use crate::dashboard::time_text::TimeText;
 
-/// A request as the pages show it.
+/// An access request as the pages show it.
 pub(crate) struct RequestLine {
     pub(crate) id: String,
     pub(crate) account_id: String,

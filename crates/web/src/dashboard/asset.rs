@@ -1,5 +1,4 @@
-//! The pages' stylesheet, script and mark: embedded, compressed once, served under names that change with
-//! their content.
+//! Stylesheet, script and logo of the pages: embedded, compressed once, served under names derived from their content.
 
 use std::sync::LazyLock;
 

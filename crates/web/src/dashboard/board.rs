@@ -1,8 +1,8 @@
-//! The board: a live odds screen. Events are rows, bookmakers columns; the best price of each outcome is marked, prices
-//! that are too old are greyed with their age. Each event has a page of its own with the paths of its prices.
+//! The board: a live odds screen. Events are rows, bookmakers are columns; the best price of each outcome is marked,
+//! and stale prices are grey with their age. Each event has its own page with its price history.
 //!
-//! Made from the current snapshot, as the API's answers are, once for everybody who looks at the same. The pages
-//! work as they stand; a script lets them renew themselves with every publication ([`live`]).
+//! Rendered from the current snapshot, like the API's answers, once for all readers with the same choice. The pages
+//! work without scripts; a script updates them at every publication ([`live`]).
 
 mod chart;
 mod choice;
@@ -35,11 +35,11 @@ use self::worker_slots::WorkerSlots;
 pub use self::keeper::keep_pages;
 pub(crate) use self::pages::{NotWatched, answer, watch};
 
-/// What the boards are made from and who looks at them.
+/// Shared state of the boards.
 #[derive(Debug)]
 pub(crate) struct Board {
     api: Arc<Api>,
-    /// Which market is shown; `None`: there is no board.
+    /// Market shown; `None` disables the board.
     world: Option<World>,
     watchers_max: SlotLimits,
     pub(crate) history: RwLock<PriceHistory>,
@@ -61,12 +61,12 @@ impl Board {
         }
     }
 
-    /// How many paths of prices are kept.
+    /// Number of price paths in memory.
     pub(crate) fn paths(&self) -> usize {
         self.history.read().unwrap_or_else(PoisonError::into_inner).paths()
     }
 
-    /// Takes note of the prices of a publication.
+    /// Records the prices of a publication.
     fn note(&self, snapshot: &Snapshot) {
         let noted = self.history.read().unwrap_or_else(PoisonError::into_inner);
         if !noted.has_noted(snapshot.cut_at) {

@@ -1,4 +1,4 @@
-//! Why each price of an event is there or missing, in words.
+//! Text for each cell of an event: why its price is present or missing.
 
 use domain::{BookmakerId, SportId, Timestamp};
 use market::snapshot::EventRow;
@@ -6,11 +6,11 @@ use market::{Cell, Snapshot};
 
 use crate::dashboard::time_text::{TimeText, span};
 
-/// The cells of an event: a row for each bookmaker with a source, a column for each market.
+/// Cells of an event: a row for each bookmaker with a source, a column for each market.
 pub(crate) struct Cells {
     pub(crate) markets: Vec<&'static str>,
     pub(crate) rows: Vec<BookCells>,
-    /// Bookmakers that no feed delivers in the sport.
+    /// Bookmakers that no feed delivers for this sport.
     pub(crate) no_source: String,
 }
 
@@ -18,9 +18,9 @@ pub(crate) struct Cells {
 pub(crate) struct BookCells {
     bookmaker: BookmakerId,
     pub(crate) title: String,
-    /// Each market with the words of its cell.
+    /// Each market with the text of its cell.
     pub(crate) texts: Vec<(&'static str, String)>,
-    /// The feeds behind them, for operators; empty for others.
+    /// The feeds behind them, for operators; empty for other roles.
     pub(crate) feeds: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Cells {
         }
     }
 
-    /// Adds the feeds behind each bookmaker, as an operator is shown them.
+    /// Adds the feeds behind each bookmaker, as shown to operators.
     pub(crate) fn with_feeds(
         mut self,
         snapshot: &Snapshot,
@@ -67,7 +67,7 @@ impl Cells {
     }
 }
 
-/// A cell as people read it.
+/// Text of a cell.
 pub(crate) fn text(cell: Cell, now: Timestamp) -> String {
     match cell {
         Cell::Priced { last_update, stale, .. } => {
@@ -85,7 +85,7 @@ pub(crate) fn text(cell: Cell, now: Timestamp) -> String {
     }
 }
 
-/// The time of day, with the day where it was another.
+/// The time of day, with the date if it is not today.
 fn instant(at: Timestamp, now: Timestamp) -> String {
     let time = TimeText::time(at);
     if TimeText::day(at) == TimeText::day(now) {

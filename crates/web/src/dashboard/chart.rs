@@ -1,23 +1,23 @@
-//! Bars over time as SVG. The bars stretch with the page; words and numbers stand beside them as text, so that they
-//! keep their size on a phone and on a wall.
+//! Bar charts over time as SVG. The bars scale with the page; labels and numbers are HTML text next to them and keep
+//! their size on every screen.
 
 use accounts::{CountRow, Outcome, Step};
 use domain::Timestamp;
 
 use crate::dashboard::time_text::{TimeText, number};
 
-/// The drawing's own units, which the page stretches.
+/// Size of the drawing in its own units; the page scales it.
 const WIDTH: u64 = 1000;
 const HEIGHT: u64 = 200;
 
-/// How far back one looks.
+/// A selectable time range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// As the address has it.
+    /// Value in the URL.
     pub(crate) key: &'static str,
     pub(crate) label: &'static str,
     pub(crate) step: Step,
-    /// How many steps make one bar.
+    /// Number of steps per bar.
     steps: i64,
     bars: i64,
 }
@@ -30,13 +30,13 @@ impl Range {
         Self { key: "1y", label: "1 year", step: Step::Day, steps: 7, bars: 52 },
     ];
 
-    /// The range of that key; the first where there is none.
+    /// The range with that key, or the first range.
     pub(crate) fn find(key: &str) -> Self {
         let [first, ..] = Self::ALL;
         Self::ALL.into_iter().find(|range| range.key == key).unwrap_or(first)
     }
 
-    /// Where the first bar begins, so that the last one ends with the step around now.
+    /// Start of the first bar, chosen so that the last bar ends with the current step.
     pub(crate) fn from(self, now: Timestamp) -> Timestamp {
         let end_ms = self.step.start_ms(now.as_millis()) + self.step.millis();
         Timestamp::from_millis(end_ms - self.bars * self.bar_ms())
@@ -63,7 +63,7 @@ impl Range {
     }
 }
 
-/// A word for each way a request can go.
+/// Label of an outcome.
 pub(crate) const fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "Answered",
@@ -74,7 +74,7 @@ pub(crate) const fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The statuses behind a word.
+/// The HTTP statuses of an outcome.
 pub(crate) const fn statuses(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "200",
@@ -85,7 +85,7 @@ pub(crate) const fn statuses(outcome: Outcome) -> &'static str {
     }
 }
 
-/// One piece of a bar.
+/// One segment of a bar.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) outcome: &'static str,
@@ -103,7 +103,7 @@ pub(crate) struct Bar {
     counts: [u64; Outcome::ALL.len()],
 }
 
-/// How often it went one way.
+/// The count of one outcome.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) outcome: &'static str,
@@ -112,11 +112,11 @@ pub(crate) struct Entry {
     pub(crate) total: String,
 }
 
-/// A chart with everything beside its bars.
+/// A chart with its labels.
 #[derive(Debug)]
 pub(crate) struct Chart {
     pub(crate) bars: Vec<Bar>,
-    /// From the top down.
+    /// From top to bottom.
     pub(crate) scale: [String; 3],
     pub(crate) ticks: Vec<String>,
     pub(crate) legend: Vec<Entry>,
@@ -164,7 +164,7 @@ impl Chart {
     }
 }
 
-/// Every piece at least a line high where there is anything, and no bar higher than the drawing.
+/// Builds a bar: non-zero segments are at least 2 units high, and no bar is higher than the drawing.
 fn bar(n: i64, bars: i64, counts: [u64; Outcome::ALL.len()], top: u64, name: String) -> Bar {
     let (n, bars) = (u64::try_from(n).unwrap_or_default(), u64::try_from(bars).unwrap_or(1));
     let (x, next) = (n * WIDTH / bars, (n + 1) * WIDTH / bars);
@@ -179,7 +179,7 @@ fn bar(n: i64, bars: i64, counts: [u64; Outcome::ALL.len()], top: u64, name: Str
     Bar { x, width: (next - x).saturating_sub(2).max(1), name, total, pieces, counts }
 }
 
-/// The next number that reads well: 1, 2 or 5 and zeros, and even, so that its half is one too.
+/// The next round number for the scale: even, so that its half is a whole number.
 fn nice(most: u64) -> u64 {
     let mut unit = 1_u64;
     loop {

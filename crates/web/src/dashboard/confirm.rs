@@ -1,5 +1,5 @@
-//! Asking before something is done that others notice or that cannot be undone. The form that asks for it leads to a
-//! page that says what will happen; the same form, sent from there, does it.
+//! Confirmation of actions that affect others or cannot be undone. The first form leads to a page that explains the
+//! effect; the same form, submitted from that page, performs the action.
 use askama::Template;
 use http::Reply;
 
@@ -7,17 +7,17 @@ use crate::dashboard::page::{self, Shell};
 use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 
-/// What is asked.
+/// The action to confirm.
 pub(crate) struct Question {
-    /// Which entry of the navigation it belongs to.
+    /// Active entry of the navigation.
     pub(crate) here: &'static str,
     pub(crate) heading: String,
-    /// What will happen, a sentence each.
+    /// Effects of the action, one sentence each.
     pub(crate) points: Vec<String>,
-    /// Fields of the form that are sent again.
+    /// Form fields to submit again.
     pub(crate) fields: &'static [&'static str],
     pub(crate) button: &'static str,
-    /// Where to without doing it.
+    /// Target of the cancel link.
     pub(crate) back: String,
 }
 
@@ -33,12 +33,12 @@ struct ConfirmPage {
     back: String,
 }
 
-/// Whether the form comes from the page that asked.
+/// True if the form was submitted from the confirmation page.
 pub(crate) fn is_confirmed(page_request: &PageRequest<'_>) -> bool {
     page_request.form.get("confirmed") == "yes"
 }
 
-/// The page that asks.
+/// Renders the confirmation page.
 pub(crate) fn ask(page_request: &PageRequest<'_>, question: Question) -> Result<Reply, PageError> {
     let Question { here, heading, points, fields, button, back } = question;
     let sent_again = |name: &&'static str| (*name, page_request.form.get(name).to_owned());

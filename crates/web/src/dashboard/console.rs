@@ -22,7 +22,7 @@ use crate::dashboard::route::ConsoleAct;
 use http::Reply;
 pub use market::written as operation_words;
 
-/// What `Retry-After` can be set to, in minutes: up to a day.
+/// Maximum value of `Retry-After` that can be set, in minutes: one day.
 const RETRY_AFTER_MIN_MAX: u32 = 1440;
 
 #[derive(Template)]

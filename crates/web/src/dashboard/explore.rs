@@ -1,8 +1,8 @@
-//! The explorer: pick an endpoint, fill in its parameters, see the lines that ask for it in four languages, and run it
-//! against the sandbox.
+//! The explorer: select an endpoint, fill in its parameters, copy the request in four languages, and run it against
+//! the sandbox.
 //!
-//! Endpoints and parameters are those of the OpenAPI document. A run is answered by the same code as any request,
-//! for one of the account's own sandbox keys; a production key is never used.
+//! Endpoints and parameters are those of the OpenAPI document. A run goes through the same code as any request, with
+//! one of the account's sandbox keys; a production key is never used.
 
 mod field;
 mod line;
@@ -24,9 +24,9 @@ use api::ErrorCode;
 use api::Operation;
 use http::{Reply, Request};
 
-/// What is shown of a body.
+/// Maximum number of characters shown of a body.
 const BODY_CHARS_MAX: usize = 60_000;
-/// How the explorer calls itself in the key's books.
+/// User agent of the explorer in the key's usage.
 const AGENT: &[u8] = b"Linesman explorer";
 
 struct EndpointLink {
@@ -47,7 +47,7 @@ struct Outcome {
     headers: Vec<(String, String)>,
     body: String,
     shortened: bool,
-    /// What a refusal means, and where to read more.
+    /// Error code of a refusal, linked to its documentation.
     code: Option<&'static str>,
     meaning: Vec<Part>,
 }
@@ -133,7 +133,7 @@ async fn sandbox_keys(
     Ok(keys)
 }
 
-/// The key that was asked for, else the one that may read the most.
+/// The requested key, else the one with the widest scope.
 fn chosen<'k>(keys: &'k [KeyView], id: &str) -> Option<&'k KeyView> {
     let wide = |view: &&KeyView| view.record.groups.is_none();
     keys.iter()
@@ -142,7 +142,7 @@ fn chosen<'k>(keys: &'k [KeyView], id: &str) -> Option<&'k KeyView> {
         .or_else(|| keys.first())
 }
 
-/// Those whose answers have an end: a stream goes on for longer than a page.
+/// Endpoints whose responses end: streams cannot be shown on a page.
 fn shown_endpoints() -> impl Iterator<Item = Operation> {
     let with_path = Operation::v1().filter(|endpoint| endpoint.row().path.is_some());
     with_path.filter(|endpoint| !endpoint.is_stream() && !endpoint.is_file())
@@ -158,7 +158,7 @@ fn links(current: Operation) -> Vec<EndpointLink> {
         .collect()
 }
 
-/// The parameters with what was filled in, or with something that works.
+/// The parameters with the submitted values, or with values that work.
 fn fields(page_request: &PageRequest<'_>, endpoint: Operation, request: &Form) -> Vec<Field> {
     let untouched = request.get("touched").is_empty();
     let mut fields = field::of(endpoint, &page_request.web.api.catalogue, request);
@@ -194,16 +194,16 @@ async fn run(
     }
     let id = key.record.id.as_str();
     let entry = page_request.web.api.accounts.own_entry(&session.account.id, id).await?;
-    // Looked at where it is used, too: whatever the page says, a live key is never spent here.
+    // Checked again here, so that no page can make the explorer use a production key.
     let is_sandbox = |entry: &std::sync::Arc<KeyEntry>| entry.grant.kind == KeyKind::Sandbox;
     let entry = entry.filter(is_sandbox).ok_or(PageError::NotFound)?;
     let mut request = Request::new("GET", target);
     request.agent = Some(AGENT);
-    // A future as large as a request's own stays off this one.
+    // Boxed: this future is as large as that of a whole request.
     Ok(Ok(Box::pin(api::v1::answer_as(&page_request.web.api, &request, &entry)).await))
 }
 
-/// Marks the field that a refusal names, with what is wrong with it.
+/// Marks the field that a refusal names and adds its message.
 fn mark_wrong(fields: &mut [Field], reply: &Reply) {
     let body = serde_json::from_slice::<serde_json::Value>(&reply.body.whole()).unwrap_or_default();
     let told =

@@ -1,11 +1,11 @@
-//! What a form sent: `application/x-www-form-urlencoded`, bounded by its caller. Fields may be passwords, so
-//! nothing of it is printed.
+//! Submitted form fields: `application/x-www-form-urlencoded`, bounded by the caller. Fields may be passwords, so they
+//! are never printed.
 
 use std::fmt;
 
 use http::percent::decode;
 
-/// More fields than any form has.
+/// Maximum number of fields; more than any form has.
 const FIELDS_MAX: usize = 64;
 
 /// The fields of a form, or of a query.
@@ -19,7 +19,7 @@ impl fmt::Debug for Form {
 }
 
 impl Form {
-    /// Reads a form; `None` where it is not UTF-8 or has too many fields.
+    /// Parses a form; `None` if it is not UTF-8 or has too many fields.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let mut fields = Vec::new();
         for field in std::str::from_utf8(body).ok()?.split('&').filter(|field| !field.is_empty()) {
@@ -29,18 +29,18 @@ impl Form {
         (fields.len() <= FIELDS_MAX).then_some(Self(fields))
     }
 
-    /// The first field of that name; empty where there is none.
+    /// The first field with that name; empty if there is none.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
     }
 
-    /// Every field of that name.
+    /// All fields with that name.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// A query with these fields, the empty ones left out: `?q=two+words`, or nothing.
+/// A query of the non-empty fields: `?q=two+words`, or an empty text.
 pub(crate) fn query(fields: &[(&str, &str)]) -> String {
     let fields = fields.iter().filter(|(_, value)| !value.is_empty());
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();

@@ -5,7 +5,7 @@ use domain::Timestamp;
 
 use crate::dashboard::time_text::{TimeText, number};
 
-/// A key as the tables show it.
+/// A key as a row of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyLine {
     pub(crate) id: String,
@@ -13,11 +13,11 @@ pub(crate) struct KeyLine {
     pub(crate) hint: String,
     pub(crate) kind: &'static str,
     pub(crate) groups: String,
-    /// What it may read, or that this is nothing in particular.
+    /// Its permissions, or the text for a key without any.
     pub(crate) permissions: String,
     pub(crate) created: TimeText,
     pub(crate) last_used: Option<TimeText>,
-    /// What its client last called itself: hostile text.
+    /// The client's last user agent: untrusted text.
     pub(crate) agent: Option<String>,
     pub(crate) used: String,
     pub(crate) limit: String,
@@ -26,11 +26,11 @@ pub(crate) struct KeyLine {
     /// `active`, `ending`, `suspended` or `revoked`.
     pub(crate) state: &'static str,
     pub(crate) ends: Option<TimeText>,
-    /// How many streams it may have open, where the page shows that.
+    /// Maximum number of open streams, on pages that show it.
     pub(crate) streams: String,
-    /// Whose it is, where that is not clear from the page.
+    /// The owner's name, on pages that list keys of several accounts.
     pub(crate) owner: String,
-    /// Their account; empty where it is nobody's.
+    /// Id of the owner's account; empty if the key has none.
     pub(crate) owner_id: String,
 }
 
@@ -63,7 +63,7 @@ impl KeyLine {
         }
     }
 
-    /// Whether it lets anybody in.
+    /// True if requests with the key are accepted.
     pub(crate) fn is_live(&self) -> bool {
         matches!(self.state, "active" | "ending")
     }

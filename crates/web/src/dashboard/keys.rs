@@ -1,4 +1,4 @@
-//! A developer's keys: made, looked at, rotated, revoked.
+//! A developer's keys: create, list, rotate, revoke.
 use std::time::Duration;
 
 use accounts::{KeyKind, KeyView, Limits, NewKey, Rotated};
@@ -13,13 +13,13 @@ use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::KeysAct;
 use crate::dashboard::time_text::{TimeText, number};
 
-/// How long an old key may go on beside its successor; the words the form uses.
+/// Times for which an old key remains valid after a rotation, by form value.
 const OVERLAPS: [(&str, u64); 4] = [("none", 0), ("1h", 3600), ("24h", 86_400), ("7d", 604_800)];
 
-/// What a form knows as the newest key where there is none.
+/// Form value for the newest key if there is none.
 const NO_KEY: &str = "none";
 
-/// Ended keys on one page.
+/// Maximum number of ended keys per page.
 const ENDED_SHOWN_MAX: u32 = 50;
 
 #[derive(Template)]
@@ -28,14 +28,14 @@ struct KeysPage {
     shell: Shell,
     keys: Vec<KeyLine>,
     ended: Vec<KeyLine>,
-    /// From which on older ended keys are shown.
+    /// Offset of the next page of ended keys.
     older: Option<u32>,
-    /// Whether these are not the newest.
+    /// True if this is not the first page.
     is_older: bool,
     production: bool,
     groups: Vec<String>,
     room: bool,
-    /// The newest key as the form knows it: sent twice, the form makes one key.
+    /// Id of the newest key when the form was rendered, so that a form submitted twice creates one key.
     newest: String,
 }
 
@@ -48,7 +48,7 @@ struct NewKeyPage {
     base: String,
     sport: String,
     note: String,
-    /// Made by an operator, for somebody.
+    /// Created by an operator for another account.
     for_other: bool,
 }
 
@@ -110,7 +110,7 @@ async fn list(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     let line = |view: &KeyView| KeyLine::new(view, page_request.now);
     let keys: Vec<_> = accounts.live_keys_of(&account.id).await?.iter().rev().map(line).collect();
     let from = page_request.query.get("ended").parse().unwrap_or(0);
-    // One more, which says whether there are more.
+    // One more, to detect a further page.
     let part = (from, ENDED_SHOWN_MAX + 1);
     let mut ended: Vec<_> =
         accounts.ended_keys_of(&account.id, part).await?.iter().map(line).collect();
@@ -166,13 +166,13 @@ async fn create(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     shown_once(page_request, "Your new key", secret.expose(), String::new())
 }
 
-/// Whether a key was made since the form was shown: it was sent already, and the page with the key is reloaded.
+/// True if a key was created since the form was rendered, so that the form is being submitted twice.
 pub(crate) fn is_sent_again(page_request: &PageRequest<'_>, newest: Option<&KeyView>) -> bool {
     let known = page_request.form.get("newest");
     !known.is_empty() && known != id_or_none(newest)
 }
 
-/// What a form knows a key by, or that there is none.
+/// Form value for a key, or for no key.
 pub(crate) fn id_or_none(key: Option<&KeyView>) -> &str {
     key.map_or(NO_KEY, |key| key.record.id.as_str())
 }
@@ -237,7 +237,7 @@ pub(crate) fn shown_once(
     page::render(200, &page)
 }
 
-/// The key of the route, if it is the visitor's own. Somebody else's is as good as none.
+/// The key of the route if it belongs to the visitor; otherwise not found.
 async fn own(page_request: &PageRequest<'_>) -> Result<KeyLine, PageError> {
     Ok(KeyLine::new(&own_view(page_request).await?, page_request.now))
 }

@@ -1,4 +1,4 @@
-//! Rendering: the frame around every page, what goes wrong, and the headers that guard them.
+//! Rendering: the frame of every page, error pages, and security headers.
 use std::borrow::Cow;
 
 use accounts::Maintenance;
@@ -10,8 +10,8 @@ use crate::dashboard::page_error::{Addresses, PageError};
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::quota_note::QuotaNote;
 
-/// What a page may do: be styled and moved by its own assets, talk to its own service, and nothing else.
-/// The referrer policy is not `no-referrer`: browsers would then hide the origin of our own forms.
+/// Security headers: a page may load its own assets, connect to its own service, and nothing else. The referrer policy
+/// is not `no-referrer`: browsers would then hide the origin of our own forms.
 pub(crate) const GUARD: [(&str, &str); 7] = [
     (
         "content-security-policy",
@@ -26,24 +26,24 @@ pub(crate) const GUARD: [(&str, &str); 7] = [
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
 
-/// A piece of a text, set as code or as words.
+/// A part of a text: code or plain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) text: String,
     pub(crate) is_code: bool,
 }
 
-/// A text whose code stands in backticks, in its pieces.
+/// Splits a text at its backticks.
 pub(crate) fn parts(text: &str) -> Vec<Part> {
     let part = |(n, text): (usize, &str)| Part { text: text.to_owned(), is_code: n % 2 == 1 };
     text.split('`').enumerate().map(part).collect()
 }
 
-/// The frame of a page.
+/// Data of the frame of a page.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) title: Cow<'static, str>,
-    /// Which entry of the navigation is this one.
+    /// Active entry of the navigation.
     pub(crate) here: &'static str,
     pub(crate) email: Option<String>,
     pub(crate) operator: bool,
@@ -57,24 +57,24 @@ pub(crate) struct Shell {
     pub(crate) mark: &'static str,
 }
 
-/// Which pages for everybody are switched on.
+/// Public pages that are enabled.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of its own, as in the configuration"
 )]
 pub(crate) struct PublicPages {
-    /// Whether there are pages beside the documentation, and accounts.
+    /// True if accounts and all other pages are enabled, not only the documentation.
     pub(crate) all: bool,
     pub(crate) status: bool,
     pub(crate) board: bool,
     pub(crate) docs: bool,
 }
 
-/// A word to whoever reads.
+/// A message at the top of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
-    /// `good`, `bad` or `plain`: how it is shown.
+    /// CSS class: `good`, `bad` or `plain`.
     pub(crate) tone: &'static str,
     pub(crate) text: String,
 }
@@ -89,7 +89,7 @@ impl Notice {
     }
 }
 
-/// What `?done=` says, after a form led to another page. Words come from here only, never from the address.
+/// Messages for `?done=` after a redirect. The texts come only from this table, never from the URL.
 const DONE: &[(&str, &str)] = &[
     (
         "signed-up-mail",
@@ -181,7 +181,7 @@ pub(crate) fn render(status: u16, page: &impl Template) -> Result<Reply, PageErr
     Ok(guarded(Reply::new(status, "text/html; charset=utf-8", page.render()?)))
 }
 
-/// Adds the headers that guard a page, which is nobody's to keep.
+/// Adds the security headers and forbids caching.
 pub(crate) fn guarded(mut reply: Reply) -> Reply {
     for (name, value) in GUARD {
         reply.head.put(name, value);
@@ -190,7 +190,7 @@ pub(crate) fn guarded(mut reply: Reply) -> Reply {
     reply
 }
 
-/// Sends the browser to a page of ours.
+/// Redirects the browser to one of our pages.
 pub(crate) fn redirect(to: &str) -> Reply {
     let mut reply = guarded(Reply::new(303, "text/plain; charset=utf-8", ""));
     reply.head.put("location", to);
@@ -205,7 +205,7 @@ struct ErrorPage {
     text: String,
 }
 
-/// The page that says what went wrong.
+/// The error page.
 pub(crate) fn error(page_request: &PageRequest<'_>, error: PageError) -> Reply {
     let header = header(&error);
     let (status, heading, text) = message(error);
@@ -213,7 +213,7 @@ pub(crate) fn error(page_request: &PageRequest<'_>, error: PageError) -> Reply {
     with_header(render(status, &page).unwrap_or_else(error_reply), header)
 }
 
-/// The same without a page, where not even that can be made.
+/// The error as plain text, if the error page cannot be rendered.
 pub(crate) fn error_reply(error: PageError) -> Reply {
     let header = header(&error);
     let (status, heading, text) = message(error);
@@ -221,7 +221,7 @@ pub(crate) fn error_reply(error: PageError) -> Reply {
     with_header(guarded(Reply::new(status, "text/plain; charset=utf-8", text)), header)
 }
 
-/// The header that tells a program how to go on.
+/// The header that clients need for this error.
 fn header(error: &PageError) -> Option<(&'static str, String)> {
     match error {
         PageError::WrongMethod { allow } => Some(("allow", (*allow).to_owned())),
@@ -249,7 +249,7 @@ fn message(error: PageError) -> (u16, &'static str, String) {
     let (status, heading, text) = match error {
         PageError::NotFound => (404, "Page not found", "Page not found, or you don't have access."),
         PageError::WrongMethod { .. } => {
-            (405, "Method not allowed", "This address takes forms of its own page only.")
+            (405, "Method not allowed", "This address accepts only the form of its own page.")
         }
         PageError::Forbidden => (403, "For operators", "Your account may not see this page."),
         PageError::Busy => (503, "Busy", "The server is busy. Try again shortly."),

@@ -1,39 +1,39 @@
-//! Why there is no page. What it says to people is in `page`.
+//! Errors of the pages. Their texts are in `page`.
 
 use accounts::{AccountError, PeopleError};
 
-/// Why there is no page.
+/// Why a page cannot be shown.
 #[derive(Debug)]
 pub(crate) enum PageError {
     NotFound,
-    /// The path takes others.
+    /// The path accepts other methods.
     WrongMethod {
         allow: &'static str,
     },
-    /// Signed in, but not as somebody who may.
+    /// Signed in, but without the required role.
     Forbidden,
-    /// The form was sent by another site, or the service has a wrong idea of its own address.
+    /// The form was sent by another site, or the configured public address is wrong.
     Foreign(Option<Addresses>),
     /// The form was made for another session.
     Expired,
-    /// What was asked cannot be done; the sentence says why.
+    /// The request is invalid; the sentence gives the reason.
     Refused(String),
-    /// It was done too often; the sentence says when it can be done again.
+    /// Rate limit reached; the sentence says when to retry.
     TooOften {
         text: String,
         retry_after_s: u64,
     },
-    /// Too much is asked at the moment.
+    /// The server is overloaded.
     Busy,
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Two addresses that should be one.
+/// Two origins that should be equal.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    /// Where the browser has the form from.
+    /// Origin reported by the browser.
     pub(crate) browser: String,
-    /// Where the service believes to be.
+    /// Origin that the service assumes for itself.
     pub(crate) service: String,
 }
 
@@ -84,12 +84,12 @@ impl From<askama::Error> for PageError {
     }
 }
 
-/// An error's words as a sentence for a page.
+/// An error's message as a sentence.
 pub(crate) fn sentence(error: &dyn std::error::Error) -> String {
     as_sentence(&error.to_string())
 }
 
-/// A text that begins in lower case as a sentence.
+/// A text that begins in lower case, as a sentence.
 pub(crate) fn as_sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().collect::<String>());

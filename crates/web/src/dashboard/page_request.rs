@@ -1,5 +1,5 @@
-//! Who asks: the session behind the cookie, whether the request comes from one of our pages, and the cookie
-//! that goes back.
+//! A request for a page: the session of its cookie, the check that forms come from our own pages, and the cookie of
+//! the response.
 
 use std::sync::Arc;
 
@@ -12,36 +12,36 @@ use crate::dashboard::page_error::{Addresses, PageError};
 use crate::dashboard::quota_note::{self, QuotaNote};
 use http::{Peer, Reply, Request};
 
-/// The cookie's name; over TLS with the prefix that binds it to this host and to TLS.
+/// Name of the session cookie; over TLS with the prefix that binds it to this host and to TLS.
 const COOKIE: &str = "linesman_session";
 const COOKIE_TLS: &str = "__Host-linesman_session";
-/// What a browser is known by with which somebody signed in before.
+/// Name of the cookie that identifies a browser after a successful sign-in.
 const DEVICE: &str = "linesman_device";
 const DEVICE_TLS: &str = "__Host-linesman_device";
-/// How long it is known after the last time: half a year.
+/// Lifetime of the device cookie since its last use: half a year.
 const DEVICE_S: u32 = 180 * 86_400;
 
-/// What is shown of an origin that a browser names.
+/// Maximum number of characters shown of an origin.
 const ORIGIN_CHARS_MAX: usize = 200;
 
-/// A request for a page, with what is known of the visitor.
+/// A request for a page, with the visitor's session.
 #[derive(Debug)]
 pub(crate) struct PageRequest<'a> {
     pub(crate) web: &'a Arc<Web>,
     pub(crate) request: &'a Request<'a>,
     pub(crate) form: Form,
     pub(crate) query: Form,
-    /// What stands for `{id}` in the route.
+    /// Value of `{id}` in the route.
     pub(crate) id: &'a str,
-    /// The browser's token: a session's, or one that is nobody's yet and only binds forms to the browser.
+    /// The browser's token: of a session, or of no session, in which case it only binds forms to the browser.
     pub(crate) token: SessionToken,
     pub(crate) session: Option<Session>,
     pub(crate) origin: Origin,
     pub(crate) now: Timestamp,
-    /// Keys of the visitor whose quota runs low, the fullest first.
+    /// The visitor's keys whose quota runs low, the fullest first.
     pub(crate) alerts: Vec<QuotaNote>,
     secure: bool,
-    /// The browser has no token of ours yet.
+    /// True if the browser has no token yet.
     is_new: bool,
 }
 
@@ -88,13 +88,13 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// The signed-in session; routes that need one are only reached with one.
+    /// The session; present on all routes that require one.
     pub(crate) fn session(&self) -> Result<&Session, PageError> {
         self.session.as_ref().ok_or(PageError::Forbidden)
     }
 
-    /// Finds out which of the visitor's keys run low, for the banner. A store that cannot tell costs the banner only:
-    /// the page itself says what is wrong.
+    /// Reads which of the visitor's keys run low, for the banner. If the store fails, only the banner is missing; the
+    /// page itself reports the failure.
     pub(crate) async fn look_at_quotas(&mut self) {
         let is_own_page = self.request.path.starts_with("/dashboard");
         let Some(session) = self.session.as_ref().filter(|session| session.stage == Stage::Full)
@@ -116,14 +116,15 @@ impl<'a> PageRequest<'a> {
         self.session.as_ref().is_some_and(|session| session.account.role == Role::Operator)
     }
 
-    /// Checks that a form was sent by a page of this service, as far as the browser tells: `Sec-Fetch-Site`, which
-    /// no page can set, and `Origin`. What sends neither is no browser that somebody could be lured with.
+    /// Checks that a form was sent by a page of this service, as far as the browser reports it: `Sec-Fetch-Site`,
+    /// which no page can set, and `Origin`. A client that sends neither is not a browser, so it cannot be used for a
+    /// cross-site request.
     ///
-    /// Behind a proxy that ends TLS the origin is not the address that the service sees. Without `public_url` the
-    /// browser's own comparison is then enough; a wrong `public_url` is never overruled.
+    /// Behind a proxy that terminates TLS the origin differs from the address the service sees. Without `public_url`
+    /// the browser's own comparison is then sufficient; a mismatch with `public_url` is always refused.
     ///
     /// # Errors
-    /// It was sent from somewhere else; where a setting may be the reason, it is named and logged.
+    /// The form was sent from another origin; if a setting may be the reason, it is named and logged.
     pub(crate) fn check_origin(&self) -> Result<(), PageError> {
         let browser = &self.request.page;
         let own = self.base();
@@ -144,7 +145,7 @@ impl<'a> PageRequest<'a> {
                 browser = %origin.escape_debug(),
                 service = %own,
                 accepted = compared,
-                "a form came from another address than this service believes to be at: behind a proxy, set \
+                "a form's origin differs from the address that this service assumes for itself: behind a proxy, set \
                  dashboard.public_url to the address in the browser and server.trusted_proxies to the proxy's address"
             );
         }
@@ -155,7 +156,7 @@ impl<'a> PageRequest<'a> {
         }
     }
 
-    /// Where this service is for whoever asks: `https://odds.example.com`.
+    /// Origin of this service as the visitor sees it: `https://odds.example.com`.
     pub(crate) fn base(&self) -> String {
         if let Some(url) = &self.web.settings.public_url {
             return url.trim_end_matches('/').to_owned();
@@ -167,7 +168,7 @@ impl<'a> PageRequest<'a> {
         format!("{scheme}://{}", host.escape_ascii())
     }
 
-    /// Gives the browser the token of its new session.
+    /// Sets the cookie of a new session.
     pub(crate) fn with_session(&self, mut reply: Reply, token: &SessionToken) -> Reply {
         let seconds = self.web.people.rules().session_max.as_secs();
         let name = cookie_name(self.secure);
@@ -175,7 +176,7 @@ impl<'a> PageRequest<'a> {
         reply
     }
 
-    /// Lets the browser be known as one that the holder of this address was let in with.
+    /// Remembers the browser as one where the holder of this address signed in.
     pub(crate) async fn with_device(
         &self,
         mut reply: Reply,
@@ -188,13 +189,13 @@ impl<'a> PageRequest<'a> {
         Ok(reply)
     }
 
-    /// Takes the browser's token away.
+    /// Removes the session cookie.
     pub(crate) fn without_session(&self, mut reply: Reply) -> Reply {
         self.put_cookie(&mut reply, cookie_name(self.secure), "", "; Max-Age=0");
         reply
     }
 
-    /// Adds what every page carries.
+    /// Adds the headers of every page.
     pub(crate) fn finish(&self, mut reply: Reply) -> Reply {
         // A browser without a token gets one with the first page, for the forms on it.
         let has_cookie = reply.head.iter().any(|(name, _)| name == b"set-cookie");
@@ -202,7 +203,7 @@ impl<'a> PageRequest<'a> {
             .head
             .iter()
             .any(|(name, value)| name == b"content-type" && value.starts_with(b"text/html"));
-        // A page that may be kept is the same for everybody, and has no forms.
+        // A cacheable page is the same for all visitors and has no forms.
         let is_own =
             reply.head.iter().any(|(name, value)| name == b"cache-control" && value == b"no-store");
         if self.is_new && is_page && is_own && !has_cookie {

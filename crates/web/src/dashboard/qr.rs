@@ -1,17 +1,17 @@
-//! A QR code as the path of an SVG, made here so that a secret is never shown to anybody else's service.
+//! QR codes as the path of an SVG, generated here so that a secret is never sent to another service.
 use qrcodegen::{QrCode, QrCodeEcc};
 
-/// White around the code, in modules; readers need it to find the corners.
+/// Quiet zone around the code, in modules; readers need it to find the corners.
 const QUIET: i32 = 4;
 
-/// A code, drawn in units of one module.
+/// A code in units of one module.
 pub(crate) struct Qr {
     pub(crate) size: i32,
     pub(crate) path: String,
 }
 
 impl Qr {
-    /// `None`: the text is too long for any code.
+    /// Returns `None` if the text is too long for a code.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let code = QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
         let mut path = String::new();
@@ -54,7 +54,7 @@ mod tests {
             })
             .sum();
         assert_eq!((qr.size, drawn), (code.size() + 8, dark));
-        // The upper left corner of a code is a dark line of seven.
+        // The upper left corner of a code is a horizontal dark line of seven modules.
         assert!(qr.path.starts_with("M4 4h7v1h-7z"), "{}", qr.path);
         assert!(Qr::new(&"x".repeat(5000)).is_none());
     }

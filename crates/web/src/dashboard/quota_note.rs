@@ -6,7 +6,7 @@ use domain::Timestamp;
 use crate::dashboard::key_line::KeyLine;
 use crate::dashboard::time_text::{TimeText, number};
 
-/// Keys that one banner names.
+/// Maximum number of keys in the banner.
 const NOTES_MAX: usize = 3;
 
 /// A note about a key whose quota runs low.
@@ -18,7 +18,7 @@ pub(crate) struct QuotaNote {
     pub(crate) text: String,
 }
 
-/// The keys that have reached a share of their quota that is worth a note, the fullest first.
+/// Keys that reached a share of their quota worth a note, the fullest first.
 pub(crate) fn notes(keys: &[KeyView], now: Timestamp) -> Vec<QuotaNote> {
     let mut notes: Vec<QuotaNote> = keys
         .iter()

@@ -1,21 +1,21 @@
-//! Every page as data: its path, its method and who may. The security tests walk this table, so that a new
-//! page cannot be forgotten.
+//! Table of all pages: path, method and required role. The security tests iterate over this table, so that no page can
+//! be forgotten.
 
 use crate::dashboard::page_error::PageError;
 use http::Method;
 
-/// Who may have a page.
+/// Required role for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     Anyone,
-    /// Whoever has given the right password and still owes the second factor.
+    /// The password was correct and the second factor is still missing.
     HalfSignedIn,
-    /// Everybody who is signed in.
+    /// Any signed-in account.
     Developer,
     Operator,
 }
 
-/// What a route leads to, by the module that answers it.
+/// Target of a route, grouped by the module that handles it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Page {
     Status(StatusAct),
@@ -109,7 +109,7 @@ pub(crate) enum ConsoleAct {
     Maintenance,
 }
 
-/// What operators see and decide of accounts.
+/// Operator actions on accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeopleAct {
     Accounts,
@@ -121,7 +121,7 @@ pub(crate) enum PeopleAct {
     Reset,
 }
 
-/// What they see and decide of events.
+/// Operator actions on events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarketAct {
     Events,
@@ -142,11 +142,11 @@ pub(crate) enum BoardAct {
     Value,
 }
 
-/// One row of the table.
+/// A row of the table.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// `{id}` stands for one part.
+    /// `{id}` matches one segment.
     pub(crate) path: &'static str,
     pub(crate) who: Who,
     pub(crate) page: Page,
@@ -293,7 +293,7 @@ static ROUTES: &[Route] = &[
     post("/console/maintenance", Who::Operator, Page::Console(ConsoleAct::Maintenance)),
 ];
 
-/// First parts of paths that are the pages'.
+/// First segments of the pages' paths.
 const OURS: [&str; 12] = [
     "board",
     "status",
@@ -309,17 +309,17 @@ const OURS: [&str; 12] = [
     "assets",
 ];
 
-/// A route as the tests see it.
+/// A route, for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteView {
     /// `GET` or `POST`.
     pub method: &'static str,
-    /// `{id}` stands for one part.
+    /// `{id}` matches one segment.
     pub path: &'static str,
     pub who: Who,
 }
 
-/// Every page there is.
+/// All pages.
 pub fn routes() -> impl Iterator<Item = RouteView> {
     ROUTES.iter().map(|route| RouteView {
         method: if route.method == Method::Post { "POST" } else { "GET" },
@@ -328,16 +328,16 @@ pub fn routes() -> impl Iterator<Item = RouteView> {
     })
 }
 
-/// Whether a path belongs to the pages, whatever is there.
+/// True if the path belongs to the pages, even if no page exists there.
 pub(crate) fn is_ours(path: &str) -> bool {
     let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
     first.is_some_and(|first| OURS.contains(&first))
 }
 
-/// What may be done with something to look at.
+/// Methods of a page that only reads.
 pub(crate) const READS: &str = "GET, HEAD";
 
-/// The route for a path, and what stands for its `{id}`.
+/// Finds the route for a path and the value of its `{id}`.
 pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str), PageError> {
     let (mut read, mut sent) = (false, false);
     for route in ROUTES {
@@ -361,13 +361,13 @@ pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str),
     })
 }
 
-/// Whether somebody may be sent to a path after signing in: it is one of ours, and a page to look at.
+/// True if a visitor may be redirected to this path after signing in: it is one of our pages and only reads.
 pub(crate) fn is_destination(path: &str) -> bool {
     let signed_in = |who| matches!(who, Who::Developer | Who::Operator);
     find(Method::Get, path).is_ok_and(|(route, _)| signed_in(route.who))
 }
 
-/// What stands for `{id}`, empty where the pattern has none. `None`: another path.
+/// Value of `{id}`, empty if the pattern has none. `None` if the path does not match.
 fn capture<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
     let mut id = "";
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));

@@ -1,4 +1,4 @@
-//! A person's own safety: password, sessions, second factor, and what was done in their name.
+//! Account security: password, sessions, second factor, and the account's own audit log.
 use accounts::{Attempt, EmailAddress, Password, PasswordFault};
 use askama::Template;
 use http::Reply;
@@ -11,7 +11,7 @@ use crate::dashboard::route::SecurityAct;
 use crate::dashboard::sign;
 use crate::dashboard::time_text::TimeText;
 
-/// Entries of one's own log on the page.
+/// Maximum number of audit log entries on the page.
 const OWN_LOG_MAX: usize = 15;
 
 struct SessionLine {
@@ -87,8 +87,7 @@ pub(crate) async fn answer(
             {
                 Attempt::Done => Ok(page::redirect("/dashboard/security?done=factor-off")),
                 attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
-                    let notice =
-                        sign::notice(attempt, "That code is not right, or was used already.");
+                    let notice = sign::notice(attempt, "The code is wrong or was already used.");
                     show(page_request, Some((sign::status(attempt), notice))).await
                 }
             }
@@ -131,7 +130,7 @@ async fn show(
     page::render(status, &page)
 }
 
-/// What people call the browser that calls itself so: `Firefox on Windows`.
+/// Common name of a browser for a user agent: `Firefox on Windows`.
 fn browser_name(agent: &str) -> String {
     // The order matters: most browsers name the others too.
     const BROWSERS: [(&str, &str); 6] = [
@@ -183,7 +182,7 @@ async fn change_password(page_request: &PageRequest<'_>) -> Result<Reply, PageEr
         .change_password(session, &page_request.token, (old, new), &page_request.origin)
         .await?
     {
-        // What the browser was known by went with the old password.
+        // The new password invalidated the device cookie.
         Attempt::Done => {
             let done = page::redirect("/dashboard/security?done=password-changed");
             page_request.with_device(done, &email).await
@@ -231,7 +230,7 @@ async fn second_factor_on(page_request: &PageRequest<'_>) -> Result<Reply, PageE
         Err(attempt) => {
             let notice = sign::notice(
                 attempt,
-                "That code is not right. Check the phone's clock and try the next one.",
+                "The code is wrong. Check the phone's clock and try the next one.",
             );
             second_factor_page(page_request, Some((sign::status(attempt), notice))).await
         }

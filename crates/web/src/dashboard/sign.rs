@@ -1,4 +1,4 @@
-//! Signing in, up and out; one-time links; forgotten passwords.
+//! Sign-in, sign-up, sign-out, one-time links, forgotten passwords.
 use std::sync::Arc;
 
 use accounts::{
@@ -14,11 +14,11 @@ use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::{self, SignAct};
 
 const WRONG: &str = "Wrong email or password.";
-/// The same where addresses are confirmed by mail. One sentence for both: who signs up with somebody else's address
-/// must not learn from it whether there was an account already.
+/// The message where addresses are confirmed by email. One sentence for both cases: signing up with another person's
+/// address must not reveal whether it already had an account.
 const WRONG_OR_UNCONFIRMED: &str = "Wrong email or password, or the address is not confirmed yet: \
     then we send you the email with the link again.";
-const WRONG_CODE: &str = "That code is not right, or was used already. Wait for the next one.";
+const WRONG_CODE: &str = "The code is wrong or was already used. Wait for the next one.";
 const NO_ADDRESS: &str = "This is not an email address such as ann@example.com.";
 const SIGNED_UP: &str =
     "Account created. Sign in to continue. (Already registered? Use your existing password.)";
@@ -66,10 +66,10 @@ struct LinkPage {
     heading: &'static str,
     text: &'static str,
     token: String,
-    /// Nothing is to be filled in.
+    /// True if the form has no fields to fill in.
     confirms: bool,
     resets: bool,
-    /// The address cannot be chosen.
+    /// True if the address is fixed.
     bound: bool,
     email: String,
     name: String,
@@ -97,7 +97,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// Where somebody who has to sign in first is sent, and from there back to what they asked for.
+/// The sign-in page, with the requested page as the target after signing in.
 pub(crate) fn sign_in_path(page_request: &PageRequest<'_>, changes: bool) -> String {
     let path = page_request.request.path;
     if changes || !route::is_destination(path) {
@@ -106,12 +106,12 @@ pub(crate) fn sign_in_path(page_request: &PageRequest<'_>, changes: bool) -> Str
     format!("/signin?next={path}")
 }
 
-/// Where somebody signed in belongs.
+/// Start page of the visitor's role.
 fn home(page_request: &PageRequest<'_>) -> &'static str {
     if page_request.is_operator() { "/console" } else { "/dashboard" }
 }
 
-/// Where to after signing in: back, or to where the account belongs.
+/// Target after signing in: the requested page, or the start page of the account's role.
 async fn destination(
     page_request: &PageRequest<'_>,
     token: &SessionToken,
@@ -125,7 +125,7 @@ async fn destination(
     Ok(if operator { "/console" } else { "/dashboard" }.to_owned())
 }
 
-/// Lets somebody in, and the browser be known as theirs.
+/// Completes a sign-in and remembers the browser.
 async fn enter(
     page_request: &PageRequest<'_>,
     token: &SessionToken,
@@ -230,8 +230,8 @@ async fn sign_up(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     }
 }
 
-/// Signs in whoever has just signed up, where no email confirms the address. Where the address had an account already,
-/// its password decides, as at the sign-in.
+/// Signs in a new account if addresses are not confirmed by email. If the address already had an account, its password
+/// decides, as at the sign-in.
 async fn enter_new(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     let entered = sign_in(page_request).await?;
     if entered.status == 303 {
@@ -264,7 +264,7 @@ fn forgot_page(
     page::render(status, &page)
 }
 
-/// The answer is the same, and takes the same time, whether the address has an account or not.
+/// The response and its time are the same whether or not the address has an account.
 fn forgot(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     let Some(email) = EmailAddress::parse(page_request.form.get("email")) else {
         return forgot_page(page_request, Some((400, Notice::bad(NO_ADDRESS))));
@@ -386,7 +386,8 @@ async fn reset(
         Err(text) => return link_page(page_request, Some((400, Notice::bad(text)))).await,
     };
     match page_request.web.people.reset_by_link(token, password, &page_request.origin).await? {
-        // Who has the link is the holder: they can sign in now, however many strangers try to.
+        // The holder of the link owns the account: this browser can sign in even while the account is throttled by
+        // others.
         Attempt::Done => {
             page_request.with_device(page::redirect("/signin?done=password-reset"), &email).await
         }
@@ -409,13 +410,13 @@ fn choose(page_request: &PageRequest<'_>, email: &EmailAddress) -> Result<Passwo
     Password::choose(password, email).map_err(PasswordFault::message)
 }
 
-/// What a gate says to whoever stands before it.
+/// The message for an attempt.
 pub(crate) fn notice(attempt: Attempt, refused: &str) -> Notice {
     match attempt {
         Attempt::Done => Notice::good("Done."),
         Attempt::Refused => Notice::bad(refused),
         Attempt::Throttled { retry_after_s } => {
-            Notice::bad(format!("That was tried too often. Try again in {retry_after_s} seconds."))
+            Notice::bad(format!("Too many attempts. Try again in {retry_after_s} seconds."))
         }
         Attempt::Busy => {
             Notice::bad("Many people are signing in at the moment. Try again shortly.")

@@ -1,5 +1,5 @@
-//! The status page: every bookmaker and sport, fresh or delayed and since when, and how the last day was, for people,
-//! machines and feed readers.
+//! The status page: every bookmaker and sport, whether it is fresh or delayed and since when, and the last 24 hours,
+//! as a page, as JSON and as an Atom feed.
 
 mod feed;
 mod incident;
@@ -19,9 +19,9 @@ use crate::dashboard::status::record::{Delay, Slot, Source};
 use crate::dashboard::time_text::{TimeText, span};
 use http::Reply;
 
-/// How long somebody may keep the machine forms, in seconds.
+/// Cache lifetime of the JSON and Atom forms, in seconds.
 const KEPT_S: u32 = 5;
-/// Incidents on the page; the feed has all delays that are remembered.
+/// Maximum number of incidents on the page; the feed has all remembered delays.
 const INCIDENTS_SHOWN: usize = 12;
 
 struct SourceState {
@@ -29,7 +29,7 @@ struct SourceState {
     bookmaker: String,
     delayed: bool,
     read_at: Timestamp,
-    /// Since when it is delayed.
+    /// Start of the current delay.
     since: Option<Timestamp>,
     read: TimeText,
     age: String,
@@ -37,7 +37,7 @@ struct SourceState {
     strip: Strip,
 }
 
-/// A day as a drawing: one path for each state, and in words.
+/// A day as a drawing, with one path per state, and as text.
 struct Strip {
     slots: Vec<Slot>,
     runs: [(&'static str, String); 3],
@@ -58,7 +58,7 @@ struct WorldState {
     sports: Vec<SportState>,
 }
 
-/// A delay as the page tells it.
+/// A delay with its texts.
 pub(crate) struct DelayShown {
     pub(crate) bookmaker: String,
     pub(crate) sport: String,
@@ -72,12 +72,12 @@ pub(crate) struct DelayShown {
 #[template(path = "status.html")]
 struct StatusPage {
     shell: Shell,
-    /// How the heading is coloured.
+    /// CSS class of the heading.
     tone: &'static str,
     heading: &'static str,
     worlds: Vec<WorldState>,
     incidents: Vec<Incident>,
-    /// Whether the sandbox is shown, too.
+    /// True if the sandbox is shown too.
     with_sandbox: bool,
     at: TimeText,
 }
@@ -87,7 +87,7 @@ pub(crate) fn answer(page_request: &PageRequest<'_>, page: StatusAct) -> Result<
         return Err(PageError::NotFound);
     }
     page_request.web.status.look_now(&page_request.web.api);
-    // Machines get both; on the page, the simulated market is for whoever asks for it.
+    // JSON and Atom have both markets; the page shows the sandbox on request.
     let with_sandbox = page != StatusAct::Status || page_request.query.get("sandbox") == "yes";
     let worlds = worlds(page_request, with_sandbox);
     let overall = overall(page_request, &worlds);
@@ -205,7 +205,7 @@ impl Strip {
     }
 }
 
-/// One `d` for all stretches of a state, a unit for each slot.
+/// One path for all runs of a state, one unit per slot.
 fn runs(slots: &[Slot], wanted: Slot) -> String {
     let mut d = String::new();
     let mut at = 0;
@@ -219,7 +219,7 @@ fn runs(slots: &[Slot], wanted: Slot) -> String {
     d
 }
 
-/// Of the live market; the sandbox's delays are part of the play.
+/// State of the live market only: the sandbox's delays are scheduled.
 fn overall(page_request: &PageRequest<'_>, worlds: &[WorldState]) -> &'static str {
     if page_request.web.api.accounts.maintenance() != Maintenance::Off {
         return "maintenance";

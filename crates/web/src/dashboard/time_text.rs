@@ -1,4 +1,4 @@
-//! Instants and spans as people read them.
+//! Text of instants and durations.
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -6,7 +6,7 @@ use domain::Timestamp;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// An instant, for a machine, for a reader, and how long ago it was.
+/// An instant for machines, as text, and how long ago it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TimeText {
     pub(crate) iso: String,
@@ -48,7 +48,7 @@ impl TimeText {
     }
 }
 
-/// A span in its largest unit, rounded down.
+/// A duration in its largest unit, rounded down.
 pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (count, unit) = match seconds {
@@ -60,7 +60,7 @@ pub(crate) fn span(duration: Duration) -> String {
     format!("{count} {unit}")
 }
 
-/// A latency as people read it: exact while that matters.
+/// A latency as text: small values are exact.
 pub(crate) fn latency(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),
@@ -69,7 +69,7 @@ pub(crate) fn latency(ms: u64) -> String {
     }
 }
 
-/// A number in a minute, as one in a second.
+/// A rate per second from a rate per minute.
 pub(crate) fn a_second(a_minute: u64) -> String {
     match a_minute {
         0..60 => format!("0.{:02}", a_minute * 100 / 60),
@@ -78,7 +78,7 @@ pub(crate) fn a_second(a_minute: u64) -> String {
     }
 }
 
-/// A number with thin spaces between its thousands, which do not break.
+/// A number with thin non-breaking spaces between thousands.
 pub(crate) fn number(value: impl Into<u64>) -> String {
     let digits = value.into().to_string();
     let mut text = String::with_capacity(digits.len() + 6);

@@ -1,4 +1,4 @@
-//! What the account's keys are used for: how much, how it went, what is left, and why calls failed.
+//! Usage of the account's keys: number of requests, their outcomes, the remaining quota, and why requests failed.
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::{TimeText, number, span};
 
-/// Over how long the pace is taken: the hour before this one, and this one so far.
+/// Period of the request rate: the previous hour and the current one so far.
 const PACE_S: i64 = 3600;
-/// A key's first minutes tell little about its day.
+/// Minimum period for the request rate: a key's first minutes predict little.
 const PACE_LEAST_S: u64 = 900;
 
 struct RangeLink {
@@ -52,7 +52,7 @@ struct QuotaLine {
 
 struct EndpointLine {
     title: &'static str,
-    /// As in metrics and logs.
+    /// Name as in metrics and logs.
     name: &'static str,
     template: &'static str,
     counts: Vec<String>,
@@ -81,7 +81,7 @@ struct UsagePage {
     ranges: Vec<RangeLink>,
     range: Range,
     keys: Vec<KeyChoice>,
-    /// The key that is looked at; empty for all.
+    /// Id of the selected key; empty for all.
     key: String,
     chart: Chart,
     quotas: Vec<QuotaLine>,
@@ -141,10 +141,10 @@ fn choice(view: &KeyView, key: &str, now: Timestamp) -> KeyChoice {
     KeyChoice { selected: line.id == key, id: line.id, name: line.name, hint: line.hint }
 }
 
-/// What each key has spent.
+/// Requests spent per key.
 fn spent(recent: &[CountRow]) -> HashMap<&str, u64> {
     let mut spent = HashMap::new();
-    // What spends is what was answered, but for status, which is free.
+    // Successful requests count against the quota, except status.
     let spends =
         |row: &&CountRow| row.outcome == Outcome::Ok && row.endpoint != Operation::GetStatus.name();
     for row in recent.iter().filter(spends) {
@@ -182,7 +182,7 @@ fn quota(view: &KeyView, spent: &HashMap<&str, u64>, now: Timestamp) -> Option<Q
     })
 }
 
-/// How long the rest lasts at the pace of late: `spent` requests in `over` seconds.
+/// Forecast of the remaining quota at the recent rate of `spent` requests in `over` seconds.
 fn forecast(quota: &WindowStanding, spent: u64, over: u64, now: Timestamp) -> String {
     let until_reset = quota.resets_at.since(now);
     let resets = format!("Resets in {}.", span(until_reset));

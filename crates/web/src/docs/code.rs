@@ -1,13 +1,13 @@
-//! Code on a page: a block that can be copied, and a request in four languages.
+//! Code on a page: a block with a copy button, and a request in four languages.
 
 use crate::sample::Sample;
 
-/// Text as HTML.
+/// Escapes text for HTML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A block of code with a button that copies it. The button is shown by the script that works it.
+/// A code block with a copy button. The script that handles the button also shows it.
 pub(crate) fn block(text: &str) -> String {
     format!(
         "<div class=\"code\"><button class=\"button quiet small\" type=\"button\" data-copy hidden>Copy</button>\
@@ -16,8 +16,8 @@ pub(crate) fn block(text: &str) -> String {
     )
 }
 
-/// A request in every language, one of them shown. Without `:has` in the browser's stylesheets all of them are.
-/// [`number`] gives the choice its name.
+/// A request in every language, one of them visible. Browsers without `:has` show all of them. [`number`] gives each
+/// selection its name.
 pub(crate) fn sample(sample: &Sample) -> String {
     let lines = sample.lines();
     let choices: String = lines
@@ -43,7 +43,7 @@ pub(crate) fn sample(sample: &Sample) -> String {
 
 const SAMPLE: &str = "<div class=\"sample\">";
 
-/// Gives the choice of each sample on a page a name of its own.
+/// Gives the language selection of each sample on a page a unique name.
 pub(crate) fn number(body: &str) -> String {
     let parts = body.split(SAMPLE).enumerate();
     parts

@@ -1,14 +1,14 @@
-//! JSON in lines, cut into pieces that the page colours.
+//! Formats JSON in lines, split into tokens that the page colours.
 
 use serde_json::Value;
 
-/// A value this short stays on one line.
+/// Maximum length of a value on one line.
 const ONE_LINE_MAX: usize = 62;
 
-/// A piece of JSON text with its class: `k`ey, `s`tring, `n`umber, `b`oolean or null; none for punctuation.
+/// A token with its class: `k`ey, `s`tring, `n`umber, `b`oolean or null; none for punctuation.
 pub(crate) type Piece = (&'static str, String);
 
-/// A value in lines.
+/// Formats a value in lines.
 pub(crate) fn pieces(value: &Value) -> Vec<Piece> {
     let mut out = Vec::new();
     push(value, 0, &mut out);
@@ -42,7 +42,7 @@ fn push_many(
         let is_flat = !item.is_array() && !item.is_object();
         is_flat.then(|| name.map_or(0, |name| name.len() + 3) + item.to_string().len() + 1)
     });
-    // Flat values that fit share a line; the brackets count too.
+    // Flat values that fit share a line; brackets count too.
     let is_short = lengths.sum::<Option<usize>>().is_some_and(|sum| sum < ONE_LINE_MAX);
     let (first, between, last) = if is_short {
         (pad.to_owned(), ", ".to_owned(), pad.to_owned())

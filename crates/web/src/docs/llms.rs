@@ -1,5 +1,5 @@
-//! `/llms.txt` and `/llms-full.txt`: the documentation as Markdown, for language models and whoever reads plain text
-//! (K24). The first lists the pages; the second has in one text what is needed to write a client.
+//! `/llms.txt` and `/llms-full.txt`: the documentation as Markdown for language models and plain-text readers (K24).
+//! The first lists the pages; the second is one text with all that is needed to write a client.
 
 use serde_json::Value;
 
@@ -7,22 +7,22 @@ use crate::docs::shape::{at, kind, operations, referred, rules, text, values};
 
 pub(crate) const INDEX_PATH: &str = "/llms.txt";
 pub(crate) const FULL_PATH: &str = "/llms-full.txt";
-/// The most that each may have, whatever the catalogue: a model has to read all of it.
+/// Maximum size of each file, whatever the catalogue: a model has to read all of it.
 pub(crate) const BYTES_MAX: usize = 100_000;
-/// A longer list of values is left to the document.
+/// Maximum number of values listed; longer lists are only in the OpenAPI document.
 const VALUES_MAX: usize = 24;
 
-/// A page that is written by hand: its title and its Markdown, with links that work on the site.
+/// A handwritten page: its title and its Markdown, with links that work on the site.
 #[derive(Debug)]
 pub(crate) struct Text {
     pub(crate) title: &'static str,
     pub(crate) markdown: String,
 }
 
-/// A group of the navigation: its name, and the title and the address of each page.
+/// A group of the navigation: its name, and the title and address of each page.
 pub(crate) type Group<'a> = (&'static str, Vec<(&'a str, &'a str)>);
 
-/// `/llms.txt`: what there is to read, and where.
+/// `/llms.txt`: the list of pages.
 pub(crate) fn index(document: &Value, groups: &[Group<'_>]) -> String {
     let description = text(at(document, "/info"), "description");
     let lead = description.split("\n\n").next().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(crate) fn index(document: &Value, groups: &[Group<'_>]) -> String {
     out
 }
 
-/// `/llms-full.txt`: the rules, the operations, the objects and the guides for those who write clients.
+/// `/llms-full.txt`: the rules, the operations, the objects and the guides for client authors.
 pub(crate) fn full(document: &Value, errors: &str, guides: &[Text]) -> String {
     let mut out = format!("# Linesman\n\n{}\n", text(at(document, "/info"), "description").trim());
     push_within(&mut out, &all_operations(document));
@@ -64,7 +64,7 @@ pub(crate) fn full(document: &Value, errors: &str, guides: &[Text]) -> String {
     out
 }
 
-/// Appends a section where there is room for it.
+/// Appends a section if it fits.
 fn push_within(out: &mut String, section: &str) {
     if out.len() + section.len() <= BYTES_MAX {
         out.push_str(section);
@@ -132,7 +132,7 @@ fn plain_kind(schema: &Value) -> String {
     rest.fold(first, |text, part| text + part).replace('[', "")
 }
 
-/// A text as a section: its own title goes, and its headings are one level below.
+/// A text as a section: without its title, and with its headings one level lower.
 fn demoted(title: &str, markdown: &str) -> String {
     let mut out = format!("\n## {title}\n\n");
     let mut in_code = false;
@@ -148,7 +148,7 @@ fn demoted(title: &str, markdown: &str) -> String {
     out
 }
 
-/// A text whose links work where `resolve` knows their targets; others are left as they are.
+/// Resolves the links that `resolve` knows; others stay as they are.
 pub(crate) fn relinked(markdown: &str, resolve: impl Fn(&str) -> Option<String>) -> String {
     let mut parts = markdown.split("](");
     let mut out = parts.next().unwrap_or_default().to_owned();

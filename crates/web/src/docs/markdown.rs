@@ -1,4 +1,4 @@
-//! HTML from Markdown. Markup in the text is shown, not passed on; a curl command becomes a request in four languages.
+//! HTML from Markdown. HTML in the text is escaped; a curl command becomes a request in four languages.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
 use crate::docs::code;
 use crate::sample::Sample;
 
-/// HTML that a template writes as it is.
+/// HTML that templates do not escape.
 pub(crate) type Html = Safe<String>;
 
 /// Paragraphs, lists, tables, headings and fenced code, without links to other files.
@@ -16,7 +16,7 @@ pub(crate) fn block(markdown: &str) -> Html {
     page(markdown, &|_| None)
 }
 
-/// A whole document. `resolve` says where a link to another file leads; one that leads nowhere is only text.
+/// A whole document. `resolve` maps links to other files; a link without a target becomes plain text.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all other events stay as they are")]
 pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> Html {
     let mut events = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> 
             Event::Start(Tag::CodeBlock(kind)) => {
                 let inner = parser.by_ref().take_while(|event| !matches!(event, Event::End(_)));
                 let text = inner.filter_map(|event| text_of(&event)).collect::<String>();
-                // A request to this service, and not what an operator runs elsewhere.
+                // A request to this service, not a command that an operator runs elsewhere.
                 let is_request = kind == CodeBlockKind::Fenced("sh".into());
                 let block = if is_request { code_block(&text) } else { code::block(&text) };
                 events.push(Event::Html(block.into()));
@@ -67,7 +67,7 @@ pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> 
     }
     let mut out = String::new();
     html::push_html(&mut out, events.into_iter());
-    // Text is escaped, so these tags are the writer's own. What scrolls takes the focus, for the keyboard.
+    // Text is escaped, so these tags come from the writer. Scrollable tables take the focus, for keyboards.
     let out = out
         .replace("<th>", "<th scope=\"col\">")
         .replace("<table>", "<div class=\"scroll\" tabindex=\"0\"><table>")
@@ -75,11 +75,11 @@ pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> 
     Safe(out)
 }
 
-/// Drawings that pages show, by how they refer to them.
+/// Drawings by their path in documents.
 const PICTURES: [(&str, &str); 1] =
     [("analytics/methods.svg", include_str!("../../../../docs/analytics/methods.svg"))];
 
-/// A drawing as part of the page. Its own styles are for those who open the file; here the page's apply.
+/// Embeds a drawing without its own styles, which are for the standalone file; here the page's styles apply.
 fn picture(file: &str) -> Option<Event<'static>> {
     let (_, svg) = PICTURES.iter().find(|(name, _)| *name == file)?;
     let (before, rest) = svg.split_once("<style>")?;
@@ -88,7 +88,7 @@ fn picture(file: &str) -> Option<Event<'static>> {
     Some(Event::InlineHtml(html.into()))
 }
 
-/// A line of text, without the paragraph around it.
+/// One line of text without a paragraph.
 pub(crate) fn inline(markdown: &str) -> Html {
     let Safe(html) = block(markdown);
     let html = html.trim_end();
@@ -96,7 +96,7 @@ pub(crate) fn inline(markdown: &str) -> Html {
     Safe(line.unwrap_or(html).to_owned())
 }
 
-/// A heading as the end of an address.
+/// The anchor of a heading.
 pub(crate) fn slug(heading: &str) -> String {
     let mut slug = String::new();
     for letter in heading.trim().chars() {
@@ -110,8 +110,8 @@ pub(crate) fn slug(heading: &str) -> String {
     slug
 }
 
-/// A line `<a id="name"></a>` above a heading is that heading's name: links from outside use it, whatever the heading
-/// says.
+/// A line `<a id="name"></a>` above a heading gives the heading that anchor: external links keep working when the
+/// heading's text changes.
 fn with_names(markdown: &str) -> String {
     let mut out = String::new();
     let mut name = None;

@@ -1,4 +1,4 @@
-//! The reference: a page for each operation, the objects and the codes, from the OpenAPI document.
+//! The reference from the OpenAPI document: a page per operation, the objects and the error codes.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -11,13 +11,13 @@ use crate::docs::refusal::{Code, Refusal, codes, refusals};
 use crate::docs::shape::{at, is_ingest, kind, operations, referred, rules, text, values};
 use crate::sample::Sample;
 
-/// The address that examples have until they are shown: where the service listens unless set otherwise.
+/// Base address in examples until they are rendered: the default listen address.
 pub(crate) const BASE_URL: &str = "http://localhost:8080";
 
-/// A longer list of values is folded up.
+/// Maximum number of values shown unfolded.
 const VALUES_SHOWN_MAX: usize = 16;
 
-/// What a page of the reference holds.
+/// Contents of a page of the reference.
 #[derive(Default, Template)]
 #[template(path = "docs_reference.html")]
 pub(crate) struct Reference<'a> {
@@ -27,10 +27,10 @@ pub(crate) struct Reference<'a> {
     table: Option<Table<'a>>,
 }
 
-/// A page of the reference: the end of its address, its title and what it holds.
+/// A page of the reference: the end of its address, its title and its contents.
 pub(crate) type Entry<'a> = (String, String, Reference<'a>);
 
-/// Every page but that of the codes.
+/// All pages except the error codes.
 pub(crate) fn entries(document: &Value) -> Vec<Entry<'_>> {
     let mut entries: Vec<Entry<'_>> = endpoints(document)
         .into_iter()
@@ -74,7 +74,7 @@ struct Operation<'a> {
     method: &'static str,
     path: &'a str,
     description: Html,
-    /// What is sent, and its type.
+    /// The request body and its type.
     body: Option<(Html, Html)>,
     parameters: Option<Table<'a>>,
     answer: Html,
@@ -83,7 +83,7 @@ struct Operation<'a> {
     examples: Vec<Example<'a>>,
 }
 
-/// A request and its answer.
+/// An example request with its response.
 struct Example<'a> {
     title: &'a str,
     request: Html,
@@ -93,7 +93,7 @@ struct Example<'a> {
 struct Object<'a> {
     name: &'a str,
     description: Html,
-    /// The types to choose from, where that is all there is to say.
+    /// The alternatives, if the schema is only a choice of types.
     choice: Option<Html>,
     table: Option<Table<'a>>,
 }
@@ -112,7 +112,7 @@ struct Row<'a> {
     meaning: Html,
     values: Vec<String>,
     rules: Vec<Html>,
-    /// The fields of an object that has no name of its own.
+    /// Fields of an unnamed inner object.
     inner: Option<Table<'a>>,
 }
 
@@ -146,7 +146,7 @@ fn endpoints(document: &Value) -> Vec<Operation<'_>> {
         .collect()
 }
 
-/// An answer without an end. It is asked for by curl alone: what programs do with its events is in the guide.
+/// A response without an end. Shown only with curl: the guide covers clients.
 fn streamed(operation: &Value) -> Option<Example<'_>> {
     let examples = at(operation, "/responses/200/content/text~1event-stream/examples");
     let (_, shown) = examples.as_object()?.iter().next()?;
@@ -159,7 +159,7 @@ fn streamed(operation: &Value) -> Option<Example<'_>> {
     })
 }
 
-/// The operation by which feeds send.
+/// The operation for pushes.
 fn ingest(document: &Value) -> Option<Operation<'_>> {
     let (path, method, _, operation) =
         operations(document).find(|(_, method, _, _)| *method == "post")?;
@@ -174,7 +174,7 @@ fn ingest(document: &Value) -> Option<Operation<'_>> {
         )),
         parameters: Table::new("Name", parameters.map(parameter_row).collect()),
         examples: vec![Example {
-            title: "Push, and what became of it",
+            title: "Push, and its result",
             request: Safe(code::sample(&Sample {
                 url: format!("{BASE_URL}{path}"),
                 headers: vec![("Authorization".to_owned(), "Bearer $FEED_TOKEN".to_owned())],
@@ -186,8 +186,8 @@ fn ingest(document: &Value) -> Option<Operation<'_>> {
     })
 }
 
-/// A request of the document, asked today: its events and days are of another time. What stands in braces is filled in
-/// when the page is shown.
+/// Updates an example request of the document: its events and days are outdated. Placeholders in braces are filled in
+/// when the page is rendered.
 fn current(target: &str) -> String {
     let mut target = target.to_owned();
     for (name, token) in [("commence_from=", "{today}"), ("commence_to=", "{tomorrow}")] {
@@ -278,7 +278,7 @@ fn objects(document: &Value, is_shown: impl Fn(&str) -> bool) -> Vec<Object<'_>>
 fn fields(schema: &Value) -> Option<Table<'_>> {
     let properties = at(schema, "/properties").as_object()?;
     let required = at(schema, "/required").as_array();
-    // Only what is sent to us may have fields of its own.
+    // Only objects of requests may have additional fields.
     let absent =
         if at(schema, "/additionalProperties") == true { "optional" } else { "not always there" };
     let rows = properties.iter().map(|(name, field)| {
@@ -294,13 +294,13 @@ fn fields(schema: &Value) -> Option<Table<'_>> {
     Table::new("Field", rows.collect())
 }
 
-/// What is not an object: its form, or the forms it may take.
+/// The forms of a value that is not an object.
 fn forms(schema: &Value) -> Option<Table<'_>> {
     let any = at(schema, "/anyOf").as_array();
     let forms: Vec<&Value> = any.map_or_else(|| vec![schema], |forms| forms.iter().collect());
     let rows = forms.iter().map(|form| {
         let title = at(form, "/title").as_str().unwrap_or("value");
-        // What is said of the only form is said above the table.
+        // The description of a single form is above the table.
         let about = if any.is_some() { text(form, "description") } else { "" };
         let mut row = Row::new(title, String::new(), about, form);
         let samples = at(form, "/examples").as_array().into_iter().flatten();
@@ -313,7 +313,7 @@ fn forms(schema: &Value) -> Option<Table<'_>> {
     Table::new("Form", rows.collect())
 }
 
-/// What needs no key.
+/// Paths that need no key.
 fn open_paths(document: &Value) -> Vec<Row<'_>> {
     let open = operations(document)
         .filter(|(path, method, _, _)| *method == "get" && !path.starts_with("/v1/"));

@@ -1,4 +1,4 @@
-//! Error codes on the page: what each means, what to do about it, what it looks like.
+//! Error codes on the page: meaning, fix and example.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::docs::json;
 use crate::docs::markdown::{self, Html};
 use crate::docs::shape::{at, operations, referred, text};
 
-/// Cause and fix of each code, for people.
+/// Cause and fix of each code.
 pub(crate) const ADVICE: &str = include_str!("../../../../docs/api/errors.md");
 
-/// A code as one status has it.
+/// A code under one of its statuses.
 pub(crate) struct Refusal<'a> {
     pub(crate) status: &'a str,
     pub(crate) slug: &'a str,
@@ -17,7 +17,7 @@ pub(crate) struct Refusal<'a> {
     example: &'a Value,
 }
 
-/// A code with all that is said of it.
+/// A code with its statuses, its advice and an example.
 pub(crate) struct Code<'a> {
     pub(crate) slug: &'a str,
     pub(crate) statuses: Vec<Refusal<'a>>,
@@ -25,7 +25,7 @@ pub(crate) struct Code<'a> {
     pub(crate) example: Vec<json::Piece>,
 }
 
-/// The codes an operation can answer with.
+/// The codes with which an operation can answer.
 pub(crate) fn refusals<'a>(document: &'a Value, operation: &'a Value) -> Vec<Refusal<'a>> {
     let responses = at(operation, "/responses").as_object().into_iter().flatten();
     let refusals = responses.flat_map(move |(status, response)| {
@@ -43,7 +43,7 @@ pub(crate) fn refusals<'a>(document: &'a Value, operation: &'a Value) -> Vec<Ref
     refusals.collect()
 }
 
-/// Every code once, by its first status.
+/// All codes, ordered by their first status.
 pub(crate) fn codes(document: &Value) -> Vec<Code<'_>> {
     let mut found: Vec<Refusal<'_>> =
         operations(document).flat_map(|(_, _, _, op)| refusals(document, op)).collect();
@@ -64,7 +64,7 @@ pub(crate) fn codes(document: &Value) -> Vec<Code<'_>> {
     codes
 }
 
-/// What the reference says under a code's heading.
+/// The advice under a code's heading.
 pub(crate) fn advice(slug: &str) -> Option<&'static str> {
     let mut parts = ADVICE.split("\n## ");
     parts.find_map(|part| {

@@ -1,24 +1,24 @@
-//! Schemas in words, as Markdown: what a parameter or a field may be.
+//! Schemas as Markdown: the values a parameter or a field can have.
 
 use serde_json::Value;
 
-/// What a JSON pointer leads to; null where it leads nowhere.
+/// The target of a JSON pointer; null if it does not exist.
 pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     static NOTHING: Value = Value::Null;
     value.pointer(pointer).unwrap_or(&NOTHING)
 }
 
-/// A field that is text; empty where there is none.
+/// A text field; empty if it does not exist.
 pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether an object is one that feeds send or get.
+/// True if feeds send or receive this object.
 pub(crate) fn is_ingest(name: &str) -> bool {
     ["Feed", "Push", "Rejected"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The type of a schema, with links to the objects it names.
+/// The type of a schema, with links to named objects.
 pub(crate) fn kind(schema: &Value) -> String {
     if let Some(name) = referred(schema) {
         let page = if is_ingest(name) { "ingest" } else { "objects" };
@@ -44,7 +44,7 @@ pub(crate) fn kind(schema: &Value) -> String {
     }
 }
 
-/// Deprecated values, bounds, default and examples of a schema, each in a line.
+/// Deprecated values, bounds, default and examples of a schema, one line each.
 pub(crate) fn rules(schema: &Value) -> Vec<String> {
     let mut rules = Vec::new();
     for alias in alternatives(schema).into_iter().flatten() {
@@ -64,12 +64,12 @@ pub(crate) fn rules(schema: &Value) -> Vec<String> {
     rules
 }
 
-/// The values that a schema, or its items, may take.
+/// The values allowed by a schema or by its items.
 pub(crate) fn values(schema: &Value) -> Vec<String> {
     listed(schema).chain(listed(at(schema, "/items"))).map(plain).collect()
 }
 
-/// The name of the component a schema refers to.
+/// Name of the component that a schema refers to.
 pub(crate) fn referred(schema: &Value) -> Option<&str> {
     at(schema, "/$ref").as_str().and_then(|target| target.rsplit('/').next())
 }
@@ -78,7 +78,7 @@ fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
     schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)
 }
 
-/// What a schema lists; deprecated values are marked.
+/// Values listed by a schema, without deprecated ones.
 fn listed(schema: &Value) -> impl Iterator<Item = &Value> {
     let own = ["/enum", "/x-values"].into_iter().filter_map(|list| at(schema, list).as_array());
     let own = own.flatten().chain(schema.get("const"));
@@ -87,7 +87,7 @@ fn listed(schema: &Value) -> impl Iterator<Item = &Value> {
     own.chain(current.filter_map(|schema| at(schema, "/enum").as_array()).flatten())
 }
 
-/// A value as it is typed into a query.
+/// A value as written in a query.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim_end().to_owned(),
@@ -96,7 +96,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Every operation of the document: path, method, path item, operation.
+/// All operations of the document: path, method, path item, operation.
 pub(crate) fn operations(
     document: &Value,
 ) -> impl Iterator<Item = (&str, &'static str, &Value, &Value)> {

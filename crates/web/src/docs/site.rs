@@ -1,5 +1,5 @@
-//! The pages of `/docs`: guides from Markdown files, the reference from the OpenAPI document, and the index that the
-//! reader's browser searches. Made once for each service; what depends on the reader is filled in later.
+//! The pages of `/docs`: guides from Markdown files, the reference from the OpenAPI document, and the search index.
+//! Built once per service; content that depends on the reader is filled in later.
 
 use api::Asset;
 use askama::Template;
@@ -13,12 +13,12 @@ use crate::docs::reference::{self, Reference};
 use crate::docs::refusal;
 use crate::docs::shape::{at, text};
 
-/// A page that is written by hand. The title is the page's own, the file's first heading is left out.
+/// A handwritten page. It has a title of its own; the file's first heading is omitted.
 struct Guide {
     group: &'static str,
     slug: &'static str,
     title: &'static str,
-    /// The file's path in the repository, to which its links are relative.
+    /// Path of the file in the repository; its links are relative to it.
     file: &'static str,
     text: &'static str,
 }
@@ -45,7 +45,7 @@ const FEEDS: &str = "Feeds";
 const OPERATE: &str = "Operate";
 const MORE: &str = "More";
 
-/// In the order of the navigation.
+/// Groups in the order of the navigation.
 const GROUPS: [&str; 7] = [START, GUIDES_GROUP, API, REFERENCE, FEEDS, OPERATE, MORE];
 
 const GUIDES: &[Guide] = &[
@@ -99,7 +99,7 @@ pub fn guide_text(slug: &str) -> Option<&'static str> {
     GUIDES.iter().find(|guide| guide.slug == slug).map(|guide| guide.text)
 }
 
-/// What those who write clients read in one text, the most needed first.
+/// Guides for client authors in `/llms-full.txt`, most important first.
 const FOR_CLIENTS: [&str; 11] = [
     "start",
     "sandbox",
@@ -114,29 +114,29 @@ const FOR_CLIENTS: [&str; 11] = [
     "command-line",
 ];
 
-/// Files that are shown in a page of the reference.
+/// Files that are part of a page of the reference.
 const ELSEWHERE: [(&str, &str); 3] = [
     ("docs/api/errors.md", "errors"),
     ("docs/sandbox.md", "sandbox"),
     ("docs/operations/README.md", "running"),
 ];
 
-/// A part of a page that can be linked to.
+/// A heading that can be linked to.
 #[derive(Debug)]
 pub(crate) struct Heading {
     pub(crate) id: String,
     pub(crate) title: String,
 }
 
-/// One page. Its body has the address, events and days of nobody in particular.
+/// One page. Its body still has placeholders for the address, events and days.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) group: &'static str,
-    /// The address below `/docs/`.
+    /// Address below `/docs/`.
     pub(crate) slug: String,
     pub(crate) title: String,
     pub(crate) body: String,
-    /// Its second-level headings.
+    /// Second-level headings.
     pub(crate) headings: Vec<Heading>,
 }
 
@@ -151,26 +151,26 @@ impl Page {
         Self { group, slug: slug.to_owned(), title: title.to_owned(), body, headings }
     }
 
-    /// Whether it has requests that need a key.
+    /// True if the page has requests that need a key.
     pub(crate) fn needs_key(&self) -> bool {
         self.body.contains("$LINESMAN_KEY")
     }
 }
 
-/// All pages, in the order of the navigation, and the index to search them with.
+/// All pages in the order of the navigation, and the search index.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) lead: String,
     pub(crate) pages: Vec<Page>,
     pub(crate) index: Asset,
-    /// For language models: the list of pages, and what is needed to write a client.
+    /// `/llms.txt` and `/llms-full.txt`.
     pub(crate) llms: Asset,
     pub(crate) llms_full: Asset,
 }
 
 impl Site {
     /// # Errors
-    /// Where a template cannot be written.
+    /// A template cannot be rendered.
     pub(crate) fn new(document: &Value) -> askama::Result<Self> {
         let description = text(at(document, "/info"), "description");
         let mut parts = description.split("\n## ");
@@ -179,7 +179,7 @@ impl Site {
         for part in parts {
             let (title, body) = part.split_once('\n').unwrap_or((part, ""));
             match title {
-                // There is one beginning, and that is the guide.
+                // The guide replaces this section of the document.
                 "Quick start" => {}
                 "Errors" => pages.push(errors(document, body)?),
                 _ => {
@@ -211,7 +211,7 @@ impl Site {
 
     /// The page at an address below `/docs/`.
     pub(crate) fn find(&self, slug: &str) -> Option<&Page> {
-        // Operations are known by their names in the document, too.
+        // Operations are also found by their `operationId`.
         let slug = slug.replace('_', "-");
         self.pages.iter().find(|page| page.slug == slug)
     }
@@ -222,7 +222,7 @@ impl Site {
     }
 }
 
-/// Each group with its pages.
+/// The pages by group.
 fn groups(pages: &[Page]) -> Vec<(&'static str, Vec<&Page>)> {
     let of = |group: &'static str| pages.iter().filter(move |page| page.group == group);
     GROUPS.into_iter().map(|group| (group, of(group).collect())).collect()
@@ -236,7 +236,7 @@ impl Guide {
         Some(llms::Text { title: guide.title, markdown })
     }
 
-    /// What is below the first heading.
+    /// The text below the first heading.
     fn body(&self) -> &'static str {
         let text = self.text.strip_prefix("# ").and_then(|text| text.split_once('\n'));
         text.map_or(self.text, |(_, rest)| rest)
@@ -248,14 +248,14 @@ impl Guide {
     }
 }
 
-/// The codes, with what is true of all of them before.
+/// The page of the codes, with an introduction.
 fn errors(document: &Value, about: &str) -> askama::Result<Page> {
     let codes: Reference<'_> = reference::error_codes(document);
     let body = format!("{}{}", markdown::block(about).0, codes.render()?);
     Ok(Page::new(REFERENCE, "errors", "Error codes", &body))
 }
 
-/// Where a link in a file leads on the site; `None` where the site has no such page.
+/// Resolves a link in a file to a page of the site; `None` if there is none.
 fn resolve(from: &str, to: &str) -> Option<String> {
     let (path, anchor) = to.split_once('#').unwrap_or((to, ""));
     let mut parts: Vec<&str> = from.split('/').collect();
@@ -286,7 +286,7 @@ struct Section {
     text: String,
 }
 
-/// A page's body, heading by heading; what is before the first has no id.
+/// Splits a page's body at its headings; the part before the first has no id.
 fn sections(body: &str) -> Vec<Section> {
     let mut sections = Vec::new();
     let mut rest = body;
@@ -313,7 +313,7 @@ fn sections(body: &str) -> Vec<Section> {
     }
 }
 
-/// HTML without its tags, in one line.
+/// HTML without tags, in one line.
 fn plain(html: &str) -> String {
     let mut text = String::new();
     for part in html.split('<') {
@@ -325,7 +325,7 @@ fn plain(html: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What the browser searches: each part of each page, as address, page, heading and text.
+/// The search index: each section of each page as address, page, heading and text.
 fn index(pages: &[Page]) -> Value {
     let entries = pages.iter().flat_map(|page| {
         sections(&page.body).into_iter().map(move |section| {

@@ -1,14 +1,14 @@
-//! A request as a program on our own clients, as far as they have a method for it. What it names is written into code,
-//! so only letters, digits and harmless signs are: anything else is left to the plain request.
+//! A request as a program that uses our clients, if they have a method for it. Names and values are written into code,
+//! so only letters, digits and safe characters are allowed; anything else uses the plain request.
 
 use percent_encoding::percent_decode_str;
 
 use crate::sample::{Sample, variable};
 
-/// Records that a program prints where the request does not say how many it wants.
+/// Number of records a program prints if the request has no limit.
 const ITEMS: &str = "20";
 
-/// The methods of the clients by their paths below `/v1/`, in which a star is an argument.
+/// Client methods by path below `/v1/`; a star is an argument.
 const METHODS: [(&str, &str, Gives); 17] = [
     ("sports", "sports", Gives::All("sport")),
     ("books", "books", Gives::All("bookmaker")),
@@ -29,8 +29,7 @@ const METHODS: [(&str, &str, Gives); 17] = [
     ("sports/*/coverage", "coverage", Gives::One),
 ];
 
-/// Parameters that the clients take, by what their values are. Others say what an answer looks like, or where a page
-/// begins.
+/// Parameters that the clients accept, by type. The others select a response format or a page.
 const TEXTS: [&str; 12] = [
     "market",
     "bookmaker",
@@ -49,7 +48,7 @@ const LISTS: [&str; 4] = ["regions", "event_ids", "bookmakers", "reference"];
 const NUMBERS: [&str; 7] =
     ["limit", "max_age", "stake", "min_books", "min_ev", "min_profit", "max_cost"];
 
-/// What a method gives; of a list, what one of its items is.
+/// Result of a method; for a list, the name of an item.
 #[derive(Clone, Copy)]
 enum Gives {
     One,
@@ -57,19 +56,19 @@ enum Gives {
     Pages(&'static str),
 }
 
-/// A call of a method.
+/// A method call.
 struct Call {
     base: String,
     method: &'static str,
     gives: Gives,
-    /// Those in the path, as they are quoted in every language.
+    /// Path arguments, quoted alike in every language.
     arguments: Vec<String>,
-    /// Names and values as they are written in every language.
+    /// Names and values as written in every language.
     parameters: Vec<(String, String)>,
     is_by_bout: bool,
 }
 
-/// The request in Python, TypeScript and Rust. `None`: no method of the clients makes it.
+/// The request in Python, TypeScript and Rust. `None` if no client method makes it.
 pub(super) fn programs(sample: &Sample) -> Option<[String; 3]> {
     if sample.body.is_empty() {
         let call = Call::of(sample)?;
@@ -126,7 +125,7 @@ impl Call {
         let mut arguments = self.arguments.clone();
         arguments.extend(self.is_by_bout.then(|| "group_by=\"bout\"".to_owned()));
         arguments.extend(self.parameters.iter().map(|(name, value)| {
-            // `from` is a word of the language.
+            // `from` is a keyword.
             let name = if name == "from" { "from_" } else { name };
             format!("{name}={value}")
         }));
@@ -181,7 +180,7 @@ impl Call {
     }
 }
 
-/// A push of lines that the documentation has.
+/// A push of lines shown in the documentation.
 fn push(sample: &Sample) -> Option<[String; 3]> {
     let [(header, value)] = sample.headers.as_slice() else { return None };
     let base = quoted(sample.url.strip_suffix("/ingest/v1/messages")?)?;
@@ -209,7 +208,7 @@ fn push(sample: &Sample) -> Option<[String; 3]> {
     Some([python, typescript, rust])
 }
 
-/// The value of a parameter as it is written in every language; `None`: the clients do not take it.
+/// A parameter's value as written in every language; `None` if the clients do not accept it.
 fn written(name: &str, value: &str) -> Option<String> {
     if TEXTS.contains(&name) {
         return quoted(value);
@@ -221,15 +220,15 @@ fn written(name: &str, value: &str) -> Option<String> {
     let is_number = value.parse::<f64>().is_ok()
         && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         && value.starts_with(|first: char| first.is_ascii_digit())
-        // A number that begins so is another one in one language and none in the next.
+        // Numbers with leading zeros differ between languages.
         && (value.len() == 1 || !value.starts_with('0') || value.starts_with("0."));
     (NUMBERS.contains(&name) && is_number).then(|| value.to_owned())
 }
 
-/// A text in quotes, where it is the same in every language.
+/// A quoted text, if its quoting is the same in every language.
 fn quoted(text: &str) -> Option<String> {
     let text = percent_decode_str(text).decode_utf8().ok()?;
-    // Braces are what the page fills in.
+    // The page fills in braces.
     let is_harmless = |letter: char| letter.is_alphanumeric() || " -._~:/[]{}".contains(letter);
     text.chars().all(is_harmless).then(|| format!("\"{text}\""))
 }

@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .send()
         .await?;
     assert_eq!(odds.usage.requests_last, Some(4));
-    // Not one in play, whose markets may close: the last to begin of those that most bookmakers price.
+    // Not an event in play, whose markets may close: the last to begin among those that most bookmakers price.
     let most = odds.data.iter().map(|event| event.bookmakers.len()).max().ok_or("no games")?;
     assert!(most > 0, "no prices");
     let priced = odds.data.iter().filter(|event| event.bookmakers.len() == most);

@@ -1,4 +1,4 @@
-//! What each machine's clocks show.
+//! The clocks of each machine.
 
 use domain::Timestamp;
 
@@ -7,20 +7,20 @@ pub(super) const SECOND_US: i64 = 1_000_000;
 /// A machine's two clocks as seen from true time, in microseconds since the run began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clocks {
-    /// How far the wall clock is off.
+    /// Offset of the wall clock.
     pub(super) wall_off_us: i64,
-    /// How fast both run beyond true time, in parts per million.
+    /// Speed of both clocks relative to true time, in parts per million.
     pub(super) ppm: i64,
 }
 
 impl Clocks {
-    /// What the wall clock says.
+    /// Reading of the wall clock.
     pub(super) fn wall(self, began: Timestamp, at_us: i64) -> Timestamp {
         let us = self.steady(at_us) + self.wall_off_us;
         Timestamp::from_millis(began.as_millis() + us.div_euclid(1000))
     }
 
-    /// What the clock says that is never set.
+    /// Reading of the monotonic clock.
     pub(super) fn steady(self, at_us: i64) -> i64 {
         at_us + at_us * self.ppm / 1_000_000
     }

@@ -1,4 +1,4 @@
-//! The database of the simulation: the counts of windows, the numbers of key changes, and a queue in front of it.
+//! The simulated database: the counts of windows, the numbers of key changes, and a queue.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use store::{Lease, LeaseRequest, Unspent, UsageRow, Window};
 
 use super::clock::SECOND_US;
 
-/// A window of a key: its kind and where it begins.
+/// A window of a key: its kind and its start.
 pub(super) type Place = (u32, Window, i64);
 
-/// What the database needs, as measured by `cargo xtask scale measure`.
+/// Times of the database, as measured by `cargo xtask scale measure`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
-    /// A transaction without rows, as a share of the whole server's time.
+    /// A transaction without rows, as its share of the server's time.
     pub(crate) transaction_us: i64,
     /// A leased row in a transaction.
     pub(crate) row_us: i64,
-    /// A question that writes nothing.
+    /// A query that writes nothing.
     pub(crate) read_us: i64,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Costs {
 pub(super) struct Load {
     pub(super) lease_transactions: u64,
     pub(super) lease_rows: u64,
-    /// Questions of nodes for the newest change of keys.
+    /// Queries of nodes for the newest change of keys.
     pub(super) questions: u64,
     /// Confirmations of nodes that they have read up to a change.
     pub(super) confirmations: u64,
@@ -43,9 +43,9 @@ pub(super) struct Database {
     free_at_us: i64,
     granted: HashMap<Place, u32>,
     pub(super) load: Load,
-    /// Changes of keys in the order of their numbers: when each was committed, and which key it ended.
+    /// Changes of keys in the order of their numbers: time of commit, and the key that ended.
     ended: Vec<(i64, u32)>,
-    /// What each listed node says to have read. A node that was killed stays listed.
+    /// The change that each listed node has confirmed. A killed node stays listed.
     confirmed: HashMap<(usize, u32), u64>,
 }
 
@@ -61,7 +61,7 @@ impl Database {
         }
     }
 
-    /// Queues a transaction with some rows; returns when it is committed.
+    /// Queues a transaction with some rows; returns its commit time.
     fn work(&mut self, at_us: i64, rows: usize) -> i64 {
         let rows = i64::try_from(rows).unwrap_or(i64::MAX);
         self.queue(at_us, self.costs.transaction_us + rows * self.costs.row_us)
@@ -82,7 +82,7 @@ impl Database {
         self.free_at_us
     }
 
-    /// As `Store::lease`: the slice is the store's own arithmetic.
+    /// Like `Store::lease`: the size of a lease is computed by the store's own code.
     pub(super) fn lease(&mut self, at_us: i64, asks: &[LeaseRequest]) -> Result<(i64, Vec<Lease>)> {
         let mut leases = Vec::with_capacity(asks.len());
         for ask in asks {
@@ -97,7 +97,7 @@ impl Database {
         Ok((self.work(at_us, asks.len()), leases))
     }
 
-    /// As `Store::release`.
+    /// Like `Store::release`.
     pub(super) fn release(&mut self, at_us: i64, unspent: &[Unspent]) -> Result<()> {
         for lease in unspent {
             let place = (key_of(&lease.meter_id)?, lease.window, lease.start_ms);
@@ -108,7 +108,7 @@ impl Database {
         Ok(())
     }
 
-    /// What a starting node reads of a key.
+    /// The usage of a key that a starting node reads.
     pub(super) fn usage(&self, key: u32, starts: [(Window, i64); 3]) -> Vec<UsageRow> {
         starts
             .into_iter()
@@ -123,14 +123,14 @@ impl Database {
         &self.granted
     }
 
-    /// Ends a key; gives the number of the change, and when it is committed.
+    /// Ends a key; returns the number of the change and its commit time.
     pub(super) fn end_key(&mut self, at_us: i64, key: u32) -> (u64, i64) {
         let done_us = self.work(at_us, 1);
         self.ended.push((done_us, key));
         (u64::try_from(self.ended.len()).unwrap_or(u64::MAX), done_us)
     }
 
-    /// The newest change that a question is answered with, and when the answer leaves.
+    /// The newest change, and the time when the answer is sent.
     pub(super) fn newest(&mut self, at_us: i64) -> (u64, i64) {
         self.load.questions += 1;
         let done_us = self.queue(at_us, self.costs.read_us);
@@ -145,7 +145,7 @@ impl Database {
         changes.unwrap_or_default().iter().map(|(_, key)| *key)
     }
 
-    /// A node says up to which change it has read.
+    /// Records the change up to which a node has read.
     pub(super) fn confirm(&mut self, at_us: i64, node: (usize, u32), number: u64) -> i64 {
         self.load.confirmations += 1;
         let number_read = self.confirmed.entry(node).or_default();
@@ -157,12 +157,12 @@ impl Database {
         self.confirmed.contains_key(&node)
     }
 
-    /// A node that ends in good order is not waited for.
+    /// Removes a node that stops in order: no call waits for it.
     pub(super) fn forget(&mut self, node: (usize, u32)) {
         self.confirmed.remove(&node);
     }
 
-    /// Whether every listed node says to have read up to a change.
+    /// True if every listed node has confirmed a change.
     pub(super) fn is_known_everywhere(&mut self, at_us: i64, number: u64) -> bool {
         self.load.looks += 1;
         self.queue(at_us, self.costs.read_us);

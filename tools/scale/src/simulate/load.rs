@@ -1,4 +1,4 @@
-//! Who asks for what: keys with limits, and clients with habits.
+//! The load: keys with limits, and clients with request patterns.
 
 use accounts::Limits;
 
@@ -6,18 +6,18 @@ use shell::random::Random;
 
 use super::clock::SECOND_US;
 
-/// A key's habits, by its number.
+/// The request pattern of a key, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One client asks every 30 s, as the documents say, on one kept connection.
+    /// One client that sends a request every 30 s, as documented, on one persistent connection.
     Poller,
-    /// Four clients on four nodes, some ten requests a second together.
+    /// Four clients on four nodes, about ten requests a second in total.
     Busy,
-    /// Far more than it may, on any node: its limits decide.
+    /// Far more requests than allowed, on any node: its limits decide.
     Greedy,
 }
 
-/// How many of which.
+/// Number of keys of each kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
     pub(super) greedy: u32,
@@ -59,11 +59,11 @@ impl Keys {
     }
 }
 
-/// A client: one connection's worth of requests.
+/// A client with the requests of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Client {
     pub(super) key: u32,
-    /// The node it is connected to; `None`: another one each time.
+    /// The node it is connected to; `None` for another one each time.
     pub(super) node: Option<u32>,
     pub(super) every_us: i64,
 }

@@ -1,4 +1,4 @@
-//! One api node: real meters, the lease worker's batches, and the right to let keys in from memory.
+//! One api node: real meters, the lease worker's batches, and the right to accept keys from memory.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,13 +12,13 @@ use super::clock::Clocks;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) since_us: i64,
-    /// The node's wall clock when it came: what it is counted by.
+    /// The node's wall clock at arrival, which decides the window.
     pub(super) now: Timestamp,
-    /// The burst is paid, the quota is not.
+    /// True if the burst is charged and the quota is not.
     pub(super) burst_paid: bool,
 }
 
-/// Meters with what was asked for each.
+/// Meters with the number of requests for each.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) askers: Vec<(Arc<Meters>, usize)>,
@@ -32,26 +32,26 @@ pub(super) struct Batch {
 )]
 pub(super) struct Node {
     pub(super) clocks: Clocks,
-    /// Counts the starts: what an earlier life sent is not this one's.
+    /// Number of starts: answers to an earlier life are ignored.
     pub(super) life: u32,
     pub(super) is_up: bool,
-    /// Cut off from the database, not from clients.
+    /// Cut off from the database, but not from clients.
     pub(super) is_cut: bool,
     /// Cut off from the register, too.
     pub(super) is_alone: bool,
-    /// Stopped in its tracks until then.
+    /// The node is paused until this time.
     pub(super) paused_until_us: i64,
     pub(super) is_leasing: bool,
     pub(super) waiting: HashMap<u32, Vec<Waiting>>,
     rehearsal: MeterSimulation,
     meters: HashMap<u32, Arc<Meters>>,
     batch: Vec<Arc<Meters>>,
-    /// Changes of keys it has read.
+    /// Number of key changes it has read.
     pub(super) seen: u64,
     ended: std::collections::HashSet<u32>,
-    /// Until when, by its steady clock, it may let keys in from memory.
+    /// Time, by its monotonic clock, until which it may accept keys from memory.
     pub(super) trusted_until_us: i64,
-    /// When the database was asked that last was known to list it.
+    /// Time of the last database query that is known to have listed the node.
     listed_ms: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// The meters of a key, which are made when it first comes.
+    /// The meters of a key, created at its first request.
     pub(super) fn meters(
         &mut self,
         key: u32,
@@ -89,13 +89,13 @@ impl Node {
         Arc::clone(self.meters.entry(key).or_insert_with(made))
     }
 
-    /// What the lease worker sends next, unless it waits for an answer.
+    /// The next batch of the lease worker, unless it waits for an answer.
     pub(super) fn next_batch(&mut self) -> Option<Batch> {
         if self.is_leasing || !self.is_up {
             return None;
         }
         let mut batch = Batch::default();
-        // Meters that have nothing to ask for any more are left out, as the worker does.
+        // Meters without further requests are skipped, as in the worker.
         while batch.asks.is_empty() {
             self.rehearsal.fill(&mut self.batch);
             if self.batch.is_empty() {
@@ -113,21 +113,21 @@ impl Node {
         Some(batch)
     }
 
-    /// Meters that want more already go into the next batch.
+    /// Meters that need more are added to the next batch.
     pub(super) fn want_more(&mut self, meters: Arc<Meters>) {
         self.batch.push(meters);
     }
 
-    /// Whether it may let keys in from memory.
+    /// True if it may accept keys from memory.
     pub(super) fn is_trusted(&self, at_us: i64) -> bool {
         self.clocks.steady(at_us) < self.trusted_until_us
     }
 
-    /// The database, or else the register, was asked at `asked_us` and returned the newest change.
+    /// Records the answer of the database or the register to a query sent at `asked_us`.
     pub(super) fn extend(&mut self, by_database: bool, asked_us: i64, newest: u64, trust_us: i64) {
         let asked_ms = u64::try_from(asked_us / 1000).unwrap_or(0);
         if by_database {
-            // It lists whoever asks before it answers.
+            // The database lists a node before it answers.
             self.listed_ms = Some(asked_ms);
         }
         let trust_ms = u64::try_from(trust_us / 1000).unwrap_or(0);
@@ -147,7 +147,7 @@ impl Node {
         self.seen = newest;
     }
 
-    /// All meters, out of the node's hands.
+    /// Removes all meters from the node.
     pub(super) fn take_meters(&mut self) -> HashMap<u32, Arc<Meters>> {
         std::mem::take(&mut self.meters)
     }

@@ -1,4 +1,4 @@
-//! What happens when, in order; what happens at the same instant happens in the order it was planned.
+//! The event queue, ordered by time; events at the same instant keep the order in which they were planned.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -33,18 +33,18 @@ pub(super) enum Event {
         batch: Batch,
         leases: Vec<Lease>,
     },
-    /// No answer came in time.
+    /// No answer arrived in time.
     LeaseLost {
         node: usize,
         life: u32,
         batch: Batch,
     },
-    /// It is time for a node to ask for changes of keys.
+    /// A node has to ask for changes of keys.
     Due {
         node: usize,
         life: u32,
     },
-    /// A node asks the database, because it is due or has heard of a change.
+    /// A node asks the database, because it is due or got a hint.
     Ask {
         node: usize,
         life: u32,
@@ -73,22 +73,22 @@ pub(super) enum Event {
         newest: u64,
         asked_us: i64,
     },
-    /// Nodes get a hint to ask.
+    /// A hint reaches the nodes.
     Hint {
         revocation: usize,
     },
-    /// A change that some node did not read by itself reaches the register.
+    /// A change that some node has not read reaches the register.
     Announce {
         revocation: usize,
     },
-    /// Somebody revokes a key.
+    /// A key is revoked.
     Revoke,
-    /// Whoever revoked looks whether every node knows.
+    /// A revocation checks whether every node knows the change.
     Look {
         revocation: usize,
         pause_us: i64,
     },
-    /// Something breaks.
+    /// A fault occurs.
     Fault,
     Restart {
         node: usize,

@@ -1,4 +1,4 @@
-//! What is written down during a run, and what must hold in it.
+//! The record of a run, and the invariants it is checked against.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::{
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults {
-    /// Ends of a node, in good order or not.
+    /// Node failures (`crashes`) and orderly stops.
     pub(super) crashes: u64,
     pub(super) orderly: u64,
     pub(super) cuts: u64,
@@ -21,15 +21,15 @@ pub(super) struct Faults {
     pub(super) steps: u64,
 }
 
-/// A key's end.
+/// The revocation of a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Revocation {
     pub(super) number: u64,
     key: u32,
     called_us: i64,
-    /// Of whoever revokes.
+    /// Clocks of the revoking machine.
     clocks: Clocks,
-    /// When, by its steady clock, the change was stored and announced.
+    /// Time, by its monotonic clock, at which the change was stored and announced.
     begun_us: i64,
     pub(super) returned_us: Option<i64>,
 }
@@ -39,7 +39,7 @@ impl Revocation {
         Self { number, key, called_us, clocks, begun_us: 0, returned_us: None }
     }
 
-    /// The wait begins; gives the number of the change.
+    /// Begins the wait; returns the number of the change.
     pub(super) fn begin(&mut self, at_us: i64) -> u64 {
         self.begun_us = self.clocks.steady(at_us);
         self.number
@@ -53,7 +53,7 @@ impl Revocation {
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) requests: u64,
-    /// Let in and counted to every limit.
+    /// Accepted and counted to every limit.
     pub(super) granted: u64,
     /// Over a limit.
     pub(super) refused: u64,
@@ -63,18 +63,18 @@ pub(super) struct Record {
     pub(super) untrusted: u64,
     /// The node knew that the key had ended.
     pub(super) revoked: u64,
-    /// With a key whose revocation had returned. There must be none.
+    /// With a key whose revocation had returned. Must be 0.
     pub(super) let_in_after_revocation: u64,
     pub(super) waited_us_max: i64,
     pub(super) faults: Faults,
     pub(super) load: Load,
     pub(super) windows: u64,
-    /// Windows that gave more than their limit, or more than was leased of them. There must be none.
+    /// Windows that exceeded their limit, or the sum of their leases. Must be 0.
     pub(super) overdrawn: u64,
-    /// Losses that are larger than what a node can have in hand. There must be none.
+    /// Losses larger than the leases a node can hold. Must be 0.
     pub(super) losses_too_large: u64,
     pub(super) losses: u64,
-    /// The largest loss of one node's end, in hundredths of the window's largest slice.
+    /// The largest loss when a node ended, in hundredths of the window's largest lease.
     pub(super) loss_percent_max: u32,
     taken: HashMap<Place, u32>,
     answers: u32,
@@ -88,13 +88,13 @@ impl Record {
         *self.taken.entry(place).or_default() += 1;
     }
 
-    /// What a lost answer had granted. Each is a loss of its own, and at most a slice.
+    /// Records the leases of a lost answer. Each is a loss of its own, and at most one lease.
     pub(super) fn lose_answer(&mut self, place: Place, count: u32) {
         self.answers += 1;
         self.lose((usize::MAX, self.answers), place, count);
     }
 
-    /// What a node's life had in hand, or was about to get, when it ended.
+    /// Records the leases that a node held, or was about to get, when it ended.
     pub(super) fn lose(&mut self, life: (usize, u32), place: Place, count: u32) {
         *self.lost.entry((life, place)).or_default() += count;
     }
@@ -113,7 +113,7 @@ impl Record {
         self.revocations.get_mut(number).context("there is no such revocation")
     }
 
-    /// A key passed the check of keys.
+    /// Records that a key passed the key check.
     pub(super) fn note_let_in(&mut self, key: u32, at_us: i64) {
         let revocation = self.by_key.get(&key).and_then(|number| self.revocations.get(*number));
         let returned_us = revocation.and_then(|revocation| revocation.returned_us);
@@ -122,7 +122,7 @@ impl Record {
         }
     }
 
-    /// How long revocations took that returned, shortest first.
+    /// Durations of the completed revocations, sorted.
     pub(super) fn revocations_us(&self) -> Vec<i64> {
         let took = |r: &Revocation| r.returned_us.map(|returned_us| returned_us - r.called_us);
         let mut took: Vec<i64> = self.revocations.iter().filter_map(took).collect();
@@ -130,7 +130,7 @@ impl Record {
         took
     }
 
-    /// Compares what was handed out with what was leased and with the limits.
+    /// Compares the accepted requests with the leases and the limits.
     pub(super) fn check_windows(&mut self, granted: &HashMap<Place, u32>, keys: Keys) {
         for (place, given) in granted {
             let (key, window, _) = *place;
@@ -151,7 +151,7 @@ impl Record {
         self.losses = u64::try_from(self.lost.len()).unwrap_or(u64::MAX);
         for ((_, (key, window, _)), lost) in &self.lost {
             let slice = lease_max(limit(keys, *key, *window), *window);
-            // Half of what is in hand is left when the next slice is asked for: x/2 + 1 stays below 2.
+            // The next lease is requested when half is left: x/2 + 1 stays below 2.
             if *lost > slice * 2 {
                 self.losses_too_large += 1;
             }
@@ -169,8 +169,8 @@ fn limit(keys: Keys, key: u32, window: Window) -> u32 {
     }
 }
 
-/// The first slice of a window, which is the largest: written here once more on purpose, so that a change of the
-/// real one is noticed.
+/// The first lease of a window, which is the largest: repeated here on purpose, so that a change of the real one is
+/// noticed.
 fn lease_max(limit: u32, window: Window) -> u32 {
     let divisor = match window {
         Window::Minute => 4,

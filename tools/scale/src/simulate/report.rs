@@ -1,8 +1,8 @@
-//! The run as a page for people.
+//! The report of a run.
 
 use super::{Plan, clock::SECOND_US, record::Record};
 
-/// Rows of what was found, as a table.
+/// The results as a table.
 pub(super) fn text(plan: &Plan, record: &Record) -> String {
     let seconds = u64::from(plan.seconds.max(1));
     let load = &record.load;
@@ -68,7 +68,7 @@ pub(super) fn text(plan: &Plan, record: &Record) -> String {
     page
 }
 
-/// What must hold and does not.
+/// The violated invariants.
 pub(super) fn broken(plan: &Plan, record: &Record) -> Vec<String> {
     let mut broken = Vec::new();
     let mut must = |holds: bool, what: &str| {
@@ -80,7 +80,7 @@ pub(super) fn broken(plan: &Plan, record: &Record) -> Vec<String> {
     must(record.losses_too_large == 0, "a node's end lost more than it can have in hand");
     must(record.let_in_after_revocation == 0, "a key was accepted after its revocation returned");
     let longest_us = record.revocations_us().last().copied().unwrap_or_default();
-    // The trust, the margin, a look, and what the database lets everybody wait.
+    // The key lease, the margin, a check, and the queue of the database.
     let bound_us = plan.trust_us + plan.margin_us + SECOND_US + 2 * record.load.queued_us_max;
     must(longest_us <= bound_us, "a revocation took too long");
     broken

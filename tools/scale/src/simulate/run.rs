@@ -1,4 +1,4 @@
-//! The run itself: what each event does to nodes, database and records.
+//! The simulation loop: the effect of each event on nodes, database and records.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use super::{
     record::Record,
 };
 
-/// The first instant: a minute, a day and a month end within the run.
+/// Start of the run, so that a minute, a day and a month end within it.
 const BEGAN: Timestamp = Timestamp::from_secs(1_796_083_110);
-/// How long a node waits for the database, as `store` does.
+/// Timeout of a node's database request, as in `store`.
 const ANSWER_TIME_MAX_US: i64 = 8 * SECOND_US;
-/// How long a request waits for a lease, as `accounts` does.
+/// Maximum wait of a request for a lease, as in `accounts`.
 const LEASE_WAIT_US: i64 = 5 * SECOND_US;
-/// One way between a node and the database.
+/// One-way delay between a node and the database.
 const WAY_US: (i64, i64) = (150, 1500);
 pub(super) struct Run {
     pub(super) plan: Plan,
@@ -60,7 +60,7 @@ impl Run {
             self.queue.plan(at_us, Event::Due { node, life: 0 });
         }
         for (client, habits) in self.clients.iter().enumerate() {
-            // The nodes have read the keys by then.
+            // By then the nodes have read the keys.
             let at_us = 2 * SECOND_US + self.random.between(0, habits.every_us);
             self.queue.plan(at_us, Event::Request { client });
         }
@@ -133,7 +133,7 @@ impl Run {
         self.arrive(at_us, habits.key, node)
     }
 
-    /// A request reaches a node, or the next one that is up: the balancer sees to that.
+    /// A request reaches a node or, if it is down, the next one that is up, as through a load balancer.
     fn arrive(&mut self, at_us: i64, key: u32, mut node: u32) -> Result<()> {
         let mut tried = 0;
         while !self.node(usize::try_from(node)?)?.is_up {
@@ -320,7 +320,7 @@ impl Run {
         Ok(())
     }
 
-    /// Ends a node: in good order what is left is given back, otherwise it is lost.
+    /// Ends a node: in an orderly stop its unused leases are returned, otherwise they are lost.
     fn stop(&mut self, at_us: i64, number: usize, in_order: bool) -> Result<()> {
         let node = self.node(number)?;
         let life = node.life;
@@ -328,7 +328,7 @@ impl Run {
         let waiting: usize = node.waiting.drain().map(|(_, waiting)| waiting.len()).sum();
         self.record.unavailable += u64::try_from(waiting)?;
         let mut unspent: Vec<_> = meters.values().flat_map(|meters| meters.close()).collect();
-        // A map has no order of its own, and the run must be the same every time.
+        // Maps have no order, and the run must be reproducible.
         unspent.sort_by(|a, b| (&a.meter_id, a.start_ms).cmp(&(&b.meter_id, b.start_ms)));
         if in_order {
             self.record.faults.orderly += 1;
@@ -351,7 +351,7 @@ impl Run {
     }
 }
 
-/// Spends for one request; gives it back where it has to wait.
+/// Charges one request; returns the charge if it has to wait.
 fn spend(
     record: &mut Record,
     meters: &Arc<Meters>,
@@ -375,7 +375,7 @@ fn spend(
     }
     match meters.spend_quota(1, now) {
         Spend::Granted(_) => {
-            // Days and months are entered together, so the day tells the month.
+            // Days and months are entered together, so the day determines the month.
             let day_ms = meters.day(now).resets_at.as_millis() - DAY_MS;
             record.take((key, Window::Day, day_ms));
             record.take((key, Window::Month, month_ms(day_ms)));
@@ -390,14 +390,14 @@ fn spend(
     }
 }
 
-/// Clocks of a machine that keeps time as machines do: half a second off, and 100 parts in a million.
+/// Clocks of a machine within normal bounds: half a second of offset, and 100 parts in a million.
 pub(super) fn clocks(random: &mut Random) -> Clocks {
     Clocks { wall_off_us: random.between(-500_000, 500_000), ppm: random.between(-100, 100) }
 }
 
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
-/// Where the run's two months begin: November and December 2026.
+/// Starts of the run's two months: November and December 2026.
 const MONTHS_MS: [i64; 2] = [1_793_491_200_000, 1_796_083_200_000];
 
 fn starts(now: Timestamp) -> [(Window, i64); 3] {
@@ -409,7 +409,7 @@ fn starts(now: Timestamp) -> [(Window, i64); 3] {
     ]
 }
 
-/// Where the month around an instant begins.
+/// Start of the month that contains an instant.
 fn month_ms(at_ms: i64) -> i64 {
     let [november, december] = MONTHS_MS;
     if at_ms < december { november } else { december }

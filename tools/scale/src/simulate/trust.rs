@@ -1,10 +1,10 @@
-//! Revocation as `accounts` does it.
+//! Revocation as in `accounts`.
 //!
-//! A node may accept keys for the time of a lease after the database, or the revocation register where the database
-//! does not answer, confirmed that it missed no change; that rule is the program's own
-//! ([`accounts::KeyLeaseSimulation`]).
-//! A revocation announces itself where a node is late, and waits until every listed node has it, or until the lease and
-//! a margin are over. When nodes ask, and what they are answered, is simulated here.
+//! A node may accept keys for the time of a lease after the database, or the revocation register if the database does
+//! not answer, confirmed that it missed no change; this rule is the program's own code
+//! ([`accounts::KeyLeaseSimulation`]). A revocation announces its change if a node is late, and waits until every
+//! listed node has it, or until the lease and a margin have expired. The times of the queries and their answers are
+//! simulated here.
 
 use anyhow::{Context as _, Result};
 
@@ -18,12 +18,12 @@ use super::{
 const LOOK_EVERY_US: (i64, i64) = (10_000, 200_000);
 const HEAD_START_US: i64 = 300_000;
 const REVOKE_EVERY_US: i64 = SECOND_US / 2;
-/// Requests with a revoked key, over this long.
+/// Number of requests with a revoked key, and the period in which they are sent.
 const PROBES: u32 = 300;
 const PROBED_US: i64 = 9 * SECOND_US;
 
 impl Run {
-    /// A node asks the database, and the register where the database has not confirmed lately.
+    /// A node asks the database, and the register if the database has not confirmed recently.
     pub(super) fn due(&mut self, at_us: i64, number: usize, life: u32) -> Result<()> {
         let trust_us = self.plan.trust_us;
         let announced = self.announced;
@@ -65,7 +65,7 @@ impl Run {
             return Ok(());
         }
         if !self.database.lists(who) {
-            // Listed before it reads: whoever waits for all nodes waits for this one.
+            // A node is listed before it reads: a call that waits for all nodes then waits for this one.
             self.database.confirm(at_us, who, 0);
         }
         let (newest, done_us) = self.database.newest(at_us);
@@ -106,7 +106,7 @@ impl Run {
 
     pub(super) fn confirm_at(&mut self, at_us: i64, who: (usize, u32), number: u64) -> Result<()> {
         let node = self.node(who.0)?;
-        // What a node says of itself after it has left would list it again.
+        // A late confirmation of a stopped node would list it again.
         if !node.is_cut && node.life == who.1 && node.is_up {
             self.database.confirm(at_us, who, number);
         }
@@ -152,7 +152,7 @@ impl Run {
             .filter_map(|(number, node)| node.is_cut.then_some(number))
             .collect();
         for probe in 0..PROBES {
-            // Every other one goes where it hurts: to a node that is cut off, while there is one.
+            // Every other request goes to a node that is cut off, if there is one.
             let any = self.random.below(self.plan.nodes);
             let pick = usize::try_from(self.random.below(u32::try_from(cut.len()).unwrap_or(0)));
             let cut = pick.ok().and_then(|pick| cut.get(pick)).copied();
@@ -162,7 +162,7 @@ impl Run {
         }
     }
 
-    /// Whoever can hear it follows the change by itself, or else it is announced.
+    /// Nodes that receive the hint follow the change; for the others it is announced.
     pub(super) fn hint(&mut self, at_us: i64, revocation: usize) -> Result<()> {
         for number in 0..self.nodes.len() {
             let node = self.node(number)?;
@@ -176,7 +176,7 @@ impl Run {
         Ok(())
     }
 
-    /// Announces the change to the register, unless every node has it. The wait begins.
+    /// Announces the change to the register, unless every node has it, and begins the wait.
     pub(super) fn announce(&mut self, at_us: i64, revocation: usize) -> Result<()> {
         let number = self.record.revocation(revocation)?.begin(at_us);
         if !self.database.is_known_everywhere(at_us, number) {

@@ -1,5 +1,4 @@
-//! Packages of another release of Debian, unpacked into a folder: nothing on the machine is changed, and nobody has to
-//! be root for it.
+//! Packages of another Debian release, unpacked into a folder, without changes to the system and without root.
 
 use std::{
     fs,
@@ -9,15 +8,15 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 
-/// Where Debian says that its packages are; taken where the machine's own sources name no other place.
+/// Default mirror of Debian; used if the machine's own sources name no other.
 const MIRROR: &str = "http://deb.debian.org/debian/";
-/// Debian's own keys. What is not signed with one of them is refused.
+/// Debian's own keys. Packages must be signed with one of them.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// A network that swallows everything keeps nobody waiting for longer, twice.
+/// Timeout for unreachable networks; it applies to each of two mirrors.
 const FETCH_SECONDS_MAX: &str = "180";
 
-/// Unpacks packages into a folder under `folder`, which is deleted once `take` has taken from it what is needed.
+/// Unpacks packages into a folder under `folder`, which is deleted after `take` has copied the needed files.
 pub(super) fn unpack<T>(
     release: &str,
     packages: &[&str],
@@ -27,7 +26,7 @@ pub(super) fn unpack<T>(
     ensure!(Path::new(KEYRING).is_file(), "there is no {KEYRING} to check packages with");
     let names = packages.join(", ");
     crate::say(&format!("   fetching {names} of Debian {release}"));
-    // A folder for each run: another one may be fetching, too.
+    // One folder per run, because several may fetch at the same time.
     let apt = folder.join(format!("apt-{}", std::process::id()));
     fs::create_dir_all(&apt)?;
     let own = own_mirror(&apt).filter(|own| own != MIRROR);
@@ -50,7 +49,7 @@ pub(super) fn unpack<T>(
     })
 }
 
-/// The content of the packages.
+/// Extracts the content of the packages.
 fn fetch_from(mirror: &str, release: &str, packages: &[&str], apt: &Path) -> Result<PathBuf> {
     crate::say(&format!("   from {mirror}"));
     clear(&apt.join("lists"))?;
@@ -80,16 +79,16 @@ fn clear(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `apt-get` with settings of its own on top of the machine's; their proxies still apply.
+/// `apt-get` with its own settings in addition to the machine's; proxies still apply.
 fn private_apt(apt: &Path) -> Command {
     let mut command = crate::command("timeout", apt);
     command.args([FETCH_SECONDS_MAX, "apt-get", "-q", "-c", "apt.conf"]);
     command
 }
 
-/// Lists, sources and cache in this folder, and nothing known of what is installed here. Hooks would clean up on the
-/// machine. The folder may be one that apt's own user may not enter. By default, `update` that reached no server is
-/// a success.
+/// Lists, sources and cache in this folder, and an empty list of installed packages. No hooks, which would clean up on
+/// the machine. Apt's own user may lack access to the folder. Without `Error-Mode`, an `update` that reached no server
+/// succeeds.
 fn settings(release: &str, apt: &Path) -> String {
     let apt = apt.display();
     format!(
@@ -108,14 +107,14 @@ fn source(release: &str, mirror: &str) -> String {
     format!("deb [signed-by={KEYRING}] {mirror} {release} main\n")
 }
 
-/// Where this machine gets Debian's packages from.
+/// The mirror that this machine uses for Debian packages.
 fn own_mirror(folder: &Path) -> Option<String> {
     let mut apt = crate::command("apt-get", folder);
     apt.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"]);
     debian_mirror(&crate::output(&mut apt).ok()?)
 }
 
-/// The first place of Debian's own packages, among lines of label and place.
+/// The first address of Debian's own packages in lines of label and address.
 fn debian_mirror(targets: &str) -> Option<String> {
     targets.lines().find_map(|line| line.strip_prefix("Debian ")).map(str::to_owned)
 }
@@ -129,7 +128,7 @@ mod tests {
         let targets = "Debian-Security http://security.example/debian-security/\n\
                        Debian http://mirror.example/debian/\nDebian http://other.example/debian/\n";
         assert_eq!(debian_mirror(targets).unwrap(), "http://mirror.example/debian/");
-        // Before the first `apt-get update` nobody knows whose packages they are.
+        // Before the first `apt-get update` the origin of packages is unknown.
         assert_eq!(debian_mirror("$(LABEL) http://mirror.example/debian/\n"), None);
         assert_eq!(debian_mirror("Ubuntu http://mirror.example/ubuntu/\n"), None);
     }

@@ -1,6 +1,5 @@
-//! A NATS that keeps what it acknowledged. Debian 12's own package is too old for that, so the next release's is
-//! unpacked into the folder that cargo builds into; nothing on the machine is changed, and nobody has to be root for
-//! it.
+//! A NATS that keeps acknowledged entries. Debian 12's package is too old, so the package of the next release is
+//! unpacked into cargo's target folder, without changes to the system and without root.
 
 use std::{fs, path::Path};
 
@@ -15,7 +14,7 @@ const IN_PACKAGE: &str = "usr/sbin/nats-server";
 /// The release of Debian whose package is fetched: 2.10.27.
 const RELEASE: &str = "trixie";
 
-/// Finds a current NATS, or gets one. An old one is better than none, but is not passed over in silence.
+/// Finds a current NATS, or fetches one. An old one is used as a last resort, with a warning.
 pub(super) fn ensure_current(
     repository: &Repository,
     install: impl FnOnce() -> Result<()>,
@@ -43,7 +42,7 @@ pub(super) fn ensure_current(
     Ok(())
 }
 
-/// What is said of a server that may lose what it acknowledged.
+/// The warning for a server that may lose acknowledged entries.
 fn warning(old: &NatsProgram, why: &anyhow::Error) -> String {
     format!(
         "   WARNING: {old} is run, and it is older than {}: it loses acknowledged entries when its servers are cut off \
@@ -59,7 +58,7 @@ fn fetch(folder: &Path) -> Result<NatsProgram> {
     debian::unpack(RELEASE, &[PACKAGE], folder, |content| put(&content.join(IN_PACKAGE), folder))
 }
 
-/// Puts the program where it is looked for, in one step: others may be looking.
+/// Moves the program to its place atomically, because others may be looking for it.
 fn put(program: &Path, folder: &Path) -> Result<NatsProgram> {
     let fetched = NatsProgram::at(program.to_owned())?;
     ensure!(fetched.is_current(), "Debian {RELEASE} has {fetched}, which is too old, too");

@@ -1,8 +1,8 @@
-//! Waits until new servers are one group.
+//! Waits until new servers have formed one group.
 //!
 //! Seen with 2.10.27, about one time in fifty on a busy machine: two of three new servers elect a leader and never add
-//! the third, though all are connected and report to be healthy. No stream can be placed on three servers then (`no
-//! suitable peers for placement`). The missing one joins after a restart.
+//! the third, although all are connected and report that they are healthy. Then no stream can be placed on three
+//! servers (`no suitable peers for placement`). The missing one joins after a restart.
 
 use std::{
     collections::BTreeSet,
@@ -16,11 +16,11 @@ use serde_json::Value;
 
 use crate::process::pause;
 
-/// How long servers may take to become one group, restarts included.
+/// Maximum time for servers to form one group, including restarts.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// How long one may be missing from a group with a leader: normally a fraction of a second.
+/// Maximum time for a server to be missing from a group with a leader: normally a fraction of a second.
 const LEFT_OUT_MAX: Duration = Duration::from_secs(4);
-/// How long a server may take to answer, and how long its answer may be.
+/// Maximum time for an answer, and maximum size of it.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -33,10 +33,10 @@ pub struct GroupMember {
     pub monitor: u16,
 }
 
-/// Waits until new servers are one group; restarts, by index, those that are missing.
+/// Waits until new servers have formed one group; restarts missing ones, given by index.
 ///
 /// # Errors
-/// They do not become one, or one cannot be started again.
+/// They do not form one group, or a server cannot be restarted.
 pub fn wait_for_nats_group(
     members: &[GroupMember],
     mut start_again: impl FnMut(usize) -> Result<()>,
@@ -47,7 +47,7 @@ pub fn wait_for_nats_group(
         let group =
             members.iter().find_map(|member| ask(member.monitor).ok().as_ref().and_then(led));
         let Some(group) = group else {
-            // No leader yet, so no server is missing.
+            // Without a leader no server counts as missing.
             whole_by = Instant::now() + LEFT_OUT_MAX;
             fail_after(begun, "no leader")?;
             pause();
@@ -92,7 +92,7 @@ fn ask(port: u16) -> Result<Value> {
     Ok(serde_json::from_str(body)?)
 }
 
-/// The members of the group that a server leads, itself included; `None` where it is not the leader.
+/// The members of the group that a server leads, including itself; `None` if it is not the leader.
 fn led(said: &Value) -> Option<BTreeSet<String>> {
     let group = said.get("meta_cluster")?;
     let name = |of: Option<&Value>| of.and_then(Value::as_str).map(str::to_owned);

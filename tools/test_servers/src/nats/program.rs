@@ -1,4 +1,4 @@
-//! The nats-server to run: the first that does not lose acknowledged entries.
+//! Selects the nats-server to run: preferably one that does not lose acknowledged entries.
 
 use std::{
     fmt,
@@ -12,9 +12,9 @@ use crate::process::run;
 
 const MISSING: &str =
     "NATS is not installed (on Debian: apt-get install nats-server; `cargo xtask test` does it)";
-/// A manual installation, and Debian's package.
+/// Paths of a manual installation and of Debian's package.
 const INSTALLED: [&str; 2] = ["/usr/local/bin/nats-server", "/usr/sbin/nats-server"];
-/// Where `cargo xtask` puts one in the folder that cargo builds into.
+/// Path below cargo's target folder of the one fetched by `cargo xtask`.
 const FETCHED: &str = "servers/nats-server";
 
 /// A server's version. Servers before 2.10 lose acknowledged entries when they are cut off from each other one after
@@ -27,13 +27,13 @@ pub struct NatsVersion {
 }
 
 impl NatsVersion {
-    /// The first that keeps acknowledged entries, as far as was tested.
+    /// The first version that keeps acknowledged entries, as far as tested.
     pub const MIN: Self = Self { major: 2, minor: 10, patch: 0 };
 
-    /// Reads what `nats-server --version` prints.
+    /// Parses the output of `nats-server --version`.
     fn parse(said: &str) -> Option<Self> {
         let (_, version) = said.trim().split_once("nats-server: v")?;
-        // After a dash or a plus: a pre-release or a custom build.
+        // A dash or a plus begins a pre-release or a custom build.
         let mut numbers =
             version.split(['-', '+']).next()?.split('.').map(|number| number.parse().ok());
         let mut next = || numbers.next().flatten();
@@ -56,7 +56,7 @@ pub struct NatsProgram {
 }
 
 impl NatsProgram {
-    /// Asks a program for its version.
+    /// Reads the version of a program.
     ///
     /// # Errors
     /// It cannot be run, or is another program.
@@ -67,7 +67,7 @@ impl NatsProgram {
         Ok(Self { path, version })
     }
 
-    /// Whether it keeps acknowledged entries.
+    /// True if it keeps acknowledged entries.
     pub fn is_current(&self) -> bool {
         self.version >= NatsVersion::MIN
     }
@@ -80,10 +80,10 @@ impl fmt::Display for NatsProgram {
     }
 }
 
-/// The server's program: an installed one that is current, else the one that `cargo xtask` fetched, else the newest.
+/// The server's program: an installed current one, else the one that `cargo xtask` fetched, else the newest.
 ///
 /// # Errors
-/// There is none that can be run.
+/// None can be run.
 pub fn nats_program() -> Result<NatsProgram> {
     let here = std::env::current_exe().context("this program does not know where it is")?;
     let mut broken = Vec::new();
@@ -93,15 +93,15 @@ pub fn nats_program() -> Result<NatsProgram> {
     choose(found).with_context(|| format!("{}{MISSING}", broken.concat()))
 }
 
-/// Where a server may be, for a program that cargo has built somewhere in its folder.
+/// Possible paths of a server, for a program in cargo's target folder.
 fn places(here: &Path) -> impl Iterator<Item = PathBuf> {
-    // Cargo marks its folder; what lies above it is not ours.
+    // Cargo marks its folder; folders above it are not ours.
     let marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
     let fetched = here.ancestors().skip(1).find(marked).map(|folder| folder.join(FETCHED));
     INSTALLED.into_iter().map(PathBuf::from).chain(fetched).filter(|path| path.is_file())
 }
 
-/// The first that is current, else the newest.
+/// The first current one, else the newest.
 fn choose(found: impl Iterator<Item = NatsProgram>) -> Option<NatsProgram> {
     let mut newest: Option<NatsProgram> = None;
     for program in found {

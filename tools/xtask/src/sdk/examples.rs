@@ -1,5 +1,5 @@
-//! The programs of the documentation, as its pages show them: collected from a running server for the tests of Python
-//! and TypeScript, and for Rust built and run here.
+//! The programs shown in the documentation: collected from a running server for the tests of Python and TypeScript;
+//! those in Rust are built and run here.
 
 use std::{
     fs,
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use shell::repository::Repository;
 
-/// What a program on our client has, and a plain request has not: that is the part of a function that asks.
+/// Marks programs that use our client; the others are fragments and are wrapped in a function.
 const OURS: &str = "linesman_client::";
-/// Fewer were not found, but lost.
+/// Minimum number of programs; fewer indicate a fault in collecting them.
 const PROGRAMS_MIN: usize = 30;
 
 /// Collects the programs of all languages into a file.
@@ -26,8 +26,8 @@ pub(super) fn collect(repository: &Repository, address: &str) -> Result<PathBuf>
     Ok(file)
 }
 
-/// Builds one program of all those in Rust, each a module, and says where it is. It is linked with what the tests are:
-/// a package of its own would build everything again.
+/// Builds one program of all Rust examples, each a module, and returns its path. It is linked with the libraries of
+/// the tests: a separate package would build everything again.
 pub(super) fn build_rust(repository: &Repository, examples: &Path) -> Result<PathBuf> {
     let text = fs::read_to_string(examples).context("cannot read the examples")?;
     let examples: Vec<Value> = serde_json::from_str(&text).context("the examples are no list")?;
@@ -69,7 +69,7 @@ fn in_function(code: &str) -> String {
     format!("#[tokio::main]\nasync fn main() -> {result} {{\n{code}\nOk(())\n}}")
 }
 
-/// What the programs use, as cargo built it for the tests.
+/// The libraries that the programs use, as cargo built them for the tests.
 fn libraries(repository: &Repository) -> Result<Vec<(&'static str, PathBuf)>> {
     let mut cargo = shell::cargo(repository);
     cargo.args(["test", "-q", "--workspace", "--test", "scenarios", "--no-run"]);

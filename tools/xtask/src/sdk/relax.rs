@@ -1,10 +1,11 @@
-//! The OpenAPI document as clients should read it: answers may grow, catalogues differ.
+//! The OpenAPI document relaxed for clients: answers may grow, and catalogues differ.
 //!
-//! The document itself is exact, for tests and for people. Types made from it would refuse what a later version sends.
+//! The document itself is exact, for tests and readers. Types generated from it would reject answers of later
+//! versions.
 
 use serde_json::{Map, Value, json};
 
-/// Parameters whose values are the catalogue's, which operators change.
+/// Parameters whose values are keys of the catalogue, which operators change.
 const CATALOGUE_KEYS: [&str; 2] = ["sport_key", "bookmaker"];
 
 /// Relaxes the document, and adds a schema with the query parameters of each operation under `/v1`: `GetOddsParams` for
@@ -23,11 +24,12 @@ pub(super) fn relax(document: &mut Value) {
     }
 }
 
-/// Objects may have more fields, and texts from a set may be others. Examples are left out: they are no schemas.
+/// Allows further fields in objects and further values of enumerations. Examples are omitted because they are no
+/// schemas.
 fn open(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            // The clients' methods give the answers as JSON.
+            // The clients' methods return JSON only.
             let left_out = ["example", "examples", "x-values", "text/csv"];
             fields.retain(|name, _| !left_out.contains(&name.as_str()));
             if fields.get("additionalProperties") == Some(&Value::Bool(false)) {
@@ -47,7 +49,7 @@ fn open(value: &mut Value) {
     }
 }
 
-/// The values of a text from a set, which is written as one list or as several alternatives.
+/// The values of an enumeration, written as one list or as alternatives.
 fn known_texts(schema: &Map<String, Value>) -> Option<Vec<Value>> {
     if schema.get("type")? != "string" {
         return None;
@@ -63,7 +65,7 @@ fn known_texts(schema: &Map<String, Value>) -> Option<Vec<Value>> {
     Some(alternatives.iter().flat_map(of).collect())
 }
 
-/// The query parameters of each operation as a schema. Deprecated ones are left out: no client has used them yet.
+/// The query parameters of each operation as a schema. Deprecated ones are omitted: no client has used them yet.
 fn all_params(document: &Value) -> Vec<(String, Value)> {
     let none = Map::new();
     let paths = document.get("paths").and_then(Value::as_object).unwrap_or(&none);
@@ -83,13 +85,13 @@ fn all_params(document: &Value) -> Vec<(String, Value)> {
     under_v1.filter_map(|(_, item)| of(item)).collect()
 }
 
-/// A parameter's name and schema, as callers give it: lists as lists, decimal numbers as numbers.
+/// A parameter's name and schema as callers pass it: lists as lists, decimal numbers as numbers.
 fn query_param(document: &Value, operation: &str, reference: &Value) -> Option<(String, Value)> {
     let pointer = reference.get("$ref")?.as_str()?.strip_prefix('#')?;
     let param = document.pointer(pointer)?;
     let is_current = param.get("deprecated").is_none();
-    // The answer to `since` has another shape, that to `format` another type; the clients' methods give lists, and
-    // have others for changes. A stream has one shape.
+    // `since` and `format` change the shape or type of the answer; the clients have separate methods for changes and
+    // return lists otherwise. A stream has one shape.
     let name = param.get("name")?.as_str()?;
     let changes_shape = name == "format" || (name == "since" && operation != "get_stream");
     if param.get("in")? != "query" || !is_current || changes_shape {
@@ -97,8 +99,7 @@ fn query_param(document: &Value, operation: &str, reference: &Value) -> Option<(
     }
     let mut schema = param.get("schema")?.as_object()?.clone();
     let text = |field: &str| schema.get(field).and_then(Value::as_str).unwrap_or_default();
-    // A list is a text with commas, and its pattern says so; a decimal number is a text, so that no client writes it in
-    // a form of its own.
+    // A list is a text whose pattern has commas; a decimal number is a text, so that clients do not reformat it.
     let (is_list, is_number) =
         (text("pattern").contains("(,"), text("default").parse::<f64>().is_ok());
     schema.shift_remove("default");

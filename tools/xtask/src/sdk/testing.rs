@@ -1,5 +1,5 @@
-//! The tests of the clients, against the program with sandbox data and a proxy; `sdk/testing/README.md` describes what
-//! they get.
+//! The tests of the clients, with the program, sandbox data and a proxy; `sdk/testing/README.md` describes their
+//! environment.
 
 use std::{fs, path::Path, process::Command};
 
@@ -11,7 +11,7 @@ use super::examples;
 use crate::packages;
 use crate::schemathesis::{Server, make_key, with_data};
 
-/// What the Python client and its tests need.
+/// Dependencies of the Python client and its tests.
 const PACKAGES: [&str; 10] = [
     "httpx2==2.16.0",
     "pandas==3.1.1",
@@ -27,7 +27,7 @@ const PACKAGES: [&str; 10] = [
 
 const MCP_CLIENTS: [&str; 2] = ["mcp==1.30.0", "mcp==2.3.0"];
 
-/// The data stays the same while a test reads its pages.
+/// The data must stay the same while a test reads its pages.
 const SETTINGS: [(&str, &str); 2] =
     [("LINESMAN_MARKET__REFRESH_INTERVAL", "1h"), ("LINESMAN_MARKET__STALE_AFTER", "3h")];
 
@@ -52,9 +52,9 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
         ("LINESMAN_KEY", make_key(&program, folder.path())?),
         ("LINESMAN_TEST_QUOTA_KEY", make_key(&program, folder.path())?),
         ("LINESMAN_TEST_FEED_TOKEN", token.trim().to_owned()),
-        // The examples' name for it.
+        // The name that the examples use.
         ("FEED_TOKEN", token.trim().to_owned()),
-        // So that `examples/arbitrage-watch` ends.
+        // Makes `examples/arbitrage-watch` end.
         ("ROUNDS", "1".to_owned()),
         ("LINESMAN_TEST_PROXY", proxy.address.clone()),
         ("LINESMAN_TEST_EXAMPLES", examples.display().to_string()),
@@ -73,8 +73,8 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
     rust(repository, &examples, with_variables).context("the Rust client in sdk/rust")
 }
 
-/// The official clients of the protocol, in both of their versions, and its inspector call every tool, over both
-/// transports and with two nodes in turn.
+/// The official clients of the protocol, in both versions, and its inspector call every tool, over both transports and
+/// with two nodes alternating.
 fn agents(
     repository: &Repository,
     program: &Path,
@@ -100,7 +100,7 @@ fn agents(
     shell::run(inspect.arg("inspect.mjs").arg(program)).context("the inspector")
 }
 
-/// The tests that need the server, the programs of the documentation, and what `cargo publish` would send. The other
+/// The tests that need the server, the programs of the documentation, and the package for `cargo publish`. The other
 /// tests run with those of the workspace.
 fn rust(
     repository: &Repository,
@@ -108,7 +108,7 @@ fn rust(
     with_variables: impl Fn(Command) -> Command,
 ) -> Result<()> {
     let mut tests = with_variables(shell::cargo(repository));
-    // With the features of the whole workspace, which are built already.
+    // With the features of the whole workspace, which are already built.
     shell::run(tests.args(["test", "-q", "--workspace", "--test", "scenarios"]))?;
     let programs = examples::build_rust(repository, examples)?;
     shell::output(&mut with_variables(shell::command(programs, &repository.root)))
@@ -118,7 +118,7 @@ fn rust(
     shell::run(publish.arg("--no-verify"))
 }
 
-/// The tests, both type checkers, and the archives that are published.
+/// The tests, both type checkers, and the published archives.
 fn python(
     repository: &Repository,
     programs: &Path,

@@ -1,4 +1,4 @@
-//! The parameters of the five analytics: which lines, whose prices, which reference (N1 and the table of parameters).
+//! The parameters of the five analytics: lines, bookmakers, and reference (N1 and the table of parameters).
 
 use domain::{BookmakerSet, Catalogue, Market, SportId, Status};
 use market::analysis::{
@@ -28,7 +28,7 @@ impl Values<'_> {
 
     pub(super) fn fair(&self, sport: SportId, lookup: Lookup<'_>) -> Result<Selector, ApiError> {
         let mut filter = self.filter(sport, lookup, None, every)?;
-        // The parameters that say whose prices can be bet on are not this operation's.
+        // This operation has no parameters for the bookmakers to bet with.
         filter.bookmakers = BookmakerSet::ALL;
         let reference = self.reference(lookup.catalogue, filter.market)?;
         let (limit, after) = (self.limit()?, self.line_cursor()?);
@@ -68,7 +68,7 @@ impl Values<'_> {
         }))
     }
 
-    /// A selection, and how its prices are written.
+    /// A selection with its odds format.
     fn written(&self, selection: AnalysisSelection) -> Result<Selector, ApiError> {
         Ok(Selector::Analysis(Box::new(selection), self.format()?))
     }
@@ -152,7 +152,7 @@ impl Values<'_> {
         Ok(Some(set))
     }
 
-    /// A whole number from 1 on, as a number is written: digits, and no zero before them.
+    /// A whole number of at least 1, without leading zeros.
     fn whole(&self, param: Param, most: u32) -> Result<Option<u32>, ApiError> {
         let Some(text) = self.get(param) else { return Ok(None) };
         let written = text.len() <= 7
@@ -183,7 +183,7 @@ impl Values<'_> {
     }
 }
 
-/// Any market may have lines.
+/// Accepts any market.
 fn every(_: Market) -> bool {
     true
 }

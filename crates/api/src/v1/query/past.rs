@@ -1,4 +1,4 @@
-//! What is asked of the past of prices.
+//! The parameters of the history of prices.
 
 use domain::{BookmakerSet, EventId, SportId};
 use engine::{BookmakerKeys, ClosingRequest, PathRequest};
@@ -11,7 +11,7 @@ use crate::v1::target_path::TargetPath;
 use crate::v1::wire::cursor::{Paging, decode_path};
 use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 
-/// What is asked for is the same whatever else the catalogue has that it was read with.
+/// Bookmaker keys, so that the selection does not depend on the rest of the catalogue it was read with.
 fn keys_of(bookmakers: BookmakerSet, lookup: Lookup<'_>) -> BookmakerKeys {
     let asked = lookup.catalogue.bookmakers().filter(|(id, _)| bookmakers.contains(*id));
     Some(asked.map(|(_, bookmaker)| bookmaker.key.clone()).collect())
@@ -35,7 +35,7 @@ impl Values<'_> {
             Some(text) => Some(decode_path(text).ok_or_else(Self::bad_cursor)?),
             None => None,
         };
-        // A text that is no id is no known event either.
+        // A malformed id is an unknown event too.
         let event = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
         let sport = lookup.catalogue.sport(sport).key.clone();
         let request = PathRequest { sport, event, bookmakers, market, from, to, all, limit, after };
@@ -57,7 +57,7 @@ impl Values<'_> {
         Ok(ClosingSelection { request, format })
     }
 
-    /// Whether changes that were never published are asked for, too.
+    /// True if changes that were never published are requested too.
     fn changes(&self) -> Result<bool, ApiError> {
         let Some(text) = self.get(Param::Changes) else { return Ok(false) };
         let [published, all] = CHANGES;

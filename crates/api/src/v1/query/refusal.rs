@@ -1,4 +1,4 @@
-//! Words for parameters that are refused: what was wrong, and what would be right (D4).
+//! Messages for refused parameters: what is wrong and how to correct it (D4).
 
 use domain::suggest::did_you_mean;
 
@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::operation::Operation;
 use crate::v1::param::Param;
 
-/// The parameters that take several values at once, each with some.
+/// The parameters that accept lists, each with an example.
 const LIST_EXAMPLES: [(Param, &str); 7] = [
     (Param::Regions, "us,uk"),
     (Param::Region, "us,uk"),
@@ -60,13 +60,13 @@ pub(crate) fn unknown_value<'a>(
     format!("there is no {what} `{}`; use one of {}{near}", short(given), list.join(", "))
 }
 
-/// What a client sent, short enough to be sent back, and never a key.
+/// A value sent by the client, shortened and without secrets, for use in a message.
 pub(crate) fn short(text: &str) -> String {
     if looks_secret(text) { "…".to_owned() } else { text.chars().take(40).collect() }
 }
 
-/// Whether a text may have a key or a token in it, or a part of one: they are 32 letters and digits behind a prefix,
-/// which is easily left out. No name that we know has ten of them in a row with a digit among them, or twenty at all.
+/// True if a text may contain a key or a token, or a part of one: 32 letters and digits after a prefix, which is
+/// easily left out. No known name has a run of ten of them with a digit, or of twenty without.
 fn looks_secret(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut runs = lower.split(|c: char| !c.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! The parameters of a stream (S2): as in the lists that its channels follow, and its own.
+//! The parameters of a stream (S2): those of the lists that its channels follow, and its own.
 
 use domain::{Market, MarketAlias, SportId, Timestamp};
 
@@ -9,27 +9,27 @@ use crate::position::LogPosition;
 use crate::v1::param::{HEARTBEAT_S_DEFAULT, HEARTBEAT_S_MAX, HEARTBEAT_S_MIN, Param};
 use crate::v1::wire::stream::{Channel, Freshness, Mode};
 
-/// What is sent of the time since a position. The first is meant when nothing is said.
+/// Values of `replay`: how the changes since a position are sent. The first is the default.
 pub(crate) const REPLAYS: [&str; 2] = ["net", "all"];
 
-/// What a client wants to follow, and from where on.
+/// Channels and start of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamParams {
     /// In the order in which they are sent.
     pub(crate) channels: Vec<Channel>,
-    /// The lists that are followed, by sport and then by channel.
+    /// The lists of the channels, by sport and then by channel.
     pub(crate) lists: Vec<List>,
     pub(crate) mode: Mode,
     pub(crate) freshness: Freshness,
     pub(crate) heartbeat_s: u32,
     pub(crate) since: Option<Since>,
-    /// Whether every publication since then is sent, and not only what they add up to.
+    /// True if every publication since the start is sent, and not only the net difference.
     pub(crate) replays_all: bool,
-    /// When it ends.
+    /// End of the stream.
     pub(crate) until: Option<Timestamp>,
 }
 
-/// From where on a stream is wanted.
+/// Start of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Since {
     Cursor(LogPosition),
@@ -60,7 +60,7 @@ impl Values<'_> {
         })
     }
 
-    /// A parameter with few values.
+    /// Reads a parameter with a fixed set of values.
     fn check_choice(
         &self,
         param: Param,
@@ -122,7 +122,7 @@ impl Values<'_> {
             for channel in channels.iter().copied() {
                 match self.followed(channel, sport, lookup) {
                     Ok(list) => lists.push(list),
-                    // A sport without the market that is meant has none of it.
+                    // A sport without the aliased market is left out.
                     Err(error)
                         if is_alias && error.param.as_deref() == Some(Param::Market.name()) =>
                     {
@@ -144,7 +144,7 @@ impl Values<'_> {
         }
     }
 
-    /// Refuses a market that no sport has, and names those that the sports have together.
+    /// Refuses a market that no sport has, and lists the markets of the sports.
     fn check_market(&self, sports: &[SportId], lookup: Lookup<'_>) -> Result<(), ApiError> {
         let Some(name) = self.get(Param::Market) else { return Ok(()) };
         let is_known = Market::parse(name).is_some() || MarketAlias::parse(name).is_some();
@@ -162,7 +162,7 @@ impl Values<'_> {
         Err(ApiError::param(Param::Market.name(), text))
     }
 
-    /// The list that a channel follows, from its beginning: a stream has no pages.
+    /// The list of a channel, from its beginning: streams have no pages.
     fn followed(
         &self,
         channel: Channel,

@@ -1,4 +1,4 @@
-//! Whether the answer is asked for as a table (K16).
+//! Requests for a table instead of JSON (K16).
 
 use crate::error::ApiError;
 use crate::v1::param::{FORMAT_CSV, FORMAT_JSON, Param};
@@ -16,7 +16,7 @@ impl Values<'_> {
         }
     }
 
-    /// Refuses a table together with a parameter that gives the answer another shape.
+    /// Refuses a table together with a parameter that changes the shape of the response.
     pub(super) fn refuse_table(&self, other: Param) -> Result<(), ApiError> {
         if !self.is_table()? {
             return Ok(());

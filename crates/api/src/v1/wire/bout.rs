@@ -1,4 +1,4 @@
-//! The grouped shape: a fight sport's moneyline, bout by bout (D7).
+//! The grouped shape: the moneyline of a fight sport, by bout (D7).
 
 use domain::{Catalogue, Format};
 use market::Snapshot;

@@ -1,4 +1,4 @@
-//! Why prices are missing: cell by cell for an event, counted for a sport.
+//! Why prices are missing: per cell for an event, as counts for a sport.
 
 use domain::{Bookmaker, BookmakerId, EventId, Market, Region, SportId, Status, Timestamp};
 use market::coverage::{CoverageSelection, ExplainSelection};
@@ -84,7 +84,7 @@ const STATES: [&str; 10] = [
 ];
 const FILTERS: [&str; 3] = ["market", "bookmaker", "regions"];
 
-/// The cells of one bookmaker and market, counted by state.
+/// Cells of one bookmaker and market, counted by state.
 #[derive(Clone, Default)]
 struct Counts {
     priced: u32,
@@ -110,7 +110,7 @@ impl Counts {
             Cell::Unsure { .. } => &mut self.unsure,
             Cell::NotListed { .. } => &mut self.not_listed,
             Cell::NotOffered { .. } => &mut self.not_offered,
-            // Neither is counted: final events are not, and a bookmaker without a source has no row.
+            // Not counted: final events are excluded, and a bookmaker without a source has no row.
             Cell::Ended | Cell::NoSource => return,
         };
         *count += 1;
@@ -138,7 +138,7 @@ pub(super) fn coverage(selection: &CoverageSelection, snapshot: &Snapshot) -> St
     let open = view.events.iter().filter(|event| event.status != Status::Final);
     let mut counts: Vec<Counts> = Vec::new();
     for event in open {
-        // Cells come in the same order for each event.
+        // The cells of each event come in the same order.
         let mut at = 0;
         snapshot.visit_cells(*sport, event, |_, _, cell| {
             if counts.len() == at {
@@ -211,7 +211,7 @@ pub(super) fn explain(selection: &ExplainSelection, snapshot: &Snapshot) -> Stri
     .to_string()
 }
 
-/// All cells of an event as `explain` has them, for operators; `None` where the snapshot does not have the event.
+/// All cells of an event as in `explain`, for operators; `None` if the snapshot does not have the event.
 pub fn event_cells(snapshot: &Snapshot, sport: SportId, event: EventId) -> Option<Value> {
     let event = snapshot.sport(sport).event(event)?;
     let (books, no_source) = explained_books(snapshot, sport, event, &CellFilter::default());

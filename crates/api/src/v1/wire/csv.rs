@@ -1,9 +1,8 @@
-//! Answers as tables: RFC 4180 with a header row, made of the JSON answer (K16, K17).
+//! Responses as tables: RFC 4180 with a header row, generated from the JSON response (K16, K17).
 //!
-//! A row is an outcome or a leg, with the fields around it repeated. What an answer is made of is a list of levels,
-//! from the whole answer to its rows; the columns are the fields of their objects, whose names stand in the objects'
-//! tables.
-//! The cells are the values of the JSON as they are written there, so that no number changes on its way.
+//! A row is an outcome or a leg, with the fields of the enclosing objects repeated. The structure of a response is a
+//! list of levels, from the whole response to its rows; the columns are the fields of the levels' objects, named in
+//! the objects' tables. The cells are the values as written in the JSON, so that no number changes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,19 +20,19 @@ use super::{
 use crate::answers::{Answer, List, Selector};
 
 const CONTENT_TYPE: &str = "text/csv; charset=utf-8";
-/// Before the name of a field that an object further in has, too: `point` of a line is the home side's, `point` of its
+/// Prefix of a field whose name also occurs at an inner level: `point` of a line is the home side's, `point` of its
 /// outcome is the outcome's own.
 const AROUND: &str = "line.";
 
-/// The objects of one depth in an answer.
+/// The objects at one depth of a response.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     fields: &'static [Key],
-    /// The list of the objects of the next level.
+    /// The list with the objects of the next level.
     inner: Option<Key>,
-    /// An object with one value for each of its fields, and those fields.
+    /// A field whose value is an object with scalar fields, and those fields.
     object: Option<(Key, &'static [Key])>,
-    /// Another list of objects, which a row has no place for.
+    /// Another list of objects, which does not fit into rows.
     left_out: Option<Key>,
 }
 
@@ -54,7 +53,7 @@ impl Level {
         Self { left_out: Some(key), ..self }
     }
 
-    /// The columns: a field, or a field of the object in a field.
+    /// The columns: a field, or a field of an object in a field.
     fn columns(&self) -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
         let [inner, left_out] = [self.inner, self.left_out].map(|key| key.map(|key| key.name));
         let shown = move |key: &&Key| ![inner, left_out].contains(&Some(key.name));
@@ -68,7 +67,7 @@ impl Level {
     }
 }
 
-/// Odds have the order of K17; other rows have that of the JSON.
+/// Odds have the column order of K17; other rows have that of the JSON.
 const ODDS: [Level; 2] = [
     Level::around(
         &[
@@ -126,7 +125,7 @@ const EXPLAIN: [Level; 3] = [
     Level::of(CellState::FIELDS),
 ];
 
-/// What the answer to a selection is made of; nothing where it is no table.
+/// The levels of the response to a selection; empty if it cannot be a table.
 fn levels(selector: &Selector) -> &'static [Level] {
     match selector {
         Selector::List(List::Odds(..)) => &ODDS,
@@ -153,11 +152,11 @@ fn levels(selector: &Selector) -> &'static [Level] {
     }
 }
 
-/// The table of an answer to a selection.
+/// The table of the response to a selection.
 pub(super) fn tabulate(selector: &Selector, json: &Answer) -> serde_json::Result<Answer> {
     let (levels, body) = (levels(selector), json.body());
     let whole: &RawValue = serde_json::from_slice(&body)?;
-    // Most of a row is repeated from the row before.
+    // Most of a row repeats the row before.
     let mut out = String::with_capacity(4 * body.len());
     push_header(levels, &mut out);
     if is_list(whole) {
@@ -219,13 +218,13 @@ fn push_rows(
     list.into_iter().flatten().try_for_each(|inner| push_rows(further_in, inner, &around, out))
 }
 
-/// Ends a line in place of the comma after its last cell.
+/// Ends a line, replacing the comma after its last cell.
 fn end_line(out: &mut String) {
     out.pop();
     out.push_str("\r\n");
 }
 
-/// Appends a value: a number or a flag as it is, nothing for null, a list as one text.
+/// Appends a value: a number or flag unchanged, nothing for null, a list as one text.
 fn push_cell(value: &RawValue, out: &mut String) -> serde_json::Result<()> {
     match value.get() {
         "null" => {}
@@ -240,7 +239,7 @@ fn push_cell(value: &RawValue, out: &mut String) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// An item of a list in a cell; a period as `6-4`.
+/// A list item in a cell; a period as `6-4`.
 fn decode_item(item: &RawValue) -> serde_json::Result<Cow<'_, str>> {
     if !item.get().starts_with('{') {
         return decode(item);
@@ -251,7 +250,7 @@ fn decode_item(item: &RawValue) -> serde_json::Result<Cow<'_, str>> {
     Ok(format!("{home}-{away}").into())
 }
 
-/// The text of a JSON string; any other value as it is.
+/// The text of a JSON string; any other value unchanged.
 fn decode(value: &RawValue) -> serde_json::Result<Cow<'_, str>> {
     let raw = value.get();
     match raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
@@ -261,7 +260,7 @@ fn decode(value: &RawValue) -> serde_json::Result<Cow<'_, str>> {
     }
 }
 
-/// Appends a text. What a spreadsheet would run as a formula is marked as text; what would end the cell is quoted.
+/// Appends a text: potential spreadsheet formulas are marked as text, and texts with separators are quoted.
 fn push_text(text: &str, out: &mut String) {
     let formula = |first: char| matches!(first, '=' | '+' | '-' | '@') || first.is_control();
     let guard = if text.starts_with(formula) { "'" } else { "" };
@@ -301,7 +300,7 @@ mod tests {
         Selector::List(List::Events(list))
     }
 
-    /// The cells of a table without lines of its own in cells, as a reader of RFC 4180 takes them.
+    /// Reads the cells of a table whose cells contain no line breaks, according to RFC 4180.
     fn read(table: &str) -> Vec<Vec<String>> {
         let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
         let (mut quoted, mut rest) = (false, table.chars().peekable());
@@ -323,7 +322,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever texts an answer has, its table has the same texts in the same cells, and none is a formula.
+        /// For any texts in a response, the table has the same texts in the same cells, and none is a formula.
         #[test]
         fn every_text_comes_back_from_its_cell(
             texts in prop::collection::vec("([=+@\"',\r\n\t-]|\\PC|[\u{1}-\u{1f}\u{7f}\u{85}]){0,6}", 1..6),

@@ -5,18 +5,18 @@ use market::analysis::LineCursor;
 use market::select::{Cursor, RecordPlace};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// What a cursor pages through.
+/// The kind of rows that a cursor pages through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paging {
     Records,
     Events,
 }
 
-/// First byte of every cursor, so that its form can change.
+/// First byte of every cursor, as a version.
 const VERSION: u8 = 1;
-/// What most cursors take.
+/// Usual length of a cursor in bytes.
 const BYTES: usize = 64;
-/// A cursor is far shorter; a longer text is not one.
+/// Maximum length of a cursor's text; real cursors are far shorter.
 const TEXT_MAX: usize = 200;
 
 pub(super) fn encode(cursor: &Cursor) -> String {
@@ -27,7 +27,7 @@ pub(super) fn encode(cursor: &Cursor) -> String {
     BASE64URL_NOPAD.encode(&postcard::to_extend(&fields, bytes).unwrap_or_default())
 }
 
-/// First byte of a cursor that pages through lines.
+/// First byte of a cursor through lines.
 const LINE_VERSION: u8 = 2;
 
 pub(super) fn encode_line(cursor: &LineCursor) -> String {
@@ -36,7 +36,7 @@ pub(super) fn encode_line(cursor: &LineCursor) -> String {
     BASE64URL_NOPAD.encode(&postcard::to_extend(cursor, bytes).unwrap_or_default())
 }
 
-/// Reads a cursor that pages through lines.
+/// Decodes a cursor through lines.
 pub(crate) fn decode_line(text: &str) -> Option<LineCursor> {
     if text.len() > TEXT_MAX {
         return None;
@@ -47,7 +47,7 @@ pub(crate) fn decode_line(text: &str) -> Option<LineCursor> {
     (version == LINE_VERSION && left.is_empty()).then_some(cursor)
 }
 
-/// First byte of a cursor that pages through points of price paths.
+/// First byte of a cursor through points of price paths.
 const PATH_VERSION: u8 = 3;
 
 pub(super) fn encode_path<T: Serialize>(cursor: &T) -> String {
@@ -66,7 +66,7 @@ pub(crate) fn decode_path<T: DeserializeOwned>(text: &str) -> Option<T> {
     (version == PATH_VERSION && left.is_empty()).then_some(cursor)
 }
 
-/// Reads a cursor that pages through the expected kind of thing.
+/// Decodes a cursor of the expected kind.
 pub(crate) fn decode(text: &str, paging: Paging) -> Option<Cursor> {
     if text.len() > TEXT_MAX {
         return None;
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(texts, ["AYDA4oXjaE0A", "AYDA4oXjaE0BB2ZhbmR1ZWwEBQ"]);
     }
 
-    /// Every text that differs in one letter from a cursor's is a cursor or refused.
+    /// Every text that differs from a cursor in one letter is either a cursor or refused.
     #[test]
     fn a_damaged_text_is_a_cursor_or_refused() {
         for (cursor, paging) in cursors() {

@@ -1,4 +1,4 @@
-//! What changed in a selection between two publications (S9).
+//! The changes of a selection between two publications (S9).
 
 mod between;
 
@@ -51,13 +51,13 @@ object!(Removed: "Something that a selection no longer has." {
 
 const REASONS: [&str; 6] = ["no_prices", "removed", "final", "merged", "expired", "filter"];
 
-/// More changes than this are not worth an answer: everything is read again.
+/// Maximum number of changes in a response; with more, the client reads everything again.
 pub(crate) const CHANGES_MAX: usize = 10_000;
 
-/// Items of a list in one part of it, where it goes out in parts.
+/// Maximum number of list items per part, if the list is sent in parts.
 const PART_ITEMS_MAX: usize = 500;
 
-/// A publication, and the list in its catalogue.
+/// A publication, and the list in terms of its catalogue.
 type Side<'a> = (&'a Snapshot, Cow<'a, List>);
 
 /// The changes of a selection.
@@ -65,23 +65,23 @@ type Side<'a> = (&'a Snapshot, Cow<'a, List>);
 pub(crate) struct Delta {
     pub(super) upserts: Items,
     pub(super) removed: Items,
-    /// Records of odds that are the same but for their freshness.
+    /// Odds records whose freshness alone changed.
     pub(super) touched: Vec<(Timestamp, RecordId)>,
-    /// Whether something is removed that neither side has.
+    /// True if a record is removed that neither publication has.
     has_passed: bool,
 }
 
-/// The items of a JSON list, as they are written.
+/// The rendered items of a JSON list.
 #[derive(Default)]
 pub(super) struct Items {
     bytes: Vec<u8>,
     count: usize,
-    /// Where parts end; the comma after each is in no part.
+    /// Ends of the parts; the comma after each belongs to no part.
     ends: Vec<usize>,
 }
 
 impl Items {
-    /// Begins another item.
+    /// Begins a new item.
     fn begin(&mut self) -> &mut Vec<u8> {
         if self.count > 0 {
             if self.count.is_multiple_of(PART_ITEMS_MAX) {
@@ -93,7 +93,7 @@ impl Items {
         &mut self.bytes
     }
 
-    /// The parts in which it goes out; none where it is empty.
+    /// The parts for sending; none if the list is empty.
     pub(super) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end + 1));
         let ends = self.ends.iter().copied().chain([self.bytes.len()]);
@@ -103,8 +103,8 @@ impl Items {
 }
 
 impl Delta {
-    /// What changed in the whole of a list from one publication to a later one, or all that there is. Each of them may
-    /// have another catalogue than the list, and the list may not be in it.
+    /// The changes of a whole list from one publication to a later one, or the whole list. Each publication may have
+    /// another catalogue than the list, which may lack the list's names.
     pub(crate) fn between(
         (list, catalogue): (&List, &Arc<Catalogue>),
         from: Option<&Snapshot>,
@@ -130,12 +130,12 @@ impl Delta {
         self.upserts.count + self.removed.count == 0
     }
 
-    /// Whether something is removed that came and went in between.
+    /// True if a record is removed that appeared and disappeared in between.
     pub(crate) fn has_passed(&self) -> bool {
         self.has_passed
     }
 
-    /// Whether no record was confirmed that is the same otherwise.
+    /// True if no record changed in its freshness alone.
     pub(crate) fn is_fresh_alike(&self) -> bool {
         self.touched.is_empty()
     }
@@ -144,7 +144,7 @@ impl Delta {
         self.upserts.count + self.removed.count > CHANGES_MAX
     }
 
-    /// The body of the answer.
+    /// The body of the response.
     pub(crate) fn into_body(self, cursor: &str, to: &Snapshot) -> Vec<u8> {
         let bytes = self.upserts.bytes.len() + self.removed.bytes.len();
         let mut out = String::with_capacity(bytes + 128);
@@ -191,7 +191,7 @@ impl Delta {
             }
         }
         let Some(from) = from else { return };
-        // In the order in which they were shown.
+        // In the order in which they were listed.
         let mut gone: Vec<&RecordRow> = before.into_values().collect();
         gone.sort_unstable_by_key(|row| (row.event, row.id));
         let (events, view) = (&view(from).events, to.map(view));
@@ -212,7 +212,7 @@ impl Delta {
             row.id.push_to(&mut id);
             let why = match there {
                 true => "filter",
-                // The catalogue does not have it any more.
+                // The catalogue no longer has the bookmaker.
                 false if !is_known(row.bookmaker) => "removed",
                 false => {
                     let key = &from.0.catalogue().bookmaker(row.bookmaker).key;
@@ -222,7 +222,7 @@ impl Delta {
                         now.suspended(row.market).any(|held| Some(held) == bookmaker)
                     });
                     match reason(event, view, between) {
-                        // Its feed does not list the event any more, and another one does.
+                        // Its feed no longer lists the event, but another one does.
                         "no_prices" if !suspended => "removed",
                         reason => reason,
                     }
@@ -277,12 +277,12 @@ fn side<'a>(list: &'a List, own: &Arc<Catalogue>, of: &'a Snapshot) -> Option<Si
     Some((of, list.in_catalogue(own, of.catalogue())?))
 }
 
-/// The records of a list; none where its publication does not know it.
+/// The records of a list; empty if its publication does not know the list.
 fn records_of<'a>(side: Option<&Side<'a>>) -> impl Iterator<Item = &'a RecordRow> {
     side.into_iter().flat_map(|(of, list)| list.records(of))
 }
 
-/// The events of a list, and what is rendered of them.
+/// The events of a list, with their rendered text.
 fn events_of<'a>(side: Option<&Side<'a>>) -> impl Iterator<Item = (&'a EventRow, &'a Rendered)> {
     side.into_iter().flat_map(|(of, list)| {
         let of: &'a Snapshot = of;
@@ -290,18 +290,18 @@ fn events_of<'a>(side: Option<&Side<'a>>) -> impl Iterator<Item = (&'a EventRow,
     })
 }
 
-/// The sport of a list.
+/// The view of a list's sport.
 fn view<'a>((snapshot, list): &Side<'a>) -> &'a SportView {
     snapshot.sport(list.sport())
 }
 
-/// What is rendered of a record, in all formats.
+/// The rendered record in all formats.
 fn rendered_of<'a>(side: &Side<'a>, row: &'a RecordRow) -> Option<&'a Rendered> {
     let event = view(side).events.get(usize::try_from(row.event).ok()?)?;
     Some(side.0.rendered_record(&V1, event, row))
 }
 
-/// Why something of an event is no longer there.
+/// Why an event or its record is no longer listed.
 fn reason(before: &EventRow, to: Option<&SportView>, between: &Between<'_>) -> &'static str {
     match to.and_then(|to| to.event(before.id)) {
         Some(now) if now.id != before.id => "merged",

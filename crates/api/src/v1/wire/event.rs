@@ -1,4 +1,4 @@
-//! Events. An event and its score are rendered together when one of them changed.
+//! Events. An event and its score are rendered together when one of them changes.
 
 use domain::Catalogue;
 use market::rendered::Rendered;
@@ -39,7 +39,7 @@ pub(super) fn render(catalogue: &Catalogue, event: &EventRow) -> Rendered {
     Rendered { bytes, ends: [event_end, 0, 0], hash: 0 }
 }
 
-/// What was rendered of the event, and of its score.
+/// The rendered event, and its rendered score.
 pub(super) fn texts(rendered: &Rendered) -> (&[u8], &[u8]) {
     let event_end = usize::try_from(rendered.ends[0]).unwrap_or(usize::MAX);
     rendered.bytes.split_at_checked(event_end).unwrap_or_default()

@@ -1,13 +1,12 @@
-//! Event fragments: those of an event's records that a filter lets through, side by side.
+//! Event fragments: the records of an event that match a filter, concatenated.
 //!
-//! Most clients use one of a few filters: their region, their format, perhaps a market. The first answer of an epoch
-//! that needs an event under such a filter puts the event's records together, with their freshness stamped in; every
-//! further one, whatever else it selects, takes the fragment in one piece, without a copy and without looking at a
-//! single record. An answer then costs what its events are, not what its records are, and does not go through the
-//! memory of a large market record by record.
+//! Most clients use one of a few filters: their region, their format, perhaps a market. The first response of an epoch
+//! that needs an event under such a filter concatenates the event's records with their freshness; every further one,
+//! whatever else it selects, reuses the fragment without a copy and without touching a record. The cost of a response
+//! then grows with its events and not with its records, and large markets are not read record by record.
 //!
-//! Fragments live and die with the publication, so their stamps are always right. Both the filters and the bytes that
-//! are kept are bounded; what comes after is put together for its answer alone, no further than the answer needs.
+//! Fragments belong to one publication, so their freshness is always right. The number of filters and the cached bytes
+//! are bounded; beyond that, fragments are built for one response only, and only as far as it needs them.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::answers::{Fragment, FragmentCache, SportFragments};
 use crate::v1::wire::V1;
 use crate::v1::wire::record::RecordText;
 
-/// Which records of an event an answer shows, and how.
+/// Records of an event to show, and their format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(super) bookmakers: BookmakerSet,
@@ -29,30 +28,30 @@ pub(crate) struct Filter {
     pub(super) format: Format,
 }
 
-/// The records of an event that a filter lets through, in order, each followed by a comma.
+/// The matching records of an event, in order, each followed by a comma.
 #[derive(Debug)]
 pub(crate) struct EventFragment {
     pub(super) text: Bytes,
     pub(super) entries: Box<[Entry]>,
-    /// Of all entries.
+    /// Hash of all entries.
     content_hash: u64,
 }
 
 /// One record of a fragment.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Where it stands among the sport's records.
+    /// Position among the sport's records.
     pub(super) position: u32,
-    /// Where its text ends.
+    /// End of its text.
     pub(super) end: u32,
-    /// Of the record and its freshness.
+    /// Hash of the record and its freshness.
     content_hash: u64,
 }
 
-/// The fragments kept for one publication.
+/// The fragments cached for one publication.
 pub(crate) type Fragments = FragmentCache<Filter, EventFragment>;
 
-/// Makes the fragments of one sport under one filter.
+/// Builds the fragments of one sport for one filter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FragmentSource<'a> {
     snapshot: &'a Snapshot,
@@ -61,12 +60,12 @@ pub(super) struct FragmentSource<'a> {
     filter: Filter,
 }
 
-/// The part of an event that an answer still needs.
+/// The part of an event that a response still needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
-    /// The first position.
+    /// First position.
     pub(super) from: u32,
-    /// The most records.
+    /// Maximum number of records.
     pub(super) count: usize,
 }
 
@@ -87,7 +86,7 @@ impl<'a> FragmentSource<'a> {
         Self { snapshot, view: snapshot.sport(sport), kept, filter }
     }
 
-    /// An event's fragment: at least what is needed of it, and all of it where it is kept.
+    /// An event's fragment: at least the needed part, and the whole if it is cached.
     pub(super) fn fragment(&self, event: usize, need: Need) -> Option<Arc<EventFragment>> {
         let row = self.view.events.get(event)?;
         let size = (self.view.events.len(), self.view.records.len());
@@ -119,12 +118,12 @@ impl<'a> FragmentSource<'a> {
 
 impl EventFragment {
     fn new(rows: &[(u32, &RecordRow, RecordText<'_>)], format: Format) -> Self {
-        // Texts lie all over the memory of a large market. Asking for their lengths first brings them in while nothing
-        // waits for them yet, and gives the copy its true size.
+        // Texts are spread over the memory of a large market. Reading their lengths first prefetches them and gives
+        // the exact capacity.
         let length = rows.iter().map(|(_, _, record)| record.len(format) + 1).sum();
         let mut text = Vec::with_capacity(length);
         let mut entries = Vec::with_capacity(rows.len());
-        // Neighbouring records mostly share their freshness to the second.
+        // Neighbouring records mostly have the same freshness to the second.
         let mut stamp = (i64::MIN, [0; 20]);
         for (position, row, record) in rows {
             let second = row.last_update.as_secs();
@@ -150,7 +149,7 @@ impl EventFragment {
         self.text.get(end_before(from)..end_before(to)).unwrap_or_default()
     }
 
-    /// The content hash of entries: others have the same only by chance.
+    /// Hash of entries: unequal entries have equal hashes only by chance.
     pub(super) fn content_hash(&self, from: usize, to: usize) -> u64 {
         if from == 0 && to == self.entries.len() {
             return self.content_hash;
@@ -171,9 +170,9 @@ fn hash_of(entries: &[Entry]) -> u64 {
     xxh3_64(&hashes)
 }
 
-/// Of a record and its freshness.
+/// Hash of a record and its freshness.
 fn content_hash(text: u64, second: i64) -> u64 {
-    /// An odd number without a pattern: it sends seconds that are near each other far apart.
+    /// An odd number without a pattern, so that nearby seconds give distant values.
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     text ^ second.cast_unsigned().wrapping_mul(SPREAD)
 }

@@ -1,21 +1,21 @@
-//! The objects of the interface: each name of a field stands once, for the writer of the object and for its schema.
+//! The objects of the interface: each field name occurs once, for the writer and for the schema.
 
 use std::fmt::Write;
 
 use domain::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// A field's name, and what is written before its value.
+/// A field's name, and the text before its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    /// Where it is the object's first field.
+    /// Text for the first field of an object.
     pub(crate) first: &'static str,
     pub(crate) next: &'static str,
 }
 
-/// An object with its meaning and its fields: the constant and name of each, `optional` where it is not always there,
-/// and its schema.
+/// Declares an object with its description and its fields: constant, name, `optional` if it is not always present, and
+/// schema.
 macro_rules! object {
     ($Object:ident: $meaning:literal {
         $($KEY:ident: $name:literal $($optional:ident)? = $schema:expr),+ $(,)?
@@ -29,7 +29,7 @@ macro_rules! object {
                 first: concat!("{\"", $name, "\":"),
                 next: concat!(",\"", $name, "\":"),
             };)+
-            /// All of them, in their order.
+            /// All fields in order.
             pub(super) const FIELDS: &'static [$crate::v1::wire::object::Key] = &[$(Self::$KEY),+];
 
             pub(crate) fn schema() -> serde_json::Value {
@@ -47,7 +47,7 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// The schema of a closed object; what is not optional is always there.
+/// The schema of a closed object; fields that are not optional are always present.
 pub(crate) fn closed(meaning: &str, fields: Vec<(&str, Value)>, optional: &[&str]) -> Value {
     let required: Vec<&str> =
         fields.iter().map(|(name, _)| *name).filter(|name| !optional.contains(name)).collect();
@@ -74,7 +74,7 @@ pub(crate) fn count(meaning: &str) -> Value {
     json!({ "type": "integer", "minimum": 0, "description": meaning })
 }
 
-/// One of some texts.
+/// A string enumeration.
 pub(crate) fn one_of<const N: usize>(values: [&str; N], meaning: &str) -> Value {
     json!({ "type": "string", "enum": values.as_slice(), "description": meaning })
 }
@@ -83,7 +83,7 @@ pub(crate) fn list(of: &str, meaning: &str) -> Value {
     json!({ "type": "array", "items": { "$ref": path(of) }, "description": meaning })
 }
 
-/// A schema by name, with a description of its own.
+/// A reference to a schema, with its own description.
 pub(crate) fn schema(to: &str, meaning: &str) -> Value {
     json!({ "$ref": path(to), "description": meaning })
 }
@@ -113,7 +113,7 @@ pub(crate) fn push_plain(text: &str, out: &mut String) {
 
 /// Writes a JSON string.
 pub(crate) fn push_text(text: &str, out: &mut String) {
-    // Without a way out in the middle, the compiler looks at many bytes at a time. Nearly all texts are plain.
+    // A loop without an early exit is vectorised. Nearly all texts need no escaping.
     let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
     if text.bytes().fold(true, |all, byte| all & plain(byte)) {
         push_plain(text, out);

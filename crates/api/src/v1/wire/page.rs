@@ -1,4 +1,4 @@
-//! Pages: rows as a JSON array. A page of odds is made of event fragments, one after the other, up to a limit.
+//! Pages: rows as a JSON array. A page of odds is a sequence of event fragments, up to a limit.
 
 use std::ops::ControlFlow;
 
@@ -10,38 +10,38 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::v1::wire::event_fragment::{EventFragment, Filter, FragmentSource, Fragments, Need};
 
-/// A page of odds records: the JSON array of them, in pieces that follow each other.
+/// A page of odds records: the JSON array, in consecutive pieces.
 #[derive(Debug)]
 pub(super) struct OddsPage {
     pub(super) pieces: Vec<Bytes>,
-    /// Made without looking at all of the body: bodies that differ have hashes that differ, but for chance.
+    /// Computed without reading the whole body: different bodies have equal hashes only by chance.
     pub(super) content_hash: u128,
-    /// Where the next page starts, if there is one.
+    /// Start of the next page, if there is one.
     pub(super) next: Option<Cursor>,
 }
 
-/// A page being put together.
+/// A page being assembled.
 #[derive(Debug)]
 struct PageBuilder {
     limit: usize,
     pieces: Vec<Bytes>,
-    /// What was copied since the last piece.
+    /// Bytes copied since the last piece.
     copied: Vec<u8>,
     hashes: Vec<u8>,
     records: usize,
-    /// The position of the last record.
+    /// Position of the last record.
     last: Option<u32>,
-    /// There are more records than fit.
+    /// True if there are more records than fit.
     more: bool,
 }
 
-/// Text that is shorter is copied: a piece of its own costs more.
+/// Minimum size of a separate piece; shorter text is copied because a piece costs more.
 const PIECE_BYTES_MIN: usize = 1 << 10;
-/// Room for the fragments of as many events as most answers have.
+/// Initial capacity in fragments, enough for most responses.
 const FRAGMENTS: usize = 8;
 
 impl OddsPage {
-    /// The page of records that is selected.
+    /// Builds the page of the selected records.
     pub(super) fn new(
         selection: &OddsSelection,
         format: Format,
@@ -75,7 +75,7 @@ impl PageBuilder {
     /// Adds an event's records from a position on, as far as they fit.
     fn add(&mut self, source: &FragmentSource<'_>, event: usize, from: u32) {
         let room = self.limit - self.records;
-        // One more than fits tells that there are more.
+        // One more than fits shows that there are more.
         let need = Need { from, count: room.saturating_add(1) };
         let Some(fragment) = source.fragment(event, need) else { return };
         let first = fragment.entries.partition_point(|entry| entry.position < from);
@@ -104,7 +104,7 @@ impl PageBuilder {
         }
     }
 
-    /// The page, with `next` as its next.
+    /// Finishes the page; `next` is the start of the next one.
     fn end(mut self, next: Option<Cursor>) -> OddsPage {
         self.end_copied();
         let Self { mut pieces, hashes, records, .. } = self;
@@ -117,7 +117,7 @@ impl PageBuilder {
     }
 }
 
-/// A JSON array of texts that are rendered.
+/// A JSON array of rendered texts.
 pub(super) fn array<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut out = vec![b'['];
     for (i, text) in texts.enumerate() {

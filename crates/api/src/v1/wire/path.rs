@@ -1,4 +1,4 @@
-//! What became of prices: paths and closing lines (H10 to H12).
+//! The history of prices: paths and closing lines (H10 to H12).
 
 use domain::{EventId, Format, Timestamp};
 use engine::{
@@ -82,10 +82,10 @@ object!(PricePoint: "A change of prices or lines." {
     OUTCOMES: "outcomes" = list("Outcome", "What can be bet on; empty where nothing is priced."),
 });
 
-/// Why nothing is priced.
+/// Reasons for missing prices.
 const REASONS: [&str; 4] = ["no_prices", "removed", "final", "merged"];
 
-/// What a page takes at the most, in bytes, before it ends between two points.
+/// Size at which a page ends between two points, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 20;
 
 fn reason(meaning: &str) -> Value {
@@ -98,7 +98,7 @@ fn nullable(of: &str, meaning: &str) -> Value {
     json!({ "oneOf": [{ "$ref": of }, { "type": "null" }], "description": meaning })
 }
 
-/// The answer to a question for paths, as of a publication.
+/// The response to a request for paths, as of a publication.
 pub(crate) fn price_paths(
     selection: &PathSelection,
     found: &EventPaths,
@@ -106,10 +106,10 @@ pub(crate) fn price_paths(
 ) -> Answer {
     let mut page = Page { selection, found, out: String::from("["), points: 0 };
     let after = selection.request.after.as_ref();
-    // The place up to which all is in the answer, and whether that is all that was found.
+    // The last place in the response, and whether the response has all that was found.
     let (mut next, mut is_all) = (None, true);
     for path in &found.paths {
-        // What is left of a path that the page before has begun.
+        // The rest of a path that began on the previous page.
         let is_begun = after.is_some_and(|after| after.cmp_path(&path.head).is_eq());
         if is_begun && path.points.is_empty() {
             continue;
@@ -131,7 +131,7 @@ pub(crate) fn price_paths(
     Answer::new(page.out.into_bytes(), next).of_publication(cut_at, None)
 }
 
-/// The answer to a question for closing lines, as of a publication.
+/// The response to a request for closing lines, as of a publication.
 pub(crate) fn closing_lines(
     selection: &ClosingSelection,
     found: &ClosingPage,
@@ -163,7 +163,7 @@ impl Page<'_> {
         self.points >= self.selection.request.limit || self.out.len() >= BODY_BYTES_MAX
     }
 
-    /// Writes a path with as many of its points as there is room for, and says how many those are and where they end.
+    /// Writes a path with as many points as fit; returns their number and the place of the last one.
     fn push(&mut self, path: &RecordPath) -> (usize, PathPlace) {
         if self.out.len() > 1 {
             self.out.push(',');

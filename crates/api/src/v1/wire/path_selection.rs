@@ -1,16 +1,16 @@
-//! Which price paths and closing lines are asked for.
+//! Selections of price paths and closing lines.
 
 use domain::Format;
 use engine::{ClosingRequest, PathRequest};
 
-/// Which paths are asked for, in normal form.
+/// Selection of paths, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathSelection {
     pub request: PathRequest,
     pub format: Format,
 }
 
-/// Which closing lines are asked for, in normal form.
+/// Selection of closing lines, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClosingSelection {
     pub request: ClosingRequest,

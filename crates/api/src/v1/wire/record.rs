@@ -1,7 +1,7 @@
 //! Odds records.
 //!
-//! A record is rendered when it changed, once for all formats. `last_update` moves with every heartbeat, so it is not
-//! part of what is rendered: it is stamped into its place when an answer is put together (D28).
+//! A record is rendered when it changes, once for all formats. `last_update` changes with every heartbeat, so it is
+//! not part of the rendered text: it is written into its place when a response is assembled (D28).
 
 use domain::{Catalogue, Format};
 use market::book::Outcome as Offer;
@@ -41,10 +41,10 @@ object!(Outcome: "One outcome and what it pays." {
     }),
 });
 
-/// Stands where the time of the last update goes.
+/// Placeholder for the time of the last update.
 const NO_STAMP: &str = "0000-00-00T00:00:00Z";
 
-/// A record as it is rendered: the part up to the format, then the rest once per format.
+/// A rendered record: the part up to the format, then the rest once per format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordText<'a>(pub(super) &'a Rendered);
 
@@ -76,7 +76,7 @@ pub(super) fn render(catalogue: &Catalogue, event: &EventRow, row: &RecordRow) -
     Rendered { bytes, ends: [head_end, american_end, decimal_end], hash }
 }
 
-/// The part of a record that depends on the format, from the name of the format on.
+/// The part of a record that depends on the format, from the format's name on.
 fn push_rest(event: &EventRow, outcomes: &[Offer], format: Format, out: &mut String) {
     out.push_str(format.key());
     out.push('"');
@@ -103,15 +103,15 @@ fn push_rest(event: &EventRow, outcomes: &[Offer], format: Format, out: &mut Str
 }
 
 impl<'a> RecordText<'a> {
-    /// The quotes around what is before and after, and the name of the field.
+    /// Length of the quotes and the field name between the format and the time.
     const BEFORE_STAMP: usize = 1 + OddsRecord::LAST_UPDATE.next.len() + 1;
 
-    /// How many bytes [`RecordText::write`] appends.
+    /// Number of bytes that [`RecordText::write`] appends.
     pub(super) fn len(self, format: Format) -> usize {
         self.head().len() + self.rest(format).len()
     }
 
-    /// Appends the whole record in one format with its freshness stamped in.
+    /// Appends the whole record in one format with its freshness.
     pub(super) fn write(self, format: Format, last_update: &[u8; 20], out: &mut Vec<u8>) {
         out.extend_from_slice(self.head());
         let stamp_at = out.len() + format.key().len() + Self::BEFORE_STAMP;

@@ -53,7 +53,7 @@ fn number(meaning: &str) -> Value {
     json!({ "type": "integer", "description": meaning })
 }
 
-/// A leader that is not known yet (D10).
+/// Name of an unknown leader (D10).
 const UNKNOWN: &str = "TBD";
 
 pub(super) fn push(catalogue: &Catalogue, event: &EventRow, out: &mut String) {

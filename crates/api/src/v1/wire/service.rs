@@ -1,4 +1,4 @@
-//! The sports, the bookmakers, and how the service is.
+//! The sports, the bookmakers, and the service status.
 
 use accounts::Limits;
 use domain::{Catalogue, Region, Timestamp};
@@ -104,7 +104,7 @@ pub(super) fn books(catalogue: &Catalogue) -> String {
     books.collect::<Value>().to_string()
 }
 
-/// How far history reaches.
+/// The range of history.
 pub(crate) fn history(reach: &Reach) -> String {
     let text = |at: Timestamp| String::from_utf8_lossy(&at.millis_text()).into_owned();
     let gaps = reach.gaps.iter().map(|(from, to)| {
@@ -121,7 +121,7 @@ pub(crate) fn history(reach: &Reach) -> String {
     .to_string()
 }
 
-/// The service's status as a key sees it.
+/// The service status for a key.
 pub(crate) fn status(maintenance: bool, health: Health, limits: &Limits, now: Timestamp) -> String {
     let [ok, degraded, closed] = STATUSES;
     let status = match (maintenance, health.degraded) {

@@ -1,5 +1,5 @@
-//! Answers to the byte: every field of the interface, in its order, with its nulls (D12); and pages of fragments
-//! against a plain selection of rows.
+//! Responses compared byte for byte: every field of the interface, in order, with its nulls (D12); and pages of
+//! fragments compared with a plain selection of rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::answers::CatalogueTerms;
 
 const SALT: u64 = 7;
 const STALE_AFTER: Duration = Duration::from_secs(90);
-/// 2026-11-14T12:00:00Z, when every test begins.
+/// 2026-11-14T12:00:00Z, the start time of every test.
 const START: Timestamp = Timestamp::from_secs(1_794_657_600);
 
 const BOUT: &str = r#"{"type":"event","ref":"n-1","sport":"mma","competition":"Northern Cage 12","commence_time":"2026-11-15T12:00:00Z","home":"Tomas \"Tank\" Veldt","away":"Oren Castellane"}"#;
 const MONEYLINE: &str = r#"{"type":"odds","ref":"n-1","bookmaker":"fanduel","market":"moneyline","format":"american","outcomes":[{"name":"Tomas \"Tank\" Veldt","price":150},{"name":"Oren Castellane","price":-110},{"name":"draw","price":6600}]}"#;
 const OPEN: &str = r#"{"type":"event","ref":"g-1","sport":"golf","competition":"Northern Cage 12","commence_time":"2026-11-15T12:00:00Z","title":"The Harbour Open"}"#;
 
-/// A book and what is needed to use it.
+/// A book with the objects it needs.
 struct TestBook {
     book: Book,
     now: Timestamp,
@@ -213,7 +213,7 @@ fn a_golf_score() {
 
 #[test]
 fn the_grouped_shape() {
-    // A bout without a price is left out; a source that only beats is there, late and stale.
+    // A bout without a price is omitted; a source that only sends heartbeats is present, late and stale.
     let other = r#"{"type":"event","ref":"n-2","sport":"mma","competition":"Northern Cage 12","commence_time":"2026-11-15T00:00:00Z","home":"Milan Dray","away":"Pavel Orsk"}"#;
     let mut book = TestBook::new(&[BOUT, MONEYLINE, other]);
     book.now = START.plus(Duration::from_secs(90));
@@ -253,7 +253,7 @@ fn a_snapshot_that_was_cut_for_no_wire_answers_the_same() {
     }
 }
 
-/// A market of the sandbox: hundreds of events, a few dozen bookmakers.
+/// A sandbox market: hundreds of events, a few dozen bookmakers.
 fn simulated() -> TestBook {
     let mut book = TestBook::new(&[]);
     let simulation = Simulation::new(7, Arc::clone(book.book.catalogue()));
@@ -263,8 +263,8 @@ fn simulated() -> TestBook {
     book
 }
 
-/// Filters, limits and cursors in plenty, more of them than fragments are kept for: each page has exactly the records
-/// that a plain selection of rows has, and its tag depends on nothing but its content.
+/// Many filters, limits and cursors, more than fragments are cached for: each page has exactly the records of a plain
+/// selection of rows, and its tag depends only on its content.
 #[test]
 fn pages_of_fragments_have_the_rows_that_are_selected() {
     let book = simulated();
@@ -302,7 +302,7 @@ fn pages_of_fragments_have_the_rows_that_are_selected() {
         }
     }
     assert!(pages > 150, "{pages}");
-    // The last fragment that is kept may pass the bound: one event's records, and the tables of places.
+    // The last cached fragment may exceed the bound: one event's records, and the tables of positions.
     let bound = 512 * snapshot.sport(sport).records.len() + 256 * 1024;
     assert!((1..=bound).contains(&fragments.kept_bytes()), "{}", fragments.kept_bytes());
 }
@@ -318,7 +318,7 @@ fn written(snapshot: &Snapshot, sport: SportId, rows: &[&RecordRow], format: For
     format!("[{}]", texts.collect::<Vec<_>>().join(","))
 }
 
-/// What is put together for one answer is kept for the next, whose limit or filter is another.
+/// Fragments built for one response are cached for the next, which has another limit or filter.
 #[test]
 fn tags_of_pages_differ_where_their_content_does() {
     let book = TestBook::new(&[BOUT, MONEYLINE, &MONEYLINE.replace("fanduel", "bet365")]);

@@ -1,7 +1,7 @@
 //! Events and scores.
 //!
-//! An event is rendered when it changed: the part up to its start, the part with its sides, and its score. Answers put
-//! the time between them, in the format that is asked for.
+//! An event is rendered when it changes: the part up to its start, the part with its sides, and its score. The time is
+//! inserted between them in the requested format.
 
 use std::io::Write as _;
 
@@ -64,18 +64,18 @@ pub(super) fn text_or_null(meaning: &str) -> Value {
     json!({ "type": ["string", "null"], "description": meaning })
 }
 
-/// What an object of events has for `list`.
+/// Schema of an event's bookmakers; `of` is the schema of one.
 pub(super) fn bookmakers(of: &str) -> Value {
     list(of, "Bookmakers with prices for the filter, in the order of their keys.")
 }
 
 /// Hexadecimal digits of an id.
 const ID_LENGTH: usize = 32;
-/// Where the sport's key begins in what is rendered.
+/// Start of the sport's key in the rendered text.
 const KEY_START: usize =
     Event::ID.first.len() + 1 + ID_LENGTH + 1 + Event::SPORT_KEY.next.len() + 1;
 
-/// An event as it is rendered.
+/// A rendered event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventText<'a>(&'a Rendered);
 
@@ -108,7 +108,7 @@ pub(super) fn render(catalogue: &Catalogue, world: World, event: &EventRow) -> R
     Rendered { bytes, ends: [head_end, sides_end, key_end], hash: 0 }
 }
 
-/// Appends the scores, or null before the start and where there is none.
+/// Appends the scores, or null before the start and if there are none.
 fn push_scores(event: &EventRow, out: &mut String) {
     let score = &event.details.score;
     let mut scores: Vec<(&str, i64)> = Vec::new();
@@ -143,14 +143,14 @@ impl<'a> EventText<'a> {
         Self(snapshot.rendered_event(&wire, event))
     }
 
-    /// The key of its sport.
+    /// The key of the event's sport.
     pub(super) fn sport_key(self) -> &'a str {
         let [_, _, key_end] = self.0.ends;
         let key = self.0.bytes.get(KEY_START..at(key_end)).unwrap_or_default();
         std::str::from_utf8(key).unwrap_or_default()
     }
 
-    /// Appends the event up to its sides and rotation numbers, without the brace that ends it.
+    /// Appends the event up to its sides and rotation numbers, without the closing brace.
     pub(super) fn write(self, event: &EventRow, style: Style, out: &mut Vec<u8>) {
         out.extend_from_slice(self.head());
         put_time(event.commence_time, style, out);
@@ -194,7 +194,7 @@ impl<'a> EventText<'a> {
     }
 }
 
-/// Appends a time in the format that is asked for.
+/// Appends a time in the requested format.
 pub(super) fn put_time(time: Timestamp, style: Style, out: &mut Vec<u8>) {
     if style.has(Style::UNIX) {
         let written = write!(out, "{}", time.as_secs());

@@ -1,5 +1,5 @@
-//! What answers have of one event with its prices: made once for each of the filters that most clients use, and put
-//! side by side for every answer that needs it (see `answers::fragment_cache`).
+//! Fragments of an event with its prices: built once for each of the filters that most clients use, and concatenated
+//! for every response that needs them (see `answers::fragment_cache`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::v4::wire::odds::{
 use crate::v4::wire::window::choose;
 use crate::v4::wire::{Source, of_pieces};
 
-/// Which prices of an event an answer shows, and how.
+/// Prices of an event to show, and their format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
     bookmakers: BookmakerSet,
@@ -27,12 +27,12 @@ pub(crate) struct Filter {
     style: Style,
 }
 
-/// An event with its prices, and a comma after it.
+/// An event with its prices, followed by a comma.
 #[derive(Debug)]
 pub(crate) struct OddsFragment {
     text: Bytes,
     content_hash: u64,
-    /// The markets that it has prices of.
+    /// The markets with prices.
     markets: Markets,
 }
 
@@ -42,7 +42,7 @@ impl Fragment for OddsFragment {
     }
 }
 
-/// Text that is shorter is copied: a piece of its own costs more.
+/// Minimum size of a separate piece; shorter text is copied because a piece costs more.
 const PIECE_BYTES_MIN: usize = 1 << 10;
 
 /// The open events of a selection with their prices.
@@ -77,7 +77,7 @@ pub(super) fn odds(source: &Source<'_>, selection: &Selection) -> Answer {
     of_pieces(xxh3_128(&hashes), pieces, u32::from(priced))
 }
 
-/// One event with its prices, or with the markets that are offered for it.
+/// One event with its prices, or with the markets offered for it.
 pub(super) fn event_odds(
     source: &Source<'_>,
     selection: &Selection,
@@ -88,7 +88,7 @@ pub(super) fn event_odds(
         SportFilter::Whole(sport) | SportFilter::Key(sport, _) => Some(*sport),
         SportFilter::All | SportFilter::Upcoming(_) => None,
     };
-    // It was looked for in the same snapshot before.
+    // The caller found it in the same snapshot.
     let (Some((at, event)), Some(sport)) = (found, sport) else {
         return Answer::new(Vec::new(), None);
     };
@@ -96,7 +96,7 @@ pub(super) fn event_odds(
     let text = fragment.text.slice(..fragment.text.len().saturating_sub(1));
     let units = fragment.markets.count();
     let units = if selection.style.has(Style::MARKETS_ONLY) { units.min(1) } else { units };
-    // One event is not the list of one.
+    // A single event differs from a list of one event.
     of_pieces(u128::from(fragment.content_hash) << 1 | 1, vec![text], units)
 }
 
@@ -153,7 +153,7 @@ impl OddsFragment {
     }
 }
 
-/// The rows that a filter lets through, and which of them each bookmaker of `/v4` has, in the order of their keys.
+/// The rows that match a filter, grouped by bookmaker of `/v4` in the order of their keys.
 fn runs<'a>(
     source: &Source<'a>,
     sport: SportId,
@@ -169,7 +169,7 @@ fn runs<'a>(
     let rows: Vec<&RecordRow> = shown.filter_map(|at| view.record(at)).collect();
     let mut runs = Vec::with_capacity(rows.len());
     let mut from = 0;
-    // Rows are in the order of our bookmakers, then markets.
+    // Rows are ordered by our bookmakers, then by market.
     for of_one in rows.chunk_by(|one, other| one.bookmaker == other.bookmaker) {
         let run = from..from + of_one.len();
         from = run.end;
@@ -181,7 +181,7 @@ fn runs<'a>(
     (rows, runs)
 }
 
-/// An event's prices being written.
+/// Writes an event's prices.
 struct Writer<'a> {
     source: &'a Source<'a>,
     sport: SportId,
@@ -189,7 +189,7 @@ struct Writer<'a> {
     style: Style,
     out: Vec<u8>,
     markets: Markets,
-    /// A time and how it is written. Neighbouring rows mostly share theirs.
+    /// A time and its text. Neighbouring rows mostly have the same time.
     stamp: (Timestamp, Vec<u8>),
 }
 
@@ -235,7 +235,7 @@ impl Writer<'_> {
         self.out.extend_from_slice(&self.stamp.1);
     }
 
-    /// Has a time ready as it is written.
+    /// Updates the text of the time.
     fn stamp(&mut self, time: Timestamp) {
         if self.stamp.1.is_empty() || self.stamp.0.as_secs() != time.as_secs() {
             self.stamp.0 = time;

@@ -1,4 +1,4 @@
-//! Which sport keys a publication has, and which events are of each (V9).
+//! The sport keys of a publication, and the events of each (V9).
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use crate::v4::wire::V4;
 use crate::v4::wire::event::EventText;
 use crate::v4::wire::fragment::{Filter, OddsFragment};
 
-/// What is made of one publication for `/v4`, when it is first asked for.
+/// Data of one publication for `/v4`, built at the first request.
 #[derive(Debug, Default)]
 pub(crate) struct Publication {
     index: OnceLock<Index>,
@@ -23,7 +23,7 @@ impl Publication {
         self.index.get_or_init(|| Index::new(snapshot, wire))
     }
 
-    /// For an operator to watch.
+    /// Memory of the cached fragments, for metrics.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.fragments.kept_bytes()
     }
@@ -39,7 +39,7 @@ pub(super) struct KeyEvents {
     pub(super) sport: SportId,
     /// Positions in the sport, in order.
     pub(super) events: Vec<u32>,
-    /// Whether one of them is scheduled or live.
+    /// True if one of them is scheduled or live.
     pub(super) active: bool,
 }
 
@@ -55,7 +55,7 @@ impl Index {
                         held.events.push(at);
                         held.active |= open;
                     }
-                    // Two sports of ours with one key: the first has it.
+                    // If two of our sports have the same key, the first gets it.
                     Some(_) => {}
                     None => {
                         let events = KeyEvents { sport, events: vec![at], active: open };
@@ -75,7 +75,7 @@ impl Index {
         self.0.iter().map(|(key, events)| (&**key, events))
     }
 
-    /// Whether an event is of a key.
+    /// True if an event has this key.
     pub(super) fn contains(&self, key: &str, event: usize) -> bool {
         let at = u32::try_from(event).unwrap_or(u32::MAX);
         self.0.get(key).is_some_and(|held| held.events.binary_search(&at).is_ok())

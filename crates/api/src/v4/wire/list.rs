@@ -36,7 +36,7 @@ fn participant_id() -> Value {
     })
 }
 
-/// What the list of sports has of one.
+/// Data of a sport in the list of sports.
 struct Listed<'a> {
     sport: SportId,
     title: std::borrow::Cow<'a, str>,
@@ -86,7 +86,7 @@ pub(super) fn sports(source: &Source<'_>, all: bool) -> Answer {
     array(out.into_bytes(), count)
 }
 
-/// The names of a sport are those of its first event.
+/// The names of a sport, taken from its first event.
 fn describe<'a>(
     source: &Source<'a>,
     catalogue: &'a Catalogue,
@@ -133,7 +133,7 @@ pub(super) fn participants(source: &Source<'_>, filter: &SportFilter) -> Answer 
     let mut seen = std::collections::HashSet::new();
     for name in names {
         let id = id_of(&rules.key, name);
-        // Two spellings of one name are one.
+        // Spellings of one name have the same id.
         if !seen.insert(id) {
             continue;
         }
@@ -168,13 +168,13 @@ fn priced_players<'a>(
     entrants.into_iter().filter_map(|at| event.entrants.get(usize::from(at)).map(|name| &**name))
 }
 
-/// What an id is made of: our sport and the name without what differs from source to source.
+/// Hash of our sport and the name without the parts that differ between sources.
 fn id_of(sport: &str, name: &str) -> u128 {
     let text = format!("{sport}\u{1f}{}", plain_letters(name));
     xxh3_128(text.as_bytes())
 }
 
-/// Twenty-six digits of five bits.
+/// Appends 26 digits of five bits.
 fn push_base32(number: u128, out: &mut String) {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     for place in (0..26).rev() {

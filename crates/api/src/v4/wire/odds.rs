@@ -1,8 +1,8 @@
 //! Bookmakers, markets and outcomes.
 //!
-//! A market is rendered when its prices changed, in both formats, without its freshness: that changes with every
-//! heartbeat and is put in when an answer is made. Markets of several pairings and markets with fields that are seldom
-//! asked for are written from the rows.
+//! A market is rendered when its prices change, in both formats, without its freshness: that changes with every
+//! heartbeat and is inserted when a response is built. Markets of several pairings and markets with rarely requested
+//! fields are written from the rows.
 
 use domain::{Catalogue, Format, Market as MarketId, OutcomeRule, Sport, Timestamp};
 use market::book::{Outcome as Offer, OutcomeName};
@@ -125,7 +125,7 @@ pub(super) fn market_key(sport: &Sport, market: MarketId) -> &'static str {
     }
 }
 
-/// A market as it is rendered: the part up to its freshness, then the rest in decimal and in American prices.
+/// A rendered market: the part up to its freshness, then the rest in decimal and in American prices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarketText<'a>(pub(super) &'a Rendered);
 
@@ -154,7 +154,7 @@ fn push_market_head(sport: &Sport, market: MarketId, out: &mut String) {
     out.push_str(Market::LAST_UPDATE.next);
 }
 
-/// Appends the outcomes of a market, which may be of several pairings.
+/// Appends the outcomes of a market, which may have several pairings.
 fn push_outcomes(event: &EventRow, rows: &[&RecordRow], style: Style, out: &mut String) {
     let format = if style.has(Style::AMERICAN) { Format::American } else { Format::Decimal };
     let described: Vec<Option<String>> = rows.iter().map(|row| description(event, row)).collect();
@@ -214,7 +214,7 @@ fn description(event: &EventRow, row: &RecordRow) -> Option<String> {
     Some(names.join(" / "))
 }
 
-/// Appends the fields for links and ids of bookmakers, where they are asked for.
+/// Appends the fields for links and ids of bookmakers if they are requested.
 fn push_links(style: Style, out: &mut String) {
     for (with, key) in [(Style::LINKS, Outcome::LINK), (Style::SIDS, Outcome::SID)] {
         if style.has(with) {
@@ -261,7 +261,7 @@ pub(super) fn write_market(
     out.extend_from_slice(text.as_bytes());
 }
 
-/// When one of the rows was last confirmed.
+/// The latest confirmation among the rows.
 pub(super) fn latest(rows: &[&RecordRow]) -> Timestamp {
     rows.iter().map(|row| row.last_update).max().unwrap_or_default()
 }
@@ -278,7 +278,7 @@ pub(super) fn write_bookmaker(key: &str, title: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends what follows a bookmaker's markets.
+/// Appends the text after a bookmaker's markets.
 pub(super) fn write_bookmaker_end(style: Style, out: &mut Vec<u8>) {
     out.push(b']');
     if style.has(Style::LINKS) || style.has(Style::SIDS) {

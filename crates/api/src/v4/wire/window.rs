@@ -1,4 +1,4 @@
-//! The window of a publication that a selection is about: which events, in which order, and how far days reach.
+//! The events of a publication that a selection covers, and their order.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use market::snapshot::EventRow;
 use crate::v4::selection::{Selection, SportFilter, SportSet};
 use crate::v4::wire::Source;
 
-/// How many events that have not started `upcoming` shows.
+/// Number of events in `upcoming` that have not started.
 const UPCOMING: usize = 8;
 
-/// The events that a selection is about, in order: those that a filter of the answer lets through.
+/// The events of a selection, in order, that pass its filters.
 pub(super) fn choose<'a>(
     source: &Source<'a>,
     selection: &Selection,
@@ -66,7 +66,7 @@ pub(super) fn choose<'a>(
     }
 }
 
-/// Head-to-head events of some sports that have started and are not final, and the next few, in order.
+/// Head-to-head events of the sports that have started and are not final, and the next few, in order.
 fn upcoming(snapshot: &Snapshot, sports: SportSet) -> Vec<(SportId, usize)> {
     let (mut started, mut next) = (Vec::new(), Vec::new());
     for (sport, rules) in snapshot.catalogue().sports() {
@@ -79,7 +79,8 @@ fn upcoming(snapshot: &Snapshot, sports: SportSet) -> Vec<(SportId, usize)> {
             match event.status {
                 Status::Final => {}
                 Status::Scheduled if event.commence_time > snapshot.cut_at => {
-                    // Events are in the order of their start: the next of all sports are among the next of each.
+                    // Events are in the order of their start, so the next ones of all sports are among the next ones
+                    // of each.
                     if waiting < UPCOMING {
                         next.push(place);
                     }

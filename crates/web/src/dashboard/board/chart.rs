@@ -1,4 +1,4 @@
-//! The paths of one outcome's price at every bookmaker, as an SVG drawing: time to the right, longer prices up.
+//! SVG chart of one outcome's price at every bookmaker: time to the right, longer prices up.
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use crate::dashboard::board::screen::Start;
 
 use engine::PricePath;
 
-/// How far back it looks at the most.
+/// Maximum time span of the chart.
 const SPAN: Duration = Duration::from_secs(30 * 24 * 3600);
-/// From this span on, an edge has days instead of times.
+/// From this span on, the time axis shows days instead of times.
 const DAYS_FROM: Duration = Duration::from_secs(48 * 3600);
-/// The drawing's size, and the part of it that has the lines, in its own units.
+/// Size of the chart and of its plot area, in its own units.
 pub(crate) const WIDTH: i64 = 640;
 pub(crate) const HEIGHT: i64 = 300;
 const LEFT: i64 = 84;
 const RIGHT: i64 = WIDTH - 14;
 const TOP: i64 = 16;
 const BOTTOM: i64 = HEIGHT - 38;
-/// What the height stands for at the least: two percent, so that a flutter does not look like a storm.
+/// Minimum range of the vertical axis: two percent, so that small moves do not look large.
 const RISE_MIN: i64 = 20_000_000;
 const ROWS: i64 = 4;
 const COLUMNS: i64 = 4;
 
-/// A drawing.
+/// A rendered chart.
 #[derive(Debug)]
 pub(crate) struct Chart {
     pub(crate) lines: Vec<Drawn>,
@@ -34,7 +34,7 @@ pub(crate) struct Chart {
     pub(crate) from: String,
 }
 
-/// One bookmaker's line; `colour` is its place among the colours.
+/// One bookmaker's line; `colour` is its index in the palette.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     pub(crate) colour: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Drawn {
     pub(crate) d: String,
 }
 
-/// A mark on an edge; one of the time has its instant, for a script to write it in local time.
+/// An axis label; labels of the time axis have an instant, which a script converts to local time.
 #[derive(Debug)]
 pub(crate) struct Tick {
     pub(crate) at: i64,
@@ -68,7 +68,7 @@ impl Scale {
     }
 }
 
-/// `None` where there is nothing to draw yet.
+/// Returns `None` if there is nothing to draw yet.
 pub(crate) fn draw(
     paths: &[(usize, String, Cow<'_, PricePath>)],
     now: Timestamp,
@@ -112,14 +112,14 @@ pub(crate) fn draw(
     Some(Chart { lines, rows: rows.collect(), columns: columns.collect(), from })
 }
 
-/// A price stands until it moves; where there was none, the line breaks.
+/// A price holds until the next change; the line breaks while there is no price.
 fn trace(path: &PricePath, scale: &Scale, from: Timestamp, now: Timestamp) -> String {
     let mut d = String::new();
     let mut drawing = false;
     let mut points = path.points.iter().peekable();
     while let Some(point) = points.next() {
         let x = scale.x(point.at().max(from));
-        // What cannot be distinguished is one step.
+        // Points that fall on the same x are drawn as one step.
         if points.peek().is_some_and(|next| scale.x(next.at().max(from)) == x) {
             continue;
         }
@@ -146,7 +146,7 @@ fn trace(path: &PricePath, scale: &Scale, from: Timestamp, now: Timestamp) -> St
     d
 }
 
-/// The price that a probability would be without a margin, rounded for an edge.
+/// The price of a probability without a margin, rounded for an axis label.
 pub(crate) fn price_at(probability: i64, format: Format) -> String {
     let probability = u64::try_from(probability).unwrap_or(1).clamp(1, u64::from(WHOLE) - 1);
     let Some(price) = Price::from_ratio(u64::from(WHOLE) - probability, probability) else {
@@ -157,7 +157,7 @@ pub(crate) fn price_at(probability: i64, format: Format) -> String {
             let american = price.american();
             if american < 0 { format!("\u{2212}{}", -american) } else { format!("+{american}") }
         }
-        // Fractions of a scale are no fractions that anybody knows.
+        // Probabilities of axis labels do not give customary fractions, so decimals are shown.
         Format::Decimal | Format::Fractional => {
             let text = Quote { price, format: Format::Decimal }.to_json(Format::Decimal);
             let (whole, places) = text.split_once('.').unwrap_or((&text, ""));

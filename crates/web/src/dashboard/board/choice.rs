@@ -1,11 +1,11 @@
-//! What to look at: a sport's market, in a price format, at the bookmakers of a region or at chosen ones.
+//! The reader's choice: a sport's market, a price format, and the bookmakers of a region or selected bookmakers.
 use domain::{BookmakerSet, Catalogue, EventId, Format, Market, Region, SportId};
 use market::analysis::Filter;
 
 use crate::dashboard::form::{self, Form};
 use crate::dashboard::page_error::PageError;
 
-/// Markets in the order of the switch.
+/// Markets in the order of the menu.
 const MARKETS: [Market; 11] = [
     Market::Moneyline,
     Market::Spread,
@@ -20,18 +20,18 @@ const MARKETS: [Market; 11] = [
     Market::ThreeBall,
 ];
 
-/// What to show, as the address says; anything else in it means the default.
+/// The choice in a page's query; invalid values mean the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Choice {
     pub(crate) sport: SportId,
     pub(crate) market: Market,
     pub(crate) format: Format,
     pub(crate) region: Option<Region>,
-    /// The reader's own bookmakers; without a choice, all of the region.
+    /// Selected bookmakers; `None` means all of the region.
     pub(crate) bookmakers: Option<BookmakerSet>,
 }
 
-/// Another way to look at it.
+/// A link to another choice.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) title: String,
@@ -58,12 +58,12 @@ impl Choice {
         Ok(Self { sport, market, format, region: Region::parse(query.get("region")), bookmakers })
     }
 
-    /// The address's query for this choice.
+    /// The URL query for this choice.
     pub(crate) fn query(&self, catalogue: &Catalogue) -> String {
         form::query(&self.fields(catalogue))
     }
 
-    /// The same, field by field.
+    /// The query's fields for this choice.
     pub(crate) fn fields<'a>(&self, catalogue: &'a Catalogue) -> Vec<(&'static str, &'a str)> {
         let region = self.region.map_or("all", Region::key);
         let mut fields =
@@ -79,7 +79,7 @@ impl Choice {
         market_title(self.market)
     }
 
-    /// Switches of market, format and region, under one path; `filter` goes along.
+    /// Links for market, format and region under one path; `filter` is kept.
     pub(crate) fn switches(
         &self,
         catalogue: &Catalogue,
@@ -110,7 +110,7 @@ impl Choice {
         [markets, formats, regions]
     }
 
-    /// Switches of sport. The format and the region go along; a market that a sport lacks does not.
+    /// Links to the other sports. Format and region are kept; the market is dropped if the sport lacks it.
     pub(crate) fn sports(&self, catalogue: &Catalogue) -> Vec<Link> {
         let shown = catalogue.sports().filter(|(_, sport)| !offered(&sport.markets).is_empty());
         shown
@@ -132,7 +132,7 @@ impl Choice {
     }
 }
 
-/// The lines of a choice for the analysis: of one event in its market, or of everything that is scheduled.
+/// Selects lines for the analysis: one event's in its market, or those of all scheduled events.
 pub(crate) fn analysis_filter(
     choice: &Choice,
     event: Option<EventId>,

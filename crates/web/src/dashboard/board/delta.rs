@@ -1,12 +1,12 @@
-//! What changed on a screen from one publication to the next, small: the cells that moved, the events that came or
-//! went. Where the columns are others, there is no telling it in small, and the page is to be taken afresh.
+//! The difference between two publications of a screen: changed cells, and events that appeared or disappeared. If the
+//! columns differ there is no delta and the client reloads the page.
 
 use askama::Template;
 use serde_json::{Value, json};
 
 use crate::dashboard::board::screen::{Cell, Fixture, Row, Screen};
 
-/// One event's part of the table, as the page has it.
+/// One event's part of the table, rendered as in the page.
 #[derive(Template)]
 #[template(path = "board_event.html")]
 struct EventPart<'a> {
@@ -16,7 +16,7 @@ struct EventPart<'a> {
     linked: bool,
 }
 
-/// The difference as one line of JSON; `None` where the page is to be taken afresh.
+/// The difference as one line of JSON; `None` if the client must reload the page.
 pub(crate) fn between(old: &Screen, new: &Screen, query: &str, linked: bool) -> Option<String> {
     let same_columns = old.columns.len() == new.columns.len()
         && old.columns.iter().zip(&new.columns).all(|(one, other)| one.id == other.id);
@@ -96,7 +96,7 @@ impl Delta {
     }
 }
 
-/// Whether the rows are the same outcomes in the same order, and what stands above them is the same.
+/// True if the outcomes, their order and the heading above them are the same.
 fn has_same_rows(was: &Fixture, is: &Fixture) -> bool {
     let head = |own: &Fixture| {
         (own.title.clone(), own.competition.clone(), own.live, own.starts.clone(), own.more)
@@ -119,7 +119,7 @@ fn move_of(was: &Cell, is: &Cell) -> &'static str {
 }
 
 impl Cell {
-    /// How it is dressed.
+    /// CSS classes of the cell.
     pub(crate) fn class(&self) -> &'static str {
         match self {
             Self::Missing(missing) if missing.suspended => "p w x",
@@ -130,7 +130,7 @@ impl Cell {
         }
     }
 
-    /// What stands before the price: how old it is, where that is too old.
+    /// Text before the price: its age if the price is stale.
     pub(crate) fn left(&self) -> &str {
         match self {
             Self::Missing(_) => "",

@@ -1,5 +1,4 @@
-//! One event's page: its score, its prices at every bookmaker, their paths, margins, and the probabilities without
-//! them.
+//! One event's page: its score, its prices at every bookmaker, their history, margins and fair probabilities.
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError};
@@ -26,11 +25,11 @@ use crate::dashboard::cells::Cells;
 use crate::dashboard::page::Shell;
 use crate::dashboard::page_error::PageError;
 
-/// Outcomes whose fair probabilities are shown; of a field, the favourites.
+/// Maximum number of outcomes with fair probabilities; in a field, the favourites.
 const FAIR_MAX: usize = 12;
-/// Lines of one market that are looked through for the chosen one.
+/// Maximum number of lines of a market searched for the chosen one.
 const FAIR_LINES_MAX: usize = 500;
-/// Outcomes that one can choose to see the path of.
+/// Maximum number of outcomes offered for the price history.
 const OUTCOMES_MAX: usize = 40;
 
 #[derive(Template)]
@@ -64,7 +63,7 @@ struct Periods {
     sides: [(String, Vec<String>, String); 2],
 }
 
-/// What is to be said of one bookmaker.
+/// One bookmaker's row.
 struct BookRow {
     colour: usize,
     title: String,
@@ -75,14 +74,14 @@ struct BookRow {
     fair: String,
 }
 
-/// An outcome's probability without margins, in the middle of all bookmakers.
+/// An outcome's fair probability: the median over all bookmakers, without margins.
 struct FairRow {
     name: String,
     percent: String,
-    /// Of a hundred.
+    /// Width of the bar in percent.
     width: u32,
     price: String,
-    /// The price by each method.
+    /// The fair price by each method.
     by_method: Vec<String>,
 }
 
@@ -153,7 +152,7 @@ const fn method_title(method: Method) -> &'static str {
     }
 }
 
-/// The outcomes that belong together with the chosen one: those of its line or pairing, or all.
+/// The outcomes compared with the chosen one: those of its line or pairing, or all.
 fn block(rows: &[Row], chosen: usize) -> &[Row] {
     let before = rows.get(..=chosen).unwrap_or_default();
     let from = before.iter().rposition(|row| row.leads).unwrap_or(0);
@@ -172,7 +171,7 @@ struct About<'a> {
 }
 
 impl About<'_> {
-    /// What became of the chosen outcome's price at a bookmaker.
+    /// The price history of the chosen outcome at a bookmaker.
     fn path<'a>(&self, history: &'a PriceHistory, record: RecordId) -> Option<Cow<'a, PricePath>> {
         let mine = self.mine?;
         let noted = history.path(record, mine.outcome);
@@ -194,7 +193,7 @@ impl About<'_> {
         chart::draw(&paths, self.screen.cut, self.format)
     }
 
-    /// A bookmaker's prices for the block; `None` where one is missing, as they would not add up.
+    /// A bookmaker's prices for the block; `None` if one is missing, because the rest do not sum to a book.
     fn prices(&self, column: usize) -> Option<Vec<Probability>> {
         let price = |row: &Row| match row.cells.get(column) {
             Some(Cell::Priced(priced)) => Some(implied_probability(priced.price)),
@@ -204,7 +203,7 @@ impl About<'_> {
         prices.filter(|prices| prices.len() > 1)
     }
 
-    /// Whether a line is that of the block: all of its outcomes are rows of it.
+    /// True if the line is the block's: all of its outcomes are rows of the block.
     fn is_of(&self, line: &MarketLine) -> bool {
         let is_row = |name: &OutcomeName| {
             let code = code(*name, line.point_of(*name).map(Line::quarters));
@@ -252,7 +251,7 @@ impl About<'_> {
     }
 }
 
-/// The fair probabilities of the chosen outcome's line, by every method: everybody's median, as the API has it.
+/// Fair probabilities of the chosen outcome's line by every method: the median over all bookmakers, as in the API.
 fn fair_rows(
     published: &Published,
     id: EventId,

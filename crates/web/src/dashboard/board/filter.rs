@@ -1,22 +1,22 @@
-//! Which events of a board a reader asks for: by name, by competition, by day. Applied to a screen that is everybody's.
+//! Filters of a board's events by name, competition and day. They are applied to a screen that all readers share.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dashboard::board::screen::Fixture;
 use crate::dashboard::form::{self, Form};
 
-/// Longest text to look for; further letters do not count.
+/// Maximum length of the search text; the rest is ignored.
 const FIND_CHARS_MAX: usize = 80;
-/// The same for the name of a competition.
+/// Maximum length of a competition's name.
 const COMPETITION_CHARS_MAX: usize = 200;
 
-/// What to look for; what is empty does not matter.
+/// The reader's filters; empty fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(crate) find: String,
-    /// The same in small letters.
+    /// `find` in lower case.
     wanted: String,
     pub(crate) competition: String,
-    /// A day in UTC, as `2026-11-16`.
+    /// A UTC date such as `2026-11-16`.
     pub(crate) day: String,
 }
 
@@ -46,18 +46,18 @@ impl Filter {
         [("q", &self.find), ("competition", &self.competition), ("day", &self.day)]
     }
 
-    /// What is added to an address's query.
+    /// The filters as an addition to a URL query.
     pub(crate) fn query(&self) -> String {
         form::query(&self.fields()).replacen('?', "&", 1)
     }
 }
 
-/// Competitions to choose from.
+/// Competitions offered as filters.
 pub(crate) fn competitions(fixtures: &[Fixture]) -> BTreeSet<&str> {
     fixtures.iter().map(|own| own.competition.as_str()).filter(|own| !own.is_empty()).collect()
 }
 
-/// Days to choose from, with the day as people write it.
+/// Days offered as filters, each with its text.
 pub(crate) fn days(fixtures: &[Fixture]) -> BTreeMap<&str, &str> {
     let parts = fixtures
         .iter()

@@ -1,4 +1,4 @@
-//! What all pages of the board have around their table.
+//! Elements around the table that all pages of the board share.
 
 use domain::{BookmakerSet, Format, Timestamp, World};
 
@@ -7,7 +7,7 @@ use crate::dashboard::asset;
 use crate::dashboard::board::choice::{Choice, Link};
 use crate::dashboard::board::filter::Filter;
 
-/// A bookmaker to choose.
+/// A bookmaker offered for selection.
 #[derive(Debug)]
 pub(crate) struct Offered {
     pub(crate) key: String,
@@ -15,7 +15,7 @@ pub(crate) struct Offered {
     pub(crate) chosen: bool,
 }
 
-/// What both kinds of page have: the switches, the table's dress, where news comes from.
+/// Elements shared by both kinds of page: menus, style and script of the table, address of the stream.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) style: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Frame {
     pub(crate) markets: Vec<Link>,
     pub(crate) formats: Vec<Link>,
     pub(crate) regions: Vec<Link>,
-    /// Where the choice of bookmakers goes, with what else, and the way back to all of them.
+    /// Target of the bookmaker form, its hidden fields, the bookmakers offered, and the link back to all of them.
     pub(crate) path: String,
     pub(crate) kept: Vec<(&'static str, String)>,
     pub(crate) offered: Vec<Offered>,
@@ -33,7 +33,7 @@ pub(crate) struct Frame {
     pub(crate) stream: String,
     pub(crate) cut: Timestamp,
     pub(crate) cut_text: String,
-    /// How wide a price is: `w1`, or `w2` for fractions.
+    /// CSS class for the width of a price: `w1`, or `w2` for fractions.
     pub(crate) width: &'static str,
 }
 
@@ -68,13 +68,13 @@ impl Frame {
         }
     }
 
-    /// How many bookmakers are chosen; none where all are shown.
+    /// Number of selected bookmakers; 0 if all are shown.
     pub(crate) fn chosen(&self) -> usize {
         self.offered.iter().filter(|own| own.chosen).count()
     }
 }
 
-/// Fields of a form that have a value.
+/// Form fields that have a value.
 pub(crate) fn owned<'a>(
     fields: impl Iterator<Item = (&'static str, &'a str)>,
 ) -> Vec<(&'static str, String)> {

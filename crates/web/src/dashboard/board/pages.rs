@@ -1,4 +1,4 @@
-//! The pages of the board: what an address leads to, and the page for it.
+//! The pages of the board: resolves an address and renders its page.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ struct BoardPage {
     sport: String,
     sport_key: String,
     filter: Filter,
-    /// What the form of filters sends along.
+    /// Hidden fields of the filter form.
     kept: Vec<(&'static str, String)>,
     screen: Arc<Screen>,
     query: String,
@@ -40,13 +40,13 @@ struct BoardPage {
 }
 
 impl BoardPage {
-    /// The events that are looked for.
+    /// Events that match the filter.
     fn found(&self) -> impl Iterator<Item = &Fixture> {
         self.screen.fixtures.iter().filter(|own| self.filter.fits(own))
     }
 }
 
-/// The page for an address that no board has.
+/// The page for an address without a board.
 #[derive(Template)]
 #[template(path = "board_missing.html")]
 struct MissingPage {
@@ -82,7 +82,7 @@ pub(crate) async fn answer(
                 (Arc::clone(web), view(web, page_request.id, page, &page_request.query)?.choice);
             let shell =
                 Shell { notice: None, ..Shell::new(page_request, "Value and arbitrage", "board") };
-            // What has nobody's name and nobody's choice of bookmakers on it, is everybody's.
+            // A page is shared if it shows no account and no selected bookmakers.
             let common = shell.email.is_none() && choice.bookmakers.is_none();
             let work = move || value::render(&making, shell, choice);
             let html = web.board.workers.take(work).await??;
@@ -90,7 +90,7 @@ pub(crate) async fn answer(
             let page = if common { page.checked() } else { page.private() };
             Ok(page.reply(page_request.request))
         }
-        // Whoever asks for the head only; watching begins in [`watch`].
+        // HEAD requests; streams start in [`watch`].
         BoardAct::Stream | BoardAct::EventStream => {
             view(web, page_request.id, page, &page_request.query)?;
             Ok(page::guarded(Reply::new(200, "text/event-stream", "")))
@@ -98,7 +98,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// What an address leads to.
+/// Resolves an address.
 fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, PageError> {
     let catalogue = &web.api.catalogue;
     match page {
@@ -120,15 +120,15 @@ fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, PageE
     }
 }
 
-/// A page: one that was made before for the same publication, or a new one.
+/// Returns a page rendered earlier for the same publication, or renders it.
 async fn shown(page_request: &PageRequest<'_>, view: View) -> Result<Reply, PageError> {
     let web = page_request.web;
     let filter = Filter::read(&page_request.query);
     let shell = Shell { notice: None, ..Shell::new(page_request, "Board", "board") };
-    // What has nobody's name and nobody's choice of bookmakers or events on it, is everybody's.
+    // A page is shared if it shows no account, no selected bookmakers and no filter.
     let own = view.choice.bookmakers.is_some() || !filter.is_empty();
     let common = shell.email.is_none() && !own;
-    // Only an event's page has paths to choose from; elsewhere the word would make pages that are all alike.
+    // Only an event's page has a price history; elsewhere `outcome` would create identical cache entries.
     let outcome = if view.event.is_some() { page_request.query.get("outcome") } else { "" };
     let key = PageKey {
         view,
@@ -144,7 +144,7 @@ async fn shown(page_request: &PageRequest<'_>, view: View) -> Result<Reply, Page
     let past = EventPasts::find(&web.board, view, &published).await;
     let making = Arc::clone(web);
     let accepts = page_request.request.accept_encoding.as_deref().map(<[u8]>::to_vec);
-    // Making and packing a large page takes milliseconds, which other requests need not wait.
+    // Rendering and compressing a large page takes milliseconds; other requests must not wait for that.
     let work = move || {
         let shown = Shown { screen, published, past };
         make(&making, shell, key, filter, shown, common, accepts.as_deref())
@@ -162,11 +162,11 @@ impl From<NoWorkerSlot> for PageError {
     }
 }
 
-/// What a page is made from.
+/// Input of a rendered page.
 struct Shown {
     screen: Arc<Screen>,
     published: Arc<Published>,
-    /// Of an event.
+    /// Set on an event's page.
     past: Option<Arc<EventPast>>,
 }
 
@@ -236,10 +236,10 @@ impl From<NoSlot> for NotWatched {
     }
 }
 
-/// Begins to watch a board.
+/// Starts watching a board.
 ///
 /// # Errors
-/// There is no such board, or no slot.
+/// There is no such board, or no free slot.
 pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotWatched> {
     let (found, id) = route::find(Method::Get, request.path)?;
     let Page::Board(page) = found.page else {
@@ -247,7 +247,7 @@ pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotW
     };
     let query = Form::parse(request.query.as_bytes()).unwrap_or_default();
     let view = view(web, id, page, &query)?;
-    // A browser that comes back says what it saw last; one that begins says which page it has.
+    // A reconnecting browser sends the id of the last event it saw; a new one names its page's publication.
     let seen = request.page.last_event_id.and_then(|id| std::str::from_utf8(id).ok());
     let seen = seen.unwrap_or_else(|| query.get("since")).parse().ok().map(Timestamp::from_millis);
     let source = web.api.server.settings.proxies.client(Peer::current().address, &request.page);

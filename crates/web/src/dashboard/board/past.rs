@@ -1,4 +1,4 @@
-//! What became of an event's prices since it was listed, from history (H10): the board itself keeps the last changes.
+//! An event's prices since it was listed, read from history (H10); the board itself keeps only the last changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::dashboard::board::Board;
 use crate::dashboard::board::live::View;
 use crate::dashboard::board::screen::Row;
 
-/// How long what was read is good for: less than it takes to make more changes than the board keeps.
+/// Time for which a read stays valid: less than it takes to produce more changes than the board keeps.
 const GOOD_FOR: Duration = Duration::from_secs(600);
-/// How long a page waits for it. It is read to its end all the same, for the next page.
+/// Maximum time a page waits for the read. The read completes in any case, for the next page.
 const WAIT_MAX: Duration = Duration::from_secs(2);
-/// For whom history is read; the turns of API keys are others.
+/// Reader id for history; API keys use other ids.
 const READER: u64 = 0;
 const EVENTS_MAX: usize = 256;
 const BYTES_MAX: usize = 32 << 20;
-/// About what a change takes in memory, with its outcomes.
+/// Approximate memory per change, with its outcomes, in bytes.
 const POINT_BYTES: usize = 256;
 
-/// Events whose prices were read from history.
+/// Cache of events whose prices were read from history.
 #[derive(Debug)]
 pub(crate) struct EventPasts(MadeOnce<(EventId, Market, u128), EventPast>);
 
-/// What history has of the prices of an event's market.
+/// The history of the prices of an event's market.
 #[derive(Debug)]
 pub(crate) struct EventPast(HashMap<RecordId, RecordPath>);
 
@@ -37,7 +37,7 @@ impl Default for EventPasts {
 }
 
 impl EventPasts {
-    /// What history has of an event; `None` where it has nothing, is off, or takes too long.
+    /// History of an event; `None` if there is none, history is off, or reading takes too long.
     pub(crate) async fn find(
         board: &Arc<Board>,
         view: View,
@@ -77,7 +77,7 @@ async fn read(
     };
     let made = board.pasts.0.get(&key, async || {
         let mut found = world.event_paths(request, published, READER).await?;
-        // A path that is not whole would lack what was last; the board has that by itself.
+        // A truncated path would lack the latest changes; the board has those itself.
         if found.end.is_some() {
             found.paths.clear();
         }
@@ -87,7 +87,7 @@ async fn read(
     });
     match made.await {
         Ok(past) => Some(past),
-        // The board has the last changes by itself.
+        // The board has the latest changes itself.
         Err(error) => {
             let error = &error as &dyn std::error::Error;
             tracing::debug!(event = "board.path_missing", error, event_id = %event, "no price path from history");
@@ -97,7 +97,7 @@ async fn read(
 }
 
 impl EventPast {
-    /// The path of a row's outcome at a bookmaker, with what the board has noted since.
+    /// The price path of a row's outcome at a bookmaker, with the changes noted by the board since the read.
     pub(crate) fn path(
         &self,
         record: RecordId,

@@ -1,5 +1,5 @@
-//! What a board shows at one publication: bookmakers as columns, events with their outcomes as rows, and a cell for
-//! each price. A pure function of the snapshot, the history and the choice, so that it is made once for everybody.
+//! Contents of a board at one publication: bookmakers as columns, events with their outcomes as rows, and a cell for
+//! each price. A pure function of the snapshot, the history and the choice, so that it is built once for all readers.
 
 mod builder;
 
@@ -18,20 +18,20 @@ use engine::PriceHistory;
 
 pub(crate) use self::builder::code;
 
-/// Events on one board: the next ones.
+/// Maximum number of events on one board: the next ones.
 const EVENTS_MAX: usize = 100;
-/// Outcomes of one event on the board; its own page has the others.
+/// Maximum number of outcomes of one event on the board; the event's page has the rest.
 const ROWS_MAX: usize = 20;
-/// The same where each line has outcomes of its own: three lines.
+/// Maximum number of outcomes if each line has its own: three lines.
 const ROWS_OF_LINES_MAX: usize = 6;
-/// Outcomes on an event's own page.
+/// Maximum number of outcomes on an event's page.
 const ROWS_WHOLE_MAX: usize = 400;
 
-/// About what a row and a cell take in memory, with their texts.
+/// Approximate memory of a row and of a cell with their texts, in bytes.
 const ROW_BYTES: usize = 400;
 const CELL_BYTES: usize = 120;
 
-/// What a screen is made from.
+/// Input of a screen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScreenInput<'a> {
     pub(crate) snapshot: &'a Snapshot,
@@ -45,7 +45,7 @@ pub(crate) struct Screen {
     pub(crate) cut: Timestamp,
     pub(crate) columns: Vec<Column>,
     pub(crate) fixtures: Vec<Fixture>,
-    /// Events that are not shown for want of room.
+    /// Number of events omitted because of `EVENTS_MAX`.
     pub(crate) hidden: usize,
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct Screen {
 pub(crate) struct Column {
     pub(crate) id: BookmakerId,
     pub(crate) title: String,
-    /// How long ago it was read last, where that is too long.
+    /// Time since the last read if the source is late; otherwise empty.
     pub(crate) late: String,
-    /// Its place by name: the colour of its line, which stays when the column moves.
+    /// Index by name: the colour of its line, which is kept when the column moves.
     pub(crate) colour: usize,
 }
 
@@ -68,9 +68,9 @@ pub(crate) struct Fixture {
     pub(crate) starts: Start,
     pub(crate) score: String,
     pub(crate) rows: Vec<Row>,
-    /// Outcomes that are on its own page only.
+    /// Number of outcomes shown only on the event's page.
     pub(crate) more: usize,
-    /// A line for all rows, where there is not one for each.
+    /// Path of the sparkline for all rows, if the rows have none of their own.
     pub(crate) spark: String,
 }
 
@@ -84,21 +84,21 @@ pub(crate) struct Start {
 pub(crate) struct Row {
     pub(crate) outcome: OutcomeName,
     pub(crate) name: String,
-    /// The handicap or total that its prices are for; empty in markets without lines.
+    /// Handicap or total of the prices; empty in markets without lines.
     pub(crate) line: String,
-    /// The row in an address: the outcome, and the line in quarters.
+    /// The row in a URL: the outcome, and the line in quarters.
     pub(crate) code: String,
-    /// The first of a line or of a pairing.
+    /// True for the first row of a line or pairing.
     pub(crate) leads: bool,
-    /// The best prices, at most three, or why there is none.
+    /// The best prices, at most three, or the reason why there is none.
     pub(crate) best: Vec<Best>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) spark: String,
-    /// The records whose main line this is, column by column: their paths are of these prices.
+    /// Record ids per column, where this line is the record's main line: their history is of these prices.
     pub(crate) records: Vec<Option<RecordId>>,
 }
 
-/// One of the best prices and who has it; without a price, why there is none.
+/// One of the best prices with its bookmakers; without a price, the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Best {
     pub(crate) price: String,
@@ -107,7 +107,7 @@ pub(crate) struct Best {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// No price, and why, in words (C7).
+    /// No price, with the reason as text (C7).
     Missing(Missing),
     Priced(Priced),
 }
@@ -122,13 +122,13 @@ pub(crate) struct Missing {
 pub(crate) struct Priced {
     pub(crate) price: Price,
     pub(crate) text: String,
-    /// How old the price is, where that is too old.
+    /// Age of the price if it is stale; otherwise empty.
     pub(crate) age: String,
     pub(crate) best: bool,
 }
 
 impl Screen {
-    /// The board of a sport's market, or of one event's.
+    /// Builds the board of a sport's market, or of one event's.
     pub(crate) fn new(input: &ScreenInput<'_>, choice: &Choice, only: Option<EventId>) -> Self {
         let view = input.snapshot.sport(choice.sport);
         let builder = ScreenBuilder {
@@ -156,7 +156,7 @@ impl Screen {
 }
 
 impl Screen {
-    /// About what it takes in memory.
+    /// Approximate memory of the screen.
     pub(crate) fn bytes(&self) -> usize {
         let rows = self.fixtures.iter().flat_map(|fixture| &fixture.rows);
         let rows = rows.map(|row| ROW_BYTES + CELL_BYTES * row.cells.len() + row.spark.len());
@@ -164,7 +164,7 @@ impl Screen {
     }
 }
 
-/// Gives every column of decimal prices one number of places.
+/// Gives all decimal prices of a column the same number of decimal places.
 fn align_columns(fixtures: &mut [Fixture], columns: usize) {
     let rows = fixtures.iter_mut().flat_map(|own| &mut own.rows);
     let mut by_column: Vec<Vec<&mut String>> = (0..=columns).map(|_| Vec::new()).collect();
@@ -181,7 +181,7 @@ fn align_columns(fixtures: &mut [Fixture], columns: usize) {
     by_column.into_iter().for_each(align);
 }
 
-/// Chosen bookmakers of the region that have, or had, prices for what is shown.
+/// Chosen bookmakers of the region that have, or had, prices for the events shown.
 fn columns(
     input: &ScreenInput<'_>,
     choice: &Choice,
@@ -223,7 +223,7 @@ fn columns(
     for (at, column) in columns.iter_mut().enumerate() {
         column.colour = at;
     }
-    // By name, the late ones last: what nobody can bet on must not stand before what one can.
+    // Sorted by name, late bookmakers last: prices nobody can bet on must not precede current ones.
     columns.sort_by_key(|column| !column.late.is_empty());
     columns
 }
@@ -237,7 +237,7 @@ pub(crate) fn records<'a>(
     view.records.get(range).unwrap_or_default().iter()
 }
 
-/// How an event is called: its title, or both sides.
+/// Display name of an event: its title, or both sides.
 pub(crate) fn title(event: &EventRow) -> String {
     let details = &event.details;
     let side = |name: &Option<Box<str>>| name.as_deref().unwrap_or_default().to_owned();
@@ -255,7 +255,7 @@ pub(crate) fn score(event: &EventRow) -> String {
 }
 
 impl Fixture {
-    /// Whether its names have the text that is looked for, in small letters.
+    /// True if the event's names contain the search text, which is in lower case.
     pub(crate) fn is_about(&self, wanted: &str) -> bool {
         let has = |text: &str| text.to_lowercase().contains(wanted);
         has(&self.title) || has(&self.competition) || self.rows.iter().any(|row| has(&row.name))
@@ -263,7 +263,7 @@ impl Fixture {
 }
 
 impl Row {
-    /// The outcome, with its line where it has one.
+    /// The outcome's label, with its line if it has one.
     pub(crate) fn label(&self) -> String {
         format!("{} {}", self.name, self.line).trim_end().to_owned()
     }
@@ -273,7 +273,7 @@ impl Start {
     pub(crate) fn new(at: Timestamp) -> Self {
         let iso = at.to_string();
         let moment = crate::dashboard::time_text::TimeText::new(at, at);
-        // The day, the month and the time: "15 Nov, 15:30".
+        // Text is "15 Nov, 15:30": day, month and time.
         let (date, time) = moment.text.split_once(", ").unwrap_or((&moment.text, ""));
         let date = date.rsplit_once(' ').map_or(date, |(date, _)| date);
         Self { iso, text: format!("{date}, {}", time.trim_end_matches(" UTC")) }

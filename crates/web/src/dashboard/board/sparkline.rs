@@ -1,4 +1,4 @@
-//! A small line: how the market's view of an outcome moved, in the space of a word.
+//! Sparkline: recent moves of an outcome's median probability or line.
 use std::time::Duration;
 
 use domain::{Line, Timestamp};
@@ -6,18 +6,18 @@ use market::analysis::{WHOLE, median};
 
 use engine::{PricePath, PricePoint};
 
-/// How far back it looks at the most.
+/// Maximum time span.
 const SPAN: Duration = Duration::from_secs(24 * 3600);
-/// Instants it looks at.
+/// Number of sampled intervals.
 const STEPS: i64 = 32;
-/// The drawing's size, in its own units.
+/// Size of the drawing in its own units.
 const WIDTH: i64 = 960;
 const HEIGHT: i64 = 280;
 const EDGE: i64 = 30;
-/// What fills the height at the least, so that a flutter of half a percent does not look like a storm.
+/// Minimum range of the vertical axis, so that a move of half a percent does not look large.
 const RISE_MIN: i64 = 10_000_000;
 
-/// The `d` of an SVG path; empty where there is nothing to tell yet.
+/// The `d` attribute of an SVG path; empty if there is too little to draw.
 pub(crate) fn draw(paths: &[&PricePath], now: Timestamp) -> String {
     let eldest = paths.iter().filter_map(|path| path.points.front()).map(|point| point.at()).min();
     let Some(eldest) = eldest else {
@@ -38,7 +38,7 @@ pub(crate) fn draw(paths: &[&PricePath], now: Timestamp) -> String {
     trace(&series)
 }
 
-/// Whether it is the line that moved; where it stood, the probability is what tells.
+/// True if the line moved; otherwise the probability is drawn.
 fn moves_line(paths: &[&PricePath]) -> bool {
     let lines = |path: &PricePath| {
         path.points.iter().filter_map(|point| point.line).map(Line::quarters).collect::<Vec<_>>()
@@ -46,12 +46,12 @@ fn moves_line(paths: &[&PricePath]) -> bool {
     paths.iter().any(|path| lines(path).windows(2).any(|pair| matches!(pair, [a, b] if a != b)))
 }
 
-/// The other way round, so that up is a longer price, as it is everywhere on the board.
+/// Inverted, so that up is a longer price as in the charts.
 fn chance_of(point: PricePoint) -> Option<u32> {
     point.probability.map(|probability| WHOLE.saturating_sub(probability.get()))
 }
 
-/// Lines may be below zero; the middle is taken of numbers that are not.
+/// Lines may be negative; the median is taken of unsigned numbers.
 fn line_of(point: PricePoint) -> Option<u32> {
     let quarters = i64::from(point.line?.quarters());
     u32::try_from((quarters + 10_000) * RISE_MIN / 80).ok()
@@ -78,7 +78,7 @@ fn trace(series: &[Option<i64>]) -> String {
         };
         let x = WIDTH * step / STEPS;
         let y = HEIGHT / 2 - (value - middle) * (HEIGHT - 2 * EDGE) / rise;
-        // A price stands until it moves: steps, not slopes.
+        // A price holds until the next change: steps, not slopes.
         match last {
             None => path.push_str(&format!("M{x} {y}")),
             Some(before) if before == y => path.push_str(&format!("H{x}")),
@@ -89,7 +89,7 @@ fn trace(series: &[Option<i64>]) -> String {
     shorten(&path)
 }
 
-/// Two moves to the right are one.
+/// Merges two successive moves to the right.
 fn shorten(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let mut rest = path;

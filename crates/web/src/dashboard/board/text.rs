@@ -1,13 +1,13 @@
-//! Prices, lines and ages as the board writes them.
+//! Text of prices, lines and ages on the board.
 use std::time::Duration;
 
 use domain::{Format, Line};
 use market::book::{Outcome, OutcomeName};
 
-/// Places that a column of decimal prices is filled up to. Longer prices stay as they are: none is rounded.
+/// Maximum number of decimal places a column is padded to. Prices with more places stay as they are; none is rounded.
 const PLACES_MAX: usize = 4;
 
-/// A price as the board writes it: with its sign, and with at least two places, so that columns line up.
+/// Text of a price: with its sign, and with at least two decimal places, so that columns align.
 pub(crate) fn price_text(offer: &Outcome, format: Format) -> String {
     let text = offer.quote.to_json(format);
     let text = text.trim_matches('"');
@@ -44,7 +44,7 @@ pub(crate) fn percent(billionths: i64) -> String {
     format!("{sign}{}.{}\u{a0}%", tenths.abs() / 10, tenths.abs() % 10)
 }
 
-/// A span in one short word.
+/// A duration as one short word.
 pub(crate) fn age(span: Duration) -> String {
     let seconds = span.as_secs();
     let (count, unit) = match seconds {
@@ -56,7 +56,7 @@ pub(crate) fn age(span: Duration) -> String {
     format!("{count}{unit}")
 }
 
-/// Gives the decimal prices of one column the same number of places.
+/// Gives the decimal prices of one column the same number of decimal places.
 pub(crate) fn align(texts: Vec<&mut String>) {
     let places = |text: &str| text.split_once('.').map_or(0, |(_, places)| places.len());
     let most = texts.iter().map(|text| places(text)).filter(|places| *places <= PLACES_MAX).max();

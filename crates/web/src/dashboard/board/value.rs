@@ -1,4 +1,4 @@
-//! Value and arbitrage: what the analytics find in a sport, with the age of every price.
+//! Value and arbitrage: results of the analytics for a sport, with the age of every price.
 use askama::Template;
 use domain::{BookmakerSet, Timestamp, World};
 use market::analysis::exact::Billionths;
@@ -19,9 +19,9 @@ use crate::dashboard::board::text::{line_text, percent, price_text};
 use crate::dashboard::page::Shell;
 use crate::dashboard::page_error::PageError;
 
-/// Results of each kind on the page.
+/// Maximum number of results of each kind on the page.
 const RESULTS_MAX: usize = 25;
-/// The stake that arbitrages divide, and the cost of a middle in billionths.
+/// Total stake of an arbitrage, and maximum cost of a middle in billionths.
 const STAKE: u32 = 100;
 const COST_MAX: u32 = 50_000_000;
 
@@ -49,7 +49,7 @@ struct Found {
     href: String,
     what: String,
     legs: Vec<LegText>,
-    /// Profit, or the probability at which a middle pays for itself.
+    /// Profit, or the break-even probability of a middle.
     worth: String,
     note: &'static str,
     oldest_age_s: u64,
@@ -74,7 +74,7 @@ struct ValueRow {
     oldest_age_s: u64,
 }
 
-/// The page of a sport. Takes milliseconds: not for a thread that answers requests.
+/// Renders the page of a sport. Takes milliseconds: not for a thread that answers requests.
 pub(crate) fn render(web: &Web, shell: Shell, choice: Choice) -> Result<String, PageError> {
     let catalogue = &web.api.catalogue;
     let world = web.settings.board.ok_or(PageError::NotFound)?;

@@ -1,13 +1,14 @@
-//! Work of milliseconds, off the threads that answer requests: a bounded number at a time, whoever asks.
+//! Bounded concurrency for work of milliseconds, off the threads that answer requests.
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
-/// Pages and screens made at the same time: a search makes one for everybody who asks, and the threads are others' too.
+/// Maximum number of pages and screens built at the same time. One build serves all who wait for it, and other work
+/// shares the threads.
 const AT_ONCE_MAX: usize = 4;
-/// How long somebody waits for a slot.
+/// Maximum wait for a slot.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -16,10 +17,10 @@ pub(crate) struct WorkerSlots {
     wait_max: Duration,
 }
 
-/// Why something was not made.
+/// Why the work was not done.
 #[derive(Debug)]
 pub(crate) enum NoWorkerSlot {
-    /// None came free in time.
+    /// No slot became free in time.
     Busy,
     Failed(JoinError),
 }
@@ -35,10 +36,10 @@ impl WorkerSlots {
         Self { free: Arc::new(Semaphore::new(at_once_max)), wait_max }
     }
 
-    /// Does the work when its slot comes.
+    /// Waits for a slot and runs the work.
     ///
     /// # Errors
-    /// No slot came free in time, or the work failed.
+    /// No slot became free in time, or the work failed.
     pub(crate) async fn take<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -47,7 +48,7 @@ impl WorkerSlots {
             tokio::time::timeout(self.wait_max, Arc::clone(&self.free).acquire_owned()).await;
         let Ok(Ok(slot)) = slot else { return Err(NoWorkerSlot::Busy) };
         let working = tokio::task::spawn_blocking(move || {
-            // The slot ends with the work, also where nobody waits for it any more.
+            // The slot is held until the work ends, even if the caller no longer waits.
             let _slot = slot;
             work()
         });
@@ -82,7 +83,7 @@ mod tests {
         let begun = tokio::task::spawn_blocking(move || begun.iter().take(2).count());
         assert_eq!(begun.await.unwrap(), 2);
         assert!(matches!(slots.take(|| 1).await, Err(NoWorkerSlot::Busy)));
-        // Whoever asked may go: the work keeps its slot for as long as it takes.
+        // The caller may stop waiting: the work keeps its slot until it ends.
         let (gone, go) = held.pop().unwrap();
         gone.abort();
         assert!(gone.await.unwrap_err().is_cancelled());

@@ -1,4 +1,4 @@
-//! The parameters of an endpoint as fields of a form, read from what the OpenAPI document says of them.
+//! Form fields for the parameters of an endpoint, derived from the OpenAPI document.
 use api::Operation;
 use api::openapi::parameter;
 use domain::Catalogue;
@@ -7,17 +7,17 @@ use serde_json::Value;
 use crate::dashboard::form::Form;
 use crate::dashboard::page::{Part, parts};
 
-/// How a value is given.
+/// Kind of input.
 pub(crate) enum Control {
-    /// One of these, or nothing.
+    /// At most one of the choices.
     Choice,
-    /// Any of these.
+    /// Any number of the choices.
     Choices,
     Number,
     Text,
 }
 
-/// A value to choose.
+/// A selectable value.
 pub(crate) struct Choice {
     pub(crate) value: String,
     pub(crate) chosen: bool,
@@ -30,10 +30,10 @@ pub(crate) struct Field {
     pub(crate) in_path: bool,
     pub(crate) control: Control,
     pub(crate) choices: Vec<Choice>,
-    /// What is meant when nothing is sent.
+    /// Meaning of an empty field.
     pub(crate) hint: String,
     pub(crate) value: String,
-    /// Why the service refused the value; empty where it did not.
+    /// Why the service refused the value; empty if it did not.
     pub(crate) wrong: Vec<Part>,
 }
 
@@ -44,7 +44,7 @@ impl Field {
     }
 }
 
-/// The parameters of an endpoint, in the document's order, with what was filled in. What is deprecated is not offered.
+/// The parameters of an endpoint in the document's order, with the submitted values. Deprecated ones are omitted.
 pub(crate) fn of(endpoint: Operation, catalogue: &Catalogue, request: &Form) -> Vec<Field> {
     let all = parameter::all(catalogue);
     parameter::of(endpoint)
@@ -102,7 +102,7 @@ fn field(parameter: &Value, request: &Form) -> Field {
     }
 }
 
-/// The values that are allowed, where the document lists them.
+/// The allowed values, if the document lists them.
 fn allowed(parameter: &Value) -> Vec<String> {
     ["/schema/enum", "/schema/x-values", "/schema/anyOf/0/enum"]
         .iter()

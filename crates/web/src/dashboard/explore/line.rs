@@ -1,16 +1,16 @@
-//! The same request as an address, and as a line in each language. The address is percent-encoded so far that it needs
-//! no quoting in any of them.
+//! The same request as a URL and as code in each language. The URL is percent-encoded so that it needs no quoting in
+//! any of them.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::dashboard::explore::field::Field;
 use crate::sample::{Line, Sample};
 
-/// What is encoded in a path, and in a query.
+/// Characters encoded in a path, and in a query.
 const IN_PATH: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const IN_QUERY: AsciiSet = IN_PATH.remove(b',').remove(b':');
 
-/// Path and query of what was filled in.
+/// Path and query of the submitted values.
 pub(crate) fn target(template: &str, fields: &[Field]) -> String {
     let mut path = template.to_owned();
     let mut query = Vec::new();
@@ -26,7 +26,7 @@ pub(crate) fn target(template: &str, fields: &[Field]) -> String {
     if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
 }
 
-/// The request in every language, with a place for the key.
+/// The request in every language, with a placeholder for the key.
 pub(crate) fn all(base: &str, target: &str) -> Vec<Line> {
     Sample::get(format!("{base}{target}")).lines().into()
 }

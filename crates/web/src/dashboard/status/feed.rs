@@ -1,4 +1,4 @@
-//! Delays as an Atom feed (RFC 4287): an entry for each, which is updated when the delay ends.
+//! Delays as an Atom feed (RFC 4287): one entry per delay, updated when the delay ends.
 use http::Reply;
 
 use crate::dashboard::page_request::PageRequest;
@@ -46,7 +46,7 @@ fn entry(base: &str, shown: &DelayShown) -> String {
     )
 }
 
-/// Text in XML, without the letters that XML has no way to write.
+/// Escapes text for XML and drops characters that XML cannot represent.
 fn escape(text: &str) -> String {
     text.chars().fold(String::new(), |mut out, c| {
         match c {

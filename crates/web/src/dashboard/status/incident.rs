@@ -1,5 +1,5 @@
-//! Delays that have one cause as one incident: a feed that stops delays every bookmaker and sport that it reports, all
-//! within a minute.
+//! Groups delays with one cause into an incident: a feed that stops delays all of its bookmakers and sports within a
+//! minute.
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use domain::Timestamp;
 use crate::dashboard::status::DelayShown;
 use crate::dashboard::time_text::{TimeText, span};
 
-/// How far apart delays of one incident may begin, and end.
+/// Maximum difference between the starts, and between the ends, of delays of one incident.
 const TOGETHER: Duration = Duration::from_secs(60);
-/// Names in one cell; the rest are counted.
+/// Maximum number of names in a cell; the rest are counted.
 const NAMES_MAX: usize = 4;
 
-/// Delays that began together and, where they are over, ended together.
+/// Delays that began together and, if they are over, ended together.
 #[derive(Debug)]
 pub(super) struct Incident {
     pub(super) began: TimeText,
@@ -24,7 +24,7 @@ pub(super) struct Incident {
     pub(super) sources: usize,
 }
 
-/// The incidents behind delays, ongoing ones first, then the newest.
+/// The incidents of these delays: ongoing ones first, then the newest.
 pub(super) fn group(delays: &[DelayShown], now: Timestamp) -> Vec<Incident> {
     let mut sorted: Vec<&DelayShown> = delays.iter().collect();
     sorted.sort_by_key(|shown| {

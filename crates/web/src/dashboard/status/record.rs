@@ -1,7 +1,7 @@
-//! The last day of every source: fresh or delayed, a quarter of an hour at a time, and the delays themselves.
+//! The last 24 hours of every source: fresh or delayed per quarter of an hour, and the delays themselves.
 //!
-//! Looked at every few seconds and kept in a small file of this node's own, so that a restart shows as a gap and
-//! not as a blank day. Bounded by the sources there are and by a number of delays.
+//! Sampled every few seconds and saved in a small file of this node, so that a restart leaves a gap and not an empty
+//! day. Bounded by the number of sources and a maximum number of delays.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -14,28 +14,28 @@ use api::Api;
 use domain::{Timestamp, World};
 use serde::{Deserialize, Serialize};
 
-/// A day in quarters of an hour.
+/// Number of quarters of an hour in a day.
 pub(crate) const SLOTS: usize = 96;
 const SLOT_S: i64 = 900;
-/// Delays remembered of each world, so that the staged ones of the sandbox push no live one out. The eldest that are
-/// over go first; those that last are as many as there are sources.
+/// Maximum number of delays kept per world, so that scheduled delays of the sandbox cannot displace live ones. The
+/// oldest ended delays are dropped first; there are at most as many open delays as sources.
 const DELAYS_MAX: usize = 200;
-/// The largest file that is read back; 4,000 sources take a megabyte.
+/// Maximum size of the file that is read back; 4,000 sources take a megabyte.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const FILE: &str = "freshness.json";
-/// In how many quarters of an hour a live source must have been fresh before its silence is an incident: somebody who
-/// pushes once to try it has no outage.
+/// Number of quarters of an hour in which a live source must have been fresh before its silence counts as an incident:
+/// a single trial push is not an outage.
 const FRESH_SLOTS_MIN: usize = 3;
 const SAVE_EVERY: Duration = Duration::from_secs(300);
 
-/// What was seen of a source in a quarter of an hour.
+/// State of a source in a quarter of an hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Slot {
     #[default]
     Unknown,
     Fresh,
     Delayed,
-    /// One as well as the other.
+    /// Both fresh and delayed.
     Mixed,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Source {
     pub(crate) bookmaker: String,
 }
 
-/// A source was not read in time.
+/// A period in which a source was not read in time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Delay {
     pub(crate) source: Source,
@@ -93,26 +93,26 @@ pub(crate) struct Delay {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The newest slot's number, and the slots up to it, the newest last.
+    /// The newest slot's number, and the slots up to it, newest last.
     strips: BTreeMap<Source, (i64, VecDeque<Slot>)>,
     /// By world.
     delays: BTreeMap<String, VecDeque<Delay>>,
     saved_at: Option<Timestamp>,
 }
 
-/// As it is written down.
+/// Format of the file.
 #[derive(Serialize, Deserialize)]
 struct Written {
     strips: Vec<(Source, i64, String)>,
     delays: VecDeque<Delay>,
 }
 
-/// The record of one service.
+/// The freshness record of one service.
 #[derive(Debug, Default)]
 pub(crate) struct Record(Mutex<State>);
 
 impl Record {
-    /// Looks at every source now.
+    /// Samples every source now.
     pub(crate) fn look_now(&self, api: &Api) {
         let now = api.clock.now();
         let mut state = self.lock();
@@ -131,7 +131,7 @@ impl Record {
         }
     }
 
-    /// Looks at every source, and writes the record down when that is due.
+    /// Samples every source, and saves the record when that is due.
     pub(crate) async fn look(&self, api: &Api) {
         self.look_now(api);
         let now = api.clock.now();
@@ -141,7 +141,7 @@ impl Record {
         }
     }
 
-    /// A source's day up to now, the newest slot last.
+    /// A source's last 24 hours, newest slot last.
     pub(crate) fn strip(&self, source: &Source, now: Timestamp) -> Vec<Slot> {
         let newest = now.as_secs().div_euclid(SLOT_S);
         let state = self.lock();
@@ -155,7 +155,7 @@ impl Record {
         (0..SLOTS).rev().map(at).collect()
     }
 
-    /// Delays of one world, the newest first.
+    /// Delays of one world, newest first.
     pub(crate) fn delays(&self, world: World) -> Vec<Delay> {
         let mut delays: Vec<Delay> =
             self.lock().delays.get(&world.to_string()).into_iter().flatten().cloned().collect();
@@ -163,7 +163,7 @@ impl Record {
         delays
     }
 
-    /// Takes up what an earlier process wrote down. What cannot be read is left behind: the day begins anew.
+    /// Restores the record that an earlier process saved. An unreadable file is ignored and the record starts empty.
     pub(crate) async fn restore(&self, api: &Api) {
         let Some(path) = path(api) else { return };
         let read = tokio::task::spawn_blocking(move || read_file(&path)).await;
@@ -188,7 +188,7 @@ impl Record {
         let Some(path) = path(api) else { return };
         let write = move || -> std::io::Result<()> {
             let fresh = path.with_extension("json.new");
-            // A name that is taken, by a link too, is not written through.
+            // Never write through an existing file or link.
             let removed = std::fs::remove_file(&fresh);
             if let Err(error) = removed
                 && error.kind() != ErrorKind::NotFound
@@ -211,7 +211,7 @@ impl Record {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half-way through a change.
+        // No code below panics while it changes the state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -222,7 +222,7 @@ impl State {
         let (last, slots) = self.strips.entry(source.clone()).or_insert((number, VecDeque::new()));
         let passed = usize::try_from(number - *last).unwrap_or(0).min(SLOTS);
         slots.extend(std::iter::repeat_n(Slot::Unknown, passed));
-        // A clock that was set back goes on in the slot it was in.
+        // If the clock was set back, the current slot is kept.
         *last = number.max(*last);
         if slots.is_empty() {
             slots.push_back(Slot::Unknown);
@@ -240,7 +240,7 @@ impl State {
         match (delays.iter_mut().rev().find(open), delayed) {
             (Some(delay), false) => delay.ended_ms = Some(now.as_millis()),
             (None, true) if is_in_use => {
-                // One that lasts would only be noted again, as another.
+                // An open delay must stay: it would only be recorded again as a new one.
                 let over = delays.iter().position(|delay| delay.ended_ms.is_some());
                 if delays.len() >= DELAYS_MAX
                     && let Some(over) = over

@@ -1,4 +1,4 @@
-//! Writes the results of the analysis.
+//! Renders the results of the analysis.
 
 use std::fmt::{Display, Write as _};
 
@@ -20,7 +20,7 @@ use crate::v1::param::CONSENSUS;
 use crate::v1::wire::cursor;
 use crate::v1::wire::object::{Key, push_plain, push_text, push_time};
 
-/// Computes and writes an analysis.
+/// Computes and renders an analysis.
 pub(crate) fn analyse(
     selection: &AnalysisSelection,
     format: Format,
@@ -28,7 +28,7 @@ pub(crate) fn analyse(
     lines: &Analysis,
 ) -> Answer {
     let mut writer = Writer { snapshot, format, out: String::new(), open: false };
-    // A ranking without results is no price that is missing: only lines link to their coverage (C6).
+    // A ranking without results is not a missing price: only lines link to their coverage (C6).
     let (next, empty) = match selection {
         AnalysisSelection::Best(best) => {
             let page = best.select(snapshot, lines);
@@ -60,16 +60,16 @@ pub(crate) fn analyse(
     Answer::new(writer.out.into_bytes(), next).noting_empty(empty)
 }
 
-/// Objects being written, one within the other.
+/// Writes nested objects.
 struct Writer<'a> {
     snapshot: &'a Snapshot,
     format: Format,
     out: String,
-    /// The object has a field already.
+    /// True if the object already has a field.
     open: bool,
 }
 
-/// The keys of a leg, which several objects have.
+/// Field names of a leg, which several objects share.
 struct LegKeys {
     name: Key,
     point: Key,
@@ -80,7 +80,7 @@ struct LegKeys {
     age_s: Key,
 }
 
-/// The keys of a line that every result begins with.
+/// Field names of the line at the beginning of every result.
 #[derive(Clone, Copy)]
 struct LineKeys {
     event_id: Key,
@@ -426,7 +426,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes a number of parts of a whole, which is a power of ten, without trailing zeros.
+/// Writes `parts / whole` as a decimal without trailing zeros; `whole` is a power of ten.
 fn push_decimal(parts: i128, whole: i128, out: &mut String) {
     let (size, unit) = (parts.unsigned_abs(), whole.unsigned_abs());
     let sign = if parts < 0 { "-" } else { "" };

@@ -1,5 +1,5 @@
-//! What a client may have been shown between two publications whose difference it gets, and that neither has in its
-//! selection: it is removed (S7).
+//! Records that a client may have been sent between the two publications of a delta and that neither has in its
+//! selection: they are removed (S7).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use market::{EventSelection, ScoreSelection, Snapshot};
 use super::{Delta, Side, events_of, records_of, side, view};
 use crate::answers::List;
 
-/// What is known of what was shown in between.
+/// Knowledge of the states between two publications.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Between<'a> {
-    /// What may have been.
+    /// What may have been shown.
     pub(crate) passed: Option<&'a Passed>,
-    /// What was, the oldest first.
+    /// What was shown, oldest first.
     pub(crate) skipped: &'a [Arc<Snapshot>],
 }
 
-/// What may have to be removed, and of which event it is.
+/// Ids that may have to be removed, with their events.
 type Gone<T> = BTreeSet<(EventId, T)>;
 
 impl Between<'_> {
-    /// Whether a record that is the same at both ends may have been different in between, or not there. A book has
-    /// what was not quoted since as it was.
+    /// True if a record that is equal at both ends may have differed, or not existed, in between. The book keeps a
+    /// record unchanged unless it is quoted.
     pub(super) fn has_changed_record(
         &self,
         to: &Side<'_>,
@@ -42,20 +42,20 @@ impl Between<'_> {
             })
     }
 
-    /// The same for an event.
+    /// True if an event that is equal at both ends may have differed in between.
     pub(super) fn has_changed_event(&self, then: &EventRow, now: &EventRow) -> bool {
         let was_changed = !self.skipped.is_empty() && !Arc::ptr_eq(&then.details, &now.details);
         was_changed || self.passed.is_some_and(|passed| passed.events.contains_key(&now.id))
     }
 
-    /// Whether an event ended in between, and was taken away long after that.
+    /// True if an event ended in between and was removed after its retention time.
     pub(super) fn has_expired(&self, event: EventId) -> bool {
         self.passed.is_some_and(|passed| passed.expired.contains(&event))
     }
 }
 
 impl Delta {
-    /// Removes what was shown in between, or may have been, and is in the list at neither end.
+    /// Removes what was or may have been shown in between and is listed at neither end.
     pub(super) fn add_between(
         &mut self,
         (list, catalogue): (&List, &Arc<Catalogue>),
@@ -106,7 +106,7 @@ impl Delta {
     }
 }
 
-/// Why an event, or a record of it, is not in a list any more.
+/// Why an event, or a record of it, is no longer in a list.
 fn why(
     to: &Side<'_>,
     (event, record): (EventId, Option<RecordId>),
@@ -161,7 +161,7 @@ fn events(passed: &Passed, ends: [&Side<'_>; 2]) -> Gone<()> {
     gone.map(|(id, _)| (*id, ())).collect()
 }
 
-/// Whether an event may have been in a list in between, although it is in that of neither end.
+/// True if an event may have been in a list in between, although it is listed at neither end.
 fn may_pass(id: EventId, event: &PassedEvent, side: &Side<'_>, [from, to]: [&Side<'_>; 2]) -> bool {
     let (snapshot, list) = side;
     if snapshot.catalogue().sport(list.sport()).key != event.sport {
@@ -178,15 +178,15 @@ fn may_pass(id: EventId, event: &PassedEvent, side: &Side<'_>, [from, to]: [&Sid
     if event.is_joined || !is_there(to) {
         return true;
     }
-    // One that was not shown before may have been anything when it was shown again.
+    // An event that did not exist before may have had any status when it was shown again.
     let by_status = status.is_some_and(|status| {
         event.statuses.contains(&status) || (!is_there(from) && !event.statuses.is_empty())
     });
-    // Listed once, it was what it is at one of the ends.
+    // An event listed only once had the details it has at one of the ends.
     by_status || (has_more && event.listings > 1)
 }
 
-/// The events that are asked for, with all that they were one with; `None`: all are.
+/// The requested events and all that were merged with them; `None` for all events.
 fn asked(passed: &Passed, ends: [&Side<'_>; 2]) -> Option<BTreeSet<EventId>> {
     let [_, (_, list)] = ends;
     let ids: &EventIds = match &**list {

@@ -1,4 +1,4 @@
-//! Rows and cells of one event: which prices belong together, which of them is the best.
+//! Builds the rows and cells of one event: groups comparable prices and selects the best.
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -17,15 +17,15 @@ use crate::dashboard::board::sparkline;
 use crate::dashboard::board::text::{age, line_text, price_text};
 use crate::dashboard::cells;
 
-/// Best prices shown of one outcome where there is no room for every bookmaker.
+/// Maximum number of best prices per outcome if there is no room for every bookmaker.
 const BEST_MAX: usize = 3;
-/// From this number on, bookmakers with the same best price may be a crowd.
+/// Minimum number of bookmakers with the same best price for which it may be left unmarked.
 const TIES_MIN: usize = 4;
 
-/// One outcome at every bookmaker that has it.
+/// One outcome at every bookmaker that prices it.
 type Offers<'a> = BTreeMap<BookmakerId, (&'a RecordRow, Outcome)>;
 
-/// An event, and for each column why a price of it is missing.
+/// An event, with the reason for each column why a price is missing.
 struct OfEvent<'a> {
     event: &'a EventRow,
     missing: Vec<Missing>,
@@ -40,7 +40,7 @@ pub(crate) struct ScreenBuilder<'a> {
 }
 
 impl<'a> ScreenBuilder<'a> {
-    /// An event with prices, or with suspended ones; `None` for one that has neither.
+    /// An event with prices or suspended prices; `None` if it has neither.
     pub(crate) fn fixture(&self, event: &EventRow) -> Option<Fixture> {
         let shown = |row: &&RecordRow| {
             row.market == self.choice.market && self.columns.iter().any(|c| c.id == row.bookmaker)
@@ -58,7 +58,7 @@ impl<'a> ScreenBuilder<'a> {
         rows.truncate(self.rows_max);
         let mut spark = String::new();
         if self.is_between_sides() {
-            // One for all rows, of all lines: it is the line that moves.
+            // One sparkline for all rows, over all lines: the line itself moves.
             let of_all = records.iter().map(|row| row.id);
             spark = rows.first().map(|row| self.spark(of_all, row.outcome)).unwrap_or_default();
         } else {
@@ -86,7 +86,7 @@ impl<'a> ScreenBuilder<'a> {
         }
     }
 
-    /// Blocks of outcomes whose prices can be compared: those of one line, of one pairing, or all.
+    /// Groups of comparable outcomes: those of one line, of one pairing, or all.
     fn rows(&self, of: &OfEvent<'_>, records: &[&'a RecordRow]) -> Vec<Row> {
         let pairing = self.choice.market.outcome_rule() == OutcomeRule::Pairing;
         let mut rows = Vec::new();
@@ -95,7 +95,7 @@ impl<'a> ScreenBuilder<'a> {
                 BTreeMap::new();
             for row in records {
                 let offered = || row.record.outcomes.iter().filter(|own| line_of(own) == line);
-                // Pairings differ by who is in them.
+                // Pairings differ by their participants.
                 let mut names = Vec::new();
                 if pairing {
                     names.extend(offered().map(|own| own.name));
@@ -118,7 +118,7 @@ impl<'a> ScreenBuilder<'a> {
         rows
     }
 
-    /// Both sides as they are; of a field, favourites first.
+    /// Two sides in their order; the outcomes of a field by price, favourites first.
     fn ordered<'b>(
         &self,
         event: &EventRow,
@@ -135,7 +135,7 @@ impl<'a> ScreenBuilder<'a> {
         ordered
     }
 
-    /// One outcome, on one line, at every bookmaker.
+    /// One outcome on one line at every bookmaker.
     fn row(&self, of: &OfEvent<'_>, outcome: OutcomeName, offers: &Offers<'_>) -> Row {
         let mut fresh: Vec<(Price, &Outcome, &Column)> = self
             .columns
@@ -146,7 +146,7 @@ impl<'a> ScreenBuilder<'a> {
                 counts.then_some((offer.quote.price, offer, column))
             })
             .collect();
-        // Of equals the first, so that nothing changes hands while prices stand still.
+        // Stable sort: equal prices keep their order, so that the best one does not change while prices stand still.
         fresh.sort_by_key(|(price, ..)| Reverse(*price));
         let top = marked(&fresh.iter().map(|(price, ..)| *price).collect::<Vec<_>>());
         let columns = self.columns.iter().zip(&of.missing);
@@ -206,7 +206,7 @@ impl<'a> ScreenBuilder<'a> {
         })
     }
 
-    /// Both sides of an event whose every price is suspended.
+    /// Both sides of an event whose prices are all suspended.
     fn closed_rows(&self, of: &OfEvent<'_>) -> Vec<Row> {
         let names: &[OutcomeName] = match self.choice.market.outcome_rule() {
             OutcomeRule::Sides => &[OutcomeName::Home, OutcomeName::Away],
@@ -217,7 +217,7 @@ impl<'a> ScreenBuilder<'a> {
         names.iter().map(|name| self.row(of, *name, &none)).collect()
     }
 
-    /// Why each column has no price where it has none.
+    /// For each column, the reason why it has no price.
     fn missing(&self, event: &EventRow) -> Vec<Missing> {
         let snapshot = self.input.snapshot;
         let mut states = BTreeMap::new();
@@ -231,7 +231,7 @@ impl<'a> ScreenBuilder<'a> {
             PointRule::Signed | PointRule::Total => "other line",
         };
         let missing = |column: &Column| match states.get(&column.id) {
-            // It has the market, but not this outcome or line.
+            // The bookmaker prices the market, but not this outcome or line.
             Some(market::Cell::Priced { .. }) | None => {
                 Missing { why: other.to_owned(), suspended: false }
             }
@@ -243,7 +243,7 @@ impl<'a> ScreenBuilder<'a> {
         self.columns.iter().map(missing).collect()
     }
 
-    /// How old a price is, where it is too old.
+    /// Age of a price if it is stale; otherwise empty.
     fn age(&self, column: &Column, row: &RecordRow) -> String {
         let old = self.input.snapshot.cut_at.since(row.last_update);
         if column.late.is_empty() && old <= self.input.stale_after {
@@ -258,7 +258,7 @@ impl<'a> ScreenBuilder<'a> {
     }
 }
 
-/// The line of an outcome's block in quarters, as the home side or the total has it.
+/// The line of an outcome's block in quarters, as seen by the home side or the total.
 fn line_of(outcome: &Outcome) -> Option<i32> {
     let quarters = outcome.point?.quarters();
     Some(match outcome.name {
@@ -271,8 +271,7 @@ fn line_of(outcome: &Outcome) -> Option<i32> {
     })
 }
 
-/// The lines that are some bookmaker's main one: the line that most have first, of equals the lowest. A market without
-/// lines has one, which is none.
+/// Main lines of the bookmakers: the most frequent first, ties by the lowest. A market without lines gives one `None`.
 fn main_lines(records: &[&RecordRow]) -> Vec<Option<i32>> {
     let mut counts: BTreeMap<Option<i32>, u32> = BTreeMap::new();
     for row in records {
@@ -287,7 +286,7 @@ fn main_lines(records: &[&RecordRow]) -> Vec<Option<i32>> {
     lines.into_iter().map(|(line, _)| line).collect()
 }
 
-/// The price to mark, of prices from the best on. It is better than another one, and not what nearly everybody offers.
+/// The price to mark, given prices from best to worst: better than another one, and not offered by most bookmakers.
 fn marked(prices: &[Price]) -> Option<Price> {
     let (top, last) = (prices.first()?, prices.last()?);
     let ties = prices.iter().filter(|price| *price == top).count();
@@ -295,7 +294,7 @@ fn marked(prices: &[Price]) -> Option<Price> {
     (top > last && !crowd).then_some(*top)
 }
 
-/// A row in an address.
+/// The row's code in a URL.
 pub(crate) fn code(name: OutcomeName, quarters: Option<i32>) -> String {
     let name = match name {
         OutcomeName::Home => "h".to_owned(),
