@@ -1,7 +1,7 @@
 // An odds page: the best price of every coming event at every bookmaker, sport by sport.
 //
-// npm install && npm start, then open http://127.0.0.1:3000. LINESMAN_URL and LINESMAN_KEY are the service and the key,
-// which stays on this server. Responses are cached by the client: a hundred readers cost as many requests as one.
+// npm install && npm start, then open http://127.0.0.1:3000. LINESMAN_URL and LINESMAN_KEY name the service and key;
+// the key stays on this server. Responses are cached by the client: a hundred readers cost as many requests as one.
 import { createServer } from "node:http";
 import { Linesman, LinesmanError } from "linesman-client";
 import type { BestOutcome, Event } from "linesman-client";

@@ -436,6 +436,7 @@ impl StreamLog {
 
     /// Whether the log still has the entry with this checksum; `false` also if the log ends before that entry or
     /// begins after it.
+    ///
     /// # Errors
     /// The servers do not answer, or their data is damaged.
     pub fn holds(&self, seq: u64, checksum: u32) -> Result<bool, LogError> {

@@ -24,7 +24,7 @@ const NAMES: [&str; 13] = [
 ];
 /// Parameters that a tool does not take: they change the format of the answer, are aliases, or carry a key.
 const LEFT_OUT: [&str; 5] = ["since", "format", "group_by", "region", "api_key"];
-/// Parameters whose values come from the catalogue and would add thousands of letters to every list of tools;
+/// Parameters whose values come from the catalogue and would add thousands of characters to every list of tools;
 /// `list_sports` returns them.
 const CATALOGUE_KEYS: [&str; 2] = ["sport_key", "bookmaker"];
 /// Default number of records in a list: models read a few well and many badly.

@@ -168,9 +168,9 @@ impl Follower {
 
     /// Whether the last message read is still the one with that number: servers may lose messages and then accept
     /// others. `true` also if they have no message with that number. Asks once.
+    ///
     /// # Errors
     /// The servers do not answer, or their data is damaged.
-    /// The servers do not answer, or what they hold is damaged.
     pub fn is_unchanged(&self) -> Result<bool, LogError> {
         let Some((at, checksum)) = self.entries.read else { return Ok(true) };
         let found = self.runtime.block_on(self.entries.stream.find_now(at))?;

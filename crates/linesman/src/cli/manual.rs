@@ -18,6 +18,7 @@ pub(crate) fn completions(shell: Shell) -> String {
 }
 
 /// One page for all commands, in roff.
+///
 /// # Errors
 /// None: it is written to memory.
 pub(crate) fn man_page() -> anyhow::Result<String> {

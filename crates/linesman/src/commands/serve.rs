@@ -437,8 +437,9 @@ fn main_role(role: Role) -> ListenerRole {
     }
 }
 
-/// Maximum number of connections that wait to be accepted: limited by the system (`net.core.somaxconn`). After a
-/// restart all clients reconnect at once; connections beyond the limit would be accepted seconds later.
+/// Maximum number of connections that wait to be accepted, limited by the system (`net.core.somaxconn`).
+///
+/// After a restart all clients reconnect at once; connections beyond the limit would be accepted seconds later.
 const BACKLOG: u32 = 65_535;
 
 fn bind(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {

@@ -230,9 +230,9 @@ settings! {
     /// The mail server, as written; [`crate::config::Mail`] is derived from it.
     MailSection {
         /// The mail server: with it, new accounts confirm their address, forgotten passwords are reset and people are
-        /// told of quotas that run low, by email. Unset: no email is sent, and operators hand out links. Needs `from`
-        /// and `dashboard.public_url`. `smtps://` is TLS from the start; `smtp://…?tls=required` begins in cleartext
-        /// and switches to TLS or gives up; `smtp://` alone is cleartext, for a server on the same machine. User and
+        /// warned of low quotas by email. Unset: no email is sent, and operators hand out links. Needs `from` and
+        /// `dashboard.public_url`. `smtps://` is TLS from the start; `smtp://…?tls=required` begins in cleartext and
+        /// switches to TLS or gives up; `smtp://` alone is cleartext, for a server on the same machine. User and
         /// password go before the host, percent-encoded.
         url: Option<MailUrl>, such as "smtps://user:password@mail.example.com";
         /// The sender of emails.

@@ -1,5 +1,7 @@
-//! Maintaining the list of nodes behind nginx: the real script of `deploy/nginx`, with nodes whose answers the test
-//! chooses. nginx is replaced by a shell line that writes down the configuration it would have read.
+//! Maintaining the list of nodes behind nginx: the real script of `deploy/nginx`, with nodes whose answers tests
+//! choose.
+//!
+//! nginx is replaced by a shell line that writes down the configuration it would have read.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};

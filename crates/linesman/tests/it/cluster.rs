@@ -121,8 +121,8 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
     shows(&api, &key, 103).await;
     assert_eq!(api.records("/v1/sports/mma/events", &key, 1).await, ids, "ids stay");
 
-    // Paused, and resumed after another node took over. It accepts the pushes in its queue because it still believes
-    // that it is the leader, but cannot write them: the log has the other node's entries, and then this one.
+    // Paused, and resumed after another node took over. It tries to write the push in its queue, because it still
+    // believes that it leads, and is refused: the log has the other node's entries, and then this push.
     let one = program_one.start_as("ingest").await;
     wait_for("a standby", async || (one.get("/readyz", &key).await.status == 200).then_some(()))
         .await;

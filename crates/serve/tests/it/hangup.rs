@@ -29,7 +29,7 @@ async fn wait_for_lines(app: &TestApp, feed: &str, lines: usize) {
 async fn a_push_whose_client_hangs_up_is_taken_to_its_end() {
     let app = TestApp::start().await;
     let (feed, key) = (app.feed("hasty", None).await, app.live_key().await);
-    // So many lines that the client has disconnected before they are read.
+    // Enough lines that the client has disconnected before they are read.
     let lines: Vec<Value> = (0..3000)
         .map(|n| {
             let (home, away) = (format!("Home{n:05} Alpha"), format!("Away{n:05} Omega"));

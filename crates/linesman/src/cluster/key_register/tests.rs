@@ -126,7 +126,7 @@ struct Node {
     to_nats: Proxy,
 }
 
-/// Long enough that a machine stalled for seconds still renews it.
+/// Long enough that a machine that stalls for seconds still renews its lease.
 const TRUST: Duration = Duration::from_secs(8);
 
 impl Node {
