@@ -1,5 +1,5 @@
-// A running service, a browser on it, and what every page must satisfy: no message in the console, no request to
-// anybody else, and no violation that axe knows of, in light and dark, on a phone and on a desk.
+// A running service, a browser, and the rules for every page: no message in the console, no request to other hosts, and
+// no violation found by axe, in light and dark, on a phone and on a desktop.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
@@ -23,7 +23,7 @@ const SIZES = { phone: { width: 360, height: 780 }, desk: { width: 1280, height:
 
 export const PASSWORD = "correct horse battery";
 
-/** What a file's tests share once it has set the stage: a running service and a browser. Each file is a process of its own. */
+/** Shared by the tests of a file: a running service and a browser. Each file is a separate process. */
 export let service;
 export let browser;
 
@@ -40,7 +40,7 @@ export function setStage(prepare = async () => {}) {
   });
 }
 
-/** Starts the program on a folder of its own and reads what it prints. */
+/** Starts the program on its own folder and reads its output. */
 export async function startService(environment = {}, listen = "127.0.0.1:0") {
   const data = mkdtempSync(join(tmpdir(), "linesman-e2e-"));
   let { child, said } = await startProgram(data, environment, listen);
@@ -54,12 +54,12 @@ export async function startService(environment = {}, listen = "127.0.0.1:0") {
     base,
     key: said.match(/sk_test_\w+/)[0],
     operatorLink: said.match(/\S+\/link\/\S+/)[0],
-    /** What the command line prints, on the folder of this service. */
+    /** Output of a command on the folder of this service. */
     async run(...words) {
       const { stdout } = await promisify(execFile)(PROGRAM, ["--data", join(data, "data"), ...words], { cwd: data });
       return stdout.trim();
     },
-    /** Pushes messages under a feed's token. */
+    /** Pushes messages with a feed's token. */
     async push(token, messages) {
       return fetch(`${base}/ingest/v1/messages`, {
         method: "POST",
@@ -79,14 +79,14 @@ export async function startService(environment = {}, listen = "127.0.0.1:0") {
   };
 }
 
-/** Starts the program on a folder, and waits until it has said where it is. */
+/** Starts the program on a folder, and waits until it has printed its address. */
 async function startProgram(data, environment, listen) {
   const child = spawn(PROGRAM, ["--data", join(data, "data"), "serve", "--listen", listen], {
     env: {
       ...process.env,
       LINESMAN_SERVER__OPS_LISTEN: "127.0.0.1:0",
       LINESMAN_MARKET__REFRESH_INTERVAL: "1s",
-      // A busy machine is no reason to refuse anything here.
+      // A busy machine must not cause refusals here.
       LINESMAN_SERVER__SHED_AFTER: "1m",
       ...environment,
     },
@@ -108,18 +108,18 @@ async function startBrowser() {
   return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
 }
 
-/** Somebody with a browser of their own; `complaints` holds what pages must not do. */
+/** A visitor with a separate browser; `complaints` collects violations. */
 export async function visitor(browser, service, options = {}) {
   const context = await browser.newContext({
     viewport: SIZES.desk,
-    // A reader in the United States gets American odds on the board; the tests of that say so.
+    // Readers in the United States get American odds on the board; tests of that set the locale.
     locale: "en-GB",
     permissions: ["clipboard-read", "clipboard-write"],
     ...options,
   });
   const page = await context.newPage();
   const complaints = [];
-  // A refusal is an answer, and Chromium notes it in the console; everything else there is a fault.
+  // Chromium reports refused requests in the console; all other messages are faults.
   const expected = /Failed to load resource: the server responded with a status of (400|403|404|405|429)/;
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type()) && !expected.test(message.text())) {
@@ -142,14 +142,14 @@ export async function visitor(browser, service, options = {}) {
   };
 }
 
-/** Looks at the page as it stands in every dress: checks it with axe, keeps a picture. */
+/** Inspects the current page in every variant: checks it with axe, takes a screenshot. */
 export async function inspect({ page }, name, { fullPage = true } = {}) {
   mkdirSync(SHOTS, { recursive: true });
   for (const [size, viewport] of Object.entries(SIZES)) {
     for (const colorScheme of ["light", "dark"]) {
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      // A page that was jumped into has its head over what lies there, which axe takes for a target too small.
+      // After a jump the sticky header covers content, which axe reports as too small a target.
       await page.evaluate(() => scrollTo(0, 0));
       await page.screenshot({ path: join(SHOTS, `${name}-${size}-${colorScheme}.png`), fullPage });
       const wide = await page.evaluate(() => {
@@ -167,7 +167,7 @@ export async function inspect({ page }, name, { fullPage = true } = {}) {
   await page.emulateMedia({ colorScheme: "light" });
 }
 
-/** The page on a screen of 2560 px: nothing sticks out, and a picture. */
+/** The page on a screen of 2560 px: nothing overflows; takes a screenshot. */
 export async function inspectWide({ page }, name) {
   await page.setViewportSize({ width: 2560, height: 1440 });
   await page.screenshot({ path: join(SHOTS, `${name}-wide-light.png`) });
@@ -175,7 +175,7 @@ export async function inspectWide({ page }, name) {
   await page.setViewportSize(SIZES.desk);
 }
 
-/** Axe, put in past the page's own policy, which lets no foreign script in. */
+/** Injects axe past the page's content security policy, which forbids foreign scripts. */
 async function check(page) {
   const session = await page.context().newCDPSession(page);
   await session.send("Runtime.evaluate", { expression: AXE });

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const inspector = fileURLToPath(new URL("node_modules/.bin/mcp-inspector", import.meta.url));
-// Its command line reads a file that 0.17.5 was published without; all it takes from it is the version.
+// Its command line reads a file that is missing from the published 0.17.5; it only needs the version from it.
 const folder = new URL("node_modules/@modelcontextprotocol/inspector/", import.meta.url);
 copyFileSync(new URL("package.json", folder), new URL("cli/package.json", folder));
 const { LINESMAN_URL: url, LINESMAN_KEY: key } = process.env;
@@ -58,5 +58,5 @@ async function check(transport) {
   console.log(`inspector, ${transport}: ok`);
 }
 
-// Most of the time goes into starting the inspector.
+// Most of the time is spent starting the inspector.
 await Promise.all(Object.keys(transports).map(check));

@@ -1,11 +1,11 @@
 """The programs of docs/history.md and the macros of `linesman history sql` read the archive of a running service and
-find what the API shows; H12 in SQL (closing.sql) finds what the table `closing` has.
+agree with the API; H12 in SQL (closing.sql) agrees with the table `closing`.
 
 Arguments: the program, its data folder, its address, a key and a feed's token for live data, docs/history.md, and
-`lost` or `restored` for what is done before and after a backup of the log is put back.
+`lost` or `restored` for the steps before and after a backup of the log is restored.
 
-Run again, after a restart with another catalogue, with an older log or without it, it compares what it saw before and
-the present with the archive.
+Run again, after a restart with another catalogue, with an older log or without it, it compares the records seen earlier
+and the current ones with the archive.
 """
 
 import json
@@ -20,7 +20,7 @@ program, data, address, key, token, guide, *step = sys.argv[1:]
 ODDS = "/v1/sports/mma/odds?odds_format=decimal&limit=500&regions=us,uk,eu,au"
 SOON = (datetime.now(timezone.utc) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 WAIT_MAX_S = 60
-# What earlier runs saw.
+# Records seen by earlier runs.
 SEEN = Path("seen.json")
 
 
@@ -51,7 +51,7 @@ def odds(ref, bookmaker, *outcomes):
 
 
 def shown(records):
-    """What a program of the guide returns, of an answer."""
+    """The rows that a program of the guide returns, from an answer."""
     return sorted(
         (record["id"], outcome["name"], outcome["price"], outcome["point"])
         for record in records
@@ -60,7 +60,7 @@ def shown(records):
 
 
 def published(*messages, change=None):
-    """Pushes, or changes something else, and waits for the publication that shows it; the time and the records."""
+    """Pushes, or makes another change, and waits for the publication that shows it; returns its time and records."""
     before, _ = get(ODDS)
     change() if change else push(*messages)
     for _ in range(WAIT_MAX_S * 10):
@@ -72,7 +72,7 @@ def published(*messages, change=None):
 
 
 def merge(home, other_home):
-    """Has an operator merge two events."""
+    """Merges two events as an operator."""
     listed, _ = get("/v1/sports/mma/events?limit=500")
     ids = {event["home_team"]: event["id"] for event in listed}
     linesman("events", "merge", ids[home], ids[other_home])
@@ -84,14 +84,14 @@ def blocks(language):
 
 
 def programs():
-    """Those that read prices of a time, by their first line."""
+    """The programs that read prices of a time, by their first line."""
     found = {code.splitlines()[0]: code for code in blocks("python") if "def odds_at(" in code}
     assert len(found) == 3, list(found)
     return found
 
 
 def check_study():
-    """The study of closing lines finds what the API says, in both programs, and draws it; the queries run."""
+    """The study of closing lines agrees with the API, in both programs, and draws it; the queries run."""
     import duckdb
 
     closing = pages("/v1/sports/mma/odds/closing?market=moneyline&odds_format=decimal&limit=500&regions=us,uk,eu,au")
@@ -121,7 +121,7 @@ def check_study():
 
 
 def sports(at):
-    """The keys of the sports of a time."""
+    """The keys of the sports at a time."""
     return {sport["key"] for sport in get(f"/v1/sports?as_of={at}")[0]["sports"]}
 
 
@@ -169,7 +169,7 @@ def text_of(value):
 
 
 def rows(database, query, *values):
-    """What a query finds. Its times are without a zone, which Python would need a package for; the session's is UTC."""
+    """The rows of a query. Its times have no zone, for which Python would need a package; the session uses UTC."""
     cursor = database.execute(query, list(values))
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row)) for row in cursor.fetchall()]
@@ -203,7 +203,7 @@ def of_events(found):
 
 
 def check_macros(times):
-    """What the macros return is what the API returns, for every sport and all that it says."""
+    """The macros return the same as the API, for every sport and every field."""
     import duckdb
 
     database = duckdb.connect()
@@ -256,7 +256,7 @@ def check_closing():
     for row in found:
         before = row.pop("last_before")
         if row["active"]:
-            # As fresh as that publication shows it.
+            # With the freshness of that publication.
             query = "SELECT last_update::TIMESTAMP AS at FROM odds_at($1) WHERE id = $2"
             row["last_update"] = rows(database, query, before, row["record_id"])[0]["at"]
     for row in [*found, *held]:
@@ -268,7 +268,7 @@ def check_closing():
 
 
 def again():
-    """Under another catalogue, and after the log was lost, the archive still says what the API does."""
+    """Under another catalogue, and after the log was lost, the archive still agrees with the API."""
     held = [(at, [tuple(record) for record in records]) for at, records in json.loads(SEEN.read_text())]
     if step:
         held += {"lost": lost, "restored": restored}[step[0]]()
@@ -284,7 +284,7 @@ def again():
 
 
 def lost():
-    """What the backup does not have: two begin, one of them after many entries of the log."""
+    """Changes after the backup: two events begin, one of them after many entries of the log."""
     price = lambda price: odds("a", "fanduel", ("Ana Uno", price), ("Bea Due", -150))
     seen = [published(*[price(100 + n % 2) for n in range(200)], price(126))]
     push(live("a"), live("f"))
@@ -292,7 +292,7 @@ def lost():
 
 
 def restored():
-    """One begins anew, with other prices and lower numbers of entries; the other does not."""
+    """One event begins again, with other prices and lower entry numbers; the other does not."""
     price = lambda price: odds("a", "fanduel", ("Ana Uno", price), ("Bea Due", -151))
     seen = [published(price(127))]
     push(live("a"))
@@ -324,14 +324,14 @@ outright = {"type": "odds", "ref": "g", "bookmaker": "fanduel", "market": "outri
 outright["outcomes"] = [{"name": "Gil One", "price": 5}, {"name": "Hal Two", "price": 7.5}]
 board = [{"name": "Gil One", "rounds": [68, 70]}, {"name": "Hal Two", "rounds": [69]}]
 leaders = {"type": "score", "ref": "g", "status": "live", "leaders": board}
-# Confirmed by a read, by heartbeats of one sport and of all, and quoted again after them.
+# Confirmed by a read, by heartbeats of one sport and of all sports, and quoted again after them.
 same_prices = odds("a", "pinnacle", ("Ana Uno", 151), ("Bea Due", -170))
 push(heartbeat, golf, outright, same_prices)
 seen.append(published(odds("a", "fanduel", ("Ana Uno", 133), ("Bea Due", -150))))
 push({"type": "heartbeat", "bookmaker": "fanduel"}, leaders)
 seen.append(published(odds("a", "pinnacle", ("Ana Uno", 152), ("Bea Due", -171))))
 push(heartbeat)
-# One begins, one is announced for a time that is over, and a third is suspended before it begins.
+# One event begins, one is listed with a start that has passed, and a third is suspended before it begins.
 started = [listed("d", "Gia Sette", "Hana Otto"), odds("d", "fanduel", ("Gia Sette", 120), ("Hana Otto", -140))]
 soon = (datetime.now(timezone.utc) + timedelta(seconds=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
 timed = [{**listed("e", "Ida Nove", "Jana Dieci"), "commence_time": soon}]
@@ -343,7 +343,7 @@ push(live("d"))
 while datetime.now(timezone.utc) < instant_of(soon) + timedelta(seconds=3):
     time.sleep(0.1)
 seen.append(published(odds("a", "fanduel", ("Ana Uno", 131), ("Bea Due", -151))))
-# One is listed again after it began, and one that was live is not after all.
+# One event is listed again after it began, and one that was live is corrected back to scheduled.
 again_listed = [listed("i", "Lia Nona", "Mara Decima"), odds("i", "fanduel", ("Lia Nona", 115), ("Mara Decima", -135))]
 called_off = [listed("j", "Nina Prima", "Olga Secunda"), odds("j", "fanduel", ("Nina Prima", 116), ("Olga Secunda", -136))]
 seen.append(published(*again_listed, *called_off))
@@ -352,13 +352,13 @@ seen.append(published(odds("i", "fanduel", ("Lia Nona", 215), ("Mara Decima", -2
 seen.append(published({"type": "remove", "ref": "i"}))
 push({"type": "score", "ref": "j", "status": "scheduled", "correction": True})
 seen.append(published(again_listed[0], odds("i", "fanduel", ("Lia Nona", 315), ("Mara Decima", -335))))
-# Two that turn out to be one: what is under the newer id goes over to the older one.
+# Two events that are merged: the records of the newer id move to the older one.
 twins = [("f", "Kim Undici", "Lea Dodici", "fanduel"), ("h", "Kimberly Undecimo", "Lea Duodecimo", "pinnacle")]
 for ref, home, away, bookmaker in twins:
     seen.append(published(listed(ref, home, away), odds(ref, bookmaker, (home, 110), (away, -130))))
 seen.append(published(change=lambda: merge("Kim Undici", "Kimberly Undecimo")))
 seen.append(published(odds("h", "pinnacle", ("Kimberly Undecimo", 112), ("Lea Duodecimo", -132))))
-# Of a bookmaker and a sport that the next run does not know.
+# For a bookmaker and a sport that the next run does not know.
 kendo = {**listed("k", "Mia Tredici", "Noa Uno"), "sport": "kendo"}
 zedbet = [kendo, odds("k", "fanduel", ("Mia Tredici", 105), ("Noa Uno", -125))]
 zedbet += [odds("a", "zedbet", ("Ana Uno", 141), ("Bea Due", -161))]

@@ -1,4 +1,4 @@
-"""A client as a developer writes it, with what openapi-python-client generates by its defaults."""
+"""A typical client that uses the default output of openapi-python-client."""
 
 import sys
 

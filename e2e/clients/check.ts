@@ -1,9 +1,9 @@
-// A client as a developer writes it: types by openapi-typescript, requests by openapi-fetch, defaults throughout.
+// A typical client: types by openapi-typescript, requests by openapi-fetch, all with default options.
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema.js";
 
-// Neither `unknown` nor a type for each format.
+// Neither `unknown` nor a separate type for each format.
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const priceIsTyped: Same<components["schemas"]["Price"], number | string> = true;
 assert(priceIsTyped);

@@ -18,7 +18,7 @@ async function expected(at) {
     try {
       return await readAll(at);
     } catch (error) {
-      // The server is being restarted; an answer that is wrong is another matter.
+      // The server is being restarted; a wrong answer is still a failure.
       if (error instanceof assert.AssertionError) throw error;
       await new Promise((done) => setTimeout(done, 200));
     }
@@ -30,7 +30,7 @@ async function readAll(at) {
   let path = `/v1/sports/mma/odds?limit=500&as_of=${at}`;
   while (path) {
     const answer = await fetch(baseUrl + path, { headers: { "X-API-Key": key } });
-    // Publications of other clients are being made again, and the key has its turns: what clients try again.
+    // Rebuilding past publications is limited per node and per key, so clients retry.
     if (answer.status === 503) throw new Error(await answer.text());
     assert.equal(answer.status, 200);
     for (const record of await answer.json()) records.set(record.id, record);
@@ -46,7 +46,7 @@ async function take(event, id, data) {
     hellos.push(data.resumed);
   }
   for (const record of data.records ?? data.upserts ?? []) known.set(record.id, record);
-  // It may have come and gone between two cuts.
+  // The record may have appeared and disappeared between two cuts.
   for (const gone of data.removed ?? []) known.delete(gone.id);
   for (const [at, ids] of Object.entries(data.touched ?? {})) {
     for (const one of ids) known.get(one).last_update = at;
@@ -62,7 +62,7 @@ async function take(event, id, data) {
   }
 }
 
-// One after the other: a cut is compared before the next event counts.
+// Sequential: a cut is compared before the next event is applied.
 let turn = Promise.resolve();
 function next(event, id, data) {
   turn = turn.then(() => take(event, id, data)).catch((error) => {
@@ -72,7 +72,7 @@ function next(event, id, data) {
 }
 
 function followEvents() {
-  // It connects again by itself, with the id of the last cut.
+  // It reconnects by itself, with the id of the last cut.
   const withKey = (url, init) => fetch(url, { ...init, headers: { ...init.headers, "X-API-Key": key } });
   const source = new EventSource(baseUrl + target, { fetch: withKey });
   for (const name of ["hello", "snapshot", "delta", "fresh", "cut", "reset"]) {
@@ -89,7 +89,7 @@ function followSocket() {
     next(event, id, data);
   });
   socket.on("error", (error) => console.log("away:", error.code));
-  // After what was received before is taken.
+  // After all earlier events are applied.
   socket.on("close", () => (turn = turn.then(() => void setTimeout(followSocket, 200))));
 }
 

@@ -77,7 +77,7 @@ def take(event, event_id, data):
     for record in data.get("records", []) + data.get("upserts", []):
         known[record["id"]] = record
     for gone in data.get("removed", []):
-        # It may have come and gone between two cuts.
+        # The record may have appeared and disappeared between two cuts.
         known.pop(gone["id"], None)
     for at, ids in data.get("touched", {}).items():
         for record_id in ids:
@@ -96,14 +96,14 @@ while after is None or len(cursors) < after + CUTS_AFTER:
     try:
         for one in events(cursors[-1] if cursors else None):
             if one[0] == "hello" and hellos:
-                # Back again: what comes from here on was missed or is new.
+                # Reconnected: all events from here on were missed or are new.
                 after = len(cursors)
             take(*one)
             if after is not None and len(cursors) >= after + CUTS_AFTER:
                 break
     except AssertionError:
         raise
-    except Exception as error:  # Each library has its own for a connection that breaks.
+    except Exception as error:  # Each library raises its own error for a broken connection.
         print("away:", type(error).__name__, flush=True)
         time.sleep(0.2)
 assert hellos[0] is False and len(hellos) >= 2 and all(hellos[1:]), hellos

@@ -29,7 +29,7 @@ assert client.get_requests_remaining() == remaining - 2
 scores = client.get_scores(sport="americanfootball_nfl", daysFrom=3)
 assert any(game["completed"] for game in scores)
 
-# The game that most bookmakers price the winner of, and not one in play: there the market may close or be decided.
+# The game whose winner most bookmakers price, not one in play: its market may close or be decided.
 soon = (datetime.now(timezone.utc) + timedelta(minutes=15)).strftime("%Y-%m-%dT%H:%M:%SZ")
 event = max(
     (game for game in games if game["commence_time"] > soon),

@@ -1,4 +1,4 @@
-// The operators' console: feeds, events and which are the same, limits, keys, the audit log, and the way back in.
+// The operators' console: feeds, events and duplicates, limits, keys, the audit log, and regaining access.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -174,7 +174,7 @@ test("the console works from the keyboard alone and without scripts", async () =
   await pause.focus();
   await page.keyboard.press("Enter");
   await page.getByText("The feed is paused").waitFor();
-  // From the top of the page to the button, with nothing but Tab.
+  // From the top of the page to the button, using only Tab.
   await open("/console/feeds/north");
   for (let presses = 0; presses < 40; presses += 1) {
     await page.keyboard.press("Tab");
@@ -202,7 +202,7 @@ test("an operator who is locked out comes back in by the command line", async ()
   await open("/console");
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   await lost.done();
-  // The sessions of before have ended with the old password.
+  // Earlier sessions ended with the old password.
   await olive.open("/console");
   await olive.page.waitForURL(/\/signin/);
   await olive.done();

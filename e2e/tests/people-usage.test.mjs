@@ -1,4 +1,4 @@
-// What developers see of their keys at work: usage, errors, quotas, the explorer; and what comes by mail.
+// What developers see of the use of their keys: usage, errors, quotas, the explorer, and emails.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
@@ -79,7 +79,7 @@ test("the explorer shows the lines, runs them and explains refusals", async () =
   await page.getByRole("link", { name: "Try it in the explorer" }).click();
   await page.getByRole("link", { name: "Get odds" }).waitFor();
   await inspect(eve, "explore");
-  // The lines follow what is filled in, without a press.
+  // The code lines follow the form without a click.
   await page.getByLabel("odds_format").selectOption("decimal");
   await page.locator("#line-curl", { hasText: "odds_format=decimal" }).waitFor();
   const line = await page.locator("#line-curl").textContent();

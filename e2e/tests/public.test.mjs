@@ -1,4 +1,4 @@
-// Pages for everybody: the board, an event, status, docs. Each flow once, each page in every dress.
+// Public pages: the board, an event, status, docs. Each flow once, each page in every variant.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -36,7 +36,7 @@ test("the board shows prices, marks the best, and switches market, format, regio
   await inspect(anybody, "board");
   await page.getByRole("link", { name: "American", exact: true }).click();
   await page.waitForURL(/format=american/);
-  // Of the first that has one: an event may have no price at the moment.
+  // The first event with a price: an event may have none at the moment.
   const best = page.locator(".board td.best b").filter({ hasText: /\S/ }).first();
   assert.match(await best.textContent(), /^[+\u2212]\d+$/);
   await page.getByRole("link", { name: "American Football" }).click();
@@ -196,7 +196,7 @@ test("value, arbitrage and middles have their prices with ages, and lead to thei
 test("an event has its prices, their paths, margins and fair odds", async () => {
   const anybody = await visitor(browser, service);
   const { page, open } = anybody;
-  // A match that is about to end may have hardly any prices left; one of the next has them.
+  // A match that is about to end may have few prices left; an upcoming one has all.
   let paths = 0;
   for (let at = 0; at < 8 && paths <= 3; at++) {
     await open("/board/tennis");
@@ -210,7 +210,7 @@ test("an event has its prices, their paths, margins and fair odds", async () => 
   await page.locator(".outcomes a").nth(1).click();
   await page.waitForURL(/outcome=a/);
   await page.waitForFunction(() => document.querySelector("#live")?.dataset.state === "on");
-  // Every line looks different, and stands out while its bookmaker is pointed at.
+  // Every line looks different, and is highlighted while the pointer is on its bookmaker.
   const looks = await page.locator(".price-chart .lines path").evaluateAll((all) => all.map((own) => own.getAttribute("class")));
   assert.equal(new Set(looks).size, looks.length);
   await page.locator(".books tbody tr").first().hover();
@@ -228,7 +228,7 @@ test("the board renews itself: prices that moved, rows that came, a table that i
   const cut = await page.locator("#cut").textContent();
   await page.waitForFunction((old) => document.querySelector("#cut").textContent !== old, cut);
 
-  // What the service says is put in as it says; nothing else on the page moves.
+  // The page shows exactly the changes sent by the service; nothing else moves.
   const place = page.locator(".board thead th").last();
   const before = await place.boundingBox();
   await page.waitForFunction(
@@ -237,7 +237,7 @@ test("the board renews itself: prices that moved, rows that came, a table that i
   assert.deepEqual(await place.boundingBox(), before);
   await page.screenshot({ path: `${SHOTS}/board-moving.png` });
 
-  // A reader who looks elsewhere and comes back is on the same page, and it goes on.
+  // After switching to another tab and back, the page is the same and continues to update.
   await page.evaluate(() => { document.title = "still the same page"; });
   await page.evaluate(() => { dispatchEvent(new Event("pagehide")); dispatchEvent(new Event("pageshow")); });
   const then = await page.locator("#cut").textContent();

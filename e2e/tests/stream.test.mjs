@@ -1,4 +1,4 @@
-// A browser's own EventSource follows a stream, and goes on by itself after the program was killed.
+// A browser's EventSource follows a stream, and continues by itself after the program was killed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ async function list(at) {
   return records;
 }
 
-/** In the page: folds what comes, and keeps what there was at each cut. */
+/** In the page: applies the events, and stores the records at each cut. */
 function follow(key) {
   const seen = { hellos: [], cuts: [], resets: 0, known: {}, last: null };
   window.seen = seen;
@@ -43,7 +43,7 @@ function follow(key) {
 
 test("an EventSource misses nothing and repeats nothing through a restart", async () => {
   const page = await (await browser.newContext()).newPage();
-  // A page of the service without a policy of its own: what it may ask is what any page there may.
+  // A page of the service without its own policy, so that it may connect like any page of this origin.
   await page.goto(`${service.base}/status.json`);
   await page.evaluate(follow, service.key);
   const check = async () => {

@@ -114,11 +114,9 @@ impl ErrorCode {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::InvalidParameter => {
-                "A parameter is unknown, repeated, empty or outside its set; `param` names it."
+                "A parameter is unknown, repeated, empty or not an allowed value; `param` names it."
             }
-            Self::InvalidBody => {
-                "The body of a push is not lines of text, or did not arrive whole."
-            }
+            Self::InvalidBody => "The body of a push is not text in lines, or is incomplete.",
             Self::AuthenticationFailed => "The API key is missing, malformed, unknown or revoked.",
             Self::Forbidden => {
                 "The key is valid but may not read this: a sport outside its groups, or no `odds:read` (for files of \
@@ -127,37 +125,37 @@ impl ErrorCode {
             Self::SportNotFound => "There is no such sport; `/v1/sports` lists them.",
             Self::EventNotFound => "The event is unknown, cancelled or removed.",
             Self::NotInHistory => {
-                "There is no publication of that time: `/v1/history` says how far history reaches."
+                "There is no publication of that time; `/v1/history` gives the range of history."
             }
             Self::NotFound => "There is no such path.",
-            Self::MethodNotAllowed => "The path takes other methods; `Allow` names them.",
+            Self::MethodNotAllowed => "The path accepts only other methods; `Allow` lists them.",
             Self::FeedPaused => {
                 "An operator has paused the feed; its pushes are refused until it is resumed."
             }
             Self::CursorExpired => {
-                "Changes since this cursor are not known any more, or too many: read everything again."
+                "The changes since this cursor are no longer available or are too many: read everything again."
             }
-            Self::BodyTooLarge => "The body is larger than this endpoint takes.",
+            Self::BodyTooLarge => "The body is larger than this endpoint accepts.",
             Self::RangeNotSatisfiable => {
-                "`Range` begins beyond the end of the file; `Content-Range` says how long it is."
+                "`Range` begins beyond the end of the file; `Content-Range` gives its length."
             }
             Self::TargetTooLong => "The path and query are longer than 8 KiB.",
             Self::HeadTooLarge => "The request's headers are larger than 16 KiB or more than 64.",
             Self::UpgradeRequired => {
-                "The WebSocket protocol is asked for in a version other than 13."
+                "The request asks for a version of the WebSocket protocol other than 13."
             }
             Self::RateLimited => "The key's rate limit is reached; retry after `Retry-After`.",
             Self::QuotaExceeded => {
-                "The key's quota for the day or month is reached; `message` says which."
+                "The key's quota for the day or month is used up; `message` says which."
             }
-            Self::TooManyStreams => "The key has as many streams open as it may; close one first.",
-            Self::Internal => "The service failed; the request id finds the reason in its log.",
+            Self::TooManyStreams => {
+                "The key has reached its maximum number of open streams; close one first."
+            }
+            Self::Internal => "The service failed; its log has the reason under the request id.",
             Self::Maintenance => {
-                "The operator has closed the service for a while; try again after `Retry-After`."
+                "The service is closed for maintenance; retry after `Retry-After`."
             }
-            Self::Unavailable => {
-                "The service cannot answer at the moment; try again after `Retry-After`."
-            }
+            Self::Unavailable => "The service cannot answer now; retry after `Retry-After`.",
         }
     }
 }

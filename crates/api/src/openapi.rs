@@ -95,11 +95,11 @@ fn guide() -> String {
 
 fn tags() -> Value {
     json!([
-        { "name": "Odds and events", "description": "What is on, what it pays, how it stands." },
+        { "name": "Odds and events", "description": "Current odds, events and scores." },
         { "name": "Analytics", "description": "Best and fair prices, arbitrage, expected value, middles." },
-        { "name": "History", "description": "What became of prices." },
-        { "name": "Catalogue", "description": "Which sports and bookmakers there are." },
-        { "name": "Service", "description": "How the service is." },
+        { "name": "History", "description": "The history of prices." },
+        { "name": "Catalogue", "description": "Supported sports and bookmakers." },
+        { "name": "Service", "description": "Service status." },
         { "name": "Feeds", "description": "Pushing odds, for operators." },
     ])
 }

@@ -7,11 +7,11 @@ export interface paths {
     "/v1/sports": {
         parameters: {
             query?: {
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -19,7 +19,7 @@ export interface paths {
         };
         /**
          * List sports
-         * @description The sports carried, with how many events and bookmakers each has. `events` counts scheduled and live ones.
+         * @description The supported sports, with the number of events and bookmakers of each. `events` counts scheduled and live ones.
          */
         get: operations["list_sports"];
         put?: never;
@@ -33,36 +33,36 @@ export interface paths {
     "/v1/sports/{sport_key}/odds": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
                 /** @description `bout` groups the moneyline by bout; fight sports only. `limit` then counts bouts. */
                 group_by?: components["parameters"]["group_by"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+                /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * Get odds
-         * @description Current prices: one record for each bookmaker and market of the matching events. For fight sports, `group_by=bout` gives the moneyline bout by bout instead. Needs `odds:read`.
+         * @description Current prices: one record for each bookmaker and market of the matching events. For fight sports, `group_by=bout` groups the moneyline by bout. Needs `odds:read`.
          */
         get: operations["get_odds"];
         put?: never;
@@ -87,23 +87,23 @@ export interface paths {
     "/v1/sports/{sport_key}/scores": {
         parameters: {
             query?: {
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+                /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * Get scores
-         * @description Scores with period detail, one record for each event. `status=live` follows what is in progress. Needs `odds:read`.
+         * @description Scores with period details, one record for each event. `status=live` selects events in progress. Needs `odds:read`.
          */
         get: operations["get_scores"];
         put?: never;
@@ -128,7 +128,7 @@ export interface paths {
     "/v1/sports/{sport_key}/events": {
         parameters: {
             query?: {
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
@@ -136,21 +136,21 @@ export interface paths {
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description Only events with a participant, tournament or competition in which a word begins with this, whatever the case and the accents: `proch` finds Jiří Procházka. Several words must follow each other. */
+                /** @description Only events with a participant, tournament or competition in which a word begins with this text, ignoring case and accents: `proch` finds Jiří Procházka. Several words must be adjacent. */
                 name?: components["parameters"]["name"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+                /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -175,24 +175,24 @@ export interface paths {
     "/v1/sports/{sport_key}/events/{event_id}": {
         parameters: {
             query?: {
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
                 /** @description The sport's key, as `/v1/sports` lists it. */
                 sport_key: components["parameters"]["sport_key"];
-                /** @description The event's id, as odds, scores and events give it. */
+                /** @description The event's id, as in odds, scores and events. */
                 event_id: components["parameters"]["event_id"];
             };
             cookie?: never;
         };
         /**
          * Get event
-         * @description One event. An id that turned out to be the same event as another answers with that one's record. An unknown, cancelled or removed event is 404 `event_not_found`. Needs `odds:read`.
+         * @description One event. The id of an event that was merged into another returns the other event's record. An unknown, cancelled or removed event is 404 `event_not_found`. Needs `odds:read`.
          */
         get: operations["get_event"];
         put?: never;
@@ -206,40 +206,40 @@ export interface paths {
     "/v1/sports/{sport_key}/best": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+                /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
                 bookmakers?: components["parameters"]["bookmakers"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -250,7 +250,7 @@ export interface paths {
         };
         /**
          * Get best prices
-         * @description The highest price of every outcome, line by line: bets on the same thing, with the same point and the same set of outcomes. Stale and partial offers are refused and counted. Needs `odds:read`.
+         * @description The highest price of every outcome, line by line. A line has one market, point and set of outcomes. Stale and partial offers are excluded and counted. Needs `odds:read`.
          */
         get: operations["get_best"];
         put?: never;
@@ -264,37 +264,37 @@ export interface paths {
     "/v1/sports/{sport_key}/fair": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description How margins are removed. `shin` is for markets with one winner. */
+                /** @description The method by which margins are removed. `shin` is for markets with one winner. */
                 method?: components["parameters"]["method"];
-                /** @description Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated. */
+                /** @description The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated. */
                 reference?: components["parameters"]["reference"];
-                /** @description Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`. */
+                /** @description Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`. */
                 min_books?: components["parameters"]["min_books"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -319,42 +319,42 @@ export interface paths {
     "/v1/sports/{sport_key}/arbitrage": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+                /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
                 bookmakers?: components["parameters"]["bookmakers"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description Only arbitrages with a profit above this; up to six places. */
+                /** @description Only arbitrages with a profit above this, with up to six decimal places. */
                 min_profit?: components["parameters"]["min_profit"];
-                /** @description What is divided between the legs of an arbitrage, in whole units. */
+                /** @description The total stake of an arbitrage, which is divided between its legs, in whole units. */
                 stake?: components["parameters"]["stake"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -365,7 +365,7 @@ export interface paths {
         };
         /**
          * List arbitrages
-         * @description Lines whose best prices add up to less than one: bets on all outcomes that win whatever happens, with the stakes, the largest profit first. Not for fields, which nothing guarantees to be complete. Needs `odds:read`.
+         * @description Lines whose best prices have implied probabilities that sum to less than one: bets on all outcomes give a profit whatever the result. With the stakes, the largest profit first. Not for fields, because they may be incomplete. Needs `odds:read`.
          */
         get: operations["list_arbitrages"];
         put?: never;
@@ -379,46 +379,46 @@ export interface paths {
     "/v1/sports/{sport_key}/ev": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+                /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
                 bookmakers?: components["parameters"]["bookmakers"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description How margins are removed. `shin` is for markets with one winner. */
+                /** @description The method by which margins are removed. `shin` is for markets with one winner. */
                 method?: components["parameters"]["method"];
-                /** @description Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated. */
+                /** @description The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated. */
                 reference?: components["parameters"]["reference"];
-                /** @description Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`. */
+                /** @description Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`. */
                 min_books?: components["parameters"]["min_books"];
-                /** @description Only values with an expected value above this; up to six places. */
+                /** @description Only values with an expected value above this, with up to six decimal places. */
                 min_ev?: components["parameters"]["min_ev"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -429,7 +429,7 @@ export interface paths {
         };
         /**
          * List positive expected values
-         * @description Offered prices that pay more than the fair probability of the reference without that bookmaker, the largest expected value first. Needs `odds:read`.
+         * @description Offered prices above the fair price of the reference, which excludes the offering bookmaker; the largest expected value first. Needs `odds:read`.
          */
         get: operations["list_ev"];
         put?: never;
@@ -443,40 +443,40 @@ export interface paths {
     "/v1/sports/{sport_key}/middles": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+                /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
                 bookmakers?: components["parameters"]["bookmakers"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description Only middles whose break-even probability is at most this; up to six places. */
+                /** @description Only middles with a break-even probability of at most this, with up to six decimal places. */
                 max_cost?: components["parameters"]["max_cost"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -501,11 +501,11 @@ export interface paths {
     "/v1/books": {
         parameters: {
             query?: {
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -513,7 +513,7 @@ export interface paths {
         };
         /**
          * List bookmakers
-         * @description Every bookmaker covered, with the regions it is offered in.
+         * @description The supported bookmakers, with the regions in which each operates.
          */
         get: operations["list_books"];
         put?: never;
@@ -533,7 +533,7 @@ export interface paths {
         };
         /**
          * API status
-         * @description How the service is, as this key sees it, and the key's limits. Spends no quota, and answers when the quota is spent and during maintenance.
+         * @description The status of the service for this key, and the key's limits. Costs no quota; available during maintenance and when the quota is used up.
          */
         get: operations["get_status"];
         put?: never;
@@ -552,8 +552,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the reach of history
-         * @description From when to when `as_of` finds publications, how many there are, and which times are missing. Spends no quota.
+         * Get the range of history
+         * @description The time range in which `as_of` finds publications, their number, and the gaps. Costs no quota.
          */
         get: operations["get_history"];
         put?: never;
@@ -567,36 +567,36 @@ export interface paths {
     "/v1/stream": {
         parameters: {
             query?: {
-                /** @description Only these sports, comma-separated; all that the key covers when absent. */
+                /** @description Only these sports, comma-separated; if absent, all sports that the key covers. */
                 sports?: components["parameters"]["sports"];
-                /** @description What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when absent. */
+                /** @description The record types to follow for each sport, comma-separated: odds, scores or events. The default is `odds`. */
                 channels?: components["parameters"]["channels"];
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
-                /** @description When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false. */
+                /** @description When changes are sent. `publication`: with each publication. `live`: as soon as they are stored; a `cut` between publications then has `published` false. */
                 mode?: components["parameters"]["mode"];
-                /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+                /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+                /** @description End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`. */
                 until?: components["parameters"]["until"];
-                /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
+                /** @description How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
                 replay?: components["parameters"]["replay"];
-                /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
+                /** @description Freshness data sent with each publication. `sources`: the freshness of each bookmaker. `records`: also the ids of the confirmed records, so that the `last_update` of every record is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
                 /** @description Seconds without an event before a comment is sent. */
                 heartbeat?: components["parameters"]["heartbeat"];
@@ -607,7 +607,7 @@ export interface paths {
         };
         /**
          * Follow changes
-         * @description Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to a `cut` with a cursor to go on from. The filters are those of odds, scores and events. A request that asks for a WebSocket gets the same as text messages. GET only. Needs `odds:read`.
+         * @description Server-Sent Events: a snapshot of the selection, then the changes of each publication. Each publication ends with a `cut` event, whose cursor resumes the stream. The filters are those of odds, scores and events. With a WebSocket upgrade, the same data is sent as text messages. GET only. Needs `odds:read`.
          */
         get: operations["get_stream"];
         put?: never;
@@ -621,24 +621,24 @@ export interface paths {
     "/v1/sports/{sport_key}/coverage": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -649,7 +649,7 @@ export interface paths {
         };
         /**
          * Get coverage
-         * @description How many prices each bookmaker has for the scheduled and live events, and why the others are missing. The parameters restrict the rows; there is no default region. Spends no quota. Needs `odds:read`.
+         * @description The number of prices of each bookmaker for the scheduled and live events, and why the others are missing. The parameters restrict the rows; there is no default region. Costs no quota. Needs `odds:read`.
          */
         get: operations["get_coverage"];
         put?: never;
@@ -663,37 +663,37 @@ export interface paths {
     "/v1/sports/{sport_key}/events/{event_id}/explain": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
                 /** @description The sport's key, as `/v1/sports` lists it. */
                 sport_key: components["parameters"]["sport_key"];
-                /** @description The event's id, as odds, scores and events give it. */
+                /** @description The event's id, as in odds, scores and events. */
                 event_id: components["parameters"]["event_id"];
             };
             cookie?: never;
         };
         /**
          * Explain an event
-         * @description Why each bookmaker's price of an event is there or missing, one state for each market. The parameters mean what they mean for odds: a price that they exclude is `filtered`. Spends no quota. Needs `odds:read`.
+         * @description Why each bookmaker's price of an event is present or missing: one state for each market. The parameters have the same meaning as for odds: a price that they exclude is `filtered`. Costs no quota. Needs `odds:read`.
          */
         get: operations["explain_event"];
         put?: never;
@@ -707,45 +707,45 @@ export interface paths {
     "/v1/sports/{sport_key}/events/{event_id}/odds/history": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only changes that were published at this instant or later. */
                 from?: components["parameters"]["from"];
                 /** @description Only changes that were published before this instant. */
                 to?: components["parameters"]["to"];
-                /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
+                /** @description `published`: the changes seen by a client that reads every publication. `all`: also changes that were replaced before the next publication; their `published_at` is null. */
                 changes?: components["parameters"]["changes"];
-                /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
+                /** @description Maximum number of points in the answer. A path that does not fit continues on the next page, with the fields around its points repeated; a very long answer may end earlier. */
                 limit?: components["parameters"]["limit_of_points"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
                 /** @description The sport's key, as `/v1/sports` lists it. */
                 sport_key: components["parameters"]["sport_key"];
-                /** @description The event's id, as odds, scores and events give it. */
+                /** @description The event's id, as in odds, scores and events. */
                 event_id: components["parameters"]["event_id"];
             };
             cookie?: never;
         };
         /**
          * Get price paths
-         * @description What became of the prices of an event, one path for each bookmaker and market: the opening line, the closing line, and every change of prices or lines. Also for events that were removed. Needs `odds:read`.
+         * @description The price history of an event: one path for each bookmaker and market, with the opening line, the closing line, and every change of prices or lines. Also for removed events. Needs `odds:read`.
          */
         get: operations["get_price_path"];
         put?: never;
@@ -759,18 +759,18 @@ export interface paths {
     "/v1/sports/{sport_key}/odds/closing": {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
@@ -778,13 +778,13 @@ export interface paths {
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -795,7 +795,7 @@ export interface paths {
         };
         /**
          * Get closing lines
-         * @description The prices in the last publication before each event started, and the first ones that were published: one record for each bookmaker and market. Also of events that were removed. Needs `odds:read`.
+         * @description The prices in the last publication before each event started, and the first published prices: one record for each bookmaker and market. Also for removed events. Needs `odds:read`.
          */
         get: operations["get_closing"];
         put?: never;
@@ -809,15 +809,15 @@ export interface paths {
     "/v1/sports/{sport_key}/export/{table}/{date}": {
         parameters: {
             query?: {
-                /** @description Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent. */
+                /** @description Number of the file of that day, if there are several because a log was lost or restored; `Link` leads from each to the next. The default is the first. */
                 lineage?: components["parameters"]["lineage"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description Which bytes of the file, such as `bytes=0-1023`; several parts at once are answered with the whole. */
+                /** @description The requested bytes of the file, such as `bytes=0-1023`; a request for several ranges returns the whole file. */
                 Range?: components["parameters"]["Range"];
-                /** @description The `ETag` of the file that `Range` is meant for; where it is another one now, all of it is sent. */
+                /** @description The `ETag` of the file to which `Range` applies; if the file has changed, the whole file is sent. */
                 "If-Range"?: components["parameters"]["If-Range"];
             };
             path: {
@@ -832,7 +832,7 @@ export interface paths {
         };
         /**
          * Export a day
-         * @description The archive's own file of a table and a day (UTC), in Parquet: every change, not only those that were published. Only days that are over and final, as `exported_to` of `/v1/history` says; any other day is 404 `not_in_history`, and so is every day of the sandbox, which has no archive. `Range` gets a part. Needs `export:read`, which no key has unless it was created with it.
+         * @description The archive's Parquet file of a table and a day (UTC), with every change, published or not. Only for final days, up to `exported_to` of `/v1/history`; any other day is 404 `not_in_history`, and so is every day of the sandbox, which has no archive. `Range` requests are supported. Needs `export:read`, a permission that a key has only if it was created with it.
          */
         get: operations["get_export"];
         put?: never;
@@ -852,7 +852,7 @@ export interface paths {
         };
         /**
          * Health
-         * @description Whether the process is up.
+         * @description 200 while the process is running.
          */
         get: operations["get_health"];
         put?: never;
@@ -872,7 +872,7 @@ export interface paths {
         };
         /**
          * Readiness
-         * @description Whether current snapshots are being served; 503 `unavailable` when not.
+         * @description 200 while current snapshots are served; otherwise 503 `unavailable`.
          */
         get: operations["get_readiness"];
         put?: never;
@@ -912,7 +912,7 @@ export interface paths {
         };
         /**
          * Documentation
-         * @description The reference for people, also at `/`.
+         * @description The documentation as web pages, also at `/`.
          */
         get: operations["get_docs"];
         put?: never;
@@ -952,7 +952,7 @@ export interface paths {
         };
         /**
          * Documentation in one text
-         * @description What is needed to write a client, in one text of at most 100 KB.
+         * @description All that is needed to write a client, in one text of at most 100 KB.
          */
         get: operations["get_llms_full"];
         put?: never;
@@ -989,7 +989,7 @@ export interface components {
     schemas: {
         /** @description All sports. */
         SportList: {
-            /** @description In the catalogue's order. */
+            /** @description In the order of the catalogue. */
             sports: components["schemas"]["Sport"][];
         };
         /** @description A sport. */
@@ -1000,7 +1000,7 @@ export interface components {
             title: string;
             /** @description Sport group: the unit to which production keys can be restricted. */
             group: string;
-            /** @description False when every source of the sport is stale or there is none: skip it instead of retrying. */
+            /** @description False if all sources of the sport are stale or it has none: skip the sport instead of retrying. */
             active: boolean;
             /** @description Scheduled and live events. */
             events: number;
@@ -1013,12 +1013,12 @@ export interface components {
             key: string;
             /** @description Display name. */
             title: string;
-            /** @description Where it is offered. */
+            /** @description The regions in which the bookmaker operates. */
             regions: (("us" | "uk" | "eu" | "au") | string)[];
         };
-        /** @description One bookmaker's market of one event. */
+        /** @description One bookmaker's prices for one market of an event. */
         OddsRecord: {
-            /** @description The record's id; it stays while price and line move. */
+            /** @description The record's id; it stays the same while price and line move. */
             id: string;
             /** @description Sport key. */
             sport_key: string;
@@ -1028,29 +1028,29 @@ export interface components {
             bookmaker: string;
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
-            /** @description How `price` is written; the `odds_format` asked for. */
+            /** @description Format of `price`: the requested `odds_format`. */
             format: ("american" | "decimal" | "fractional") | string;
-            /** @description When this price was last confirmed, changed or not. */
+            /** @description Time at which this price was last confirmed, changed or not. */
             last_update: components["schemas"]["Timestamp"];
-            /** @description What can be bet on. */
+            /** @description The outcomes offered. */
             outcomes: components["schemas"]["Outcome"][];
         };
-        /** @description One outcome and what it pays. */
+        /** @description One outcome and its price. */
         Outcome: {
             /** @description Participant or side; `Over` and `Under` for totals. */
             name: string;
-            /** @description What it pays. */
+            /** @description The price. */
             price: components["schemas"]["Price"];
             /** @description The signed handicap or the total; null for markets without one. */
             point: number | null;
         };
-        /** @description What the outcome pays, in the format asked for. American: a signed whole number, at most -101 or at least 100; even money is 100. Decimal: the return per unit staked, the stake included; above 1. Fractional: a string, profit to stake in lowest terms. */
+        /** @description The price of the outcome, in the requested format. American: a signed whole number, at most -101 or at least 100; even money is 100. Decimal: the return per unit staked, including the stake; above 1. Fractional: a string, profit to stake in lowest terms. */
         Price: number | string;
-        /** @description A fight sport's moneyline, bout by bout (`group_by=bout`). */
+        /** @description The moneyline of a fight sport, grouped by bout (`group_by=bout`). */
         GroupedBouts: {
             /** @description Sport key. */
             sport: string;
-            /** @description When the snapshot was published. */
+            /** @description Time at which the snapshot was published. */
             generated_at: components["schemas"]["TimestampMs"];
             /** @description The sport's sources that pass the bookmaker and region filter. */
             sources: components["schemas"]["BoutSource"][];
@@ -1061,20 +1061,20 @@ export interface components {
         BoutSource: {
             /** @description Bookmaker key. */
             book: string;
-            /** @description The last good read. */
+            /** @description Time of the last good read. */
             last_update: components["schemas"]["Timestamp"];
-            /** @description True when there was no good read from it recently. */
+            /** @description True if the source had no good read recently. */
             stale: boolean;
-            /** @description How long the last good read took (polled) or how late it arrived (pushed). */
+            /** @description Duration of the last good read (polled sources) or its delay (pushed sources). */
             latency_ms: number;
         };
         /** @description A bout. */
         Bout: {
-            /** @description The one fighter. */
+            /** @description One fighter. */
             home: string;
             /** @description The other fighter. */
             away: string;
-            /** @description When it starts. */
+            /** @description Start time. */
             commence_time: components["schemas"]["Timestamp"];
             /** @description Each bookmaker's moneyline. */
             books: components["schemas"]["BoutBook"][];
@@ -1083,25 +1083,25 @@ export interface components {
         BoutBook: {
             /** @description Bookmaker key. */
             book: string;
-            /** @description When this price was last confirmed. */
+            /** @description Time at which this price was last confirmed. */
             last_update: components["schemas"]["Timestamp"];
-            /** @description The fighters, and the draw where it is offered. */
+            /** @description The fighters, and the draw if it is offered. */
             outcomes: components["schemas"]["BoutOutcome"][];
         };
-        /** @description A fighter and what a win pays. */
+        /** @description A fighter and the price of a win. */
         BoutOutcome: {
             /** @description The fighter. */
             name: string;
-            /** @description What it pays. */
+            /** @description The price. */
             price: components["schemas"]["Price"];
         };
-        /** @description How an event stands, with period detail. */
+        /** @description The score of an event, with period details. */
         ScoreRecord: {
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             event_id: string;
             /** @description Sport key. */
             sport_key: string;
-            /** @description How the event stands. */
+            /** @description The status of the event. */
             status: components["schemas"]["Status"];
             /** @description The home side; for golf the leader, `TBD` before the first score. */
             home_team: string;
@@ -1113,9 +1113,9 @@ export interface components {
             away_score: number | null;
             /** @description Sets, quarters, rounds; for golf the leaders' round totals. */
             periods: components["schemas"]["Period"][];
-            /** @description When the score last changed. */
+            /** @description Time at which the score last changed. */
             updated_at: components["schemas"]["Timestamp"];
-            /** @description The fighter who won; only there for a finished fight. */
+            /** @description The fighter who won; present only for a finished fight. */
             winner?: string;
         };
         /** @description A set, quarter or round. */
@@ -1133,32 +1133,32 @@ export interface components {
             id: string;
             /** @description Sport key. */
             sport_key: string;
-            /** @description The tournament; only there for golf. */
+            /** @description The tournament; present only for golf. */
             title?: string;
             /** @description The league, tour or card it belongs to. */
             competition: string;
-            /** @description When it starts; for golf, the first round's tee time. */
+            /** @description Start time; for golf, the first round's tee time. */
             commence_time: components["schemas"]["Timestamp"];
             /** @description The home side; null for golf. */
             home_team: string | null;
             /** @description The away side; null for golf. */
             away_team: string | null;
-            /** @description How the event stands. */
+            /** @description The status of the event. */
             status: components["schemas"]["Status"];
-            /** @description The markets with prices now. */
+            /** @description The markets that have prices now. */
             markets: components["schemas"]["MarketKey"][];
         };
         /** @description The best price of every outcome, line by line. */
         BestLines: {
             /** @description Sport key. */
             sport: string;
-            /** @description When the snapshot was published. */
+            /** @description Time at which the snapshot was published. */
             generated_at: components["schemas"]["TimestampMs"];
-            /** @description How prices are written; the `odds_format` asked for. */
+            /** @description Format of prices: the requested `odds_format`. */
             format: ("american" | "decimal" | "fractional") | string;
-            /** @description The oldest offer that was used, in seconds. */
+            /** @description Maximum age of the offers that were used, in seconds. */
             max_age_s: number;
-            /** @description Offers that pass the filters but were not used. */
+            /** @description Offers that match the filters but were not used. */
             refused: components["schemas"]["RefusedOffers"];
             /** @description In the order of start, event id, market, point, names. */
             lines: components["schemas"]["BestLine"][];
@@ -1167,21 +1167,21 @@ export interface components {
         BestLine: {
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             event_id: string;
-            /** @description When the event starts. */
+            /** @description Start time of the event. */
             commence_time: components["schemas"]["Timestamp"];
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
             /** @description The home side's handicap or the total; null for markets without one. */
             point: number | null;
-            /** @description How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without. */
+            /** @description Number of outcomes of the line: a moneyline with a draw has 3 and is a different line from one without. */
             ways: number;
-            /** @description The implied probabilities of the best prices, added up. */
+            /** @description Sum of the implied probabilities of the best prices. */
             booksum: number;
             /** @description 1 - winners / booksum: the width of the market at its best prices. */
             hold: number;
             /** @description The largest `age_s` of what was used. */
             oldest_age_s: number;
-            /** @description Every outcome that is priced. */
+            /** @description All outcomes that have a price. */
             outcomes: components["schemas"]["BestOutcome"][];
         };
         /** @description An outcome and the best price for it. */
@@ -1192,16 +1192,16 @@ export interface components {
             point: number | null;
             /** @description The highest price. */
             price: components["schemas"]["Price"];
-            /** @description Bookmaker key; of equal prices the freshest, then the first by key. */
+            /** @description Bookmaker key; among equal prices the most recently confirmed, then the first by key. */
             bookmaker: string;
-            /** @description The odds record that the price is from. */
+            /** @description Id of the odds record with this price. */
             record_id: string;
-            /** @description When this price was last confirmed. */
+            /** @description Time at which this price was last confirmed. */
             last_update: components["schemas"]["Timestamp"];
             /** @description Whole seconds from `last_update` to `generated_at`. */
             age_s: number;
             /**
-             * @description Only there when the bookmaker's prices alone add up to less than the number of winners, which is a mistake more often than not.
+             * @description Present only if the implied probabilities of this bookmaker's own prices sum to less than the number of winners, which usually indicates an error.
              * @constant
              */
             underround?: true;
@@ -1212,15 +1212,15 @@ export interface components {
         FairLines: {
             /** @description Sport key. */
             sport: string;
-            /** @description When the snapshot was published. */
+            /** @description Time at which the snapshot was published. */
             generated_at: components["schemas"]["TimestampMs"];
-            /** @description How prices are written; the `odds_format` asked for. */
+            /** @description Format of prices: the requested `odds_format`. */
             format: ("american" | "decimal" | "fractional") | string;
-            /** @description How margins were removed. */
+            /** @description The method by which margins were removed. */
             method: ("power" | "multiplicative" | "additive" | "shin" | "odds_ratio") | string;
-            /** @description `consensus`, or the bookmakers that were named, by key and separated by commas. */
+            /** @description `consensus`, or the requested bookmakers in the order of their keys, comma-separated. */
             reference: string;
-            /** @description The oldest offer that was used, in seconds. */
+            /** @description Maximum age of the offers that were used, in seconds. */
             max_age_s: number;
             /** @description Offers that were not used, and lines without a result. */
             refused: components["schemas"]["RefusedLines"];
@@ -1231,23 +1231,23 @@ export interface components {
         FairLine: {
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             event_id: string;
-            /** @description When the event starts. */
+            /** @description Start time of the event. */
             commence_time: components["schemas"]["Timestamp"];
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
             /** @description The home side's handicap or the total; null for markets without one. */
             point: number | null;
-            /** @description How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without. */
+            /** @description Number of outcomes of the line: a moneyline with a draw has 3 and is a different line from one without. */
             ways: number;
-            /** @description How many of the outcomes win, which the probabilities add up to. */
+            /** @description Number of winning outcomes, which is the sum of the probabilities. */
             winners: number;
             /** @description Outcomes that at least half of the fresh offers price; others have no fair price. */
             field: number;
             /** @description The largest `age_s` of what was used. */
             oldest_age_s: number;
-            /** @description The outcomes that a source prices. */
+            /** @description The outcomes that have a price from a source. */
             outcomes: components["schemas"]["FairOutcome"][];
-            /** @description Whose prices were used. */
+            /** @description The bookmakers whose prices were used. */
             sources: components["schemas"]["FairSource"][];
         };
         /** @description An outcome and its fair probability. */
@@ -1256,9 +1256,9 @@ export interface components {
             name: string;
             /** @description The outcome's signed handicap or the total; null for markets without one. */
             point: number | null;
-            /** @description Fair probability, nine places. */
+            /** @description Fair probability, with nine decimal places. */
             probability: number;
-            /** @description The price of the probability as it is written here; null where that is 0 or 1. */
+            /** @description The price equivalent to `probability` as printed; null if that is 0 or 1. */
             price: number | string | null;
             /** @description Sources that price the outcome. */
             books: number;
@@ -1267,17 +1267,17 @@ export interface components {
         FairSource: {
             /** @description Bookmaker key. */
             bookmaker: string;
-            /** @description The odds record that the price is from. */
+            /** @description Id of the odds record with this price. */
             record_id: string;
-            /** @description The implied probabilities of its prices, added up. */
+            /** @description Sum of the implied probabilities of its prices. */
             booksum: number;
             /** @description 1 - winners / booksum: its margin. */
             hold: number;
-            /** @description What the method solved for: k of `power`, z of `shin`, c of `odds_ratio`; else null. */
+            /** @description The parameter solved for: k of `power`, z of `shin`, c of `odds_ratio`; otherwise null. */
             parameter: number | null;
             /** @description Outcomes of the field that it prices. */
             priced: number;
-            /** @description When these prices were last confirmed. */
+            /** @description Time at which these prices were last confirmed. */
             last_update: components["schemas"]["Timestamp"];
             /** @description Whole seconds from `last_update` to `generated_at`. */
             age_s: number;
@@ -1286,46 +1286,46 @@ export interface components {
         Arbitrages: {
             /** @description Sport key. */
             sport: string;
-            /** @description When the snapshot was published. */
+            /** @description Time at which the snapshot was published. */
             generated_at: components["schemas"]["TimestampMs"];
-            /** @description How prices are written; the `odds_format` asked for. */
+            /** @description Format of prices: the requested `odds_format`. */
             format: ("american" | "decimal" | "fractional") | string;
-            /** @description The oldest offer that was used, in seconds. */
+            /** @description Maximum age of the offers that were used, in seconds. */
             max_age_s: number;
-            /** @description Offers that pass the filters but were not used. */
+            /** @description Offers that match the filters but were not used. */
             refused: components["schemas"]["RefusedOffers"];
-            /** @description Results beyond `limit`. */
+            /** @description Number of results beyond `limit`. */
             truncated: number;
             /** @description The largest profit first. */
             arbitrages: components["schemas"]["Arbitrage"][];
         };
-        /** @description Bets on every outcome of a line that win whatever happens. */
+        /** @description Bets on every outcome of a line that give a profit whatever the result. */
         Arbitrage: {
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             event_id: string;
-            /** @description When the event starts. */
+            /** @description Start time of the event. */
             commence_time: components["schemas"]["Timestamp"];
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
             /** @description The home side's handicap or the total; null for markets without one. */
             point: number | null;
-            /** @description How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without. */
+            /** @description Number of outcomes of the line: a moneyline with a draw has 3 and is a different line from one without. */
             ways: number;
-            /** @description The implied probabilities of the best prices, added up; below 1. */
+            /** @description Sum of the implied probabilities of the best prices; below 1. */
             booksum: number;
             /** @description 1 / booksum - 1, rounded down. */
             profit: number;
-            /** @description True where stakes may be returned: a draw, tie or point that nobody can bet on. */
+            /** @description True if stakes may be returned: on a draw, tie or push that is not an outcome of the line. */
             push: boolean;
-            /** @description A profit above 0.1 is more often a mistake than an opportunity. */
+            /** @description True if the profit is above 0.1, which is more often an error than an opportunity. */
             suspect: boolean;
             /** @description The largest `age_s` of what was used. */
             oldest_age_s: number;
-            /** @description The oldest leg's age less the newest's, in seconds. */
+            /** @description Difference between the ages of the oldest and the newest leg, in seconds. */
             skew_s: number;
-            /** @description What is divided between the legs. */
+            /** @description The total stake, which is divided between the legs. */
             stake: number;
-            /** @description The smallest of the legs' returns. */
+            /** @description The smallest return of the legs. */
             returns_min: number;
             /** @description One bet for each outcome. */
             legs: components["schemas"]["ArbitrageLeg"][];
@@ -1338,15 +1338,15 @@ export interface components {
             price: components["schemas"]["Price"];
             /** @description Bookmaker key. */
             bookmaker: string;
-            /** @description Its part of the stake, to the cent. */
+            /** @description The leg's part of the stake, to the cent. */
             stake: number;
-            /** @description What comes back if it wins, rounded down to the cent. */
+            /** @description The return if the leg wins, rounded down to the cent. */
             returns: number;
             /** @description The outcome's signed handicap or the total; null for markets without one. */
             point: number | null;
-            /** @description The odds record that the price is from. */
+            /** @description Id of the odds record with this price. */
             record_id: string;
-            /** @description When this price was last confirmed. */
+            /** @description Time at which this price was last confirmed. */
             last_update: components["schemas"]["Timestamp"];
             /** @description Whole seconds from `last_update` to `generated_at`. */
             age_s: number;
@@ -1355,32 +1355,32 @@ export interface components {
         Values: {
             /** @description Sport key. */
             sport: string;
-            /** @description When the snapshot was published. */
+            /** @description Time at which the snapshot was published. */
             generated_at: components["schemas"]["TimestampMs"];
-            /** @description How prices are written; the `odds_format` asked for. */
+            /** @description Format of prices: the requested `odds_format`. */
             format: ("american" | "decimal" | "fractional") | string;
-            /** @description How margins were removed. */
+            /** @description The method by which margins were removed. */
             method: ("power" | "multiplicative" | "additive" | "shin" | "odds_ratio") | string;
-            /** @description `consensus`, or the bookmakers that were named, by key and separated by commas. */
+            /** @description `consensus`, or the requested bookmakers in the order of their keys, comma-separated. */
             reference: string;
-            /** @description The oldest offer that was used, in seconds. */
+            /** @description Maximum age of the offers that were used, in seconds. */
             max_age_s: number;
             /** @description Offers that were not used, and lines without a result. */
             refused: components["schemas"]["RefusedLines"];
-            /** @description Results beyond `limit`. */
+            /** @description Number of results beyond `limit`. */
             truncated: number;
             /** @description The largest expected value first. */
             values: components["schemas"]["Value"][];
         };
-        /** @description An offered price that pays more than the fair one. */
+        /** @description An offered price above the fair price. */
         Value: {
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             event_id: string;
-            /** @description When the event starts. */
+            /** @description Start time of the event. */
             commence_time: components["schemas"]["Timestamp"];
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
-            /** @description How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without. */
+            /** @description Number of outcomes of the line: a moneyline with a draw has 3 and is a different line from one without. */
             ways: number;
             /** @description Participant or side; `Over` and `Under` for totals. */
             name: string;
@@ -1390,47 +1390,47 @@ export interface components {
             price: components["schemas"]["Price"];
             /** @description Bookmaker key. */
             bookmaker: string;
-            /** @description The odds record that the price is from. */
+            /** @description Id of the odds record with this price. */
             record_id: string;
-            /** @description When this price was last confirmed. */
+            /** @description Time at which this price was last confirmed. */
             last_update: components["schemas"]["Timestamp"];
             /** @description Whole seconds from `last_update` to `generated_at`. */
             age_s: number;
-            /** @description Fair probability, nine places. */
+            /** @description Fair probability, with nine decimal places. */
             probability: number;
-            /** @description The price of the probability as it is written here; null where that is 0 or 1. */
+            /** @description The price equivalent to `probability` as printed; null if that is 0 or 1. */
             fair_price: number | string | null;
-            /** @description Expected value of a unit staked, rounded down. */
+            /** @description Expected value per unit staked, rounded down. */
             ev: number;
-            /** @description Sources of the probability, without this bookmaker. */
+            /** @description Number of sources of the probability, without this bookmaker. */
             books: number;
             /** @description The largest `age_s` of what was used. */
             oldest_age_s: number;
-            /** @description An expected value above 0.25 is more often a mistake than an opportunity. */
+            /** @description True if the expected value is above 0.25, which is more often an error than an opportunity. */
             suspect: boolean;
         };
         /** @description Middles, the cheapest first. */
         Middles: {
             /** @description Sport key. */
             sport: string;
-            /** @description When the snapshot was published. */
+            /** @description Time at which the snapshot was published. */
             generated_at: components["schemas"]["TimestampMs"];
-            /** @description How prices are written; the `odds_format` asked for. */
+            /** @description Format of prices: the requested `odds_format`. */
             format: ("american" | "decimal" | "fractional") | string;
-            /** @description The oldest offer that was used, in seconds. */
+            /** @description Maximum age of the offers that were used, in seconds. */
             max_age_s: number;
-            /** @description Offers that pass the filters but were not used. */
+            /** @description Offers that match the filters but were not used. */
             refused: components["schemas"]["RefusedOffers"];
-            /** @description Results beyond `limit`. */
+            /** @description Number of results beyond `limit`. */
             truncated: number;
             /** @description The cheapest first, then the widest. */
             middles: components["schemas"]["Middle"][];
         };
-        /** @description Two bets that both win between two points. */
+        /** @description Two bets that both win if the result lands between two points. */
         Middle: {
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             event_id: string;
-            /** @description When the event starts. */
+            /** @description Start time of the event. */
             commence_time: components["schemas"]["Timestamp"];
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
@@ -1438,19 +1438,19 @@ export interface components {
             from: number;
             /** @description Below this both bets win. */
             to: number;
-            /** @description How far apart the two are. */
+            /** @description Difference between the two points. */
             gap: number;
-            /** @description Whole numbers strictly between: both bets win. Null for `total_rounds`. */
+            /** @description Whole numbers strictly between the points, on which both bets win. Null for `total_rounds`. */
             landing: number[] | null;
-            /** @description Whole numbers on a bound: one bet wins, the other is returned. Null for `total_rounds`. */
+            /** @description Whole numbers equal to one of the points, on which one bet wins and the other is returned. Null for `total_rounds`. */
             pushes: number[] | null;
-            /** @description The implied probabilities of the two prices, added up. */
+            /** @description Sum of the implied probabilities of the two prices. */
             booksum: number;
-            /** @description booksum - 1, rounded up: the landing probability at which the middle pays for itself. */
+            /** @description booksum - 1, rounded up: the probability of landing at which the middle breaks even. */
             break_even: number;
             /** @description The largest `age_s` of what was used. */
             oldest_age_s: number;
-            /** @description The oldest leg's age less the newest's, in seconds. */
+            /** @description Difference between the ages of the oldest and the newest leg, in seconds. */
             skew_s: number;
             /** @description The bet that wins above `from`, then the one that wins below `to`. */
             legs: components["schemas"]["MiddleLeg"][];
@@ -1465,98 +1465,98 @@ export interface components {
             price: components["schemas"]["Price"];
             /** @description Bookmaker key. */
             bookmaker: string;
-            /** @description The odds record that the price is from. */
+            /** @description Id of the odds record with this price. */
             record_id: string;
-            /** @description When this price was last confirmed. */
+            /** @description Time at which this price was last confirmed. */
             last_update: components["schemas"]["Timestamp"];
             /** @description Whole seconds from `last_update` to `generated_at`. */
             age_s: number;
         };
-        /** @description Offers that were not used, each counted once, by the first reason. */
+        /** @description Offers that were not used, each counted once under the first reason that applies. */
         RefusedOffers: {
-            /** @description Older than the limit. */
+            /** @description Offers older than the limit. */
             stale: number;
-            /** @description Not all outcomes of the line, or of a field less than nine tenths. */
+            /** @description Offers without all outcomes of the line, or with less than nine tenths of a field. */
             incomplete: number;
-            /** @description Prices that alone add up to less than the number of winners. */
+            /** @description Offers whose implied probabilities sum to less than the number of winners. */
             underround: number;
         };
         /** @description Offers that were not used, and lines without a result. */
         RefusedLines: {
-            /** @description Older than the limit. */
+            /** @description Offers older than the limit. */
             stale: number;
-            /** @description Not all outcomes of the line, or of a field less than nine tenths. */
+            /** @description Offers without all outcomes of the line, or with less than nine tenths of a field. */
             incomplete: number;
-            /** @description Prices that alone add up to less than the number of winners. */
+            /** @description Offers whose implied probabilities sum to less than the number of winners. */
             underround: number;
             /** @description Lines with too few sources. */
             thin: number;
             /** @description Lines for which the method has no result. */
             undefined: number;
         };
-        /** @description How the service is, as the key sees it. */
+        /** @description The status of the service for the key. */
         ServiceStatus: {
-            /** @description `degraded`: at least one source is stale, its prices still served. `maintenance`: every other endpoint answers 503. */
+            /** @description `degraded`: at least one source is stale; its prices are still served. `maintenance`: every other endpoint answers 503. */
             status: ("ok" | "degraded" | "maintenance") | string;
             /**
              * @description The version.
              * @constant
              */
             api_version: "v1";
-            /** @description Now. */
+            /** @description The current time. */
             server_time: components["schemas"]["Timestamp"];
             /** @description The limits of the calling key. */
             rate_limit: components["schemas"]["RateLimit"];
-            /** @description Sports with a source that is not stale. */
+            /** @description Number of sports with a fresh source. */
             sports_active: number;
         };
         /** @description The limits of the calling key. */
         RateLimit: {
-            /** @description Requests in one UTC minute. */
+            /** @description Maximum number of requests in one UTC minute. */
             burst_per_minute: number;
-            /** @description Requests in one UTC day. */
+            /** @description Maximum number of requests in one UTC day. */
             requests_per_day: number;
         };
-        /** @description What changed in odds since a cursor. Put `upserts` by id and delete `removed`. */
+        /** @description Changes of odds since a cursor. Insert or replace `upserts` by id and delete `removed`. */
         OddsDelta: {
-            /** @description Where this answer stands: the next `since`. */
+            /** @description The cursor of this answer, for the next `since`. */
             cursor: string;
-            /** @description When the publication was made. */
+            /** @description Time of the publication. */
             published_at: components["schemas"]["TimestampMs"];
-            /** @description New and changed records, as odds show them. */
+            /** @description New and changed records, as in odds. */
             upserts: components["schemas"]["OddsRecord"][];
-            /** @description Records that the selection no longer has. */
+            /** @description Records that are no longer in the selection. */
             removed: components["schemas"]["Removed"][];
         };
-        /** @description What changed in scores since a cursor. */
+        /** @description Changes of scores since a cursor. */
         ScoresDelta: {
-            /** @description Where this answer stands: the next `since`. */
+            /** @description The cursor of this answer, for the next `since`. */
             cursor: string;
-            /** @description When the publication was made. */
+            /** @description Time of the publication. */
             published_at: components["schemas"]["TimestampMs"];
             /** @description New and changed scores. */
             upserts: components["schemas"]["ScoreRecord"][];
-            /** @description Scores that the selection no longer has. */
+            /** @description Scores that are no longer in the selection. */
             removed: components["schemas"]["Removed"][];
         };
-        /** @description What changed in events since a cursor. */
+        /** @description Changes of events since a cursor. */
         EventsDelta: {
-            /** @description Where this answer stands: the next `since`. */
+            /** @description The cursor of this answer, for the next `since`. */
             cursor: string;
-            /** @description When the publication was made. */
+            /** @description Time of the publication. */
             published_at: components["schemas"]["TimestampMs"];
             /** @description New and changed events. */
             upserts: components["schemas"]["Event"][];
-            /** @description Events that the selection no longer has. */
+            /** @description Events that are no longer in the selection. */
             removed: components["schemas"]["Removed"][];
         };
-        /** @description Something that a selection no longer has. */
+        /** @description A record that is no longer in a selection. */
         Removed: {
-            /** @description The record's id; of scores and events, the event's. */
+            /** @description Id of the record; for scores and events, id of the event. */
             id: string;
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             event_id: string;
-            /** @description `no_prices`: suspended or emptied. `removed`: taken back. `final`: the event is over. `merged`: it is the same as another. `expired`: it was over long ago. `filter`: it is there, and not in the selection any more. */
+            /** @description `no_prices`: suspended or without prices. `removed`: withdrawn by its source. `final`: the event is over. `merged`: the event was merged into another. `expired`: the event was removed some time after its end. `filter`: it still exists but no longer matches the selection. */
             reason: ("no_prices" | "removed" | "final" | "merged" | "expired" | "filter") | string;
         };
         /** @description The first event of a stream: what follows. */
@@ -1645,9 +1645,9 @@ export interface components {
             /** @description When it makes sense to connect again. */
             retry_after_s: number;
         };
-        /** @description What became of one bookmaker's market of one event. */
+        /** @description The price history of one bookmaker's market for one event. */
         PricePath: {
-            /** @description The record's id; it stays while price and line move. */
+            /** @description The record's id; it stays the same while price and line move. */
             id: string;
             /** @description Sport key. */
             sport_key: string;
@@ -1657,18 +1657,18 @@ export interface components {
             bookmaker: string;
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
-            /** @description How `price` is written; the `odds_format` asked for. */
+            /** @description Format of `price`: the requested `odds_format`. */
             format: ("american" | "decimal" | "fractional") | string;
-            /** @description The first prices that were published. */
+            /** @description The first published prices. */
             open: components["schemas"]["OpeningLine"];
-            /** @description The prices when the event started; null before that, and where nobody priced it before that. */
+            /** @description The prices when the event started; null before the start, and if there was no price before it. */
             close: components["schemas"]["ClosingLine"] | null;
-            /** @description Changes of prices or lines, in the order of publications. */
+            /** @description Changes of prices or lines, in the order of publication. */
             points: components["schemas"]["PricePoint"][];
         };
-        /** @description The opening and the closing line of one bookmaker's market of one event. */
+        /** @description The opening and closing line of one bookmaker's market for one event. */
         ClosingRecord: {
-            /** @description The record's id; it stays while price and line move. */
+            /** @description The record's id; it stays the same while price and line move. */
             id: string;
             /** @description Sport key. */
             sport_key: string;
@@ -1678,180 +1678,180 @@ export interface components {
             bookmaker: string;
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
-            /** @description How `price` is written; the `odds_format` asked for. */
+            /** @description Format of `price`: the requested `odds_format`. */
             format: ("american" | "decimal" | "fractional") | string;
-            /** @description The first prices that were published. */
+            /** @description The first published prices. */
             open: components["schemas"]["OpeningLine"];
             /** @description The prices when the event started. */
             close: components["schemas"]["ClosingLine"];
         };
-        /** @description The first prices that were published. */
+        /** @description The first published prices. */
         OpeningLine: {
-            /** @description When. */
+            /** @description Time of publication. */
             published_at: components["schemas"]["TimestampMs"];
-            /** @description False where they may have been published before history began. */
+            /** @description False if earlier prices may have been published before history began. */
             exact: boolean;
-            /** @description What could be bet on. */
+            /** @description The outcomes offered. */
             outcomes: components["schemas"]["Outcome"][];
         };
         /** @description The prices in the last publication before an event started. */
         ClosingLine: {
-            /** @description When it started. */
+            /** @description Time at which the event started. */
             start: components["schemas"]["TimestampMs"];
-            /** @description What says so: the first publication that shows it as live or final or, as long as there is none, its `commence_time`. */
+            /** @description The source of the start: the first publication that shows the event as live or final or, as long as there is none, its `commence_time`. */
             by: ("live" | "commence_time") | string;
-            /** @description Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why they were withdrawn. */
+            /** @description True if the prices were still offered at the start. Otherwise they are the last prices before it, and `reason` says why they were withdrawn. */
             active: boolean;
-            /** @description When these prices were first published. */
+            /** @description Time at which these prices were first published. */
             published_at: components["schemas"]["TimestampMs"];
-            /** @description When they were last confirmed. */
+            /** @description Time at which the prices were last confirmed. */
             last_update: components["schemas"]["Timestamp"];
             /**
              * @description Why they were withdrawn before the start; otherwise null.
              * @enum {string|null}
              */
             reason: "no_prices" | "removed" | "final" | "merged" | null;
-            /** @description What could be bet on. */
+            /** @description The outcomes offered. */
             outcomes: components["schemas"]["Outcome"][];
         };
         /** @description A change of prices or lines. */
         PricePoint: {
-            /** @description When it was accepted. */
+            /** @description Time at which the change was accepted. */
             at: components["schemas"]["TimestampMs"];
             /**
              * Format: date-time
-             * @description When it was first published; null: it was replaced before that.
+             * @description Time at which the change was first published; null if it was replaced before a publication.
              */
             published_at: string | null;
-            /** @description When it happened, as its source says. */
+            /** @description Time of the change according to its source. */
             ts: components["schemas"]["Timestamp"];
             /**
-             * @description Why nothing is priced; otherwise null.
+             * @description Why there is no price; otherwise null.
              * @enum {string|null}
              */
             reason: "no_prices" | "removed" | "final" | "merged" | null;
-            /** @description What can be bet on; empty where nothing is priced. */
+            /** @description The outcomes offered; empty if there is no price. */
             outcomes: components["schemas"]["Outcome"][];
         };
-        /** @description How far history reaches. */
+        /** @description The time range of history. */
         HistoryReach: {
-            /** @description The first publication that `as_of` finds. */
+            /** @description Time of the first publication that `as_of` finds. */
             from: components["schemas"]["TimestampMs"];
-            /** @description The last one. */
+            /** @description Time of the last publication. */
             to: components["schemas"]["TimestampMs"];
-            /** @description Publications in between, both included. */
+            /** @description Number of publications from `from` to `to`. */
             publications: number;
-            /** @description For how many seconds publications are kept. */
+            /** @description Time for which publications are kept, in seconds. */
             retention_s: number;
             /**
              * Format: date
-             * @description The last day whose files are final.
+             * @description The last day with final files.
              */
             exported_to: string | null;
-            /** @description Times whose publications are missing. */
+            /** @description Time ranges without publications. */
             gaps: components["schemas"]["HistoryGap"][];
         };
-        /** @description A time whose publications are missing. */
+        /** @description A time range without publications. */
         HistoryGap: {
-            /** @description The first publication that is missing. */
+            /** @description Time of the first missing publication. */
             from: components["schemas"]["TimestampMs"];
-            /** @description The next one that is there. */
+            /** @description Time of the next publication that exists. */
             to: components["schemas"]["TimestampMs"];
         };
-        /** @description How many prices of a sport are there, and why the others are not. */
+        /** @description The number of prices of a sport, and why the others are missing. */
         Coverage: {
             /** @description Sport key. */
             sport: string;
-            /** @description When the snapshot was published. */
+            /** @description Time at which the snapshot was published. */
             generated_at: components["schemas"]["TimestampMs"];
             /** @description Scheduled and live events. */
             events: number;
             /** @description Bookmakers with a source, in the order of their keys. */
             books: components["schemas"]["CoveredBook"][];
-            /** @description Bookmakers that no feed delivers in this sport. */
+            /** @description Bookmakers without a feed for this sport. */
             no_source: string[];
         };
         /** @description A bookmaker's coverage of a sport. */
         CoveredBook: {
             /** @description Bookmaker key. */
             bookmaker: string;
-            /** @description Where it is offered. */
+            /** @description The regions in which the bookmaker operates. */
             regions: (("us" | "uk" | "eu" | "au") | string)[];
-            /** @description The last good read. */
+            /** @description Time of the last good read. */
             last_read: components["schemas"]["Timestamp"];
-            /** @description Whole seconds from then to `generated_at`. */
+            /** @description Whole seconds from `last_read` to `generated_at`. */
             age_s: number;
-            /** @description True when there was no good read from it recently. */
+            /** @description True if the source had no good read recently. */
             stale: boolean;
-            /** @description How late the last good read arrived. */
+            /** @description Delay of the last good read. */
             latency_ms: number;
             /** @description The sport's markets, in the order of their keys. */
             markets: components["schemas"]["CoveredMarket"][];
         };
-        /** @description A bookmaker's market; the counts of states add up to `events`. */
+        /** @description A bookmaker's market; the counts of its states sum to `events`. */
         CoveredMarket: {
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
             /** @description Events with a price. */
             priced: number;
-            /** @description Closed by a source that still lists the event. */
+            /** @description Events whose market was closed by a source that still lists the event. */
             suspended: number;
-            /** @description Was priced by a source that no longer lists the event. */
+            /** @description Events that had a price from a source that no longer lists them. */
             withdrawn: number;
-            /** @description Not read recently, so the state is unknown. */
+            /** @description Events whose source was not read recently, so the state is unknown. */
             source_stale: number;
-            /** @description The source lists an event that may be this one. */
+            /** @description Events that may be listed by the source as another event. */
             unsure: number;
-            /** @description The source does not list the event. */
+            /** @description Events that the source does not list. */
             not_listed: number;
-            /** @description The source lists the event and never had this market for it. */
+            /** @description Events that the source lists, but never with this market. */
             not_offered: number;
             /** @description The age of the oldest price, in whole seconds; null without a price. */
             oldest_age_s: number | null;
         };
-        /** @description Why each price of an event is there or missing. */
+        /** @description Why each price of an event is present or missing. */
         Explanation: {
             /** @description Sport key. */
             sport: string;
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             event_id: string;
-            /** @description When the snapshot was published. */
+            /** @description Time at which the snapshot was published. */
             generated_at: components["schemas"]["TimestampMs"];
-            /** @description How the event stands. */
+            /** @description The status of the event. */
             status: components["schemas"]["Status"];
             /** @description Bookmakers, in the order of their keys. */
             books: components["schemas"]["ExplainedBook"][];
-            /** @description Bookmakers that no feed delivers in this sport. */
+            /** @description Bookmakers without a feed for this sport. */
             no_source: string[];
         };
         /** @description A bookmaker's prices of an event. */
         ExplainedBook: {
             /** @description Bookmaker key. */
             bookmaker: string;
-            /** @description Where it is offered. */
+            /** @description The regions in which the bookmaker operates. */
             regions: (("us" | "uk" | "eu" | "au") | string)[];
-            /** @description One for each market of the sport, in the order of their keys. */
+            /** @description One state for each market of the sport, in the order of their keys. */
             cells: components["schemas"]["Cell"][];
         };
-        /** @description Why a price is there or missing. */
+        /** @description Why a price is present or missing. */
         Cell: {
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
             /** @description The first of these that applies. */
             state: ("priced" | "filtered" | "ended" | "suspended" | "withdrawn" | "no_source" | "source_stale" | "unsure" | "not_listed" | "not_offered") | string;
-            /** @description `priced`: odds records; several where a market has pairings. */
+            /** @description `priced`: number of odds records; several if a market has pairings. */
             records?: number;
-            /** @description `priced`: when the price was last confirmed. */
+            /** @description `priced`: time at which the price was last confirmed. */
             last_update?: components["schemas"]["Timestamp"];
-            /** @description `priced`: whole seconds from then to `generated_at`. */
+            /** @description `priced`: whole seconds from `last_update` to `generated_at`. */
             age_s?: number;
-            /** @description `priced`: an old price that odds show and analytics exclude. */
+            /** @description `priced`: true for an old price, which odds show and analytics exclude. */
             stale?: boolean;
             /** @description `filtered`: the parameter that excludes the price. */
             by?: ("market" | "bookmaker" | "regions") | string;
-            /** @description `suspended`, `withdrawn`: since when. */
+            /** @description `suspended`, `withdrawn`: start of this state. */
             since?: components["schemas"]["Timestamp"];
-            /** @description The source's last good read. */
+            /** @description Time of the source's last good read. */
             last_read?: components["schemas"]["Timestamp"];
             /** @description The event's id: opaque, stable across restarts, nodes and bookmakers. */
             may_be?: string;
@@ -1868,25 +1868,25 @@ export interface components {
         TimestampMs: string;
         /** @description A market. */
         MarketKey: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds") | string;
-        /** @description How an event stands. It goes forward only, unless its source sends a correction. */
+        /** @description The status of an event. It only moves forward, unless its source sends a correction. */
         Status: ("scheduled" | "live" | "final") | string;
         /** @description The body of every answer that is not 2xx or 304. */
         Error: {
-            /** @description What went wrong. */
+            /** @description The error. */
             error: {
-                /** @description For programs. */
+                /** @description Stable error code, for programs. */
                 code: ("invalid_parameter" | "invalid_body" | "authentication_failed" | "forbidden" | "sport_not_found" | "event_not_found" | "not_in_history" | "not_found" | "method_not_allowed" | "feed_paused" | "cursor_expired" | "request_too_large" | "range_not_satisfiable" | "upgrade_required" | "rate_limited" | "quota_exceeded" | "too_many_streams" | "internal" | "maintenance" | "unavailable") | string;
-                /** @description For people: what was wrong and what would be right. It may change. */
+                /** @description Explanation for people: what was wrong and how to correct it. The text may change. */
                 message: string;
-                /** @description The request's id, also in `x-request-id`. */
+                /** @description Id of the request, also in `x-request-id`. */
                 request_id: string;
-                /** @description The parameter to blame; only there when there is one. */
+                /** @description The invalid parameter; present only if there is one. */
                 param?: string;
             };
         };
         /** @description One line of a push. Unknown fields are ignored, unknown types rejected. */
         FeedMessage: components["schemas"]["FeedEvent"] | components["schemas"]["FeedOdds"] | components["schemas"]["FeedScore"] | components["schemas"]["FeedRemove"] | components["schemas"]["FeedHeartbeat"];
-        /** @description The source offers this event; sent again, it corrects. */
+        /** @description The source lists this event. Sending it again corrects its details. */
         FeedEvent: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1897,28 +1897,28 @@ export interface components {
             ref: string;
             /** @description Sport key. */
             sport: string;
-            /** @description League, tour or card. At most 200 bytes and 24 words, without characters that are not seen. */
+            /** @description League, tour or card. At most 200 bytes and 24 words, without invisible characters. */
             competition: string;
             /**
              * Format: date-time
-             * @description When it starts.
+             * @description Start time.
              */
             commence_time: string;
-            /** @description One participant; for head-to-head sports. At most 200 bytes and 24 words, without characters that are not seen. */
+            /** @description One participant; for head-to-head sports. At most 200 bytes and 24 words, without invisible characters. */
             home?: string;
-            /** @description The other participant; for head-to-head sports. At most 200 bytes and 24 words, without characters that are not seen. */
+            /** @description The other participant; for head-to-head sports. At most 200 bytes and 24 words, without invisible characters. */
             away?: string;
-            /** @description The tournament; for golf. At most 200 bytes and 24 words, without characters that are not seen. */
+            /** @description The tournament; for golf. At most 200 bytes and 24 words, without invisible characters. */
             title?: string;
             /**
              * Format: date-time
-             * @description When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock.
+             * @description Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock.
              */
             ts?: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description A bookmaker's whole market as it stands now; it replaces what was there. */
+        /** @description A bookmaker's current prices for a whole market; they replace all earlier ones. */
         FeedOdds: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1927,17 +1927,17 @@ export interface components {
             type: "odds";
             /** @description The source's own id of the event, at most 128 bytes. */
             ref: string;
-            /** @description Bookmaker key. May be left out where the token is bound to a bookmaker, and must be that one. */
+            /** @description Bookmaker key. With a token that is bound to a bookmaker, it must be that one and may be omitted. */
             bookmaker?: string;
             /** @description The market. */
             market: components["schemas"]["MarketKey"];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             format?: ("american" | "decimal" | "fractional") | string;
-            /** @description The whole market; empty means no prices. */
+            /** @description All outcomes of the market; an empty list means no prices. */
             outcomes?: ({
-                /** @description Participant or side. At most 200 bytes and 24 words, without characters that are not seen. */
+                /** @description Participant or side. At most 200 bytes and 24 words, without invisible characters. */
                 name: string;
-                /** @description In the message's format. */
+                /** @description The price, in the format of the message. */
                 price: components["schemas"]["Price"];
                 /** @description For spreads and totals. */
                 point?: number | null;
@@ -1946,19 +1946,19 @@ export interface components {
             })[];
             /** @description True means no prices. */
             suspended?: boolean;
-            /** @description Names one pairing among several of the same market (`matchup`, `three_ball`). */
+            /** @description Identifies one of several pairings of the same market (`matchup`, `three_ball`). */
             group?: string;
-            /** @description For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit: for sources that are read less often. */
+            /** @description Time after `ts` during which the source is fresh, in seconds, if that is longer than the service's limit. For sources that are read less often. */
             fresh_for?: number;
             /**
              * Format: date-time
-             * @description When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock.
+             * @description Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock.
              */
             ts?: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description Where the event stands. A token that speaks for one bookmaker needs the right to report scores; `live` and `final` are rejected more than a day before the start. */
+        /** @description The score of an event. A token that is bound to one bookmaker needs the right to report scores; `live` and `final` are rejected more than a day before the start. */
         FeedScore: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1967,36 +1967,36 @@ export interface components {
             type: "score";
             /** @description The source's own id of the event, at most 128 bytes. */
             ref: string;
-            /** @description How it stands. */
+            /** @description The status of the event. */
             status: components["schemas"]["Status"];
-            /** @description Of the source's home. */
+            /** @description Score of the side that the source lists as home. */
             home_score?: number | null;
-            /** @description Of the source's away. */
+            /** @description Score of the side that the source lists as away. */
             away_score?: number | null;
             /** @description Sets, quarters or rounds so far. */
             periods?: components["schemas"]["Period"][];
-            /** @description Who won; fight sports. */
+            /** @description The winner; for fight sports. */
             winner?: string;
-            /** @description Golf: best first. */
+            /** @description For golf, the best player first. */
             leaders?: ({
-                /** @description The player. At most 200 bytes and 24 words, without characters that are not seen. */
+                /** @description The player. At most 200 bytes and 24 words, without invisible characters. */
                 name: string;
-                /** @description Totals of the rounds played. */
+                /** @description The player's totals of the rounds played. */
                 rounds: number[];
             } & {
                 [key: string]: unknown;
             })[];
-            /** @description An earlier report was wrong; without it a score that goes backwards is rejected. */
+            /** @description True if an earlier report was wrong; otherwise a score that goes backwards is rejected. */
             correction?: boolean;
             /**
              * Format: date-time
-             * @description When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock.
+             * @description Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock.
              */
             ts?: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description The source withdrew the event. It goes when the last feed that listed it has removed it. */
+        /** @description The source withdrew the event. The event is removed when the last feed that listed it has withdrawn it. */
         FeedRemove: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2007,51 +2007,51 @@ export interface components {
             ref: string;
             /**
              * Format: date-time
-             * @description When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock.
+             * @description Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock.
              */
             ts?: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description Read, nothing changed: keeps the source fresh. */
+        /** @description The source was read and nothing changed; keeps the source fresh. */
         FeedHeartbeat: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "heartbeat";
-            /** @description Bookmaker key. May be left out where the token is bound to a bookmaker, and must be that one. */
+            /** @description Bookmaker key. With a token that is bound to a bookmaker, it must be that one and may be omitted. */
             bookmaker?: string;
-            /** @description Sport key; all its sports where absent. */
+            /** @description Sport key; all sports of the bookmaker if absent. */
             sport?: string;
-            /** @description For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit: for sources that are read less often. */
+            /** @description Time after `ts` during which the source is fresh, in seconds, if that is longer than the service's limit. For sources that are read less often. */
             fresh_for?: number;
             /**
              * Format: date-time
-             * @description When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock.
+             * @description Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock.
              */
             ts?: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description What became of a push. */
+        /** @description The result of a push. */
         PushReceipt: {
-            /** @description Lines that changed something. */
+            /** @description Number of lines that changed something. */
             accepted: number;
-            /** @description Lines that repeated what is held. */
+            /** @description Number of lines that repeated current data. */
             unchanged: number;
-            /** @description Lines older than what is held. */
+            /** @description Number of lines older than current data. */
             superseded: number;
-            /** @description Lines that were refused, listed or not. */
+            /** @description Number of rejected lines, listed or not. */
             rejected_total: number;
-            /** @description The first 1000 lines that were refused, in their order. */
+            /** @description The first 1000 rejected lines, in their order. */
             rejected: components["schemas"]["RejectedLine"][];
         };
-        /** @description A line that was refused, and why. */
+        /** @description A rejected line and the reason. */
         RejectedLine: {
             /** @description Counted from 1. */
             line: number;
-            /** @description For programs. */
+            /** @description Stable error code, for programs. */
             code: ("invalid_json" | "invalid_message" | "unknown_type" | "unknown_sport" | "unknown_bookmaker" | "wrong_bookmaker" | "unknown_market" | "market_not_in_sport" | "invalid_price" | "invalid_point" | "unknown_ref" | "unknown_outcome" | "future_ts" | "illegal_transition" | "too_large") | string;
             /** @description For people. */
             message: string;
@@ -2060,19 +2060,19 @@ export interface components {
         ListSportsParams: {
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
         };
         /** @description Query parameters of `get_odds`. */
         GetOddsParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+            /** @description Only this bookmaker, in any region unless `regions` is sent too. */
             bookmaker?: string;
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
@@ -2080,33 +2080,33 @@ export interface components {
             group_by?: "bout" | string;
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
-            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            /** @description End of the previous page: the value from its `Link` header, unchanged. */
             cursor?: string;
         };
         /** @description Query parameters of `get_scores`. */
         GetScoresParams: {
-            /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+            /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
             status?: ("scheduled" | "live" | "final") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
-            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            /** @description End of the previous page: the value from its `Link` header, unchanged. */
             cursor?: string;
         };
         /** @description Query parameters of `list_events`. */
         ListEventsParams: {
-            /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+            /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
             status?: ("scheduled" | "live" | "final") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
@@ -2120,39 +2120,39 @@ export interface components {
              * @description Only events that start before this instant.
              */
             commence_to?: string;
-            /** @description Only events with a participant, tournament or competition in which a word begins with this, whatever the case and the accents: `proch` finds Jiří Procházka. Several words must follow each other. */
+            /** @description Only events with a participant, tournament or competition in which a word begins with this text, ignoring case and accents: `proch` finds Jiří Procházka. Several words must be adjacent. */
             name?: string;
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
-            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            /** @description End of the previous page: the value from its `Link` header, unchanged. */
             cursor?: string;
         };
         /** @description Query parameters of `get_event`. */
         GetEventParams: {
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
         };
         /** @description Query parameters of `get_best`. */
         GetBestParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+            /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
             bookmakers?: string | string[];
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
-            /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+            /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
             status?: ("scheduled" | "live" | "final") | string;
             /**
              * Format: date-time
@@ -2164,27 +2164,27 @@ export interface components {
              * @description Only events that start before this instant.
              */
             commence_to?: string;
-            /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+            /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
             max_age?: number;
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
-            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            /** @description End of the previous page: the value from its `Link` header, unchanged. */
             cursor?: string;
         };
         /** @description Query parameters of `get_fair`. */
         GetFairParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
-            /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+            /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
             status?: ("scheduled" | "live" | "final") | string;
             /**
              * Format: date-time
@@ -2196,37 +2196,37 @@ export interface components {
              * @description Only events that start before this instant.
              */
             commence_to?: string;
-            /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+            /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
             max_age?: number;
-            /** @description How margins are removed. `shin` is for markets with one winner. */
+            /** @description The method by which margins are removed. `shin` is for markets with one winner. */
             method?: ("power" | "multiplicative" | "additive" | "shin" | "odds_ratio") | string;
-            /** @description Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated. */
+            /** @description The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated. */
             reference?: string | string[];
-            /** @description Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`. */
+            /** @description Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`. */
             min_books?: number;
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
-            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            /** @description End of the previous page: the value from its `Link` header, unchanged. */
             cursor?: string;
         };
         /** @description Query parameters of `list_arbitrages`. */
         ListArbitragesParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+            /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
             bookmakers?: string | string[];
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
-            /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+            /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
             status?: ("scheduled" | "live" | "final") | string;
             /**
              * Format: date-time
@@ -2238,33 +2238,33 @@ export interface components {
              * @description Only events that start before this instant.
              */
             commence_to?: string;
-            /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+            /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
             max_age?: number;
-            /** @description Only arbitrages with a profit above this; up to six places. */
+            /** @description Only arbitrages with a profit above this, with up to six decimal places. */
             min_profit?: number | string;
-            /** @description What is divided between the legs of an arbitrage, in whole units. */
+            /** @description The total stake of an arbitrage, which is divided between its legs, in whole units. */
             stake?: number;
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
         };
         /** @description Query parameters of `list_ev`. */
         ListEvParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+            /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
             bookmakers?: string | string[];
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
-            /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+            /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
             status?: ("scheduled" | "live" | "final") | string;
             /**
              * Format: date-time
@@ -2276,37 +2276,37 @@ export interface components {
              * @description Only events that start before this instant.
              */
             commence_to?: string;
-            /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+            /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
             max_age?: number;
-            /** @description How margins are removed. `shin` is for markets with one winner. */
+            /** @description The method by which margins are removed. `shin` is for markets with one winner. */
             method?: ("power" | "multiplicative" | "additive" | "shin" | "odds_ratio") | string;
-            /** @description Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated. */
+            /** @description The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated. */
             reference?: string | string[];
-            /** @description Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`. */
+            /** @description Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`. */
             min_books?: number;
-            /** @description Only values with an expected value above this; up to six places. */
+            /** @description Only values with an expected value above this, with up to six decimal places. */
             min_ev?: number | string;
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
         };
         /** @description Query parameters of `list_middles`. */
         ListMiddlesParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+            /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
             bookmakers?: string | string[];
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
-            /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+            /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
             status?: ("scheduled" | "live" | "final") | string;
             /**
              * Format: date-time
@@ -2318,97 +2318,97 @@ export interface components {
              * @description Only events that start before this instant.
              */
             commence_to?: string;
-            /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+            /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
             max_age?: number;
-            /** @description Only middles whose break-even probability is at most this; up to six places. */
+            /** @description Only middles with a break-even probability of at most this, with up to six decimal places. */
             max_cost?: number | string;
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
         };
         /** @description Query parameters of `list_books`. */
         ListBooksParams: {
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
         };
         /** @description Query parameters of `get_stream`. */
         GetStreamParams: {
-            /** @description Only these sports, comma-separated; all that the key covers when absent. */
+            /** @description Only these sports, comma-separated; if absent, all sports that the key covers. */
             sports?: string | string[];
-            /** @description What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when absent. */
+            /** @description The record types to follow for each sport, comma-separated: odds, scores or events. The default is `odds`. */
             channels?: string | string[];
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+            /** @description Only this bookmaker, in any region unless `regions` is sent too. */
             bookmaker?: string;
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
-            /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+            /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
             status?: ("scheduled" | "live" | "final") | string;
-            /** @description When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false. */
+            /** @description When changes are sent. `publication`: with each publication. `live`: as soon as they are stored; a `cut` between publications then has `published` false. */
             mode?: ("publication" | "live") | string;
-            /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+            /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
             since?: string;
             /**
              * Format: date-time
-             * @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier.
+             * @description End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`.
              */
             until?: string;
-            /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
+            /** @description How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
             replay?: ("net" | "all") | string;
-            /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
+            /** @description Freshness data sent with each publication. `sources`: the freshness of each bookmaker. `records`: also the ids of the confirmed records, so that the `last_update` of every record is known. `none`: nothing. */
             freshness?: ("sources" | "records" | "none") | string;
             /** @description Seconds without an event before a comment is sent. */
             heartbeat?: number;
         };
         /** @description Query parameters of `get_coverage`. */
         GetCoverageParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+            /** @description Only this bookmaker, in any region unless `regions` is sent too. */
             bookmaker?: string;
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
         };
         /** @description Query parameters of `explain_event`. */
         ExplainEventParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+            /** @description Only this bookmaker, in any region unless `regions` is sent too. */
             bookmaker?: string;
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
             /**
              * Format: date-time
-             * @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present.
+             * @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer.
              */
             as_of?: string;
         };
         /** @description Query parameters of `get_price_path`. */
         GetPricePathParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+            /** @description Only this bookmaker, in any region unless `regions` is sent too. */
             bookmaker?: string;
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /**
              * Format: date-time
@@ -2420,22 +2420,22 @@ export interface components {
              * @description Only changes that were published before this instant.
              */
             to?: string;
-            /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
+            /** @description `published`: the changes seen by a client that reads every publication. `all`: also changes that were replaced before the next publication; their `published_at` is null. */
             changes?: ("published" | "all") | string;
-            /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
+            /** @description Maximum number of points in the answer. A path that does not fit continues on the next page, with the fields around its points repeated; a very long answer may end earlier. */
             limit?: number;
-            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            /** @description End of the previous page: the value from its `Link` header, unchanged. */
             cursor?: string;
         };
         /** @description Query parameters of `get_closing`. */
         GetClosingParams: {
-            /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+            /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
             market?: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-            /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+            /** @description Only this bookmaker, in any region unless `regions` is sent too. */
             bookmaker?: string;
-            /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+            /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
             regions?: string | string[];
-            /** @description How prices are written. */
+            /** @description Format of prices. */
             odds_format?: ("american" | "decimal" | "fractional") | string;
             /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
             event_ids?: string | string[];
@@ -2449,14 +2449,14 @@ export interface components {
              * @description Only events that start before this instant.
              */
             commence_to?: string;
-            /** @description Most records in the answer. */
+            /** @description Maximum number of records in the answer. */
             limit?: number;
-            /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+            /** @description End of the previous page: the value from its `Link` header, unchanged. */
             cursor?: string;
         };
         /** @description Query parameters of `get_export`. */
         GetExportParams: {
-            /** @description Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent. */
+            /** @description Number of the file of that day, if there are several because a log was lost or restored; `Link` leads from each to the next. The default is the first. */
             lineage?: number;
         };
     };
@@ -2483,7 +2483,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description `invalid_parameter`: A parameter is unknown, repeated, empty or outside its set; `param` names it. */
+        /** @description `invalid_parameter`: A parameter is unknown, repeated, empty or not an allowed value; `param` names it. */
         InvalidParameter: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2512,7 +2512,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `not_in_history`: There is no publication of that time: `/v1/history` says how far history reaches. */
+        /** @description `not_in_history`: There is no publication of that time; `/v1/history` gives the range of history. */
         NotInHistory: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2529,7 +2529,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `method_not_allowed`: The path takes other methods; `Allow` names them. */
+        /** @description `method_not_allowed`: The path accepts only other methods; `Allow` lists them. */
         MethodNotAllowed: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2567,7 +2567,7 @@ export interface components {
         /**
          * @description `rate_limited`: The key's rate limit is reached; retry after `Retry-After`.
          *
-         *     `quota_exceeded`: The key's quota for the day or month is reached; `message` says which.
+         *     `quota_exceeded`: The key's quota for the day or month is used up; `message` says which.
          */
         RateLimitedOrQuotaExceeded: {
             headers: {
@@ -2597,7 +2597,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `internal`: The service failed; the request id finds the reason in its log. */
+        /** @description `internal`: The service failed; its log has the reason under the request id. */
         Internal: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2609,9 +2609,9 @@ export interface components {
             };
         };
         /**
-         * @description `maintenance`: The operator has closed the service for a while; try again after `Retry-After`.
+         * @description `maintenance`: The service is closed for maintenance; retry after `Retry-After`.
          *
-         *     `unavailable`: The service cannot answer at the moment; try again after `Retry-After`.
+         *     `unavailable`: The service cannot answer now; retry after `Retry-After`.
          */
         MaintenanceOrUnavailable: {
             headers: {
@@ -2669,7 +2669,7 @@ export interface components {
         /**
          * @description `sport_not_found`: There is no such sport; `/v1/sports` lists them.
          *
-         *     `not_in_history`: There is no publication of that time: `/v1/history` says how far history reaches.
+         *     `not_in_history`: There is no publication of that time; `/v1/history` gives the range of history.
          *
          *     `not_found`: There is no such path.
          */
@@ -2689,7 +2689,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `cursor_expired`: Changes since this cursor are not known any more, or too many: read everything again. */
+        /** @description `cursor_expired`: The changes since this cursor are no longer available or are too many: read everything again. */
         CursorExpired: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2711,7 +2711,7 @@ export interface components {
          *
          *     `event_not_found`: The event is unknown, cancelled or removed.
          *
-         *     `not_in_history`: There is no publication of that time: `/v1/history` says how far history reaches.
+         *     `not_in_history`: There is no publication of that time; `/v1/history` gives the range of history.
          *
          *     `not_found`: There is no such path.
          */
@@ -2749,7 +2749,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `unavailable`: The service cannot answer at the moment; try again after `Retry-After`. */
+        /** @description `unavailable`: The service cannot answer now; retry after `Retry-After`. */
         Unavailable: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2767,7 +2767,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `upgrade_required`: The WebSocket protocol is asked for in a version other than 13. */
+        /** @description `upgrade_required`: The request asks for a version of the WebSocket protocol other than 13. */
         UpgradeRequired: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2788,9 +2788,9 @@ export interface components {
         /**
          * @description `rate_limited`: The key's rate limit is reached; retry after `Retry-After`.
          *
-         *     `quota_exceeded`: The key's quota for the day or month is reached; `message` says which.
+         *     `quota_exceeded`: The key's quota for the day or month is used up; `message` says which.
          *
-         *     `too_many_streams`: The key has as many streams open as it may; close one first.
+         *     `too_many_streams`: The key has reached its maximum number of open streams; close one first.
          */
         RateLimitedOrQuotaExceededOrTooManyStreams: {
             headers: {
@@ -2828,7 +2828,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description `range_not_satisfiable`: `Range` begins beyond the end of the file; `Content-Range` says how long it is. */
+        /** @description `range_not_satisfiable`: `Range` begins beyond the end of the file; `Content-Range` gives its length. */
         RangeNotSatisfiable: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2846,7 +2846,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `method_not_allowed`: The path takes other methods; `Allow` names them. */
+        /** @description `method_not_allowed`: The path accepts only other methods; `Allow` lists them. */
         OpenMethodNotAllowed: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2880,7 +2880,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `internal`: The service failed; the request id finds the reason in its log. */
+        /** @description `internal`: The service failed; its log has the reason under the request id. */
         OpenInternal: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2891,7 +2891,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `unavailable`: The service cannot answer at the moment; try again after `Retry-After`. */
+        /** @description `unavailable`: The service cannot answer now; retry after `Retry-After`. */
         OpenUnavailable: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2903,7 +2903,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `invalid_body`: The body of a push is not lines of text, or did not arrive whole. */
+        /** @description `invalid_body`: The body of a push is not text in lines, or is incomplete. */
         PushInvalidBody: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2937,7 +2937,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `method_not_allowed`: The path takes other methods; `Allow` names them. */
+        /** @description `method_not_allowed`: The path accepts only other methods; `Allow` lists them. */
         PushMethodNotAllowed: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2961,7 +2961,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `request_too_large`: The body is larger than this endpoint takes. */
+        /** @description `request_too_large`: The body is larger than this endpoint accepts. */
         PushBodyTooLarge: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -2994,7 +2994,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `internal`: The service failed; the request id finds the reason in its log. */
+        /** @description `internal`: The service failed; its log has the reason under the request id. */
         PushInternal: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3005,7 +3005,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `unavailable`: The service cannot answer at the moment; try again after `Retry-After`. */
+        /** @description `unavailable`: The service cannot answer now; retry after `Retry-After`. */
         PushUnavailable: {
             headers: {
                 "x-request-id": components["headers"]["x-request-id"];
@@ -3021,70 +3021,70 @@ export interface components {
     parameters: {
         /** @description The sport's key, as `/v1/sports` lists it. */
         sport_key: string;
-        /** @description The event's id, as odds, scores and events give it. */
+        /** @description The event's id, as in odds, scores and events. */
         event_id: string;
         /** @description The table of the archive. `epochs` is the same for every sport. */
         table: ("odds" | "scores" | "events" | "reads" | "closing" | "epochs") | string;
         /** @description The day of the publications, in UTC. */
         date: string;
-        /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+        /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
         market: ("matchup" | "moneyline" | "outright" | "round_leader" | "spread" | "three_ball" | "top10" | "top20" | "top5" | "total_points" | "total_rounds" | "h2h" | "spreads" | "totals" | "outrights") | string;
-        /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+        /** @description Only this bookmaker, in any region unless `regions` is sent too. */
         bookmaker: string;
-        /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+        /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
         regions: string;
         /**
          * @deprecated
-         * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+         * @description Alias of `regions`, for migration; `regions` wins if both are sent.
          */
         region: string;
-        /** @description How prices are written. */
+        /** @description Format of prices. */
         odds_format: ("american" | "decimal" | "fractional") | string;
         /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
         event_ids: string;
         /** @description `bout` groups the moneyline by bout; fight sports only. `limit` then counts bouts. */
         group_by: "bout" | string;
-        /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+        /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
         status: ("scheduled" | "live" | "final") | string;
         /** @description Only events that start at this instant or later. */
         commence_from: string;
         /** @description Only events that start before this instant. */
         commence_to: string;
-        /** @description Only events with a participant, tournament or competition in which a word begins with this, whatever the case and the accents: `proch` finds Jiří Procházka. Several words must follow each other. */
+        /** @description Only events with a participant, tournament or competition in which a word begins with this text, ignoring case and accents: `proch` finds Jiří Procházka. Several words must be adjacent. */
         name: string;
-        /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+        /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
         bookmakers: string;
-        /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+        /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
         max_age: number;
-        /** @description How margins are removed. `shin` is for markets with one winner. */
+        /** @description The method by which margins are removed. `shin` is for markets with one winner. */
         method: ("power" | "multiplicative" | "additive" | "shin" | "odds_ratio") | string;
-        /** @description Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated. */
+        /** @description The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated. */
         reference: string;
-        /** @description Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`. */
+        /** @description Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`. */
         min_books: number;
-        /** @description Only values with an expected value above this; up to six places. */
+        /** @description Only values with an expected value above this, with up to six decimal places. */
         min_ev: string;
-        /** @description Only arbitrages with a profit above this; up to six places. */
+        /** @description Only arbitrages with a profit above this, with up to six decimal places. */
         min_profit: string;
-        /** @description Only middles whose break-even probability is at most this; up to six places. */
+        /** @description Only middles with a break-even probability of at most this, with up to six decimal places. */
         max_cost: string;
-        /** @description What is divided between the legs of an arbitrage, in whole units. */
+        /** @description The total stake of an arbitrage, which is divided between its legs, in whole units. */
         stake: number;
-        /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+        /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
         as_of: string;
-        /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+        /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
         since: string;
-        /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+        /** @description End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`. */
         until: string;
-        /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
+        /** @description How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
         replay: ("net" | "all") | string;
-        /** @description Only these sports, comma-separated; all that the key covers when absent. */
+        /** @description Only these sports, comma-separated; if absent, all sports that the key covers. */
         sports: string;
-        /** @description What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when absent. */
+        /** @description The record types to follow for each sport, comma-separated: odds, scores or events. The default is `odds`. */
         channels: string;
-        /** @description When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false. */
+        /** @description When changes are sent. `publication`: with each publication. `live`: as soon as they are stored; a `cut` between publications then has `published` false. */
         mode: ("publication" | "live") | string;
-        /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
+        /** @description Freshness data sent with each publication. `sources`: the freshness of each bookmaker. `records`: also the ids of the confirmed records, so that the `last_update` of every record is known. `none`: nothing. */
         freshness: ("sources" | "records" | "none") | string;
         /** @description Seconds without an event before a comment is sent. */
         heartbeat: number;
@@ -3092,72 +3092,72 @@ export interface components {
         from: string;
         /** @description Only changes that were published before this instant. */
         to: string;
-        /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
+        /** @description `published`: the changes seen by a client that reads every publication. `all`: also changes that were replaced before the next publication; their `published_at` is null. */
         changes: ("published" | "all") | string;
-        /** @description Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent. */
+        /** @description Number of the file of that day, if there are several because a log was lost or restored; `Link` leads from each to the next. The default is the first. */
         lineage: number;
-        /** @description Most records in the answer. */
+        /** @description Maximum number of records in the answer. */
         limit: number;
-        /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
+        /** @description Maximum number of points in the answer. A path that does not fit continues on the next page, with the fields around its points repeated; a very long answer may end earlier. */
         limit_of_points: number;
-        /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+        /** @description End of the previous page: the value from its `Link` header, unchanged. */
         cursor: string;
-        /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+        /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
         format: ("json" | "csv") | string;
-        /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+        /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
         "If-None-Match": string;
-        /** @description Which bytes of the file, such as `bytes=0-1023`; several parts at once are answered with the whole. */
+        /** @description The requested bytes of the file, such as `bytes=0-1023`; a request for several ranges returns the whole file. */
         Range: string;
-        /** @description The `ETag` of the file that `Range` is meant for; where it is another one now, all of it is sent. */
+        /** @description The `ETag` of the file to which `Range` applies; if the file has changed, the whole file is sent. */
         "If-Range": string;
     };
     requestBodies: never;
     headers: {
-        /** @description The request's id, in the log too. */
+        /** @description Id of the request, also in the service's log. */
         "x-request-id": string;
         /** @description Requests left in the tightest quota window. */
         "x-requests-remaining": number;
         /** @description Requests used in that window. */
         "x-requests-used": number;
-        /** @description What is left of the burst and of the tightest quota (`r`), and the seconds until they start anew (`t`). */
+        /** @description The rest of the burst and of the tightest quota (`r`), and the seconds until they reset (`t`). */
         RateLimit: string;
         /** @description The key's limits (`q`) and their windows in seconds (`w`). */
         "RateLimit-Policy": string;
-        /** @description Names these bytes; strong, so it differs by content encoding. Send it back as `If-None-Match`. */
+        /** @description Strong ETag of the body; it differs by content encoding. Send it back as `If-None-Match`. */
         ETag: string;
         /** @description `private, max-age=` the whole seconds left until the next snapshot; `no-store` for status and refusals; `private, no-cache` for files. */
         "Cache-Control": string;
-        /** @description What else the answer depends on. */
+        /** @description The request headers on which the answer depends. */
         Vary: string;
-        /** @description The next page (RFC 8288), when more records match than `limit`, or the next file. The key is not in it. */
+        /** @description The next page (RFC 8288) if more records match than `limit`, or the next file. It does not contain the key. */
         Link: string;
-        /** @description How the body is packed, by `Accept-Encoding`. */
+        /** @description Compression of the body, chosen by `Accept-Encoding`. */
         "Content-Encoding": ("zstd" | "br" | "gzip") | string;
-        /** @description Seconds to wait before asking again. */
+        /** @description Seconds to wait before retrying. */
         "Retry-After": number;
-        /** @description The methods the path takes. */
+        /** @description The methods that the path accepts. */
         Allow: string;
         /** @description How to authenticate. */
         "WWW-Authenticate": string;
-        /** @description The version that is spoken. */
+        /** @description The supported version of the WebSocket protocol. */
         "Sec-WebSocket-Version": string;
-        /** @description Since when the query parameter `api_key` is deprecated (RFC 9745); only when the key came that way. */
+        /** @description Date since which the query parameter `api_key` is deprecated (RFC 9745); only if the key was sent that way. */
         Deprecation: string;
-        /** @description When the query parameter `api_key` ends (RFC 8594); only when the key came that way. */
+        /** @description End of support for the query parameter `api_key` (RFC 8594); only if the key was sent that way. */
         Sunset: string;
-        /** @description When the publication was made that this answer is from. */
+        /** @description Time of this answer's publication. */
         "x-published-at": string;
-        /** @description When the publication before this one was made; only with `as_of`. */
+        /** @description Time of the previous publication; only with `as_of`. */
         "x-previous-publication": string;
-        /** @description When the publication after this one was made; only with `as_of`, and not for the present one. */
+        /** @description Time of the next publication; only with `as_of`, and not for the current publication. */
         "x-next-publication": string;
-        /** @description Where this answer stands in the log: its reader has seen everything up to there. Of odds without `group_by`, scores and events. */
+        /** @description The position of this answer in the log; the client has seen everything up to it. On odds without `group_by`, scores and events. */
         "x-cursor": string;
-        /** @description `Range` gets a part. */
+        /** @description `Range` requests are supported. */
         "Accept-Ranges": string;
-        /** @description Which bytes these are of how many; of a refusal, `bytes *\/` and how many there are. */
+        /** @description The range of the bytes and the length of the file; on an error, `bytes *\/` and the length. */
         "Content-Range": string;
-        /** @description A name for the file. */
+        /** @description A suggested file name. */
         "Content-Disposition": string;
     };
     pathItems: never;
@@ -3358,11 +3358,11 @@ export interface operations {
     list_sports: {
         parameters: {
             query?: {
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -3408,36 +3408,36 @@ export interface operations {
     get_odds: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
                 /** @description `bout` groups the moneyline by bout; fight sports only. `limit` then counts bouts. */
                 group_by?: components["parameters"]["group_by"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+                /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3448,7 +3448,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Odds records; with `group_by=bout`, the bouts; with `since`, what changed. */
+            /** @description Odds records; with `group_by=bout`, the bouts; with `since`, the changes. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -3491,23 +3491,23 @@ export interface operations {
     get_scores: {
         parameters: {
             query?: {
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+                /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3518,7 +3518,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Score records; with `since`, what changed. */
+            /** @description Score records; with `since`, the changes. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -3561,7 +3561,7 @@ export interface operations {
     list_events: {
         parameters: {
             query?: {
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
@@ -3569,21 +3569,21 @@ export interface operations {
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description Only events with a participant, tournament or competition in which a word begins with this, whatever the case and the accents: `proch` finds Jiří Procházka. Several words must follow each other. */
+                /** @description Only events with a participant, tournament or competition in which a word begins with this text, ignoring case and accents: `proch` finds Jiří Procházka. Several words must be adjacent. */
                 name?: components["parameters"]["name"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+                /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3594,7 +3594,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events; with `since`, what changed. */
+            /** @description Events; with `since`, the changes. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -3637,17 +3637,17 @@ export interface operations {
     get_event: {
         parameters: {
             query?: {
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
                 /** @description The sport's key, as `/v1/sports` lists it. */
                 sport_key: components["parameters"]["sport_key"];
-                /** @description The event's id, as odds, scores and events give it. */
+                /** @description The event's id, as in odds, scores and events. */
                 event_id: components["parameters"]["event_id"];
             };
             cookie?: never;
@@ -3693,40 +3693,40 @@ export interface operations {
     get_best: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+                /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
                 bookmakers?: components["parameters"]["bookmakers"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3777,37 +3777,37 @@ export interface operations {
     get_fair: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description How margins are removed. `shin` is for markets with one winner. */
+                /** @description The method by which margins are removed. `shin` is for markets with one winner. */
                 method?: components["parameters"]["method"];
-                /** @description Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated. */
+                /** @description The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated. */
                 reference?: components["parameters"]["reference"];
-                /** @description Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`. */
+                /** @description Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`. */
                 min_books?: components["parameters"]["min_books"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3858,42 +3858,42 @@ export interface operations {
     list_arbitrages: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+                /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
                 bookmakers?: components["parameters"]["bookmakers"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description Only arbitrages with a profit above this; up to six places. */
+                /** @description Only arbitrages with a profit above this, with up to six decimal places. */
                 min_profit?: components["parameters"]["min_profit"];
-                /** @description What is divided between the legs of an arbitrage, in whole units. */
+                /** @description The total stake of an arbitrage, which is divided between its legs, in whole units. */
                 stake?: components["parameters"]["stake"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -3943,46 +3943,46 @@ export interface operations {
     list_ev: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+                /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
                 bookmakers?: components["parameters"]["bookmakers"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description How margins are removed. `shin` is for markets with one winner. */
+                /** @description The method by which margins are removed. `shin` is for markets with one winner. */
                 method?: components["parameters"]["method"];
-                /** @description Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated. */
+                /** @description The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated. */
                 reference?: components["parameters"]["reference"];
-                /** @description Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`. */
+                /** @description Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`. */
                 min_books?: components["parameters"]["min_books"];
-                /** @description Only values with an expected value above this; up to six places. */
+                /** @description Only values with an expected value above this, with up to six decimal places. */
                 min_ev?: components["parameters"]["min_ev"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -4032,40 +4032,40 @@ export interface operations {
     list_middles: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered. */
+                /** @description Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered. */
                 bookmakers?: components["parameters"]["bookmakers"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
                 /** @description Only events that start at this instant or later. */
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description The oldest price that is used, in seconds; the service's own limit for a stale source when absent. */
+                /** @description Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source. */
                 max_age?: components["parameters"]["max_age"];
-                /** @description Only middles whose break-even probability is at most this; up to six places. */
+                /** @description Only middles with a break-even probability of at most this, with up to six decimal places. */
                 max_cost?: components["parameters"]["max_cost"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -4115,11 +4115,11 @@ export interface operations {
     list_books: {
         parameters: {
             query?: {
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -4207,7 +4207,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The reach. */
+            /** @description The range and the gaps. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4238,36 +4238,36 @@ export interface operations {
     get_stream: {
         parameters: {
             query?: {
-                /** @description Only these sports, comma-separated; all that the key covers when absent. */
+                /** @description Only these sports, comma-separated; if absent, all sports that the key covers. */
                 sports?: components["parameters"]["sports"];
-                /** @description What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when absent. */
+                /** @description The record types to follow for each sport, comma-separated: odds, scores or events. The default is `odds`. */
                 channels?: components["parameters"]["channels"];
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
-                /** @description Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled. */
+                /** @description Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events. */
                 status?: components["parameters"]["status"];
-                /** @description When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false. */
+                /** @description When changes are sent. `publication`: with each publication. `live`: as soon as they are stored; a `cut` between publications then has `published` false. */
                 mode?: components["parameters"]["mode"];
-                /** @description Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time. */
+                /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier. */
+                /** @description End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`. */
                 until?: components["parameters"]["until"];
-                /** @description After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
+                /** @description How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
                 replay?: components["parameters"]["replay"];
-                /** @description `sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing. */
+                /** @description Freshness data sent with each publication. `sources`: the freshness of each bookmaker. `records`: also the ids of the confirmed records, so that the `last_update` of every record is known. `none`: nothing. */
                 freshness?: components["parameters"]["freshness"];
                 /** @description Seconds without an event before a comment is sent. */
                 heartbeat?: components["parameters"]["heartbeat"];
@@ -4278,7 +4278,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events, for as long as the client listens. */
+            /** @description Events, until the client disconnects. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4311,24 +4311,24 @@ export interface operations {
     get_coverage: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -4378,30 +4378,30 @@ export interface operations {
     explain_event: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present. */
+                /** @description The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer. */
                 as_of?: components["parameters"]["as_of"];
-                /** @description How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
+                /** @description Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the fields around it repeated. Not with `since` or `group_by`. Errors are JSON. */
                 format?: components["parameters"]["format"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
                 /** @description The sport's key, as `/v1/sports` lists it. */
                 sport_key: components["parameters"]["sport_key"];
-                /** @description The event's id, as odds, scores and events give it. */
+                /** @description The event's id, as in odds, scores and events. */
                 event_id: components["parameters"]["event_id"];
             };
             cookie?: never;
@@ -4447,45 +4447,45 @@ export interface operations {
     get_price_path: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only changes that were published at this instant or later. */
                 from?: components["parameters"]["from"];
                 /** @description Only changes that were published before this instant. */
                 to?: components["parameters"]["to"];
-                /** @description `published`: the changes that a client sees who reads every publication. `all`: also those that were replaced before the next publication; their `published_at` is null. */
+                /** @description `published`: the changes seen by a client that reads every publication. `all`: also changes that were replaced before the next publication; their `published_at` is null. */
                 changes?: components["parameters"]["changes"];
-                /** @description Most points in the answer. A path that is cut off goes on in the next page, with the fields around its points repeated; a very long answer may end earlier. */
+                /** @description Maximum number of points in the answer. A path that does not fit continues on the next page, with the fields around its points repeated; a very long answer may end earlier. */
                 limit?: components["parameters"]["limit_of_points"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
                 /** @description The sport's key, as `/v1/sports` lists it. */
                 sport_key: components["parameters"]["sport_key"];
-                /** @description The event's id, as odds, scores and events give it. */
+                /** @description The event's id, as in odds, scores and events. */
                 event_id: components["parameters"]["event_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Paths, in the order of odds. */
+            /** @description Price paths, in the order of odds. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4525,18 +4525,18 @@ export interface operations {
     get_closing: {
         parameters: {
             query?: {
-                /** @description Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline. */
+                /** @description Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline. */
                 market?: components["parameters"]["market"];
-                /** @description Only this bookmaker, in whichever region it is offered unless `regions` is sent too. */
+                /** @description Only this bookmaker, in any region unless `regions` is sent too. */
                 bookmaker?: components["parameters"]["bookmaker"];
-                /** @description Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent. */
+                /** @description Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent. */
                 regions?: components["parameters"]["regions"];
                 /**
                  * @deprecated
-                 * @description Alias of `regions` for the transition; `regions` wins when both are sent.
+                 * @description Alias of `regions`, for migration; `regions` wins if both are sent.
                  */
                 region?: components["parameters"]["region"];
-                /** @description How prices are written. */
+                /** @description Format of prices. */
                 odds_format?: components["parameters"]["odds_format"];
                 /** @description Only these events, at most 200 ids, comma-separated. Unknown ids match nothing. */
                 event_ids?: components["parameters"]["event_ids"];
@@ -4544,13 +4544,13 @@ export interface operations {
                 commence_from?: components["parameters"]["commence_from"];
                 /** @description Only events that start before this instant. */
                 commence_to?: components["parameters"]["commence_to"];
-                /** @description Most records in the answer. */
+                /** @description Maximum number of records in the answer. */
                 limit?: components["parameters"]["limit"];
-                /** @description Where the previous page ended: taken from its `Link` header, as it is. */
+                /** @description End of the previous page: the value from its `Link` header, unchanged. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path: {
@@ -4601,15 +4601,15 @@ export interface operations {
     get_export: {
         parameters: {
             query?: {
-                /** @description Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent. */
+                /** @description Number of the file of that day, if there are several because a log was lost or restored; `Link` leads from each to the next. The default is the first. */
                 lineage?: components["parameters"]["lineage"];
             };
             header?: {
-                /** @description The `ETag` of the answer you hold: 304 while it is still the answer. */
+                /** @description The `ETag` of an earlier answer: 304 if the answer has not changed. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description Which bytes of the file, such as `bytes=0-1023`; several parts at once are answered with the whole. */
+                /** @description The requested bytes of the file, such as `bytes=0-1023`; a request for several ranges returns the whole file. */
                 Range?: components["parameters"]["Range"];
-                /** @description The `ETag` of the file that `Range` is meant for; where it is another one now, all of it is sent. */
+                /** @description The `ETag` of the file to which `Range` applies; if the file has changed, the whole file is sent. */
                 "If-Range"?: components["parameters"]["If-Range"];
             };
             path: {
@@ -4646,7 +4646,7 @@ export interface operations {
                     "application/vnd.apache.parquet": unknown;
                 };
             };
-            /** @description The part that `Range` asks for. */
+            /** @description The part requested by `Range`. */
             206: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4692,7 +4692,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Whether the process is up. */
+            /** @description 200 while the process is running. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4717,7 +4717,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Whether current snapshots are being served; 503 `unavailable` when not. */
+            /** @description 200 while current snapshots are served; otherwise 503 `unavailable`. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4768,7 +4768,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The reference for people, also at `/`. */
+            /** @description The documentation as web pages, also at `/`. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4818,7 +4818,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is needed to write a client, in one text of at most 100 KB. */
+            /** @description All that is needed to write a client, in one text of at most 100 KB. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];
@@ -4838,13 +4838,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description How the body is packed. */
+                /** @description Compression of the body. */
                 "Content-Encoding"?: ("gzip" | "zstd" | "identity") | string;
             };
             path?: never;
             cookie?: never;
         };
-        /** @description One message a line, or a single one as JSON without line breaks; at most 8 MiB unpacked and 200000 lines, within 30 s. */
+        /** @description One message per line, or a single message as JSON without line breaks; at most 8 MiB uncompressed and 200000 lines, within 30 s. */
         requestBody: {
             content: {
                 "application/x-ndjson": string;
@@ -4852,7 +4852,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each line. A body whose every line is bad is answered so too. */
+            /** @description The result of each line, even if all lines were rejected. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["x-request-id"];

@@ -57,11 +57,11 @@ macro_rules! example {
 
 const EXAMPLES: [Example; 24] = [
     example!(ListSports, "sports", "All sports", "/v1/sports", Whole),
-    example!(GetOdds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
+    example!(GetOdds, "odds", "Every market of the upcoming fights", "/v1/sports/mma/odds", Whole),
     example!(
         GetOdds,
         "odds_bouts",
-        "The moneyline, bout by bout",
+        "The moneyline, grouped by bout",
         "/v1/sports/mma/odds?group_by=bout",
         Whole
     ),
@@ -97,7 +97,7 @@ const EXAMPLES: [Example; 24] = [
     example!(
         ListEvents,
         "events",
-        "Coming fights",
+        "Upcoming fights",
         "/v1/sports/mma/events?status=scheduled",
         Whole
     ),
@@ -147,11 +147,11 @@ const EXAMPLES: [Example; 24] = [
     example!(
         ListMiddles,
         "middles",
-        "Two totals that both win between them",
+        "Two totals that both win in between",
         "/v1/sports/boxing/middles",
         Whole
     ),
-    example!(ListBooks, "books", "The first few of all bookmakers", "/v1/books", Beginning),
+    example!(ListBooks, "books", "The first bookmakers of the list", "/v1/books", Beginning),
     example!(
         GetCoverage,
         "coverage",
@@ -162,14 +162,14 @@ const EXAMPLES: [Example; 24] = [
     example!(
         ExplainEvent,
         "explain",
-        "Why prices of a fight are there or missing",
+        "Why prices of a fight are present or missing",
         "/v1/sports/mma/events/evt_CMcfuPHZ7vj/explain",
         Whole
     ),
     example!(
         GetPricePath,
         "price_path",
-        "What became of one bookmaker's prices of a fight",
+        "One bookmaker's price history of a fight",
         "/v1/sports/mma/events/evt_CMcfuPHZ7vj/odds/history?bookmaker=fanduel",
         Whole
     ),
@@ -180,8 +180,8 @@ const EXAMPLES: [Example; 24] = [
         "/v1/sports/boxing/odds/closing?limit=2",
         Whole
     ),
-    example!(GetStatus, "status", "All is well", "/v1/status", Whole),
-    example!(GetHistory, "history", "How far back `as_of` goes", "/v1/history", Whole),
+    example!(GetStatus, "status", "All sources are fresh", "/v1/status", Whole),
+    example!(GetHistory, "history", "The range of `as_of`", "/v1/history", Whole),
 ];
 
 /// The examples of an operation, each with its request.
@@ -202,7 +202,7 @@ pub(super) fn of(operation: Operation) -> Value {
 /// The beginning of a stream, with its request.
 pub(super) fn stream() -> Value {
     json!({
-        "summary": "How a stream of finished fights begins",
+        "summary": "The beginning of a stream of finished fights",
         "value": STREAM,
         "x-request": "GET /v1/stream?sports=mma&channels=scores&status=final",
     })

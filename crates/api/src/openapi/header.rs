@@ -117,8 +117,7 @@ fn count(least: u8) -> Value {
 fn of_request() -> [Header; 5] {
     use There::Always;
     let id = json!({ "type": "string", "pattern": "^req_[0-9A-Za-z]+$" });
-    let left = "What is left of the burst and of the tightest quota (`r`), and the seconds until they start \
-                anew (`t`).";
+    let left = "The rest of the burst and of the tightest quota (`r`), and the seconds until they reset (`t`).";
     let limits = "The key's limits (`q`) and their windows in seconds (`w`).";
     let rate = "\"burst\";r=58;t=22, \"daily\";r=9959;t=1342";
     let policy = "\"burst\";q=60;w=60, \"daily\";q=10000;w=86400";
@@ -127,7 +126,7 @@ fn of_request() -> [Header; 5] {
         header(
             REQUEST_ID,
             Always,
-            "The request's id, in the log too.",
+            "Id of the request, also in the service's log.",
             id,
             example::REQUEST_ID.into(),
         ),
@@ -140,18 +139,26 @@ fn of_request() -> [Header; 5] {
 
 fn of_keeping() -> [Header; 5] {
     use There::{Always, Sometimes};
-    let etag = "Names these bytes; strong, so it differs by content encoding. Send it back as `If-None-Match`.";
+    let etag =
+        "Strong ETag of the body; it differs by content encoding. Send it back as `If-None-Match`.";
     let cache = "`private, max-age=` the whole seconds left until the next snapshot; `no-store` for status and \
                  refusals; `private, no-cache` for files.";
-    let link = "The next page (RFC 8288), when more records match than `limit`, or the next file. The key is not in it.";
+    let link = "The next page (RFC 8288) if more records match than `limit`, or the next file. It does not contain \
+               the key.";
     let next = "</v1/sports/mma/odds?limit=100&cursor=AYDQ…>; rel=\"next\"";
-    let packed = "How the body is packed, by `Accept-Encoding`.";
+    let packed = "Compression of the body, chosen by `Accept-Encoding`.";
     let encoding = json!({ "type": "string", "enum": ["zstd", "br", "gzip"] });
     let vary = "X-API-Key, Accept-Encoding";
     [
         header(ETAG, Always, etag, text(), "\"3q2-7wAAAAAAAAAAAAAAAA\"".into()),
         header(CACHE_CONTROL, Always, cache, text(), "private, max-age=22".into()),
-        header(VARY, Always, "What else the answer depends on.", text(), vary.into()),
+        header(
+            VARY,
+            Always,
+            "The request headers on which the answer depends.",
+            text(),
+            vary.into(),
+        ),
         header(LINK, Sometimes, link, text(), next.into()),
         header(CONTENT_ENCODING, Sometimes, packed, encoding, "zstd".into()),
     ]
@@ -159,16 +166,17 @@ fn of_keeping() -> [Header; 5] {
 
 fn of_publication() -> [Header; 4] {
     use There::{Always, Sometimes};
-    let previous = "When the publication before this one was made; only with `as_of`.";
-    let next = "When the publication after this one was made; only with `as_of`, and not for the present one.";
-    let cursor = "Where this answer stands in the log: its reader has seen everything up to there. Of odds without \
-                  `group_by`, scores and events.";
+    let previous = "Time of the previous publication; only with `as_of`.";
+    let next =
+        "Time of the next publication; only with `as_of`, and not for the current publication.";
+    let cursor = "The position of this answer in the log; the client has seen everything up to it. On odds without \
+                 `group_by`, scores and events.";
     let instant = || json!({ "type": "string", "format": "date-time" });
     [
         header(
             PUBLISHED_AT,
             Always,
-            "When the publication was made that this answer is from.",
+            "Time of this answer's publication.",
             instant(),
             "2026-11-14T23:38:00.000Z".into(),
         ),
@@ -188,30 +196,35 @@ fn of_refusal() -> [Header; 4] {
     use There::Always;
     let challenge = "ApiKey realm=\"linesman\", header=\"X-API-Key\"";
     [
-        header(RETRY_AFTER, Always, "Seconds to wait before asking again.", count(1), 22.into()),
-        header(ALLOW, Always, "The methods the path takes.", text(), "GET, HEAD".into()),
+        header(RETRY_AFTER, Always, "Seconds to wait before retrying.", count(1), 22.into()),
+        header(ALLOW, Always, "The methods that the path accepts.", text(), "GET, HEAD".into()),
         header(WWW_AUTHENTICATE, Always, "How to authenticate.", text(), challenge.into()),
-        header(WEBSOCKET_VERSION, Always, "The version that is spoken.", text(), "13".into()),
+        header(
+            WEBSOCKET_VERSION,
+            Always,
+            "The supported version of the WebSocket protocol.",
+            text(),
+            "13".into(),
+        ),
     ]
 }
 
 fn of_file() -> [Header; 3] {
     use There::Always;
-    let range =
-        "Which bytes these are of how many; of a refusal, `bytes */` and how many there are.";
+    let range = "The range of the bytes and the length of the file; on an error, `bytes */` and the length.";
     let name = "attachment; filename=\"odds-mma-2026-11-14.parquet\"";
     [
-        header(ACCEPT_RANGES, Always, "`Range` gets a part.", text(), "bytes".into()),
+        header(ACCEPT_RANGES, Always, "`Range` requests are supported.", text(), "bytes".into()),
         header(CONTENT_RANGE, Always, range, text(), "bytes 0-1023/146515".into()),
-        header(CONTENT_DISPOSITION, Always, "A name for the file.", text(), name.into()),
+        header(CONTENT_DISPOSITION, Always, "A suggested file name.", text(), name.into()),
     ]
 }
 
 fn of_query_key() -> [Header; 2] {
     use There::Sometimes;
-    let since = "Since when the query parameter `api_key` is deprecated (RFC 9745); only when the key came that way.";
-    let until =
-        "When the query parameter `api_key` ends (RFC 8594); only when the key came that way.";
+    let since = "Date since which the query parameter `api_key` is deprecated (RFC 9745); only if the key was sent \
+                that way.";
+    let until = "End of support for the query parameter `api_key` (RFC 8594); only if the key was sent that way.";
     let date = "Tue, 01 Jun 2027 00:00:00 GMT";
     [
         header(DEPRECATION, Sometimes, since, text(), "@1793491200".into()),

@@ -33,7 +33,7 @@ fn path_item(operation: Operation, responses: &mut Responses) -> Value {
         answers.push(responses.unchanged());
     }
     if operation.is_file() {
-        answers.push(("206".to_owned(), file("The part that `Range` asks for.", &[CONTENT_RANGE])));
+        answers.push(("206".to_owned(), file("The part requested by `Range`.", &[CONTENT_RANGE])));
         answers.push(responses.file_not_modified());
     }
     if kept(operation) != Kept::Present {
@@ -105,7 +105,7 @@ fn stream(operation: Operation) -> Value {
             "text/event-stream": {
                 "schema": {
                     "type": "string",
-                    "description": "Server-Sent Events; the `data` of each is one line of JSON.",
+                    "description": "Server-Sent Events; the `data` of each event is one line of JSON.",
                     "contentMediaType": "application/json",
                     "contentSchema": { "oneOf": data },
                 },

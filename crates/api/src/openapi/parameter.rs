@@ -68,7 +68,7 @@ fn in_path(catalogue: &Catalogue) -> [(String, Value); 4] {
         "name": "event_id",
         "in": "path",
         "required": true,
-        "description": "The event's id, as odds, scores and events give it.",
+        "description": "The event's id, as in odds, scores and events.",
         "schema": { "type": "string" },
         "example": super::example::EVENT_ID,
     });
@@ -98,9 +98,10 @@ const RANGE: &str = "Range";
 const IF_RANGE: &str = "If-Range";
 
 fn in_header() -> [(String, Value); 3] {
-    let held = "The `ETag` of the answer you hold: 304 while it is still the answer.";
-    let range = "Which bytes of the file, such as `bytes=0-1023`; several parts at once are answered with the whole.";
-    let same = "The `ETag` of the file that `Range` is meant for; where it is another one now, all of it is sent.";
+    let held = "The `ETag` of an earlier answer: 304 if the answer has not changed.";
+    let range = "The requested bytes of the file, such as `bytes=0-1023`; a request for several ranges returns the \
+                whole file.";
+    let same = "The `ETag` of the file to which `Range` applies; if the file has changed, the whole file is sent.";
     [(IF_NONE_MATCH, held), (RANGE, range), (IF_RANGE, same)].map(|(name, meaning)| {
         let value = json!({
             "name": name,

@@ -31,7 +31,8 @@ pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
     answers.extend(responses.refusals(Caller::Feed, codes));
     let unpacked = BODY_BYTES_MAX >> 20;
     let body = format!(
-        "One message a line, or a single one as JSON without line breaks; at most {unpacked} MiB unpacked and {LINES_MAX} lines, within 30 s."
+        "One message per line, or a single message as JSON without line breaks; at most {unpacked} MiB uncompressed \
+        and {LINES_MAX} lines, within 30 s."
     );
     let item = json!({
         "post": {
@@ -43,7 +44,7 @@ pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
             "parameters": [{
                 "name": "Content-Encoding",
                 "in": "header",
-                "description": "How the body is packed.",
+                "description": "Compression of the body.",
                 "schema": { "type": "string", "enum": ["gzip", "zstd", "identity"] },
             }],
             "requestBody": {
@@ -74,13 +75,13 @@ pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
 
 fn success() -> Value {
     json!({
-        "description": "What became of each line. A body whose every line is bad is answered so too.",
+        "description": "The result of each line, even if all lines were rejected.",
         "headers": headers_for_anyone(),
         "content": {
             "application/json": {
                 "schema": refer("schemas", "PushReceipt"),
                 "examples": {
-                    "receipt": { "summary": "The last line was refused", "value": example::receipt() },
+                    "receipt": { "summary": "The last line was rejected", "value": example::receipt() },
                 },
             },
         },
@@ -145,7 +146,10 @@ fn feed_message() -> Value {
 fn message(kind: &str, meaning: &str, mut fields: Vec<(&str, Value)>, optional: &[&str]) -> Value {
     let mut all = vec![("type", json!({ "type": "string", "const": kind }))];
     all.append(&mut fields);
-    all.push(("ts", instant("When the source says it happened; arrival time where absent.")));
+    all.push((
+        "ts",
+        instant("Time of the event or change according to the source; the arrival time if absent."),
+    ));
     let optional: Vec<&str> = optional.iter().copied().chain(["ts"]).collect();
     open(meaning, all, &optional)
 }
@@ -171,25 +175,25 @@ fn reference() -> Value {
 
 fn name(meaning: &str) -> Value {
     let meaning = format!(
-        "{meaning} At most {NAME_BYTES_MAX} bytes and {WORDS_MAX} words, without characters that are not seen."
+        "{meaning} At most {NAME_BYTES_MAX} bytes and {WORDS_MAX} words, without invisible characters."
     );
     json!({ "type": "string", "minLength": 1, "maxLength": NAME_BYTES_MAX, "description": meaning })
 }
 
 fn bookmaker() -> Value {
     text(
-        "Bookmaker key. May be left out where the token is bound to a bookmaker, and must be that one.",
+        "Bookmaker key. With a token that is bound to a bookmaker, it must be that one and may be omitted.",
     )
 }
 
 fn fresh_for() -> Value {
-    let meaning = "For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit: for sources that are read less often.";
+    let meaning = "Time after `ts` during which the source is fresh, in seconds, if that is longer than the \
+                  service's limit. For sources that are read less often.";
     json!({ "type": "integer", "minimum": 1, "maximum": FRESH_FOR_S_MAX, "description": meaning })
 }
 
 fn feed_event() -> Value {
-    let start =
-        json!({ "type": "string", "format": "date-time", "description": "When it starts." });
+    let start = json!({ "type": "string", "format": "date-time", "description": "Start time." });
     let fields = vec![
         ("ref", reference()),
         ("sport", text("Sport key.")),
@@ -199,16 +203,16 @@ fn feed_event() -> Value {
         ("away", name("The other participant; for head-to-head sports.")),
         ("title", name("The tournament; for golf.")),
     ];
-    let meaning = "The source offers this event; sent again, it corrects.";
+    let meaning = "The source lists this event. Sending it again corrects its details.";
     message("event", meaning, fields, &["home", "away", "title"])
 }
 
 fn feed_odds() -> Value {
     let outcome = open(
-        "An outcome as the source names it.",
+        "An outcome under the source's name.",
         vec![
             ("name", name("Participant or side.")),
-            ("price", schema("Price", "In the message's format.")),
+            ("price", schema("Price", "The price, in the format of the message.")),
             (
                 "point",
                 json!({ "type": ["number", "null"], "multipleOf": 0.25, "description": "For spreads and totals." }),
@@ -220,7 +224,7 @@ fn feed_odds() -> Value {
         "type": "array",
         "items": outcome,
         "maxItems": OUTCOMES_MAX,
-        "description": "The whole market; empty means no prices.",
+        "description": "All outcomes of the market; an empty list means no prices.",
     });
     let fields = vec![
         ("ref", reference()),
@@ -228,17 +232,19 @@ fn feed_odds() -> Value {
         ("market", schema("MarketKey", "The market.")),
         (
             "format",
-            json!({ "type": "string", "enum": Format::ALL.map(Format::key), "description": "How prices are written." }),
+            json!({ "type": "string", "enum": Format::ALL.map(Format::key), "description": "Format of prices." }),
         ),
         ("outcomes", outcomes),
         ("suspended", json!({ "type": "boolean", "description": "True means no prices." })),
         (
             "group",
-            text("Names one pairing among several of the same market (`matchup`, `three_ball`)."),
+            text(
+                "Identifies one of several pairings of the same market (`matchup`, `three_ball`).",
+            ),
         ),
         ("fresh_for", fresh_for()),
     ];
-    let meaning = "A bookmaker's whole market as it stands now; it replaces what was there.";
+    let meaning = "A bookmaker's current prices for a whole market; they replace all earlier ones.";
     message(
         "odds",
         meaning,
@@ -261,51 +267,53 @@ fn feed_score() -> Value {
             ("name", name("The player.")),
             (
                 "rounds",
-                json!({ "type": "array", "items": { "type": "integer" }, "description": "Totals of the rounds played." }),
+                json!({ "type": "array", "items": { "type": "integer" }, "description": "The player's totals of the \
+                                                                                        rounds played." }),
             ),
         ],
         &[],
     );
     let fields = vec![
         ("ref", reference()),
-        ("status", schema("Status", "How it stands.")),
-        ("home_score", score("Of the source's home.")),
-        ("away_score", score("Of the source's away.")),
+        ("status", schema("Status", "The status of the event.")),
+        ("home_score", score("Score of the side that the source lists as home.")),
+        ("away_score", score("Score of the side that the source lists as away.")),
         ("periods", periods),
-        ("winner", text("Who won; fight sports.")),
+        ("winner", text("The winner; for fight sports.")),
         (
             "leaders",
-            json!({ "type": "array", "items": leader, "description": "Golf: best first." }),
+            json!({ "type": "array", "items": leader, "description": "For golf, the best player first." }),
         ),
         (
             "correction",
-            json!({ "type": "boolean", "description": "An earlier report was wrong; without it a score that goes backwards is rejected." }),
+            json!({ "type": "boolean", "description": "True if an earlier report was wrong; otherwise a score that \
+                                                      goes backwards is rejected." }),
         ),
     ];
     let optional = ["home_score", "away_score", "periods", "winner", "leaders", "correction"];
-    let meaning = "Where the event stands. A token that speaks for one bookmaker needs the right to report scores; `live` and `final` are rejected more than a day before the start.";
+    let meaning = "The score of an event. A token that is bound to one bookmaker needs the right to report scores; \
+                  `live` and `final` are rejected more than a day before the start.";
     message("score", meaning, fields, &optional)
 }
 
 fn feed_remove() -> Value {
-    let meaning =
-        "The source withdrew the event. It goes when the last feed that listed it has removed it.";
+    let meaning = "The source withdrew the event. The event is removed when the last feed that listed it has withdrawn it.";
     message("remove", meaning, vec![("ref", reference())], &[])
 }
 
 fn feed_heartbeat() -> Value {
     let fields = vec![
         ("bookmaker", bookmaker()),
-        ("sport", text("Sport key; all its sports where absent.")),
+        ("sport", text("Sport key; all sports of the bookmaker if absent.")),
         ("fresh_for", fresh_for()),
     ];
-    let meaning = "Read, nothing changed: keeps the source fresh.";
+    let meaning = "The source was read and nothing changed; keeps the source fresh.";
     message("heartbeat", meaning, fields, &["bookmaker", "sport", "fresh_for"])
 }
 
 fn push_receipt() -> Value {
     let count = |meaning: &str| json!({ "type": "integer", "minimum": 0, "description": meaning });
-    let listed = format!("The first {LISTED_MAX} lines that were refused, in their order.");
+    let listed = format!("The first {LISTED_MAX} rejected lines, in their order.");
     let rejected = json!({
         "type": "array",
         "items": refer("schemas", "RejectedLine"),
@@ -313,21 +321,24 @@ fn push_receipt() -> Value {
         "description": listed,
     });
     let fields = vec![
-        ("accepted", count("Lines that changed something.")),
-        ("unchanged", count("Lines that repeated what is held.")),
-        ("superseded", count("Lines older than what is held.")),
-        ("rejected_total", count("Lines that were refused, listed or not.")),
+        ("accepted", count("Number of lines that changed something.")),
+        ("unchanged", count("Number of lines that repeated current data.")),
+        ("superseded", count("Number of lines older than current data.")),
+        ("rejected_total", count("Number of rejected lines, listed or not.")),
         ("rejected", rejected),
     ];
-    closed("What became of a push.", fields, &[])
+    closed("The result of a push.", fields, &[])
 }
 
 fn rejected_line() -> Value {
     let codes = RejectCode::ALL.map(RejectCode::slug);
     let fields = vec![
         ("line", json!({ "type": "integer", "minimum": 1, "description": "Counted from 1." })),
-        ("code", json!({ "type": "string", "enum": codes, "description": "For programs." })),
+        (
+            "code",
+            json!({ "type": "string", "enum": codes, "description": "Stable error code, for programs." }),
+        ),
         ("message", text("For people.")),
     ];
-    closed("A line that was refused, and why.", fields, &[])
+    closed("A rejected line and the reason.", fields, &[])
 }

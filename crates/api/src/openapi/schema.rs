@@ -102,16 +102,16 @@ fn timestamp_ms() -> Value {
 
 fn status() -> Value {
     let meaning =
-        "How an event stands. It goes forward only, unless its source sends a correction.";
+        "The status of an event. It only moves forward, unless its source sends a correction.";
     one_of(Status::ALL.map(Status::key), meaning)
 }
 
 /// One type for all formats, with their bounds in the description: alternatives with bounds of their own become
 /// `unknown` or `Any` in generated clients.
 fn price() -> Value {
-    let meaning = "What the outcome pays, in the format asked for. American: a signed whole number, at most -101 or at \
-                   least 100; even money is 100. Decimal: the return per unit staked, the stake included; above 1. \
-                   Fractional: a string, profit to stake in lowest terms.";
+    let meaning = "The price of the outcome, in the requested format. American: a signed whole number, at most -101 \
+                  or at least 100; even money is 100. Decimal: the return per unit staked, including the stake; \
+                  above 1. Fractional: a string, profit to stake in lowest terms.";
     json!({
         "type": ["number", "string"],
         "pattern": "^[1-9][0-9]*/[1-9][0-9]*$",
@@ -128,13 +128,18 @@ fn error() -> Value {
             codes.push(slug);
         }
     }
-    let code = json!({ "type": "string", "enum": codes, "description": "For programs." });
+    let code = json!({ "type": "string", "enum": codes, "description": "Stable error code, for programs." });
     let fields = vec![
         ("code", code),
-        ("message", text("For people: what was wrong and what would be right. It may change.")),
-        ("request_id", id("req_", "The request's id, also in `x-request-id`.")),
-        ("param", text("The parameter to blame; only there when there is one.")),
+        (
+            "message",
+            text(
+                "Explanation for people: what was wrong and how to correct it. The text may change.",
+            ),
+        ),
+        ("request_id", id("req_", "Id of the request, also in `x-request-id`.")),
+        ("param", text("The invalid parameter; present only if there is one.")),
     ];
-    let error = closed("What went wrong.", fields, &["param"]);
+    let error = closed("The error.", fields, &["param"]);
     closed("The body of every answer that is not 2xx or 304.", vec![("error", error)], &[])
 }

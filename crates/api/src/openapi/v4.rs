@@ -192,9 +192,9 @@ fn error_schema() -> Value {
         "type": "object",
         "required": ["message", "error_code", "details_url"],
         "properties": {
-            "message": { "type": "string", "description": "What was wrong, and what would be right." },
+            "message": { "type": "string", "description": "What was wrong and how to correct it." },
             "error_code": { "type": "string", "enum": codes },
-            "details_url": { "type": "string", "description": "Where the code is explained." },
+            "details_url": { "type": "string", "description": "Link to the documentation of the code." },
         },
         "additionalProperties": false,
     })
@@ -288,14 +288,14 @@ fn headers() -> Value {
     let header = |meaning: &str, schema: Value| json!({ "description": meaning, "schema": schema });
     let (text, count) = (json!({ "type": "string" }), json!({ "type": "integer", "minimum": 0 }));
     json!({
-        "x-request-id": header("Names the request in the service's log.", text.clone()),
+        "x-request-id": header("Id of the request in the service's log.", text.clone()),
         "x-requests-remaining": header("Credits left in the tightest quota window.", count.clone()),
         "x-requests-used": header("Credits used in the tightest quota window.", count.clone()),
         "x-requests-last": header("Credits charged for this response.", count.clone()),
-        "retry-after": header("Seconds until it is worth another try.", count),
-        "allow": header("The methods that the path answers.", text.clone()),
-        "etag": header("Names the content; send it back as `If-None-Match`.", text.clone()),
-        "cache-control": header("For how long the answer may be kept.", text.clone()),
+        "retry-after": header("Seconds to wait before retrying.", count),
+        "allow": header("The methods that the path accepts.", text.clone()),
+        "etag": header("ETag of the content; send it back as `If-None-Match`.", text.clone()),
+        "cache-control": header("How long the answer may be cached.", text.clone()),
         "vary": header("The request headers that the answer depends on.", text),
     })
 }
@@ -319,7 +319,7 @@ fn response_name(status: u16) -> String {
 fn responses() -> Value {
     let mut responses = Map::new();
     let not_modified = json!({
-        "description": "The client has this content already. Free.",
+        "description": "The client already has this content. Free.",
         "headers": header_refs(&OK_HEADERS),
     });
     responses.insert("NotModified".to_owned(), not_modified);

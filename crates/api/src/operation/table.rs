@@ -17,8 +17,8 @@ pub(super) const ROWS: [Row; 28] = [
         name: "list_sports",
         path: Some("/v1/sports"),
         title: "List sports",
-        meaning: "The sports carried, with how many events and bookmakers each has. `events` counts scheduled and \
-                  live ones.",
+        meaning: "The supported sports, with the number of events and bookmakers of each. `events` counts scheduled \
+                 and live ones.",
         tag: CATALOGUE,
         answer: "The sports.",
         schemas: &[Schema::One("SportList")],
@@ -31,9 +31,9 @@ pub(super) const ROWS: [Row; 28] = [
         path: Some("/v1/sports/{sport_key}/odds"),
         title: "Get odds",
         meaning: "Current prices: one record for each bookmaker and market of the matching events. For fight \
-                  sports, `group_by=bout` gives the moneyline bout by bout instead. Needs `odds:read`.",
+                 sports, `group_by=bout` groups the moneyline by bout. Needs `odds:read`.",
         tag: ODDS,
-        answer: "Odds records; with `group_by=bout`, the bouts; with `since`, what changed.",
+        answer: "Odds records; with `group_by=bout`, the bouts; with `since`, the changes.",
         schemas: &[
             Schema::ListOf("OddsRecord"),
             Schema::One("GroupedBouts"),
@@ -61,10 +61,10 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_scores",
         path: Some("/v1/sports/{sport_key}/scores"),
         title: "Get scores",
-        meaning: "Scores with period detail, one record for each event. `status=live` follows what is in \
-                  progress. Needs `odds:read`.",
+        meaning: "Scores with period details, one record for each event. `status=live` selects events in progress. \
+                 Needs `odds:read`.",
         tag: ODDS,
-        answer: "Score records; with `since`, what changed.",
+        answer: "Score records; with `since`, the changes.",
         schemas: &[Schema::ListOf("ScoreRecord"), Schema::One("ScoresDelta")],
         params: Params::V1(&[
             Param::Status,
@@ -85,7 +85,7 @@ pub(super) const ROWS: [Row; 28] = [
         title: "List events",
         meaning: "Events with the markets offered for each. Needs `odds:read`.",
         tag: ODDS,
-        answer: "Events; with `since`, what changed.",
+        answer: "Events; with `since`, the changes.",
         schemas: &[Schema::ListOf("Event"), Schema::One("EventsDelta")],
         params: Params::V1(&[
             Param::Status,
@@ -107,8 +107,8 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_event",
         path: Some("/v1/sports/{sport_key}/events/{event_id}"),
         title: "Get event",
-        meaning: "One event. An id that turned out to be the same event as another answers with that one's record. \
-                  An unknown, cancelled or removed event is 404 `event_not_found`. Needs `odds:read`.",
+        meaning: "One event. The id of an event that was merged into another returns the other event's record. An \
+                 unknown, cancelled or removed event is 404 `event_not_found`. Needs `odds:read`.",
         tag: ODDS,
         answer: "The event.",
         schemas: &[Schema::One("Event")],
@@ -120,8 +120,8 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_best",
         path: Some("/v1/sports/{sport_key}/best"),
         title: "Get best prices",
-        meaning: "The highest price of every outcome, line by line: bets on the same thing, with the same point and \
-                  the same set of outcomes. Stale and partial offers are refused and counted. Needs `odds:read`.",
+        meaning: "The highest price of every outcome, line by line. A line has one market, point and set of \
+                 outcomes. Stale and partial offers are excluded and counted. Needs `odds:read`.",
         tag: ANALYTICS,
         answer: "Lines with the best price of each outcome.",
         schemas: &[Schema::One("BestLines")],
@@ -178,9 +178,9 @@ pub(super) const ROWS: [Row; 28] = [
         name: "list_arbitrages",
         path: Some("/v1/sports/{sport_key}/arbitrage"),
         title: "List arbitrages",
-        meaning: "Lines whose best prices add up to less than one: bets on all outcomes that win whatever happens, \
-                  with the stakes, the largest profit first. Not for fields, which nothing guarantees to be \
-                  complete. Needs `odds:read`.",
+        meaning: "Lines whose best prices have implied probabilities that sum to less than one: bets on all \
+                 outcomes give a profit whatever the result. With the stakes, the largest profit first. Not for \
+                 fields, because they may be incomplete. Needs `odds:read`.",
         tag: ANALYTICS,
         answer: "Arbitrages, the most profitable first.",
         schemas: &[Schema::One("Arbitrages")],
@@ -209,8 +209,8 @@ pub(super) const ROWS: [Row; 28] = [
         name: "list_ev",
         path: Some("/v1/sports/{sport_key}/ev"),
         title: "List positive expected values",
-        meaning: "Offered prices that pay more than the fair probability of the reference without that bookmaker, \
-                  the largest expected value first. Needs `odds:read`.",
+        meaning: "Offered prices above the fair price of the reference, which excludes the offering bookmaker; the \
+                 largest expected value first. Needs `odds:read`.",
         tag: ANALYTICS,
         answer: "Prices with a positive expected value, the largest first.",
         schemas: &[Schema::One("Values")],
@@ -270,7 +270,7 @@ pub(super) const ROWS: [Row; 28] = [
         name: "list_books",
         path: Some("/v1/books"),
         title: "List bookmakers",
-        meaning: "Every bookmaker covered, with the regions it is offered in.",
+        meaning: "The supported bookmakers, with the regions in which each operates.",
         tag: CATALOGUE,
         answer: "The bookmakers, in the order of their keys.",
         schemas: &[Schema::ListOf("Bookmaker")],
@@ -282,8 +282,8 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_status",
         path: Some("/v1/status"),
         title: "API status",
-        meaning: "How the service is, as this key sees it, and the key's limits. Spends no quota, and answers \
-                  when the quota is spent and during maintenance.",
+        meaning: "The status of the service for this key, and the key's limits. Costs no quota; available during \
+                 maintenance and when the quota is used up.",
         tag: SERVICE,
         answer: "The status.",
         schemas: &[Schema::One("ServiceStatus")],
@@ -294,11 +294,10 @@ pub(super) const ROWS: [Row; 28] = [
         operation: Operation::GetHistory,
         name: "get_history",
         path: Some("/v1/history"),
-        title: "Get the reach of history",
-        meaning: "From when to when `as_of` finds publications, how many there are, and which times are missing. \
-                  Spends no quota.",
+        title: "Get the range of history",
+        meaning: "The time range in which `as_of` finds publications, their number, and the gaps. Costs no quota.",
         tag: SERVICE,
-        answer: "The reach.",
+        answer: "The range and the gaps.",
         schemas: &[Schema::One("HistoryReach")],
         params: Params::V1(&[Param::ApiKey]),
         cost: Cost::Present,
@@ -308,11 +307,12 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_stream",
         path: Some("/v1/stream"),
         title: "Follow changes",
-        meaning: "Server-Sent Events: a snapshot of the selection, then what changes with each publication, each up to \
-                  a `cut` with a cursor to go on from. The filters are those of odds, scores and events. A request \
-                  that asks for a WebSocket gets the same as text messages. GET only. Needs `odds:read`.",
+        meaning: "Server-Sent Events: a snapshot of the selection, then the changes of each publication. Each \
+                 publication ends with a `cut` event, whose cursor resumes the stream. The filters are those of \
+                 odds, scores and events. With a WebSocket upgrade, the same data is sent as text messages. GET \
+                 only. Needs `odds:read`.",
         tag: ODDS,
-        answer: "Events, for as long as the client listens.",
+        answer: "Events, until the client disconnects.",
         schemas: &[],
         params: Params::V1(&[
             Param::Sports,
@@ -339,9 +339,9 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_coverage",
         path: Some("/v1/sports/{sport_key}/coverage"),
         title: "Get coverage",
-        meaning: "How many prices each bookmaker has for the scheduled and live events, and why the others are \
-                  missing. The parameters restrict the rows; there is no default region. Spends no quota. Needs \
-                  `odds:read`.",
+        meaning: "The number of prices of each bookmaker for the scheduled and live events, and why the others are \
+                 missing. The parameters restrict the rows; there is no default region. Costs no quota. Needs \
+                 `odds:read`.",
         tag: ODDS,
         answer: "The coverage.",
         schemas: &[Schema::One("Coverage")],
@@ -361,9 +361,9 @@ pub(super) const ROWS: [Row; 28] = [
         name: "explain_event",
         path: Some("/v1/sports/{sport_key}/events/{event_id}/explain"),
         title: "Explain an event",
-        meaning: "Why each bookmaker's price of an event is there or missing, one state for each market. The \
-                  parameters mean what they mean for odds: a price that they exclude is `filtered`. Spends no \
-                  quota. Needs `odds:read`.",
+        meaning: "Why each bookmaker's price of an event is present or missing: one state for each market. The \
+                 parameters have the same meaning as for odds: a price that they exclude is `filtered`. Costs no \
+                 quota. Needs `odds:read`.",
         tag: ODDS,
         answer: "The states.",
         schemas: &[Schema::One("Explanation")],
@@ -383,11 +383,10 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_price_path",
         path: Some("/v1/sports/{sport_key}/events/{event_id}/odds/history"),
         title: "Get price paths",
-        meaning: "What became of the prices of an event, one path for each bookmaker and market: the opening line, the \
-                  closing line, and every change of prices or lines. Also for events that were removed. Needs \
-                  `odds:read`.",
+        meaning: "The price history of an event: one path for each bookmaker and market, with the opening line, the \
+                 closing line, and every change of prices or lines. Also for removed events. Needs `odds:read`.",
         tag: HISTORY,
-        answer: "Paths, in the order of odds.",
+        answer: "Price paths, in the order of odds.",
         schemas: &[Schema::ListOf("PricePath")],
         params: Params::V1(&[
             Param::Market,
@@ -409,9 +408,8 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_closing",
         path: Some("/v1/sports/{sport_key}/odds/closing"),
         title: "Get closing lines",
-        meaning: "The prices in the last publication before each event started, and the first ones that were \
-                  published: one record for each bookmaker and market. Also of events that were removed. Needs \
-                  `odds:read`.",
+        meaning: "The prices in the last publication before each event started, and the first published prices: one \
+                 record for each bookmaker and market. Also for removed events. Needs `odds:read`.",
         tag: HISTORY,
         answer: "Records, in the order of odds.",
         schemas: &[Schema::ListOf("ClosingRecord")],
@@ -435,10 +433,10 @@ pub(super) const ROWS: [Row; 28] = [
         name: "get_export",
         path: Some("/v1/sports/{sport_key}/export/{table}/{date}"),
         title: "Export a day",
-        meaning: "The archive's own file of a table and a day (UTC), in Parquet: every change, not only those that were \
-                  published. Only days that are over and final, as `exported_to` of `/v1/history` says; any other day \
-                  is 404 `not_in_history`, and so is every day of the sandbox, which has no archive. `Range` gets a \
-                  part. Needs `export:read`, which no key has unless it was created with it.",
+        meaning: "The archive's Parquet file of a table and a day (UTC), with every change, published or not. Only \
+                 for final days, up to `exported_to` of `/v1/history`; any other day is 404 `not_in_history`, and \
+                 so is every day of the sandbox, which has no archive. `Range` requests are supported. Needs \
+                 `export:read`, a permission that a key has only if it was created with it.",
         tag: HISTORY,
         answer: "The file.",
         schemas: &[],

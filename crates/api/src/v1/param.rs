@@ -144,21 +144,17 @@ impl Param {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Market => {
-                "Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, \
-                 totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only \
-                 moneyline."
+                "Only this market; a market that the sport does not have matches nothing. The prior names h2h, \
+                spreads, totals and outrights are accepted; records have the service's own keys. With \
+                `group_by=bout`, only moneyline."
             }
-            Self::Bookmaker => {
-                "Only this bookmaker, in whichever region it is offered unless `regions` is sent too."
-            }
+            Self::Bookmaker => "Only this bookmaker, in any region unless `regions` is sent too.",
             Self::Regions => {
-                "Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or \
-                 `bookmakers` is sent."
+                "Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless \
+                `bookmaker` or `bookmakers` is sent."
             }
-            Self::Region => {
-                "Alias of `regions` for the transition; `regions` wins when both are sent."
-            }
-            Self::OddsFormat => "How prices are written.",
+            Self::Region => "Alias of `regions`, for migration; `regions` wins if both are sent.",
+            Self::OddsFormat => "Format of prices.",
             Self::EventIds => {
                 "Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."
             }
@@ -166,94 +162,103 @@ impl Param {
                 "`bout` groups the moneyline by bout; fight sports only. `limit` then counts bouts."
             }
             Self::Status => {
-                "Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are \
-                 scheduled."
+                "Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled \
+                events."
             }
             Self::CommenceFrom => "Only events that start at this instant or later.",
             Self::CommenceTo => "Only events that start before this instant.",
             Self::Name => {
-                "Only events with a participant, tournament or competition in which a word begins with this, whatever \
-                 the case and the accents: `proch` finds Jiří Procházka. Several words must follow each other."
+                "Only events with a participant, tournament or competition in which a word begins with this text, \
+                ignoring case and accents: `proch` finds Jiří Procházka. Several words must be adjacent."
             }
             Self::Bookmakers => {
-                "Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered \
-                 unless `regions` is sent too. The reference is not filtered."
+                "Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is \
+                sent too. The reference is not filtered."
             }
             Self::MaxAge => {
-                "The oldest price that is used, in seconds; the service's own limit for a stale source when absent."
+                "Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source."
             }
-            Self::Method => "How margins are removed. `shin` is for markets with one winner.",
+            Self::Method => {
+                "The method by which margins are removed. `shin` is for markets with one winner."
+            }
             Self::Reference => {
-                "Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, \
-                 or up to 10 bookmakers, comma-separated."
+                "The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to \
+                10 bookmakers, comma-separated."
             }
             Self::MinBooks => {
-                "Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`."
+                "Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in \
+                `reference`."
             }
-            Self::MinEv => "Only values with an expected value above this; up to six places.",
-            Self::MinProfit => "Only arbitrages with a profit above this; up to six places.",
+            Self::MinEv => {
+                "Only values with an expected value above this, with up to six decimal places."
+            }
+            Self::MinProfit => {
+                "Only arbitrages with a profit above this, with up to six decimal places."
+            }
             Self::MaxCost => {
-                "Only middles whose break-even probability is at most this; up to six places."
+                "Only middles with a break-even probability of at most this, with up to six decimal places."
             }
-            Self::Stake => "What is divided between the legs of an arbitrage, in whole units.",
+            Self::Stake => {
+                "The total stake of an arbitrage, which is divided between its legs, in whole units."
+            }
             Self::AsOf => {
-                "The answer as it was at this instant: that of the last publication at or before it, byte for byte. \
-                 Costs the same as the present."
+                "The answer as of this instant: that of the last publication at or before it, byte for byte. Costs \
+                the same as a current answer."
             }
             Self::Since => {
-                "Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed \
-                 records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an \
-                 RFC 3339 timestamp, too: it then begins with the publication of that time."
+                "Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and \
+                removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it \
+                also accepts an RFC 3339 timestamp and then begins with the publication of that time."
             }
             Self::Until => {
-                "When the stream ends, with `done`: after the last publication at or before this instant. In the past \
-                 it needs `since`, which is earlier."
+                "End of the stream: after the last publication at or before this instant, with the reason `done`. \
+                An instant in the past needs an earlier `since`."
             }
             Self::Replay => {
-                "After `since`: `net` brings the client up to date in one step; `all` sends every publication since then \
-                 (in `live`, every change), one after the other, for one request of the quota per 500 publications."
+                "How changes since `since` are sent. `net`: the net difference in one step. `all`: every \
+                publication since then (in `live`, every change), one after the other, for one request of the quota \
+                per 500 publications."
             }
             Self::Sports => {
-                "Only these sports, comma-separated; all that the key covers when absent."
+                "Only these sports, comma-separated; if absent, all sports that the key covers."
             }
             Self::Channels => {
-                "What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when \
-                 absent."
+                "The record types to follow for each sport, comma-separated: odds, scores or events. The default is \
+                `odds`."
             }
             Self::Mode => {
-                "When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. \
-                 Between publications a `cut` of `live` has `published` false."
+                "When changes are sent. `publication`: with each publication. `live`: as soon as they are stored; a \
+                `cut` between publications then has `published` false."
             }
             Self::Freshness => {
-                "`sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records \
-                 were confirmed, so that `last_update` of all of them is known. `none`: nothing."
+                "Freshness data sent with each publication. `sources`: the freshness of each bookmaker. `records`: \
+                also the ids of the confirmed records, so that the `last_update` of every record is known. `none`: \
+                nothing."
             }
             Self::Heartbeat => "Seconds without an event before a comment is sent.",
             Self::From => "Only changes that were published at this instant or later.",
             Self::To => "Only changes that were published before this instant.",
             Self::Changes => {
-                "`published`: the changes that a client sees who reads every publication. `all`: also those that were \
-                 replaced before the next publication; their `published_at` is null."
+                "`published`: the changes seen by a client that reads every publication. `all`: also changes that \
+                were replaced before the next publication; their `published_at` is null."
             }
             Self::Lineage => {
-                "Which of the day's files, where there are several because a log was lost or restored: `Link` leads \
-                 from each to the next. The first when absent."
+                "Number of the file of that day, if there are several because a log was lost or restored; `Link` \
+                leads from each to the next. The default is the first."
             }
-            Self::Limit => "Most records in the answer.",
+            Self::Limit => "Maximum number of records in the answer.",
             Self::PointLimit => {
-                "Most points in the answer. A path that is cut off goes on in the next page, with the fields around \
-                 its points repeated; a very long answer may end earlier."
+                "Maximum number of points in the answer. A path that does not fit continues on the next page, with \
+                the fields around its points repeated; a very long answer may end earlier."
             }
             Self::Cursor => {
-                "Where the previous page ended: taken from its `Link` header, as it is."
+                "End of the previous page: the value from its `Link` header, unchanged."
             }
             Self::Format => {
-                "How the answer is written. `csv` is a table with a header row: a row is an outcome or a leg, with the \
-                 fields around it repeated. Not with `since` or `group_by`. Errors are JSON."
+                "Format of the answer. `csv` is a table with a header row; a row is an outcome or a leg, with the \
+                fields around it repeated. Not with `since` or `group_by`. Errors are JSON."
             }
-            Self::ApiKey => {
-                "The key, for the transition; the header X-API-Key is preferred and wins."
-            }
+            Self::ApiKey => "The key, for migration; the header X-API-Key is preferred and wins.",
         }
     }
 }

@@ -48,7 +48,7 @@ codes! {
     InvalidKey = "INVALID_KEY", 401, "API key is not valid",
         "The key is unknown, revoked or mistyped.";
     OutOfUsageCredits = "OUT_OF_USAGE_CREDITS", 401, "Usage quota has been reached",
-        "The key's quota has fewer credits left than the response costs. Nothing was charged.";
+        "The response costs more credits than are left in the key's quota. Nothing was charged.";
     HistoricalUnavailable = "HISTORICAL_UNAVAILABLE_ON_FREE_USAGE_PLAN", 401, "Historical data is not available",
         "This service keeps no history (`history.enabled = false`).";
     Forbidden = "FORBIDDEN", 403, "Forbidden",
@@ -112,11 +112,11 @@ codes! {
     ExceededFreqLimit = "EXCEEDED_FREQ_LIMIT", 429, "Requests are being sent too frequently",
         "The key's rate limit is reached; retry after `Retry-After`.";
     InternalError = "INTERNAL_ERROR", 500, "Internal error",
-        "The service failed; the request ID finds the reason in its log.";
+        "The service failed; its log has the reason under the request ID.";
     Maintenance = "MAINTENANCE", 503, "Maintenance",
-        "The operator has closed the service for a while; retry after `Retry-After`.";
+        "The service is closed for maintenance; retry after `Retry-After`.";
     Unavailable = "UNAVAILABLE", 503, "Unavailable",
-        "The service cannot answer at the moment; retry after `Retry-After`.";
+        "The service cannot answer now; retry after `Retry-After`.";
 }
 
 impl Code {

@@ -98,21 +98,21 @@ impl Param {
                 "Only these bookmakers, comma-separated; takes precedence over `regions`. Every ten of them, or part \
                  of ten, count as one region."
             }
-            Markets => "The markets, comma-separated; h2h unless sent, outrights for golf.",
-            OddsFormat => "How prices are written.",
-            DateFormat => "How times are written: as text, or as seconds since 1970.",
+            Markets => "The markets, comma-separated; the default is h2h, for golf outrights.",
+            OddsFormat => "Format of prices.",
+            DateFormat => "Format of times: text, or seconds since 1970.",
             EventIds => "Only these events, comma-separated. Unknown IDs match nothing.",
             CommenceTimeFrom => "Only events that start at this time or later.",
             CommenceTimeTo => "Only events that start at this time or earlier.",
             DaysFrom => "Also final events that started at most this many days ago.",
-            IncludeLinks => "Adds `link` to bookmakers, markets and outcomes; it is always null.",
+            IncludeLinks => "Adds `link` to bookmakers, markets and outcomes; always null.",
             IncludeSids => "Adds `sid` to bookmakers, markets and outcomes; it is always null.",
             IncludeBetLimits => "Adds `bet_limit` to outcomes; it is always null.",
             IncludeRotationNumbers => {
                 "Adds `home_rotation` and `away_rotation` to events; they are always null."
             }
             IncludeMultipliers => "Accepted and without effect.",
-            Date => "The time at which the data stood.",
+            Date => "The time of the historical data.",
         }
     }
 }

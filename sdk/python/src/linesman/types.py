@@ -16,7 +16,7 @@ class Sport(TypedDict):
     group: str
     """Sport group: the unit to which production keys can be restricted."""
     active: bool
-    """False when every source of the sport is stale or there is none: skip it instead of retrying."""
+    """False if all sources of the sport are stale or it has none: skip the sport instead of retrying."""
     events: int
     """Scheduled and live events."""
     books: int
@@ -31,20 +31,20 @@ class Bookmaker(TypedDict):
     title: str
     """Display name."""
     regions: list[Literal["us", "uk", "eu", "au"] | str]
-    """Where it is offered."""
+    """The regions in which the bookmaker operates."""
 
 
 Price: TypeAlias = float | str
-"""What the outcome pays, in the format asked for. American: a signed whole number, at most -101 or at least 100; even money is 100. Decimal: the return per unit staked, the stake included; above 1. Fractional: a string, profit to stake in lowest terms."""
+"""The price of the outcome, in the requested format. American: a signed whole number, at most -101 or at least 100; even money is 100. Decimal: the return per unit staked, including the stake; above 1. Fractional: a string, profit to stake in lowest terms."""
 
 
 class BoutOutcome(TypedDict):
-    """A fighter and what a win pays."""
+    """A fighter and the price of a win."""
 
     name: str
     """The fighter."""
     price: Price
-    """What it pays."""
+    """The price."""
 
 
 class Period(TypedDict):
@@ -66,33 +66,33 @@ class FairOutcome(TypedDict):
     point: float | None
     """The outcome's signed handicap or the total; null for markets without one."""
     probability: float
-    """Fair probability, nine places."""
+    """Fair probability, with nine decimal places."""
     price: float | str | None
-    """The price of the probability as it is written here; null where that is 0 or 1."""
+    """The price equivalent to `probability` as printed; null if that is 0 or 1."""
     books: int
     """Sources that price the outcome."""
 
 
 class RefusedOffers(TypedDict):
-    """Offers that were not used, each counted once, by the first reason."""
+    """Offers that were not used, each counted once under the first reason that applies."""
 
     stale: int
-    """Older than the limit."""
+    """Offers older than the limit."""
     incomplete: int
-    """Not all outcomes of the line, or of a field less than nine tenths."""
+    """Offers without all outcomes of the line, or with less than nine tenths of a field."""
     underround: int
-    """Prices that alone add up to less than the number of winners."""
+    """Offers whose implied probabilities sum to less than the number of winners."""
 
 
 class RefusedLines(TypedDict):
     """Offers that were not used, and lines without a result."""
 
     stale: int
-    """Older than the limit."""
+    """Offers older than the limit."""
     incomplete: int
-    """Not all outcomes of the line, or of a field less than nine tenths."""
+    """Offers without all outcomes of the line, or with less than nine tenths of a field."""
     underround: int
-    """Prices that alone add up to less than the number of winners."""
+    """Offers whose implied probabilities sum to less than the number of winners."""
     thin: int
     """Lines with too few sources."""
     undefined: int
@@ -103,20 +103,20 @@ class RateLimit(TypedDict):
     """The limits of the calling key."""
 
     burst_per_minute: int
-    """Requests in one UTC minute."""
+    """Maximum number of requests in one UTC minute."""
     requests_per_day: int
-    """Requests in one UTC day."""
+    """Maximum number of requests in one UTC day."""
 
 
 class Removed(TypedDict):
-    """Something that a selection no longer has."""
+    """A record that is no longer in a selection."""
 
     id: str
-    """The record's id; of scores and events, the event's."""
+    """Id of the record; for scores and events, id of the event."""
     event_id: str
     """The event's id: opaque, stable across restarts, nodes and bookmakers."""
     reason: Literal["no_prices", "removed", "final", "merged", "expired", "filter"] | str
-    """`no_prices`: suspended or emptied. `removed`: taken back. `final`: the event is over. `merged`: it is the same as another. `expired`: it was over long ago. `filter`: it is there, and not in the selection any more."""
+    """`no_prices`: suspended or without prices. `removed`: withdrawn by its source. `final`: the event is over. `merged`: the event was merged into another. `expired`: the event was removed some time after its end. `filter`: it still exists but no longer matches the selection."""
 
 
 class StreamHello(TypedDict):
@@ -169,31 +169,31 @@ MarketKey: TypeAlias = Literal["matchup", "moneyline", "outright", "round_leader
 
 
 Status: TypeAlias = Literal["scheduled", "live", "final"] | str
-"""How an event stands. It goes forward only, unless its source sends a correction."""
+"""The status of an event. It only moves forward, unless its source sends a correction."""
 
 
 class Error1(TypedDict):
-    """What went wrong."""
+    """The error."""
 
     code: Literal["invalid_parameter", "invalid_body", "authentication_failed", "forbidden", "sport_not_found", "event_not_found", "not_in_history", "not_found", "method_not_allowed", "feed_paused", "cursor_expired", "request_too_large", "range_not_satisfiable", "upgrade_required", "rate_limited", "quota_exceeded", "too_many_streams", "internal", "maintenance", "unavailable"] | str
-    """For programs."""
+    """Stable error code, for programs."""
     message: str
-    """For people: what was wrong and what would be right. It may change."""
+    """Explanation for people: what was wrong and how to correct it. The text may change."""
     request_id: str
-    """The request's id, also in `x-request-id`."""
+    """Id of the request, also in `x-request-id`."""
     param: NotRequired[str]
-    """The parameter to blame; only there when there is one."""
+    """The invalid parameter; present only if there is one."""
 
 
 class Error(TypedDict):
     """The body of every answer that is not 2xx or 304."""
 
     error: Error1
-    """What went wrong."""
+    """The error."""
 
 
 class FeedEvent(TypedDict):
-    """The source offers this event; sent again, it corrects."""
+    """The source lists this event. Sending it again corrects its details."""
 
     type: Literal["event"]
     ref: str
@@ -201,118 +201,118 @@ class FeedEvent(TypedDict):
     sport: str
     """Sport key."""
     competition: str
-    """League, tour or card. At most 200 bytes and 24 words, without characters that are not seen."""
+    """League, tour or card. At most 200 bytes and 24 words, without invisible characters."""
     commence_time: str
-    """When it starts."""
+    """Start time."""
     home: NotRequired[str]
-    """One participant; for head-to-head sports. At most 200 bytes and 24 words, without characters that are not seen."""
+    """One participant; for head-to-head sports. At most 200 bytes and 24 words, without invisible characters."""
     away: NotRequired[str]
-    """The other participant; for head-to-head sports. At most 200 bytes and 24 words, without characters that are not seen."""
+    """The other participant; for head-to-head sports. At most 200 bytes and 24 words, without invisible characters."""
     title: NotRequired[str]
-    """The tournament; for golf. At most 200 bytes and 24 words, without characters that are not seen."""
+    """The tournament; for golf. At most 200 bytes and 24 words, without invisible characters."""
     ts: NotRequired[str]
-    """When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock."""
+    """Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock."""
 
 
 class Outcome1(TypedDict):
-    """An outcome as the source names it."""
+    """An outcome under the source's name."""
 
     name: str
-    """Participant or side. At most 200 bytes and 24 words, without characters that are not seen."""
+    """Participant or side. At most 200 bytes and 24 words, without invisible characters."""
     price: Price
-    """In the message's format."""
+    """The price, in the format of the message."""
     point: NotRequired[float | None]
     """For spreads and totals."""
 
 
 class FeedOdds(TypedDict):
-    """A bookmaker's whole market as it stands now; it replaces what was there."""
+    """A bookmaker's current prices for a whole market; they replace all earlier ones."""
 
     type: Literal["odds"]
     ref: str
     """The source's own id of the event, at most 128 bytes."""
     bookmaker: NotRequired[str]
-    """Bookmaker key. May be left out where the token is bound to a bookmaker, and must be that one."""
+    """Bookmaker key. With a token that is bound to a bookmaker, it must be that one and may be omitted."""
     market: MarketKey
     """The market."""
     format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     outcomes: NotRequired[list[Outcome1]]
-    """The whole market; empty means no prices."""
+    """All outcomes of the market; an empty list means no prices."""
     suspended: NotRequired[bool]
     """True means no prices."""
     group: NotRequired[str]
-    """Names one pairing among several of the same market (`matchup`, `three_ball`)."""
+    """Identifies one of several pairings of the same market (`matchup`, `three_ball`)."""
     fresh_for: NotRequired[int]
-    """For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit: for sources that are read less often."""
+    """Time after `ts` during which the source is fresh, in seconds, if that is longer than the service's limit. For sources that are read less often."""
     ts: NotRequired[str]
-    """When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock."""
+    """Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock."""
 
 
 class Leader(TypedDict):
     """A player of a field."""
 
     name: str
-    """The player. At most 200 bytes and 24 words, without characters that are not seen."""
+    """The player. At most 200 bytes and 24 words, without invisible characters."""
     rounds: list[int]
-    """Totals of the rounds played."""
+    """The player's totals of the rounds played."""
 
 
 class FeedScore(TypedDict):
-    """Where the event stands. A token that speaks for one bookmaker needs the right to report scores; `live` and `final` are rejected more than a day before the start."""
+    """The score of an event. A token that is bound to one bookmaker needs the right to report scores; `live` and `final` are rejected more than a day before the start."""
 
     type: Literal["score"]
     ref: str
     """The source's own id of the event, at most 128 bytes."""
     status: Status
-    """How it stands."""
+    """The status of the event."""
     home_score: NotRequired[int | None]
-    """Of the source's home."""
+    """Score of the side that the source lists as home."""
     away_score: NotRequired[int | None]
-    """Of the source's away."""
+    """Score of the side that the source lists as away."""
     periods: NotRequired[list[Period]]
     """Sets, quarters or rounds so far."""
     winner: NotRequired[str]
-    """Who won; fight sports."""
+    """The winner; for fight sports."""
     leaders: NotRequired[list[Leader]]
-    """Golf: best first."""
+    """For golf, the best player first."""
     correction: NotRequired[bool]
-    """An earlier report was wrong; without it a score that goes backwards is rejected."""
+    """True if an earlier report was wrong; otherwise a score that goes backwards is rejected."""
     ts: NotRequired[str]
-    """When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock."""
+    """Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock."""
 
 
 class FeedRemove(TypedDict):
-    """The source withdrew the event. It goes when the last feed that listed it has removed it."""
+    """The source withdrew the event. The event is removed when the last feed that listed it has withdrawn it."""
 
     type: Literal["remove"]
     ref: str
     """The source's own id of the event, at most 128 bytes."""
     ts: NotRequired[str]
-    """When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock."""
+    """Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock."""
 
 
 class FeedHeartbeat(TypedDict):
-    """Read, nothing changed: keeps the source fresh."""
+    """The source was read and nothing changed; keeps the source fresh."""
 
     type: Literal["heartbeat"]
     bookmaker: NotRequired[str]
-    """Bookmaker key. May be left out where the token is bound to a bookmaker, and must be that one."""
+    """Bookmaker key. With a token that is bound to a bookmaker, it must be that one and may be omitted."""
     sport: NotRequired[str]
-    """Sport key; all its sports where absent."""
+    """Sport key; all sports of the bookmaker if absent."""
     fresh_for: NotRequired[int]
-    """For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit: for sources that are read less often."""
+    """Time after `ts` during which the source is fresh, in seconds, if that is longer than the service's limit. For sources that are read less often."""
     ts: NotRequired[str]
-    """When the source says it happened; arrival time where absent. At most 5 s ahead of the service's clock."""
+    """Time of the event or change according to the source; the arrival time if absent. At most 5 s ahead of the service's clock."""
 
 
 class RejectedLine(TypedDict):
-    """A line that was refused, and why."""
+    """A rejected line and the reason."""
 
     line: int
     """Counted from 1."""
     code: Literal["invalid_json", "invalid_message", "unknown_type", "unknown_sport", "unknown_bookmaker", "wrong_bookmaker", "unknown_market", "market_not_in_sport", "invalid_price", "invalid_point", "unknown_ref", "unknown_outcome", "future_ts", "illegal_transition", "too_large"] | str
-    """For programs."""
+    """Stable error code, for programs."""
     message: str
     """For people."""
 
@@ -321,52 +321,52 @@ class ListSportsParams(TypedDict):
     """Query parameters of `list_sports`."""
 
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
 
 
 class GetOddsParams(TypedDict):
     """Query parameters of `get_odds`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmaker: NotRequired[str]
-    """Only this bookmaker, in whichever region it is offered unless `regions` is sent too."""
+    """Only this bookmaker, in any region unless `regions` is sent too."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     group_by: NotRequired[Literal["bout"] | str]
     """`bout` groups the moneyline by bout; fight sports only. `limit` then counts bouts."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
     cursor: NotRequired[str]
-    """Where the previous page ended: taken from its `Link` header, as it is."""
+    """End of the previous page: the value from its `Link` header, unchanged."""
 
 
 class GetScoresParams(TypedDict):
     """Query parameters of `get_scores`."""
 
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
-    """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
+    """Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
     cursor: NotRequired[str]
-    """Where the previous page ended: taken from its `Link` header, as it is."""
+    """End of the previous page: the value from its `Link` header, unchanged."""
 
 
 class ListEventsParams(TypedDict):
     """Query parameters of `list_events`."""
 
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
-    """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
+    """Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     commence_from: NotRequired[str]
@@ -374,213 +374,213 @@ class ListEventsParams(TypedDict):
     commence_to: NotRequired[str]
     """Only events that start before this instant."""
     name: NotRequired[str]
-    """Only events with a participant, tournament or competition in which a word begins with this, whatever the case and the accents: `proch` finds Jiří Procházka. Several words must follow each other."""
+    """Only events with a participant, tournament or competition in which a word begins with this text, ignoring case and accents: `proch` finds Jiří Procházka. Several words must be adjacent."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
     cursor: NotRequired[str]
-    """Where the previous page ended: taken from its `Link` header, as it is."""
+    """End of the previous page: the value from its `Link` header, unchanged."""
 
 
 class GetEventParams(TypedDict):
     """Query parameters of `get_event`."""
 
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
 
 
 class GetBestParams(TypedDict):
     """Query parameters of `get_best`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmakers: NotRequired[str | list[str]]
-    """Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered."""
+    """Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
-    """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
+    """Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events."""
     commence_from: NotRequired[str]
     """Only events that start at this instant or later."""
     commence_to: NotRequired[str]
     """Only events that start before this instant."""
     max_age: NotRequired[int]
-    """The oldest price that is used, in seconds; the service's own limit for a stale source when absent."""
+    """Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
     cursor: NotRequired[str]
-    """Where the previous page ended: taken from its `Link` header, as it is."""
+    """End of the previous page: the value from its `Link` header, unchanged."""
 
 
 class GetFairParams(TypedDict):
     """Query parameters of `get_fair`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
-    """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
+    """Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events."""
     commence_from: NotRequired[str]
     """Only events that start at this instant or later."""
     commence_to: NotRequired[str]
     """Only events that start before this instant."""
     max_age: NotRequired[int]
-    """The oldest price that is used, in seconds; the service's own limit for a stale source when absent."""
+    """Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source."""
     method: NotRequired[Literal["power", "multiplicative", "additive", "shin", "odds_ratio"] | str]
-    """How margins are removed. `shin` is for markets with one winner."""
+    """The method by which margins are removed. `shin` is for markets with one winner."""
     reference: NotRequired[str | list[str]]
-    """Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated."""
+    """The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated."""
     min_books: NotRequired[int]
-    """Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`."""
+    """Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
     cursor: NotRequired[str]
-    """Where the previous page ended: taken from its `Link` header, as it is."""
+    """End of the previous page: the value from its `Link` header, unchanged."""
 
 
 class ListArbitragesParams(TypedDict):
     """Query parameters of `list_arbitrages`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmakers: NotRequired[str | list[str]]
-    """Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered."""
+    """Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
-    """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
+    """Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events."""
     commence_from: NotRequired[str]
     """Only events that start at this instant or later."""
     commence_to: NotRequired[str]
     """Only events that start before this instant."""
     max_age: NotRequired[int]
-    """The oldest price that is used, in seconds; the service's own limit for a stale source when absent."""
+    """Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source."""
     min_profit: NotRequired[float | str]
-    """Only arbitrages with a profit above this; up to six places."""
+    """Only arbitrages with a profit above this, with up to six decimal places."""
     stake: NotRequired[int]
-    """What is divided between the legs of an arbitrage, in whole units."""
+    """The total stake of an arbitrage, which is divided between its legs, in whole units."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
 
 
 class ListEvParams(TypedDict):
     """Query parameters of `list_ev`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmakers: NotRequired[str | list[str]]
-    """Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered."""
+    """Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
-    """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
+    """Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events."""
     commence_from: NotRequired[str]
     """Only events that start at this instant or later."""
     commence_to: NotRequired[str]
     """Only events that start before this instant."""
     max_age: NotRequired[int]
-    """The oldest price that is used, in seconds; the service's own limit for a stale source when absent."""
+    """Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source."""
     method: NotRequired[Literal["power", "multiplicative", "additive", "shin", "odds_ratio"] | str]
-    """How margins are removed. `shin` is for markets with one winner."""
+    """The method by which margins are removed. `shin` is for markets with one winner."""
     reference: NotRequired[str | list[str]]
-    """Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, or up to 10 bookmakers, comma-separated."""
+    """The source of the fair probabilities: `consensus` (all bookmakers), which is the default, or up to 10 bookmakers, comma-separated."""
     min_books: NotRequired[int]
-    """Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`."""
+    """Minimum number of sources of a fair probability. The default is 2, or 1 with bookmakers in `reference`."""
     min_ev: NotRequired[float | str]
-    """Only values with an expected value above this; up to six places."""
+    """Only values with an expected value above this, with up to six decimal places."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
 
 
 class ListMiddlesParams(TypedDict):
     """Query parameters of `list_middles`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmakers: NotRequired[str | list[str]]
-    """Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered unless `regions` is sent too. The reference is not filtered."""
+    """Only prices of these bookmakers, at most 50, comma-separated, in any region unless `regions` is sent too. The reference is not filtered."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
-    """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
+    """Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events."""
     commence_from: NotRequired[str]
     """Only events that start at this instant or later."""
     commence_to: NotRequired[str]
     """Only events that start before this instant."""
     max_age: NotRequired[int]
-    """The oldest price that is used, in seconds; the service's own limit for a stale source when absent."""
+    """Maximum age of the prices used, in seconds; if absent, the service's limit for a stale source."""
     max_cost: NotRequired[float | str]
-    """Only middles whose break-even probability is at most this; up to six places."""
+    """Only middles with a break-even probability of at most this, with up to six decimal places."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
 
 
 class ListBooksParams(TypedDict):
     """Query parameters of `list_books`."""
 
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
 
 
 class GetStreamParams(TypedDict):
     """Query parameters of `get_stream`."""
 
     sports: NotRequired[str | list[str]]
-    """Only these sports, comma-separated; all that the key covers when absent."""
+    """Only these sports, comma-separated; if absent, all sports that the key covers."""
     channels: NotRequired[str | list[str]]
-    """What is followed of each sport, comma-separated: the records of odds, scores or events. `odds` when absent."""
+    """The record types to follow for each sport, comma-separated: odds, scores or events. The default is `odds`."""
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmaker: NotRequired[str]
-    """Only this bookmaker, in whichever region it is offered unless `regions` is sent too."""
+    """Only this bookmaker, in any region unless `regions` is sent too."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     status: NotRequired[Literal["scheduled", "live", "final"] | str]
-    """Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are scheduled."""
+    """Only events with this status. If absent, all events; for arbitrage, ev and middles, scheduled events."""
     mode: NotRequired[Literal["publication", "live"] | str]
-    """When changes are sent: `publication`, with each publication, or `live`, as soon as they are stored. Between publications a `cut` of `live` has `published` false."""
+    """When changes are sent. `publication`: with each publication. `live`: as soon as they are stored; a `cut` between publications then has `published` false."""
     since: NotRequired[str]
-    """Only what changed since this cursor (`x-cursor` of an answer to the same selection): new and changed records, and what is gone. 204 and free where nothing did. A stream goes on from it, and takes an RFC 3339 timestamp, too: it then begins with the publication of that time."""
+    """Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time."""
     until: NotRequired[str]
-    """When the stream ends, with `done`: after the last publication at or before this instant. In the past it needs `since`, which is earlier."""
+    """End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`."""
     replay: NotRequired[Literal["net", "all"] | str]
-    """After `since`: `net` brings the client up to date in one step; `all` sends every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications."""
+    """How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications."""
     freshness: NotRequired[Literal["sources", "records", "none"] | str]
-    """`sources`: how fresh each bookmaker is, with each publication. `records`: beside that, which records were confirmed, so that `last_update` of all of them is known. `none`: nothing."""
+    """Freshness data sent with each publication. `sources`: the freshness of each bookmaker. `records`: also the ids of the confirmed records, so that the `last_update` of every record is known. `none`: nothing."""
     heartbeat: NotRequired[int]
     """Seconds without an event before a comment is sent."""
 
@@ -589,26 +589,26 @@ class GetCoverageParams(TypedDict):
     """Query parameters of `get_coverage`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmaker: NotRequired[str]
-    """Only this bookmaker, in whichever region it is offered unless `regions` is sent too."""
+    """Only this bookmaker, in any region unless `regions` is sent too."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
 
 
 class ExplainEventParams(TypedDict):
     """Query parameters of `explain_event`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmaker: NotRequired[str]
-    """Only this bookmaker, in whichever region it is offered unless `regions` is sent too."""
+    """Only this bookmaker, in any region unless `regions` is sent too."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     as_of: NotRequired[str]
-    """The answer as it was at this instant: that of the last publication at or before it, byte for byte. Costs the same as the present."""
+    """The answer as of this instant: that of the last publication at or before it, byte for byte. Costs the same as a current answer."""
 
 
 GetPricePathParams = TypedDict(
@@ -631,13 +631,13 @@ class GetClosingParams(TypedDict):
     """Query parameters of `get_closing`."""
 
     market: NotRequired[Literal["matchup", "moneyline", "outright", "round_leader", "spread", "three_ball", "top10", "top20", "top5", "total_points", "total_rounds", "h2h", "spreads", "totals", "outrights"] | str]
-    """Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only moneyline."""
+    """Only this market; a market that the sport does not have matches nothing. The prior names h2h, spreads, totals and outrights are accepted; records have the service's own keys. With `group_by=bout`, only moneyline."""
     bookmaker: NotRequired[str]
-    """Only this bookmaker, in whichever region it is offered unless `regions` is sent too."""
+    """Only this bookmaker, in any region unless `regions` is sent too."""
     regions: NotRequired[str | list[str]]
-    """Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or `bookmakers` is sent."""
+    """Only bookmakers that operate in one of these regions, comma-separated. The default is `us`, unless `bookmaker` or `bookmakers` is sent."""
     odds_format: NotRequired[Literal["american", "decimal", "fractional"] | str]
-    """How prices are written."""
+    """Format of prices."""
     event_ids: NotRequired[str | list[str]]
     """Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."""
     commence_from: NotRequired[str]
@@ -645,32 +645,32 @@ class GetClosingParams(TypedDict):
     commence_to: NotRequired[str]
     """Only events that start before this instant."""
     limit: NotRequired[int]
-    """Most records in the answer."""
+    """Maximum number of records in the answer."""
     cursor: NotRequired[str]
-    """Where the previous page ended: taken from its `Link` header, as it is."""
+    """End of the previous page: the value from its `Link` header, unchanged."""
 
 
 class GetExportParams(TypedDict):
     """Query parameters of `get_export`."""
 
     lineage: NotRequired[int]
-    """Which of the day's files, where there are several because a log was lost or restored: `Link` leads from each to the next. The first when absent."""
+    """Number of the file of that day, if there are several because a log was lost or restored; `Link` leads from each to the next. The default is the first."""
 
 
 class SportList(TypedDict):
     """All sports."""
 
     sports: list[Sport]
-    """In the catalogue's order."""
+    """In the order of the catalogue."""
 
 
 class Outcome(TypedDict):
-    """One outcome and what it pays."""
+    """One outcome and its price."""
 
     name: str
     """Participant or side; `Over` and `Under` for totals."""
     price: Price
-    """What it pays."""
+    """The price."""
     point: float | None
     """The signed handicap or the total; null for markets without one."""
 
@@ -681,11 +681,11 @@ class BoutSource(TypedDict):
     book: str
     """Bookmaker key."""
     last_update: Timestamp
-    """The last good read."""
+    """Time of the last good read."""
     stale: bool
-    """True when there was no good read from it recently."""
+    """True if the source had no good read recently."""
     latency_ms: int
-    """How long the last good read took (polled) or how late it arrived (pushed)."""
+    """Duration of the last good read (polled sources) or its delay (pushed sources)."""
 
 
 class BoutBook(TypedDict):
@@ -694,20 +694,20 @@ class BoutBook(TypedDict):
     book: str
     """Bookmaker key."""
     last_update: Timestamp
-    """When this price was last confirmed."""
+    """Time at which this price was last confirmed."""
     outcomes: list[BoutOutcome]
-    """The fighters, and the draw where it is offered."""
+    """The fighters, and the draw if it is offered."""
 
 
 class ScoreRecord(TypedDict):
-    """How an event stands, with period detail."""
+    """The score of an event, with period details."""
 
     event_id: str
     """The event's id: opaque, stable across restarts, nodes and bookmakers."""
     sport_key: str
     """Sport key."""
     status: Status
-    """How the event stands."""
+    """The status of the event."""
     home_team: str
     """The home side; for golf the leader, `TBD` before the first score."""
     away_team: str
@@ -719,9 +719,9 @@ class ScoreRecord(TypedDict):
     periods: list[Period]
     """Sets, quarters, rounds; for golf the leaders' round totals."""
     updated_at: Timestamp
-    """When the score last changed."""
+    """Time at which the score last changed."""
     winner: NotRequired[str]
-    """The fighter who won; only there for a finished fight."""
+    """The fighter who won; present only for a finished fight."""
 
 
 class Event(TypedDict):
@@ -732,19 +732,19 @@ class Event(TypedDict):
     sport_key: str
     """Sport key."""
     title: NotRequired[str]
-    """The tournament; only there for golf."""
+    """The tournament; present only for golf."""
     competition: str
     """The league, tour or card it belongs to."""
     commence_time: Timestamp
-    """When it starts; for golf, the first round's tee time."""
+    """Start time; for golf, the first round's tee time."""
     home_team: str | None
     """The home side; null for golf."""
     away_team: str | None
     """The away side; null for golf."""
     status: Status
-    """How the event stands."""
+    """The status of the event."""
     markets: list[MarketKey]
-    """The markets with prices now."""
+    """The markets that have prices now."""
 
 
 class BestOutcome(TypedDict):
@@ -757,15 +757,15 @@ class BestOutcome(TypedDict):
     price: Price
     """The highest price."""
     bookmaker: str
-    """Bookmaker key; of equal prices the freshest, then the first by key."""
+    """Bookmaker key; among equal prices the most recently confirmed, then the first by key."""
     record_id: str
-    """The odds record that the price is from."""
+    """Id of the odds record with this price."""
     last_update: Timestamp
-    """When this price was last confirmed."""
+    """Time at which this price was last confirmed."""
     age_s: int
     """Whole seconds from `last_update` to `generated_at`."""
     underround: NotRequired[Literal[True]]
-    """Only there when the bookmaker's prices alone add up to less than the number of winners, which is a mistake more often than not."""
+    """Present only if the implied probabilities of this bookmaker's own prices sum to less than the number of winners, which usually indicates an error."""
     also: list[str]
     """Other bookmakers with the same price, by key."""
 
@@ -776,17 +776,17 @@ class FairSource(TypedDict):
     bookmaker: str
     """Bookmaker key."""
     record_id: str
-    """The odds record that the price is from."""
+    """Id of the odds record with this price."""
     booksum: float
-    """The implied probabilities of its prices, added up."""
+    """Sum of the implied probabilities of its prices."""
     hold: float
     """1 - winners / booksum: its margin."""
     parameter: float | None
-    """What the method solved for: k of `power`, z of `shin`, c of `odds_ratio`; else null."""
+    """The parameter solved for: k of `power`, z of `shin`, c of `odds_ratio`; otherwise null."""
     priced: int
     """Outcomes of the field that it prices."""
     last_update: Timestamp
-    """When these prices were last confirmed."""
+    """Time at which these prices were last confirmed."""
     age_s: int
     """Whole seconds from `last_update` to `generated_at`."""
 
@@ -801,30 +801,30 @@ class ArbitrageLeg(TypedDict):
     bookmaker: str
     """Bookmaker key."""
     stake: float
-    """Its part of the stake, to the cent."""
+    """The leg's part of the stake, to the cent."""
     returns: float
-    """What comes back if it wins, rounded down to the cent."""
+    """The return if the leg wins, rounded down to the cent."""
     point: float | None
     """The outcome's signed handicap or the total; null for markets without one."""
     record_id: str
-    """The odds record that the price is from."""
+    """Id of the odds record with this price."""
     last_update: Timestamp
-    """When this price was last confirmed."""
+    """Time at which this price was last confirmed."""
     age_s: int
     """Whole seconds from `last_update` to `generated_at`."""
 
 
 class Value(TypedDict):
-    """An offered price that pays more than the fair one."""
+    """An offered price above the fair price."""
 
     event_id: str
     """The event's id: opaque, stable across restarts, nodes and bookmakers."""
     commence_time: Timestamp
-    """When the event starts."""
+    """Start time of the event."""
     market: MarketKey
     """The market."""
     ways: int
-    """How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without."""
+    """Number of outcomes of the line: a moneyline with a draw has 3 and is a different line from one without."""
     name: str
     """Participant or side; `Over` and `Under` for totals."""
     point: float | None
@@ -834,23 +834,23 @@ class Value(TypedDict):
     bookmaker: str
     """Bookmaker key."""
     record_id: str
-    """The odds record that the price is from."""
+    """Id of the odds record with this price."""
     last_update: Timestamp
-    """When this price was last confirmed."""
+    """Time at which this price was last confirmed."""
     age_s: int
     """Whole seconds from `last_update` to `generated_at`."""
     probability: float
-    """Fair probability, nine places."""
+    """Fair probability, with nine decimal places."""
     fair_price: float | str | None
-    """The price of the probability as it is written here; null where that is 0 or 1."""
+    """The price equivalent to `probability` as printed; null if that is 0 or 1."""
     ev: float
-    """Expected value of a unit staked, rounded down."""
+    """Expected value per unit staked, rounded down."""
     books: int
-    """Sources of the probability, without this bookmaker."""
+    """Number of sources of the probability, without this bookmaker."""
     oldest_age_s: int
     """The largest `age_s` of what was used."""
     suspect: bool
-    """An expected value above 0.25 is more often a mistake than an opportunity."""
+    """True if the expected value is above 0.25, which is more often an error than an opportunity."""
 
 
 class MiddleLeg(TypedDict):
@@ -865,52 +865,52 @@ class MiddleLeg(TypedDict):
     bookmaker: str
     """Bookmaker key."""
     record_id: str
-    """The odds record that the price is from."""
+    """Id of the odds record with this price."""
     last_update: Timestamp
-    """When this price was last confirmed."""
+    """Time at which this price was last confirmed."""
     age_s: int
     """Whole seconds from `last_update` to `generated_at`."""
 
 
 class ServiceStatus(TypedDict):
-    """How the service is, as the key sees it."""
+    """The status of the service for the key."""
 
     status: Literal["ok", "degraded", "maintenance"] | str
-    """`degraded`: at least one source is stale, its prices still served. `maintenance`: every other endpoint answers 503."""
+    """`degraded`: at least one source is stale; its prices are still served. `maintenance`: every other endpoint answers 503."""
     api_version: Literal["v1"]
     """The version."""
     server_time: Timestamp
-    """Now."""
+    """The current time."""
     rate_limit: RateLimit
     """The limits of the calling key."""
     sports_active: int
-    """Sports with a source that is not stale."""
+    """Number of sports with a fresh source."""
 
 
 class ScoresDelta(TypedDict):
-    """What changed in scores since a cursor."""
+    """Changes of scores since a cursor."""
 
     cursor: str
-    """Where this answer stands: the next `since`."""
+    """The cursor of this answer, for the next `since`."""
     published_at: TimestampMs
-    """When the publication was made."""
+    """Time of the publication."""
     upserts: list[ScoreRecord]
     """New and changed scores."""
     removed: list[Removed]
-    """Scores that the selection no longer has."""
+    """Scores that are no longer in the selection."""
 
 
 class EventsDelta(TypedDict):
-    """What changed in events since a cursor."""
+    """Changes of events since a cursor."""
 
     cursor: str
-    """Where this answer stands: the next `since`."""
+    """The cursor of this answer, for the next `since`."""
     published_at: TimestampMs
-    """When the publication was made."""
+    """Time of the publication."""
     upserts: list[Event]
     """New and changed events."""
     removed: list[Removed]
-    """Events that the selection no longer has."""
+    """Events that are no longer in the selection."""
 
 
 class StreamSource(TypedDict):
@@ -936,48 +936,48 @@ class StreamCut(TypedDict):
 
 
 class OpeningLine(TypedDict):
-    """The first prices that were published."""
+    """The first published prices."""
 
     published_at: TimestampMs
-    """When."""
+    """Time of publication."""
     exact: bool
-    """False where they may have been published before history began."""
+    """False if earlier prices may have been published before history began."""
     outcomes: list[Outcome]
-    """What could be bet on."""
+    """The outcomes offered."""
 
 
 class ClosingLine(TypedDict):
     """The prices in the last publication before an event started."""
 
     start: TimestampMs
-    """When it started."""
+    """Time at which the event started."""
     by: Literal["live", "commence_time"] | str
-    """What says so: the first publication that shows it as live or final or, as long as there is none, its `commence_time`."""
+    """The source of the start: the first publication that shows the event as live or final or, as long as there is none, its `commence_time`."""
     active: bool
-    """Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why they were withdrawn."""
+    """True if the prices were still offered at the start. Otherwise they are the last prices before it, and `reason` says why they were withdrawn."""
     published_at: TimestampMs
-    """When these prices were first published."""
+    """Time at which these prices were first published."""
     last_update: Timestamp
-    """When they were last confirmed."""
+    """Time at which the prices were last confirmed."""
     reason: Literal["no_prices", "removed", "final", "merged"] | None
     """Why they were withdrawn before the start; otherwise null."""
     outcomes: list[Outcome]
-    """What could be bet on."""
+    """The outcomes offered."""
 
 
 class PricePoint(TypedDict):
     """A change of prices or lines."""
 
     at: TimestampMs
-    """When it was accepted."""
+    """Time at which the change was accepted."""
     published_at: str | None
-    """When it was first published; null: it was replaced before that."""
+    """Time at which the change was first published; null if it was replaced before a publication."""
     ts: Timestamp
-    """When it happened, as its source says."""
+    """Time of the change according to its source."""
     reason: Literal["no_prices", "removed", "final", "merged"] | None
-    """Why nothing is priced; otherwise null."""
+    """Why there is no price; otherwise null."""
     outcomes: list[Outcome]
-    """What can be bet on; empty where nothing is priced."""
+    """The outcomes offered; empty if there is no price."""
 
 
 HistoryGap = TypedDict(
@@ -990,49 +990,49 @@ HistoryGap = TypedDict(
 
 
 class CoveredMarket(TypedDict):
-    """A bookmaker's market; the counts of states add up to `events`."""
+    """A bookmaker's market; the counts of its states sum to `events`."""
 
     market: MarketKey
     """The market."""
     priced: int
     """Events with a price."""
     suspended: int
-    """Closed by a source that still lists the event."""
+    """Events whose market was closed by a source that still lists the event."""
     withdrawn: int
-    """Was priced by a source that no longer lists the event."""
+    """Events that had a price from a source that no longer lists them."""
     source_stale: int
-    """Not read recently, so the state is unknown."""
+    """Events whose source was not read recently, so the state is unknown."""
     unsure: int
-    """The source lists an event that may be this one."""
+    """Events that may be listed by the source as another event."""
     not_listed: int
-    """The source does not list the event."""
+    """Events that the source does not list."""
     not_offered: int
-    """The source lists the event and never had this market for it."""
+    """Events that the source lists, but never with this market."""
     oldest_age_s: int | None
     """The age of the oldest price, in whole seconds; null without a price."""
 
 
 class Cell(TypedDict):
-    """Why a price is there or missing."""
+    """Why a price is present or missing."""
 
     market: MarketKey
     """The market."""
     state: Literal["priced", "filtered", "ended", "suspended", "withdrawn", "no_source", "source_stale", "unsure", "not_listed", "not_offered"] | str
     """The first of these that applies."""
     records: NotRequired[int]
-    """`priced`: odds records; several where a market has pairings."""
+    """`priced`: number of odds records; several if a market has pairings."""
     last_update: NotRequired[Timestamp]
-    """`priced`: when the price was last confirmed."""
+    """`priced`: time at which the price was last confirmed."""
     age_s: NotRequired[int]
-    """`priced`: whole seconds from then to `generated_at`."""
+    """`priced`: whole seconds from `last_update` to `generated_at`."""
     stale: NotRequired[bool]
-    """`priced`: an old price that odds show and analytics exclude."""
+    """`priced`: true for an old price, which odds show and analytics exclude."""
     by: NotRequired[Literal["market", "bookmaker", "regions"] | str]
     """`filtered`: the parameter that excludes the price."""
     since: NotRequired[Timestamp]
-    """`suspended`, `withdrawn`: since when."""
+    """`suspended`, `withdrawn`: start of this state."""
     last_read: NotRequired[Timestamp]
-    """The source's last good read."""
+    """Time of the source's last good read."""
     may_be: NotRequired[str]
     """The event's id: opaque, stable across restarts, nodes and bookmakers."""
 
@@ -1042,25 +1042,25 @@ FeedMessage: TypeAlias = FeedEvent | FeedOdds | FeedScore | FeedRemove | FeedHea
 
 
 class PushReceipt(TypedDict):
-    """What became of a push."""
+    """The result of a push."""
 
     accepted: int
-    """Lines that changed something."""
+    """Number of lines that changed something."""
     unchanged: int
-    """Lines that repeated what is held."""
+    """Number of lines that repeated current data."""
     superseded: int
-    """Lines older than what is held."""
+    """Number of lines older than current data."""
     rejected_total: int
-    """Lines that were refused, listed or not."""
+    """Number of rejected lines, listed or not."""
     rejected: list[RejectedLine]
-    """The first 1000 lines that were refused, in their order."""
+    """The first 1000 rejected lines, in their order."""
 
 
 class OddsRecord(TypedDict):
-    """One bookmaker's market of one event."""
+    """One bookmaker's prices for one market of an event."""
 
     id: str
-    """The record's id; it stays while price and line move."""
+    """The record's id; it stays the same while price and line move."""
     sport_key: str
     """Sport key."""
     event_id: str
@@ -1070,22 +1070,22 @@ class OddsRecord(TypedDict):
     market: MarketKey
     """The market."""
     format: Literal["american", "decimal", "fractional"] | str
-    """How `price` is written; the `odds_format` asked for."""
+    """Format of `price`: the requested `odds_format`."""
     last_update: Timestamp
-    """When this price was last confirmed, changed or not."""
+    """Time at which this price was last confirmed, changed or not."""
     outcomes: list[Outcome]
-    """What can be bet on."""
+    """The outcomes offered."""
 
 
 class Bout(TypedDict):
     """A bout."""
 
     home: str
-    """The one fighter."""
+    """One fighter."""
     away: str
     """The other fighter."""
     commence_time: Timestamp
-    """When it starts."""
+    """Start time."""
     books: list[BoutBook]
     """Each bookmaker's moneyline."""
 
@@ -1096,21 +1096,21 @@ class BestLine(TypedDict):
     event_id: str
     """The event's id: opaque, stable across restarts, nodes and bookmakers."""
     commence_time: Timestamp
-    """When the event starts."""
+    """Start time of the event."""
     market: MarketKey
     """The market."""
     point: float | None
     """The home side's handicap or the total; null for markets without one."""
     ways: int
-    """How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without."""
+    """Number of outcomes of the line: a moneyline with a draw has 3 and is a different line from one without."""
     booksum: float
-    """The implied probabilities of the best prices, added up."""
+    """Sum of the implied probabilities of the best prices."""
     hold: float
     """1 - winners / booksum: the width of the market at its best prices."""
     oldest_age_s: int
     """The largest `age_s` of what was used."""
     outcomes: list[BestOutcome]
-    """Every outcome that is priced."""
+    """All outcomes that have a price."""
 
 
 class FairLine(TypedDict):
@@ -1119,54 +1119,54 @@ class FairLine(TypedDict):
     event_id: str
     """The event's id: opaque, stable across restarts, nodes and bookmakers."""
     commence_time: Timestamp
-    """When the event starts."""
+    """Start time of the event."""
     market: MarketKey
     """The market."""
     point: float | None
     """The home side's handicap or the total; null for markets without one."""
     ways: int
-    """How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without."""
+    """Number of outcomes of the line: a moneyline with a draw has 3 and is a different line from one without."""
     winners: int
-    """How many of the outcomes win, which the probabilities add up to."""
+    """Number of winning outcomes, which is the sum of the probabilities."""
     field: int
     """Outcomes that at least half of the fresh offers price; others have no fair price."""
     oldest_age_s: int
     """The largest `age_s` of what was used."""
     outcomes: list[FairOutcome]
-    """The outcomes that a source prices."""
+    """The outcomes that have a price from a source."""
     sources: list[FairSource]
-    """Whose prices were used."""
+    """The bookmakers whose prices were used."""
 
 
 class Arbitrage(TypedDict):
-    """Bets on every outcome of a line that win whatever happens."""
+    """Bets on every outcome of a line that give a profit whatever the result."""
 
     event_id: str
     """The event's id: opaque, stable across restarts, nodes and bookmakers."""
     commence_time: Timestamp
-    """When the event starts."""
+    """Start time of the event."""
     market: MarketKey
     """The market."""
     point: float | None
     """The home side's handicap or the total; null for markets without one."""
     ways: int
-    """How many outcomes the line has: a moneyline with a draw has 3 and is another line than one without."""
+    """Number of outcomes of the line: a moneyline with a draw has 3 and is a different line from one without."""
     booksum: float
-    """The implied probabilities of the best prices, added up; below 1."""
+    """Sum of the implied probabilities of the best prices; below 1."""
     profit: float
     """1 / booksum - 1, rounded down."""
     push: bool
-    """True where stakes may be returned: a draw, tie or point that nobody can bet on."""
+    """True if stakes may be returned: on a draw, tie or push that is not an outcome of the line."""
     suspect: bool
-    """A profit above 0.1 is more often a mistake than an opportunity."""
+    """True if the profit is above 0.1, which is more often an error than an opportunity."""
     oldest_age_s: int
     """The largest `age_s` of what was used."""
     skew_s: int
-    """The oldest leg's age less the newest's, in seconds."""
+    """Difference between the ages of the oldest and the newest leg, in seconds."""
     stake: int
-    """What is divided between the legs."""
+    """The total stake, which is divided between the legs."""
     returns_min: float
-    """The smallest of the legs' returns."""
+    """The smallest return of the legs."""
     legs: list[ArbitrageLeg]
     """One bet for each outcome."""
 
@@ -1177,19 +1177,19 @@ class Values(TypedDict):
     sport: str
     """Sport key."""
     generated_at: TimestampMs
-    """When the snapshot was published."""
+    """Time at which the snapshot was published."""
     format: Literal["american", "decimal", "fractional"] | str
-    """How prices are written; the `odds_format` asked for."""
+    """Format of prices: the requested `odds_format`."""
     method: Literal["power", "multiplicative", "additive", "shin", "odds_ratio"] | str
-    """How margins were removed."""
+    """The method by which margins were removed."""
     reference: str
-    """`consensus`, or the bookmakers that were named, by key and separated by commas."""
+    """`consensus`, or the requested bookmakers in the order of their keys, comma-separated."""
     max_age_s: int
-    """The oldest offer that was used, in seconds."""
+    """Maximum age of the offers that were used, in seconds."""
     refused: RefusedLines
     """Offers that were not used, and lines without a result."""
     truncated: int
-    """Results beyond `limit`."""
+    """Number of results beyond `limit`."""
     values: list[Value]
     """The largest expected value first."""
 
@@ -1215,16 +1215,16 @@ Middle = TypedDict(
 
 
 class OddsDelta(TypedDict):
-    """What changed in odds since a cursor. Put `upserts` by id and delete `removed`."""
+    """Changes of odds since a cursor. Insert or replace `upserts` by id and delete `removed`."""
 
     cursor: str
-    """Where this answer stands: the next `since`."""
+    """The cursor of this answer, for the next `since`."""
     published_at: TimestampMs
-    """When the publication was made."""
+    """Time of the publication."""
     upserts: list[OddsRecord]
-    """New and changed records, as odds show them."""
+    """New and changed records, as in odds."""
     removed: list[Removed]
-    """Records that the selection no longer has."""
+    """Records that are no longer in the selection."""
 
 
 class StreamSnapshot(TypedDict):
@@ -1269,10 +1269,10 @@ class StreamFresh(TypedDict):
 
 
 class PricePath(TypedDict):
-    """What became of one bookmaker's market of one event."""
+    """The price history of one bookmaker's market for one event."""
 
     id: str
-    """The record's id; it stays while price and line move."""
+    """The record's id; it stays the same while price and line move."""
     sport_key: str
     """Sport key."""
     event_id: str
@@ -1282,20 +1282,20 @@ class PricePath(TypedDict):
     market: MarketKey
     """The market."""
     format: Literal["american", "decimal", "fractional"] | str
-    """How `price` is written; the `odds_format` asked for."""
+    """Format of `price`: the requested `odds_format`."""
     open: OpeningLine
-    """The first prices that were published."""
+    """The first published prices."""
     close: ClosingLine | None
-    """The prices when the event started; null before that, and where nobody priced it before that."""
+    """The prices when the event started; null before the start, and if there was no price before it."""
     points: list[PricePoint]
-    """Changes of prices or lines, in the order of publications."""
+    """Changes of prices or lines, in the order of publication."""
 
 
 class ClosingRecord(TypedDict):
-    """The opening and the closing line of one bookmaker's market of one event."""
+    """The opening and closing line of one bookmaker's market for one event."""
 
     id: str
-    """The record's id; it stays while price and line move."""
+    """The record's id; it stays the same while price and line move."""
     sport_key: str
     """Sport key."""
     event_id: str
@@ -1305,9 +1305,9 @@ class ClosingRecord(TypedDict):
     market: MarketKey
     """The market."""
     format: Literal["american", "decimal", "fractional"] | str
-    """How `price` is written; the `odds_format` asked for."""
+    """Format of `price`: the requested `odds_format`."""
     open: OpeningLine
-    """The first prices that were published."""
+    """The first published prices."""
     close: ClosingLine
     """The prices when the event started."""
 
@@ -1331,15 +1331,15 @@ class CoveredBook(TypedDict):
     bookmaker: str
     """Bookmaker key."""
     regions: list[Literal["us", "uk", "eu", "au"] | str]
-    """Where it is offered."""
+    """The regions in which the bookmaker operates."""
     last_read: Timestamp
-    """The last good read."""
+    """Time of the last good read."""
     age_s: int
-    """Whole seconds from then to `generated_at`."""
+    """Whole seconds from `last_read` to `generated_at`."""
     stale: bool
-    """True when there was no good read from it recently."""
+    """True if the source had no good read recently."""
     latency_ms: int
-    """How late the last good read arrived."""
+    """Delay of the last good read."""
     markets: list[CoveredMarket]
     """The sport's markets, in the order of their keys."""
 
@@ -1350,18 +1350,18 @@ class ExplainedBook(TypedDict):
     bookmaker: str
     """Bookmaker key."""
     regions: list[Literal["us", "uk", "eu", "au"] | str]
-    """Where it is offered."""
+    """The regions in which the bookmaker operates."""
     cells: list[Cell]
-    """One for each market of the sport, in the order of their keys."""
+    """One state for each market of the sport, in the order of their keys."""
 
 
 class GroupedBouts(TypedDict):
-    """A fight sport's moneyline, bout by bout (`group_by=bout`)."""
+    """The moneyline of a fight sport, grouped by bout (`group_by=bout`)."""
 
     sport: str
     """Sport key."""
     generated_at: TimestampMs
-    """When the snapshot was published."""
+    """Time at which the snapshot was published."""
     sources: list[BoutSource]
     """The sport's sources that pass the bookmaker and region filter."""
     bouts: list[Bout]
@@ -1374,13 +1374,13 @@ class BestLines(TypedDict):
     sport: str
     """Sport key."""
     generated_at: TimestampMs
-    """When the snapshot was published."""
+    """Time at which the snapshot was published."""
     format: Literal["american", "decimal", "fractional"] | str
-    """How prices are written; the `odds_format` asked for."""
+    """Format of prices: the requested `odds_format`."""
     max_age_s: int
-    """The oldest offer that was used, in seconds."""
+    """Maximum age of the offers that were used, in seconds."""
     refused: RefusedOffers
-    """Offers that pass the filters but were not used."""
+    """Offers that match the filters but were not used."""
     lines: list[BestLine]
     """In the order of start, event id, market, point, names."""
 
@@ -1391,15 +1391,15 @@ class FairLines(TypedDict):
     sport: str
     """Sport key."""
     generated_at: TimestampMs
-    """When the snapshot was published."""
+    """Time at which the snapshot was published."""
     format: Literal["american", "decimal", "fractional"] | str
-    """How prices are written; the `odds_format` asked for."""
+    """Format of prices: the requested `odds_format`."""
     method: Literal["power", "multiplicative", "additive", "shin", "odds_ratio"] | str
-    """How margins were removed."""
+    """The method by which margins were removed."""
     reference: str
-    """`consensus`, or the bookmakers that were named, by key and separated by commas."""
+    """`consensus`, or the requested bookmakers in the order of their keys, comma-separated."""
     max_age_s: int
-    """The oldest offer that was used, in seconds."""
+    """Maximum age of the offers that were used, in seconds."""
     refused: RefusedLines
     """Offers that were not used, and lines without a result."""
     lines: list[FairLine]
@@ -1412,15 +1412,15 @@ class Arbitrages(TypedDict):
     sport: str
     """Sport key."""
     generated_at: TimestampMs
-    """When the snapshot was published."""
+    """Time at which the snapshot was published."""
     format: Literal["american", "decimal", "fractional"] | str
-    """How prices are written; the `odds_format` asked for."""
+    """Format of prices: the requested `odds_format`."""
     max_age_s: int
-    """The oldest offer that was used, in seconds."""
+    """Maximum age of the offers that were used, in seconds."""
     refused: RefusedOffers
-    """Offers that pass the filters but were not used."""
+    """Offers that match the filters but were not used."""
     truncated: int
-    """Results beyond `limit`."""
+    """Number of results beyond `limit`."""
     arbitrages: list[Arbitrage]
     """The largest profit first."""
 
@@ -1431,46 +1431,46 @@ class Middles(TypedDict):
     sport: str
     """Sport key."""
     generated_at: TimestampMs
-    """When the snapshot was published."""
+    """Time at which the snapshot was published."""
     format: Literal["american", "decimal", "fractional"] | str
-    """How prices are written; the `odds_format` asked for."""
+    """Format of prices: the requested `odds_format`."""
     max_age_s: int
-    """The oldest offer that was used, in seconds."""
+    """Maximum age of the offers that were used, in seconds."""
     refused: RefusedOffers
-    """Offers that pass the filters but were not used."""
+    """Offers that match the filters but were not used."""
     truncated: int
-    """Results beyond `limit`."""
+    """Number of results beyond `limit`."""
     middles: list[Middle]
     """The cheapest first, then the widest."""
 
 
 class Coverage(TypedDict):
-    """How many prices of a sport are there, and why the others are not."""
+    """The number of prices of a sport, and why the others are missing."""
 
     sport: str
     """Sport key."""
     generated_at: TimestampMs
-    """When the snapshot was published."""
+    """Time at which the snapshot was published."""
     events: int
     """Scheduled and live events."""
     books: list[CoveredBook]
     """Bookmakers with a source, in the order of their keys."""
     no_source: list[str]
-    """Bookmakers that no feed delivers in this sport."""
+    """Bookmakers without a feed for this sport."""
 
 
 class Explanation(TypedDict):
-    """Why each price of an event is there or missing."""
+    """Why each price of an event is present or missing."""
 
     sport: str
     """Sport key."""
     event_id: str
     """The event's id: opaque, stable across restarts, nodes and bookmakers."""
     generated_at: TimestampMs
-    """When the snapshot was published."""
+    """Time at which the snapshot was published."""
     status: Status
-    """How the event stands."""
+    """The status of the event."""
     books: list[ExplainedBook]
     """Bookmakers, in the order of their keys."""
     no_source: list[str]
-    """Bookmakers that no feed delivers in this sport."""
+    """Bookmakers without a feed for this sport."""

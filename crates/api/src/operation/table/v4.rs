@@ -12,8 +12,7 @@ pub(super) const SPORTS: Row = Row {
     name: "v4_sports",
     path: Some("/v4/sports"),
     title: "Sports (v4)",
-    meaning: "The sports with scheduled or live events; with `all=true`, also those that are out of \
-              season. Free.",
+    meaning: "The sports with scheduled or live events; with `all=true`, also sports that are out of season. Free.",
     tag: CATALOGUE,
     answer: "The sports, in the order of their keys.",
     schemas: &[Schema::ListOf("Sport")],
@@ -45,8 +44,8 @@ pub(super) const ODDS: Row = Row {
     name: "v4_odds",
     path: Some("/v4/sports/{sport}/odds"),
     title: "Odds (v4)",
-    meaning: "Scheduled and live events with their prices. Costs one credit for each market and region \
-              that is asked for; without a single price, nothing.",
+    meaning: "Scheduled and live events with their prices. Costs one credit for each requested market and region; \
+             free if there are no prices.",
     tag: ODDS_AND_SCORES,
     answer: "Events with prices.",
     schemas: &[Schema::ListOf("OddsEvent")],
@@ -72,8 +71,8 @@ pub(super) const SCORES: Row = Row {
     name: "v4_scores",
     path: Some("/v4/sports/{sport}/scores"),
     title: "Scores (v4)",
-    meaning: "Scheduled and live events with their scores; with `daysFrom`, also final ones. Costs one \
-              credit, two with `daysFrom`.",
+    meaning: "Scheduled and live events with their scores; with `daysFrom`, also final events. Costs one credit, \
+             two with `daysFrom`.",
     tag: ODDS_AND_SCORES,
     answer: "Events with scores.",
     schemas: &[Schema::ListOf("ScoreRecord")],
@@ -86,8 +85,7 @@ pub(super) const EVENT_ODDS: Row = Row {
     name: "v4_event_odds",
     path: Some("/v4/sports/{sport}/events/{eventId}/odds"),
     title: "Event odds (v4)",
-    meaning: "One event with its prices. Costs one credit for each region that is asked for and each \
-              market in the answer.",
+    meaning: "One event with its prices. Costs one credit for each requested region and each market in the answer.",
     tag: ODDS_AND_SCORES,
     answer: "The event with prices.",
     schemas: &[Schema::One("EventOdds")],
@@ -124,7 +122,7 @@ pub(super) const PARTICIPANTS: Row = Row {
     name: "v4_participants",
     path: Some("/v4/sports/{sport}/participants"),
     title: "Participants (v4)",
-    meaning: "Everyone in the events of the sport; for golf, everyone with a price. Costs one credit.",
+    meaning: "The participants of the sport's events; for golf, players with a price. Costs one credit.",
     tag: CATALOGUE,
     answer: "The participants, in the order of their names.",
     schemas: &[Schema::ListOf("Participant")],
@@ -137,10 +135,10 @@ pub(super) const HISTORICAL: Row = Row {
     name: "v4_historical",
     path: Some("/v4/historical/sports/{sport}/odds"),
     title: "Historical data (v4)",
-    meaning: "The answer of current data as of the last publication at or before `date`, and when the ones \
-              next to it were made. Costs what current data costs; events cost one credit.",
+    meaning: "The answer for current data as of the last publication at or before `date`, with the times of the \
+             previous and next publication. Costs the same as current data; events cost one credit.",
     tag: HISTORY,
-    answer: "Data of the past.",
+    answer: "Historical data.",
     schemas: &[],
     params: Params::V4(&[Param::Date]),
     cost: Cost::Request,

@@ -9,9 +9,9 @@ use crate::v1::wire::object::{
     count, flag, list, object, push_plain, push_text, push_time, schema, text,
 };
 
-object!(GroupedBouts: "A fight sport's moneyline, bout by bout (`group_by=bout`)." {
+object!(GroupedBouts: "The moneyline of a fight sport, grouped by bout (`group_by=bout`)." {
     SPORT: "sport" = text("Sport key."),
-    GENERATED_AT: "generated_at" = schema("TimestampMs", "When the snapshot was published."),
+    GENERATED_AT: "generated_at" = schema("TimestampMs", "Time at which the snapshot was published."),
     SOURCES: "sources" = list(
         "BoutSource",
         "The sport's sources that pass the bookmaker and region filter.",
@@ -21,29 +21,29 @@ object!(GroupedBouts: "A fight sport's moneyline, bout by bout (`group_by=bout`)
 
 object!(BoutSource: "One bookmaker's feed for the sport." {
     BOOK: "book" = text("Bookmaker key."),
-    LAST_UPDATE: "last_update" = schema("Timestamp", "The last good read."),
-    STALE: "stale" = flag("True when there was no good read from it recently."),
+    LAST_UPDATE: "last_update" = schema("Timestamp", "Time of the last good read."),
+    STALE: "stale" = flag("True if the source had no good read recently."),
     LATENCY_MS: "latency_ms" = count(
-        "How long the last good read took (polled) or how late it arrived (pushed).",
+        "Duration of the last good read (polled sources) or its delay (pushed sources).",
     ),
 });
 
 object!(Bout: "A bout." {
-    HOME: "home" = text("The one fighter."),
+    HOME: "home" = text("One fighter."),
     AWAY: "away" = text("The other fighter."),
-    COMMENCE_TIME: "commence_time" = schema("Timestamp", "When it starts."),
+    COMMENCE_TIME: "commence_time" = schema("Timestamp", "Start time."),
     BOOKS: "books" = list("BoutBook", "Each bookmaker's moneyline."),
 });
 
 object!(BoutBook: "A bookmaker's moneyline of a bout." {
     BOOK: "book" = text("Bookmaker key."),
-    LAST_UPDATE: "last_update" = schema("Timestamp", "When this price was last confirmed."),
-    OUTCOMES: "outcomes" = list("BoutOutcome", "The fighters, and the draw where it is offered."),
+    LAST_UPDATE: "last_update" = schema("Timestamp", "Time at which this price was last confirmed."),
+    OUTCOMES: "outcomes" = list("BoutOutcome", "The fighters, and the draw if it is offered."),
 });
 
-object!(BoutOutcome: "A fighter and what a win pays." {
+object!(BoutOutcome: "A fighter and the price of a win." {
     NAME: "name" = text("The fighter."),
-    PRICE: "price" = schema("Price", "What it pays."),
+    PRICE: "price" = schema("Price", "The price."),
 });
 
 /// Appends a page of bouts.

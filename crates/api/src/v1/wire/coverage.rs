@@ -8,33 +8,33 @@ use serde_json::{Map, Value, json};
 
 use crate::v1::wire::object::{Key, count, event_id, flag, list, object, one_of, schema, text};
 
-object!(Coverage: "How many prices of a sport are there, and why the others are not." {
+object!(Coverage: "The number of prices of a sport, and why the others are missing." {
     SPORT: "sport" = text("Sport key."),
-    GENERATED_AT: "generated_at" = schema("TimestampMs", "When the snapshot was published."),
+    GENERATED_AT: "generated_at" = schema("TimestampMs", "Time at which the snapshot was published."),
     EVENTS: "events" = count("Scheduled and live events."),
     BOOKS: "books" = list("CoveredBook", "Bookmakers with a source, in the order of their keys."),
-    NO_SOURCE: "no_source" = keys("Bookmakers that no feed delivers in this sport."),
+    NO_SOURCE: "no_source" = keys("Bookmakers without a feed for this sport."),
 });
 
 object!(CoveredBook: "A bookmaker's coverage of a sport." {
     BOOKMAKER: "bookmaker" = text("Bookmaker key."),
     REGIONS: "regions" = regions(),
-    LAST_READ: "last_read" = schema("Timestamp", "The last good read."),
-    AGE_S: "age_s" = count("Whole seconds from then to `generated_at`."),
-    STALE: "stale" = flag("True when there was no good read from it recently."),
-    LATENCY_MS: "latency_ms" = count("How late the last good read arrived."),
+    LAST_READ: "last_read" = schema("Timestamp", "Time of the last good read."),
+    AGE_S: "age_s" = count("Whole seconds from `last_read` to `generated_at`."),
+    STALE: "stale" = flag("True if the source had no good read recently."),
+    LATENCY_MS: "latency_ms" = count("Delay of the last good read."),
     MARKETS: "markets" = list("CoveredMarket", "The sport's markets, in the order of their keys."),
 });
 
-object!(CoveredMarket: "A bookmaker's market; the counts of states add up to `events`." {
+object!(CoveredMarket: "A bookmaker's market; the counts of its states sum to `events`." {
     MARKET: "market" = schema("MarketKey", "The market."),
     PRICED: "priced" = count("Events with a price."),
-    SUSPENDED: "suspended" = count("Closed by a source that still lists the event."),
-    WITHDRAWN: "withdrawn" = count("Was priced by a source that no longer lists the event."),
-    SOURCE_STALE: "source_stale" = count("Not read recently, so the state is unknown."),
-    UNSURE: "unsure" = count("The source lists an event that may be this one."),
-    NOT_LISTED: "not_listed" = count("The source does not list the event."),
-    NOT_OFFERED: "not_offered" = count("The source lists the event and never had this market for it."),
+    SUSPENDED: "suspended" = count("Events whose market was closed by a source that still lists the event."),
+    WITHDRAWN: "withdrawn" = count("Events that had a price from a source that no longer lists them."),
+    SOURCE_STALE: "source_stale" = count("Events whose source was not read recently, so the state is unknown."),
+    UNSURE: "unsure" = count("Events that may be listed by the source as another event."),
+    NOT_LISTED: "not_listed" = count("Events that the source does not list."),
+    NOT_OFFERED: "not_offered" = count("Events that the source lists, but never with this market."),
     OLDEST_AGE_S: "oldest_age_s" = json!({
         "type": ["integer", "null"],
         "minimum": 0,
@@ -42,31 +42,31 @@ object!(CoveredMarket: "A bookmaker's market; the counts of states add up to `ev
     }),
 });
 
-object!(Explanation: "Why each price of an event is there or missing." {
+object!(Explanation: "Why each price of an event is present or missing." {
     SPORT: "sport" = text("Sport key."),
     EVENT_ID: "event_id" = event_id(),
-    GENERATED_AT: "generated_at" = schema("TimestampMs", "When the snapshot was published."),
-    STATUS: "status" = schema("Status", "How the event stands."),
+    GENERATED_AT: "generated_at" = schema("TimestampMs", "Time at which the snapshot was published."),
+    STATUS: "status" = schema("Status", "The status of the event."),
     BOOKS: "books" = list("ExplainedBook", "Bookmakers, in the order of their keys."),
-    NO_SOURCE: "no_source" = keys("Bookmakers that no feed delivers in this sport."),
+    NO_SOURCE: "no_source" = keys("Bookmakers without a feed for this sport."),
 });
 
 object!(ExplainedBook: "A bookmaker's prices of an event." {
     BOOKMAKER: "bookmaker" = text("Bookmaker key."),
     REGIONS: "regions" = regions(),
-    CELLS: "cells" = list("Cell", "One for each market of the sport, in the order of their keys."),
+    CELLS: "cells" = list("Cell", "One state for each market of the sport, in the order of their keys."),
 });
 
-object!(CellState: "Why a price is there or missing." {
+object!(CellState: "Why a price is present or missing." {
     MARKET: "market" = schema("MarketKey", "The market."),
     STATE: "state" = one_of(STATES, "The first of these that applies."),
-    RECORDS: "records" optional = count("`priced`: odds records; several where a market has pairings."),
-    LAST_UPDATE: "last_update" optional = schema("Timestamp", "`priced`: when the price was last confirmed."),
-    AGE_S: "age_s" optional = count("`priced`: whole seconds from then to `generated_at`."),
-    STALE: "stale" optional = flag("`priced`: an old price that odds show and analytics exclude."),
+    RECORDS: "records" optional = count("`priced`: number of odds records; several if a market has pairings."),
+    LAST_UPDATE: "last_update" optional = schema("Timestamp", "`priced`: time at which the price was last confirmed."),
+    AGE_S: "age_s" optional = count("`priced`: whole seconds from `last_update` to `generated_at`."),
+    STALE: "stale" optional = flag("`priced`: true for an old price, which odds show and analytics exclude."),
     BY: "by" optional = one_of(FILTERS, "`filtered`: the parameter that excludes the price."),
-    SINCE: "since" optional = schema("Timestamp", "`suspended`, `withdrawn`: since when."),
-    LAST_READ: "last_read" optional = schema("Timestamp", "The source's last good read."),
+    SINCE: "since" optional = schema("Timestamp", "`suspended`, `withdrawn`: start of this state."),
+    LAST_READ: "last_read" optional = schema("Timestamp", "Time of the source's last good read."),
     MAY_BE: "may_be" optional = event_id(),
 });
 
@@ -317,7 +317,7 @@ fn regions() -> Value {
     json!({
         "type": "array",
         "items": { "type": "string", "enum": Region::ALL.map(Region::key) },
-        "description": "Where it is offered.",
+        "description": "The regions in which the bookmaker operates.",
     })
 }
 

@@ -18,34 +18,35 @@ use crate::v1::wire::{V1, event};
 
 pub(crate) use between::Between;
 
-object!(OddsDelta: "What changed in odds since a cursor. Put `upserts` by id and delete `removed`." {
-    CURSOR: "cursor" = text("Where this answer stands: the next `since`."),
-    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When the publication was made."),
-    UPSERTS: "upserts" = list("OddsRecord", "New and changed records, as odds show them."),
-    REMOVED: "removed" = list("Removed", "Records that the selection no longer has."),
+object!(OddsDelta: "Changes of odds since a cursor. Insert or replace `upserts` by id and delete `removed`." {
+    CURSOR: "cursor" = text("The cursor of this answer, for the next `since`."),
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "Time of the publication."),
+    UPSERTS: "upserts" = list("OddsRecord", "New and changed records, as in odds."),
+    REMOVED: "removed" = list("Removed", "Records that are no longer in the selection."),
 });
 
-object!(ScoresDelta: "What changed in scores since a cursor." {
-    CURSOR: "cursor" = text("Where this answer stands: the next `since`."),
-    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When the publication was made."),
+object!(ScoresDelta: "Changes of scores since a cursor." {
+    CURSOR: "cursor" = text("The cursor of this answer, for the next `since`."),
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "Time of the publication."),
     UPSERTS: "upserts" = list("ScoreRecord", "New and changed scores."),
-    REMOVED: "removed" = list("Removed", "Scores that the selection no longer has."),
+    REMOVED: "removed" = list("Removed", "Scores that are no longer in the selection."),
 });
 
-object!(EventsDelta: "What changed in events since a cursor." {
-    CURSOR: "cursor" = text("Where this answer stands: the next `since`."),
-    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When the publication was made."),
+object!(EventsDelta: "Changes of events since a cursor." {
+    CURSOR: "cursor" = text("The cursor of this answer, for the next `since`."),
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "Time of the publication."),
     UPSERTS: "upserts" = list("Event", "New and changed events."),
-    REMOVED: "removed" = list("Removed", "Events that the selection no longer has."),
+    REMOVED: "removed" = list("Removed", "Events that are no longer in the selection."),
 });
 
-object!(Removed: "Something that a selection no longer has." {
-    ID: "id" = text("The record's id; of scores and events, the event's."),
+object!(Removed: "A record that is no longer in a selection." {
+    ID: "id" = text("Id of the record; for scores and events, id of the event."),
     EVENT_ID: "event_id" = event_id(),
     REASON: "reason" = one_of(
         REASONS,
-        "`no_prices`: suspended or emptied. `removed`: taken back. `final`: the event is over. `merged`: it is the same \
-         as another. `expired`: it was over long ago. `filter`: it is there, and not in the selection any more.",
+        "`no_prices`: suspended or without prices. `removed`: withdrawn by its source. `final`: the event is over. \
+        `merged`: the event was merged into another. `expired`: the event was removed some time after its end. \
+        `filter`: it still exists but no longer matches the selection.",
     ),
 });
 

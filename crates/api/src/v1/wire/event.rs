@@ -13,16 +13,16 @@ use crate::v1::wire::score;
 object!(Event: "An event." {
     ID: "id" = event_id(),
     SPORT_KEY: "sport_key" = text("Sport key."),
-    TITLE: "title" optional = text("The tournament; only there for golf."),
+    TITLE: "title" optional = text("The tournament; present only for golf."),
     COMPETITION: "competition" = text("The league, tour or card it belongs to."),
     COMMENCE_TIME: "commence_time" = schema(
         "Timestamp",
-        "When it starts; for golf, the first round's tee time.",
+        "Start time; for golf, the first round's tee time.",
     ),
     HOME_TEAM: "home_team" = text_or_null("The home side; null for golf."),
     AWAY_TEAM: "away_team" = text_or_null("The away side; null for golf."),
-    STATUS: "status" = schema("Status", "How the event stands."),
-    MARKETS: "markets" = list("MarketKey", "The markets with prices now."),
+    STATUS: "status" = schema("Status", "The status of the event."),
+    MARKETS: "markets" = list("MarketKey", "The markets that have prices now."),
 });
 
 fn text_or_null(meaning: &str) -> Value {

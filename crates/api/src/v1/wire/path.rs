@@ -15,71 +15,71 @@ use crate::v1::wire::object::{
 use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 use crate::v1::wire::record::Outcome;
 
-object!(PricePath: "What became of one bookmaker's market of one event." {
-    ID: "id" = id("odd_", "The record's id; it stays while price and line move."),
+object!(PricePath: "The price history of one bookmaker's market for one event." {
+    ID: "id" = id("odd_", "The record's id; it stays the same while price and line move."),
     SPORT_KEY: "sport_key" = text("Sport key."),
     EVENT_ID: "event_id" = event_id(),
     BOOKMAKER: "bookmaker" = text("Bookmaker key."),
     MARKET: "market" = schema("MarketKey", "The market."),
     FORMAT: "format" = one_of(
         Format::ALL.map(Format::key),
-        "How `price` is written; the `odds_format` asked for.",
+        "Format of `price`: the requested `odds_format`.",
     ),
-    OPEN: "open" = schema("OpeningLine", "The first prices that were published."),
+    OPEN: "open" = schema("OpeningLine", "The first published prices."),
     CLOSE: "close" = nullable(
         "ClosingLine",
-        "The prices when the event started; null before that, and where nobody priced it before that.",
+        "The prices when the event started; null before the start, and if there was no price before it.",
     ),
-    POINTS: "points" = list("PricePoint", "Changes of prices or lines, in the order of publications."),
+    POINTS: "points" = list("PricePoint", "Changes of prices or lines, in the order of publication."),
 });
 
-object!(ClosingRecord: "The opening and the closing line of one bookmaker's market of one event." {
-    ID: "id" = id("odd_", "The record's id; it stays while price and line move."),
+object!(ClosingRecord: "The opening and closing line of one bookmaker's market for one event." {
+    ID: "id" = id("odd_", "The record's id; it stays the same while price and line move."),
     SPORT_KEY: "sport_key" = text("Sport key."),
     EVENT_ID: "event_id" = event_id(),
     BOOKMAKER: "bookmaker" = text("Bookmaker key."),
     MARKET: "market" = schema("MarketKey", "The market."),
     FORMAT: "format" = one_of(
         Format::ALL.map(Format::key),
-        "How `price` is written; the `odds_format` asked for.",
+        "Format of `price`: the requested `odds_format`.",
     ),
-    OPEN: "open" = schema("OpeningLine", "The first prices that were published."),
+    OPEN: "open" = schema("OpeningLine", "The first published prices."),
     CLOSE: "close" = schema("ClosingLine", "The prices when the event started."),
 });
 
-object!(OpeningLine: "The first prices that were published." {
-    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When."),
-    EXACT: "exact" = flag("False where they may have been published before history began."),
-    OUTCOMES: "outcomes" = list("Outcome", "What could be bet on."),
+object!(OpeningLine: "The first published prices." {
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "Time of publication."),
+    EXACT: "exact" = flag("False if earlier prices may have been published before history began."),
+    OUTCOMES: "outcomes" = list("Outcome", "The outcomes offered."),
 });
 
 object!(ClosingLine: "The prices in the last publication before an event started." {
-    START: "start" = schema("TimestampMs", "When it started."),
+    START: "start" = schema("TimestampMs", "Time at which the event started."),
     BY: "by" = one_of(
         StartBy::ALL.map(StartBy::key),
-        "What says so: the first publication that shows it as live or final or, as long as there is none, its \
-         `commence_time`.",
+        "The source of the start: the first publication that shows the event as live or final or, as long as there \
+        is none, its `commence_time`.",
     ),
     ACTIVE: "active" = flag(
-        "Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why \
-         they were withdrawn.",
+        "True if the prices were still offered at the start. Otherwise they are the last prices before it, and \
+        `reason` says why they were withdrawn.",
     ),
-    PUBLISHED_AT: "published_at" = schema("TimestampMs", "When these prices were first published."),
-    LAST_UPDATE: "last_update" = schema("Timestamp", "When they were last confirmed."),
+    PUBLISHED_AT: "published_at" = schema("TimestampMs", "Time at which these prices were first published."),
+    LAST_UPDATE: "last_update" = schema("Timestamp", "Time at which the prices were last confirmed."),
     REASON: "reason" = reason("Why they were withdrawn before the start; otherwise null."),
-    OUTCOMES: "outcomes" = list("Outcome", "What could be bet on."),
+    OUTCOMES: "outcomes" = list("Outcome", "The outcomes offered."),
 });
 
 object!(PricePoint: "A change of prices or lines." {
-    AT: "at" = schema("TimestampMs", "When it was accepted."),
+    AT: "at" = schema("TimestampMs", "Time at which the change was accepted."),
     PUBLISHED_AT: "published_at" = json!({
         "type": ["string", "null"],
         "format": "date-time",
-        "description": "When it was first published; null: it was replaced before that.",
+        "description": "Time at which the change was first published; null if it was replaced before a publication.",
     }),
-    TS: "ts" = schema("Timestamp", "When it happened, as its source says."),
-    REASON: "reason" = reason("Why nothing is priced; otherwise null."),
-    OUTCOMES: "outcomes" = list("Outcome", "What can be bet on; empty where nothing is priced."),
+    TS: "ts" = schema("Timestamp", "Time of the change according to its source."),
+    REASON: "reason" = reason("Why there is no price; otherwise null."),
+    OUTCOMES: "outcomes" = list("Outcome", "The outcomes offered; empty if there is no price."),
 });
 
 /// Reasons for missing prices.

@@ -14,26 +14,26 @@ use crate::v1::wire::object::{
     event_id, id, list, object, one_of, push_plain, push_text, schema, text,
 };
 
-object!(OddsRecord: "One bookmaker's market of one event." {
-    ID: "id" = id("odd_", "The record's id; it stays while price and line move."),
+object!(OddsRecord: "One bookmaker's prices for one market of an event." {
+    ID: "id" = id("odd_", "The record's id; it stays the same while price and line move."),
     SPORT_KEY: "sport_key" = text("Sport key."),
     EVENT_ID: "event_id" = event_id(),
     BOOKMAKER: "bookmaker" = text("Bookmaker key."),
     MARKET: "market" = schema("MarketKey", "The market."),
     FORMAT: "format" = one_of(
         Format::ALL.map(Format::key),
-        "How `price` is written; the `odds_format` asked for.",
+        "Format of `price`: the requested `odds_format`.",
     ),
     LAST_UPDATE: "last_update" = schema(
         "Timestamp",
-        "When this price was last confirmed, changed or not.",
+        "Time at which this price was last confirmed, changed or not.",
     ),
-    OUTCOMES: "outcomes" = list("Outcome", "What can be bet on."),
+    OUTCOMES: "outcomes" = list("Outcome", "The outcomes offered."),
 });
 
-object!(Outcome: "One outcome and what it pays." {
+object!(Outcome: "One outcome and its price." {
     NAME: "name" = text("Participant or side; `Over` and `Under` for totals."),
-    PRICE: "price" = schema("Price", "What it pays."),
+    PRICE: "price" = schema("Price", "The price."),
     POINT: "point" = json!({
         "type": ["number", "null"],
         "multipleOf": 0.25,

@@ -8,10 +8,10 @@ use crate::v1::wire::object::{
     event_id, list, object, push_number, push_plain, push_text, push_time, schema, text,
 };
 
-object!(ScoreRecord: "How an event stands, with period detail." {
+object!(ScoreRecord: "The score of an event, with period details." {
     EVENT_ID: "event_id" = event_id(),
     SPORT_KEY: "sport_key" = text("Sport key."),
-    STATUS: "status" = schema("Status", "How the event stands."),
+    STATUS: "status" = schema("Status", "The status of the event."),
     HOME_TEAM: "home_team" = text(
         "The home side; for golf the leader, `TBD` before the first score.",
     ),
@@ -24,8 +24,8 @@ object!(ScoreRecord: "How an event stands, with period detail." {
         "Period",
         "Sets, quarters, rounds; for golf the leaders' round totals.",
     ),
-    UPDATED_AT: "updated_at" = schema("Timestamp", "When the score last changed."),
-    WINNER: "winner" optional = text("The fighter who won; only there for a finished fight."),
+    UPDATED_AT: "updated_at" = schema("Timestamp", "Time at which the score last changed."),
+    WINNER: "winner" optional = text("The fighter who won; present only for a finished fight."),
 });
 
 object!(Period: "A set, quarter or round." {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::v1::wire::object::{count, flag, list, object, one_of, schema, text};
 
 object!(SportList: "All sports." {
-    SPORTS: "sports" = list("Sport", "In the catalogue's order."),
+    SPORTS: "sports" = list("Sport", "In the order of the catalogue."),
 });
 
 object!(Sport: "A sport." {
@@ -17,7 +17,7 @@ object!(Sport: "A sport." {
     TITLE: "title" = text("Display name."),
     GROUP: "group" = text("Sport group: the unit to which production keys can be restricted."),
     ACTIVE: "active" = flag(
-        "False when every source of the sport is stale or there is none: skip it instead of retrying.",
+        "False if all sources of the sport are stale or it has none: skip the sport instead of retrying.",
     ),
     EVENTS: "events" = count("Scheduled and live events."),
     BOOKS: "books" = count("Bookmakers pricing the sport."),
@@ -31,47 +31,47 @@ object!(Bookmaker: "A bookmaker." {
         "items": { "type": "string", "enum": Region::ALL.map(Region::key) },
         "minItems": 1,
         "uniqueItems": true,
-        "description": "Where it is offered.",
+        "description": "The regions in which the bookmaker operates.",
     }),
 });
 
-object!(ServiceStatus: "How the service is, as the key sees it." {
+object!(ServiceStatus: "The status of the service for the key." {
     STATUS: "status" = one_of(
         STATUSES,
-        "`degraded`: at least one source is stale, its prices still served. \
-         `maintenance`: every other endpoint answers 503.",
+        "`degraded`: at least one source is stale; its prices are still served. `maintenance`: every other endpoint \
+        answers 503.",
     ),
     API_VERSION: "api_version" = json!({
         "type": "string",
         "const": VERSION,
         "description": "The version.",
     }),
-    SERVER_TIME: "server_time" = schema("Timestamp", "Now."),
+    SERVER_TIME: "server_time" = schema("Timestamp", "The current time."),
     RATE_LIMIT: "rate_limit" = schema("RateLimit", "The limits of the calling key."),
-    SPORTS_ACTIVE: "sports_active" = count("Sports with a source that is not stale."),
+    SPORTS_ACTIVE: "sports_active" = count("Number of sports with a fresh source."),
 });
 
 object!(RateLimit: "The limits of the calling key." {
-    BURST_PER_MINUTE: "burst_per_minute" = count("Requests in one UTC minute."),
-    REQUESTS_PER_DAY: "requests_per_day" = count("Requests in one UTC day."),
+    BURST_PER_MINUTE: "burst_per_minute" = count("Maximum number of requests in one UTC minute."),
+    REQUESTS_PER_DAY: "requests_per_day" = count("Maximum number of requests in one UTC day."),
 });
 
-object!(HistoryReach: "How far history reaches." {
-    FROM: "from" = schema("TimestampMs", "The first publication that `as_of` finds."),
-    TO: "to" = schema("TimestampMs", "The last one."),
-    PUBLICATIONS: "publications" = count("Publications in between, both included."),
-    RETENTION_S: "retention_s" = count("For how many seconds publications are kept."),
+object!(HistoryReach: "The time range of history." {
+    FROM: "from" = schema("TimestampMs", "Time of the first publication that `as_of` finds."),
+    TO: "to" = schema("TimestampMs", "Time of the last publication."),
+    PUBLICATIONS: "publications" = count("Number of publications from `from` to `to`."),
+    RETENTION_S: "retention_s" = count("Time for which publications are kept, in seconds."),
     EXPORTED_TO: "exported_to" = json!({
         "type": ["string", "null"],
         "format": "date",
-        "description": "The last day whose files are final.",
+        "description": "The last day with final files.",
     }),
-    GAPS: "gaps" = list("HistoryGap", "Times whose publications are missing."),
+    GAPS: "gaps" = list("HistoryGap", "Time ranges without publications."),
 });
 
-object!(HistoryGap: "A time whose publications are missing." {
-    FROM: "from" = schema("TimestampMs", "The first publication that is missing."),
-    TO: "to" = schema("TimestampMs", "The next one that is there."),
+object!(HistoryGap: "A time range without publications." {
+    FROM: "from" = schema("TimestampMs", "Time of the first missing publication."),
+    TO: "to" = schema("TimestampMs", "Time of the next publication that exists."),
 });
 
 const VERSION: &str = "v1";

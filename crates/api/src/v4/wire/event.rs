@@ -20,20 +20,20 @@ use crate::v4::wire::{Source, V4, array};
 object!(Event: "An event." {
     ID: "id" = event_id(),
     SPORT_KEY: "sport_key" = text("Sport key."),
-    SPORT_TITLE: "sport_title" = text("What the sport is called."),
-    COMMENCE_TIME: "commence_time" = schema("Time", "When it starts."),
+    SPORT_TITLE: "sport_title" = text("Display name of the sport."),
+    COMMENCE_TIME: "commence_time" = schema("Time", "Start time."),
     HOME_TEAM: "home_team" = text_or_null("The home side; null for golf."),
     AWAY_TEAM: "away_team" = text_or_null("The away side; null for golf."),
     HOME_ROTATION: "home_rotation" optional = json!({ "type": "null" }),
     AWAY_ROTATION: "away_rotation" optional = json!({ "type": "null" }),
 });
 
-object!(ScoreRecord: "How an event stands." {
+object!(ScoreRecord: "The score of an event." {
     ID: "id" = event_id(),
     SPORT_KEY: "sport_key" = text("Sport key."),
-    SPORT_TITLE: "sport_title" = text("What the sport is called."),
-    COMMENCE_TIME: "commence_time" = schema("Time", "When it starts."),
-    COMPLETED: "completed" = flag("Whether it is final."),
+    SPORT_TITLE: "sport_title" = text("Display name of the sport."),
+    COMMENCE_TIME: "commence_time" = schema("Time", "Start time."),
+    COMPLETED: "completed" = flag("True if the event is final."),
     HOME_TEAM: "home_team" = text_or_null("The home side; null for golf."),
     AWAY_TEAM: "away_team" = text_or_null("The away side; null for golf."),
     SCORES: "scores" = json!({
@@ -43,7 +43,7 @@ object!(ScoreRecord: "How an event stands." {
     }),
     LAST_UPDATE: "last_update" = json!({
         "anyOf": [{ "$ref": "#/components/schemas/Time" }, { "type": "null" }],
-        "description": "When the score last changed; null where there is none.",
+        "description": "Time at which the score last changed; null if there is none.",
     }),
 });
 

@@ -16,15 +16,15 @@ use crate::v4::wire::{Source, array};
 
 object!(Sport: "A sport: a league, a tour's tournament, or all of a fight sport." {
     KEY: "key" = text("Sport key."),
-    GROUP: "group" = text("What the sport is a part of."),
-    TITLE: "title" = text("What it is called."),
-    DESCRIPTION: "description" = text("A word more."),
-    ACTIVE: "active" = flag("Whether it has scheduled or live events."),
-    HAS_OUTRIGHTS: "has_outrights" = flag("Whether its market is the winner of a tournament."),
+    GROUP: "group" = text("Group of the sport."),
+    TITLE: "title" = text("Display name."),
+    DESCRIPTION: "description" = text("A further description."),
+    ACTIVE: "active" = flag("True if it has scheduled or live events."),
+    HAS_OUTRIGHTS: "has_outrights" = flag("True if its market is the winner of a tournament."),
 });
 
 object!(Participant: "A team or a player." {
-    FULL_NAME: "full_name" = text("What it is called."),
+    FULL_NAME: "full_name" = text("Display name."),
     ID: "id" = participant_id(),
 });
 

@@ -18,8 +18,8 @@ use crate::v4::wire::event::{bookmakers, end, event_id, put_time, text_or_null};
 object!(OddsEvent: "An event with its prices." {
     ID: "id" = event_id(),
     SPORT_KEY: "sport_key" = text("Sport key."),
-    SPORT_TITLE: "sport_title" = text("What the sport is called."),
-    COMMENCE_TIME: "commence_time" = schema("Time", "When it starts."),
+    SPORT_TITLE: "sport_title" = text("Display name of the sport."),
+    COMMENCE_TIME: "commence_time" = schema("Time", "Start time."),
     HOME_TEAM: "home_team" = text_or_null("The home side; null for golf."),
     AWAY_TEAM: "away_team" = text_or_null("The away side; null for golf."),
     HOME_ROTATION: "home_rotation" optional = null(),
@@ -27,11 +27,11 @@ object!(OddsEvent: "An event with its prices." {
     BOOKMAKERS: "bookmakers" = bookmakers("Bookmaker"),
 });
 
-object!(EventOdds: "An event with its prices; its bookmakers have no time of their own." {
+object!(EventOdds: "An event with its prices; its bookmakers have no `last_update`." {
     ID: "id" = event_id(),
     SPORT_KEY: "sport_key" = text("Sport key."),
-    SPORT_TITLE: "sport_title" = text("What the sport is called."),
-    COMMENCE_TIME: "commence_time" = schema("Time", "When it starts."),
+    SPORT_TITLE: "sport_title" = text("Display name of the sport."),
+    COMMENCE_TIME: "commence_time" = schema("Time", "Start time."),
     HOME_TEAM: "home_team" = text_or_null("The home side; null for golf."),
     AWAY_TEAM: "away_team" = text_or_null("The away side; null for golf."),
     HOME_ROTATION: "home_rotation" optional = null(),
@@ -42,8 +42,8 @@ object!(EventOdds: "An event with its prices; its bookmakers have no time of the
 object!(EventMarkets: "An event with the markets that are offered for it." {
     ID: "id" = event_id(),
     SPORT_KEY: "sport_key" = text("Sport key."),
-    SPORT_TITLE: "sport_title" = text("What the sport is called."),
-    COMMENCE_TIME: "commence_time" = schema("Time", "When it starts."),
+    SPORT_TITLE: "sport_title" = text("Display name of the sport."),
+    COMMENCE_TIME: "commence_time" = schema("Time", "Start time."),
     HOME_TEAM: "home_team" = text_or_null("The home side; null for golf."),
     AWAY_TEAM: "away_team" = text_or_null("The away side; null for golf."),
     BOOKMAKERS: "bookmakers" = bookmakers("MarketsBookmaker"),
@@ -51,7 +51,7 @@ object!(EventMarkets: "An event with the markets that are offered for it." {
 
 object!(Bookmaker: "A bookmaker's prices of an event." {
     KEY: "key" = text("Bookmaker key."),
-    TITLE: "title" = text("What it is called."),
+    TITLE: "title" = text("Display name."),
     LAST_UPDATE: "last_update" = schema("Time", "The latest of its markets' times."),
     MARKETS: "markets" = list("Market", "In the order of their keys."),
     LINK: "link" optional = null(),
@@ -60,7 +60,7 @@ object!(Bookmaker: "A bookmaker's prices of an event." {
 
 object!(EventBookmaker: "A bookmaker's prices of one event." {
     KEY: "key" = text("Bookmaker key."),
-    TITLE: "title" = text("What it is called."),
+    TITLE: "title" = text("Display name."),
     MARKETS: "markets" = list("Market", "In the order of their keys."),
     LINK: "link" optional = null(),
     SID: "sid" optional = null(),
@@ -68,13 +68,13 @@ object!(EventBookmaker: "A bookmaker's prices of one event." {
 
 object!(MarketsBookmaker: "A bookmaker's markets of one event." {
     KEY: "key" = text("Bookmaker key."),
-    TITLE: "title" = text("What it is called."),
+    TITLE: "title" = text("Display name."),
     MARKETS: "markets" = list("MarketName", "In the order of their keys."),
 });
 
 object!(Market: "A bookmaker's market." {
     KEY: "key" = text("Market key."),
-    LAST_UPDATE: "last_update" = schema("Time", "When these prices were last confirmed, changed or not."),
+    LAST_UPDATE: "last_update" = schema("Time", "Time at which these prices were last confirmed, changed or not."),
     OUTCOMES: "outcomes" = list("Outcome", "In the order of their names, the draw last."),
     LINK: "link" optional = null(),
     SID: "sid" optional = null(),
@@ -82,15 +82,15 @@ object!(Market: "A bookmaker's market." {
 
 object!(MarketName: "A market that a bookmaker offers." {
     KEY: "key" = text("Market key."),
-    LAST_UPDATE: "last_update" = schema("Time", "When its prices were last confirmed."),
+    LAST_UPDATE: "last_update" = schema("Time", "Time at which its prices were last confirmed."),
 });
 
-object!(Outcome: "One outcome and what it pays." {
+object!(Outcome: "One outcome and its price." {
     NAME: "name" = text("Participant or side; `Over` and `Under` for totals."),
     DESCRIPTION: "description" optional = text(
-        "The players of the pairing; only there for matchup and three_ball.",
+        "The players of the pairing; present only for matchup and three_ball.",
     ),
-    PRICE: "price" = json!({ "type": "number", "description": "What it pays, in the format asked for." }),
+    PRICE: "price" = json!({ "type": "number", "description": "The price, in the requested format." }),
     POINT: "point" optional = json!({
         "type": "number",
         "multipleOf": 0.25,
