@@ -1,4 +1,4 @@
-//! Listeners of a service that is not ready yet: every client is told so at once, and can distinguish this from a
+//! Listeners of a service that is not ready yet: every client gets this answer at once, and can distinguish it from a
 //! service that is down.
 
 use std::future::poll_fn;

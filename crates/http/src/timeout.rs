@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// Maximum time between two requests (D32).
 pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(75);
-/// Maximum time for which a client that was told to close is read.
+/// Maximum time for which a client that was asked to close is read.
 pub(crate) const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
 /// Maximum time for the first request of a new client when the service closes.
 pub(crate) const FIRST_TIME_AT_CLOSE: Duration = Duration::from_secs(1);

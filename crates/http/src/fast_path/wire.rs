@@ -25,7 +25,7 @@ use crate::vanished::{Looks, PeerWatch};
 
 /// Bytes read at a time: more than nearly every head, and little for a stack.
 const READ_BYTES: usize = 4 << 10;
-/// Maximum number of reads from a client after it was told to close.
+/// Maximum number of reads from a client after it was asked to close.
 const LINGER_READS_MAX: usize = 4_096;
 /// Maximum number of an answer's pieces in one write.
 const PIECES_AT_ONCE: usize = 16;
