@@ -1,7 +1,7 @@
-//! An operator's operation on a world that no process runs: its log is read, and the changes are appended.
+//! An operator's operation on a world that no process runs: reads its log and appends the changes.
 //!
-//! Nothing is made ready to be served, which takes most of the memory of a running world: so a book can be made smaller
-//! here that has become too large to be run.
+//! Nothing is prepared for serving, which takes most of the memory of a running world. So a book that has become too
+//! large to run can be reduced here.
 
 use change_log::Log;
 use domain::Clock;
@@ -13,7 +13,7 @@ use crate::error::{OperateError, WorldError};
 use crate::options::WorldOptions;
 use crate::start::Start;
 
-/// An operation on a world that nobody runs was not carried out.
+/// An operation on a world that is not running was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum AloneError {
     #[error(transparent)]
@@ -22,7 +22,7 @@ pub enum AloneError {
     Operate(#[from] OperateError),
 }
 
-/// Carries out operations, each durable before the next. The caller sees to it that nobody runs the world meanwhile.
+/// Carries out operations, each durable before the next. The caller ensures that no process runs the world meanwhile.
 ///
 /// # Errors
 /// The log cannot be read or written, or an operation cannot be done; those before it were.
@@ -42,7 +42,7 @@ pub fn operate_alone(
     }
     let drops = |operation: &Operation| matches!(operation, Operation::Drop { .. });
     if operations.iter().any(drops) {
-        // Or the next start would have to hold all that was dropped once more.
+        // Otherwise the next start would have to load everything that was dropped once more.
         let image = book.to_image();
         log.write_checkpoint(log.last_seq(), IMAGE_VERSION, &image).map_err(WorldError::from)?;
     }

@@ -1,4 +1,4 @@
-//! A batch of messages on its way into a book, and what became of it.
+//! A batch of messages on its way into a book, and its outcome.
 
 use std::sync::Arc;
 use std::{fmt, vec};
@@ -13,19 +13,18 @@ use crate::error::NotTaken;
 use crate::identities::Tracker;
 use crate::receipt::{Anomaly, Receipt};
 
-/// Lines by number, each a message or the reason why it is none.
+/// Lines by number, each a message or the reason why it is not one.
 pub type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
 
-/// What is reported of a batch once it is durable, or why it is not.
+/// The receipt of a durable batch, or the reason why the batch is not durable.
 pub type Outcome = Result<Receipt, NotTaken>;
 
-/// What a batch is taken on.
+/// Conditions under which a batch is accepted.
 #[derive(Clone, Default)]
 pub struct Terms {
-    /// Not to be begun after this: whoever handed it over asks again then, and a copy that comes late would undo what
-    /// was taken since.
+    /// Deadline for starting the batch: the sender repeats it after that, and a late copy would undo newer changes.
     pub before: Option<Timestamp>,
-    /// Whether the feed may still push; asked before each turn of its batch.
+    /// True while the feed may push; checked before each turn of its batch.
     pub stands: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
@@ -38,14 +37,14 @@ impl fmt::Debug for Terms {
 /// A batch of parsed lines from one feed, on its way to the writer.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// Those that were not worked on yet.
+    /// Lines that are not processed yet.
     lines: vec::IntoIter<(usize, Result<FeedMessage, Reject>)>,
     terms: Terms,
     receipt: Receipt,
     answer: oneshot::Sender<Outcome>,
-    /// The writer's round in which it was last worked on; 0 before the first.
+    /// The writer's round in which it was last processed; 0 before the first.
     pub(crate) round: u64,
-    /// Given back with the batch.
+    /// Released with the batch.
     _room: OwnedSemaphorePermit,
 }
 
@@ -60,9 +59,9 @@ impl Batch {
         Self { lines, terms, receipt: Receipt::default(), answer, round: 0, _room: room }
     }
 
-    /// Why it is not to be begun, or gone on with.
+    /// The reason not to start or continue it.
     pub(crate) fn refusal(&self, now: Timestamp) -> Option<NotTaken> {
-        // One that was begun is ahead of whatever its feed sent later.
+        // A batch that was started precedes everything that its feed sent later.
         if self.round == 0 && self.terms.before.is_some_and(|before| now > before) {
             return Some(NotTaken::Overdue);
         }
@@ -73,7 +72,7 @@ impl Batch {
         self.receipt.joins
     }
 
-    /// Tells what became of it.
+    /// Sends the receipt.
     pub(crate) fn answer(self) {
         let Self { answer, receipt, .. } = self;
         tell(answer, Ok(receipt));
@@ -83,8 +82,8 @@ impl Batch {
         tell(self.answer, Err(why));
     }
 
-    /// Applies its next lines to the book for as long as the turn lasts, and puts what they changed among the entries.
-    /// `true`: it has none left.
+    /// Applies the next lines to the book until the turn ends, and adds the resulting changes to the entries. Returns
+    /// `true` if no lines are left.
     pub(crate) fn apply(
         &mut self,
         feed: &str,
@@ -146,7 +145,7 @@ fn tell(answer: oneshot::Sender<Outcome>, outcome: Outcome) {
     }
 }
 
-/// What a batch is applied to.
+/// The state that a batch is applied to.
 pub(crate) struct WriterTurn<'a> {
     pub(crate) book: &'a mut Book,
     pub(crate) tracker: Option<&'a mut Tracker>,

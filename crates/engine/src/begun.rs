@@ -1,5 +1,5 @@
-//! Where an archive was begun, remembered in the data folder. A folder that is missing there later, such as a share
-//! that is not mounted, is not taken for one that nothing was ever written into (H6).
+//! The location of an archive that was begun, recorded in the data folder. If its folder is missing later, such as a
+//! share that is not mounted, it is not mistaken for a new archive (H6).
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -10,16 +10,16 @@ use archive::{Archive, ArchiveError, Location};
 
 use crate::options::WorldOptions;
 
-/// What it is remembered in, within the data folder.
+/// Name of the file in the data folder.
 pub const ARCHIVE_NOTE_FILE: &str = "archive-begun";
 
-/// What is remembered of the archive of a world.
+/// The record of a world's archive.
 #[derive(Debug)]
 pub(crate) struct Begun {
     place: Option<Location>,
-    /// `None`: there is nowhere to remember it.
+    /// `None`: there is no data folder to record it in.
     file: Option<PathBuf>,
-    /// It was noted by this process.
+    /// True if this process has recorded it.
     noted: AtomicBool,
 }
 
@@ -29,7 +29,7 @@ impl Begun {
         Self { place: options.history.archive(), file, noted: AtomicBool::new(false) }
     }
 
-    /// Notes that there is an archive.
+    /// Records that there is an archive.
     pub(crate) fn note(&self) {
         let (Some(place), Some(file)) = (&self.place, &self.file) else { return };
         if self.noted.swap(true, Ordering::Relaxed) {
@@ -41,11 +41,11 @@ impl Begun {
         }
         if let Err(error) = write(file, &text) {
             self.noted.store(false, Ordering::Relaxed);
-            tracing::warn!(event = "archive.note_failed", %error, "that there is an archive is not noted in the data folder");
+            tracing::warn!(event = "archive.note_failed", %error, "the existence of the archive could not be noted in the data folder");
         }
     }
 
-    /// Opens the archive to write it. What is missing is made, unless there was an archive.
+    /// Opens the archive for writing. Creates what is missing, unless there was an archive before.
     ///
     /// # Errors
     /// The place cannot be used now, or never.
@@ -60,7 +60,7 @@ impl Begun {
         Archive::create_in(place)
     }
 
-    /// Whether there was an archive, and its folder is not there now, or it cannot be said.
+    /// True if there was an archive and its folder is missing now or cannot be checked.
     pub(crate) fn is_missing(&self) -> bool {
         let place = self.place.as_ref().filter(|place| place.folder().is_some());
         place.is_some_and(|place| {
@@ -81,14 +81,13 @@ impl Begun {
     }
 }
 
-/// A place within the folder of the note: by its path there, which is the same in a copy of that folder and where it is
-/// moved.
+/// The path of a place relative to the folder of the note. It stays the same if that folder is copied or moved.
 fn within(file: &Path, place: &Location) -> Option<String> {
     let path = place.folder()?.strip_prefix(file.parent()?).ok()?;
     Some(path.display().to_string())
 }
 
-/// Writes a file so that it is there whole after a crash of the machine, or as it was.
+/// Writes a file so that after a crash of the machine it has either the old or the whole new content.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     let temporary = file.with_extension("tmp");
     let mut new = File::create(&temporary)?;
@@ -98,10 +97,10 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Opens the archive of a world to write it, where it has one.
+/// Opens the archive of a world for writing, if it has one.
 ///
 /// # Errors
-/// The place cannot be used now, or never: it does not decide between two writers.
+/// The place cannot be used now, or never because it cannot exclude a second writer.
 pub fn open_archive(options: &WorldOptions) -> Result<Option<Archive>, ArchiveError> {
     let begun = Begun::of(options);
     options.history.archive().map(|place| begun.open(&place)).transpose()

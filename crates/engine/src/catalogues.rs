@@ -1,4 +1,4 @@
-//! The catalogues that publications were made with: this process's own, and earlier ones from the archive.
+//! The catalogues of publications: this process's own, and earlier ones from the archive.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use market::book::IMAGE_VERSION;
 use crate::error::{Chain, WorldError};
 use crate::options::WorldOptions;
 
-/// Catalogues that are held at a time. An operator changes it rarely; each takes some ten kilobytes.
+/// Maximum number of catalogues in memory. An operator changes it rarely; each takes some ten kilobytes.
 const HELD_MAX: usize = 64;
 
 /// Catalogues by version.
@@ -20,7 +20,7 @@ pub(crate) struct Catalogues {
     own: Arc<Catalogue>,
     own_version: String,
     held: Mutex<HashMap<Box<str>, Arc<Catalogue>>>,
-    /// The own one with all that the archive keeps, and which those are.
+    /// The own catalogue extended by all archived ones, and the versions of those.
     known: Mutex<Option<(Vec<String>, Arc<Catalogue>)>>,
 }
 
@@ -35,7 +35,7 @@ impl Catalogues {
         &self.own
     }
 
-    /// The catalogue of a version; `None`: it is kept nowhere.
+    /// The catalogue of a version; `None` if it is not stored anywhere.
     ///
     /// # Errors
     /// The archive cannot be read.
@@ -61,15 +61,15 @@ impl Catalogues {
         Ok(Some(read))
     }
 
-    /// The own catalogue with what these other ones have beside it, where that is known without a look.
+    /// The own catalogue extended by these other ones, if that is in memory.
     pub(crate) fn known_at_once(&self, versions: &[String]) -> Option<Arc<Catalogue>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let held = known.as_ref().filter(|(held, _)| held == versions);
         held.map(|(_, known)| Arc::clone(known))
     }
 
-    /// The own catalogue with what these other ones have beside it, the latest last. One that is kept and not
-    /// understood adds nothing.
+    /// The own catalogue extended by these other ones, the latest last. An archived catalogue that cannot be parsed
+    /// adds nothing.
     ///
     /// # Errors
     /// The archive cannot be read.
@@ -98,11 +98,11 @@ impl Catalogues {
         Ok(known)
     }
 
-    /// Makes a book with the catalogue that its last publication was made with. `make` is called with the one that is
-    /// expected, and again where the book then says another.
+    /// Builds a book with the catalogue of its last publication. `make` is called with the expected catalogue, and
+    /// again if the book then names another.
     ///
     /// # Errors
-    /// The book cannot be made, or the archive not be read.
+    /// The book cannot be built, or the archive cannot be read.
     pub(crate) fn make<E: From<WorldError>>(
         &self,
         archive: Option<&Archive>,
@@ -123,7 +123,7 @@ impl Catalogues {
         }
     }
 
-    /// The same book with another catalogue, as a process that starts with it makes it.
+    /// The same book with another catalogue, as a process that starts with that catalogue builds it.
     ///
     /// # Errors
     /// The book cannot be read back.
@@ -138,7 +138,7 @@ impl Catalogues {
         Ok(book)
     }
 
-    /// Whether a book was made with the catalogue of a version.
+    /// True if a book was built with the catalogue of this version.
     pub(crate) fn is_of(&self, book: &Book, version: &str) -> bool {
         match Arc::ptr_eq(book.catalogue(), &self.own) {
             true => *version == self.own_version,
@@ -147,17 +147,17 @@ impl Catalogues {
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Catalogue>>> {
-        // Whatever is in it is whole.
+        // Every entry is complete, so a poisoned lock is usable.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A book of the past.
+/// A book of a past publication.
 #[derive(Debug)]
 pub(crate) enum Made {
-    /// With the catalogue of its time.
+    /// With the catalogue of that time.
     AsThen(Book),
-    /// With another: that of its time is kept nowhere.
+    /// With another catalogue, because the one of that time is not stored anywhere.
     Otherwise(Book),
 }
 
@@ -169,7 +169,7 @@ impl Made {
     }
 }
 
-/// The version of the catalogue that a book's last publication was made with, where the log says so.
+/// The version of the catalogue of a book's last publication, if the log has it.
 pub(crate) fn version_of(book: &Book) -> Option<&str> {
     book.configured().map(|configured| &*configured.catalogue)
 }

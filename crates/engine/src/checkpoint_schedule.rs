@@ -1,10 +1,10 @@
 //! When a checkpoint is due.
 //!
-//! A checkpoint costs its writer time, in which nothing is taken, and every entry since the last one costs time to
-//! whoever starts. On a folder nobody starts but the process itself, and entries are read back at hundreds of
-//! thousands a second: rarely is enough. On servers any node may start at any moment, and reads every message over
-//! the wire: there it is written as soon as it saves a start about a second, but never so often that the writer would
-//! spend more than a small part of its time on it, whatever the size of the book.
+//! A checkpoint takes time of the writer, during which nothing is accepted, and every entry since the last one delays
+//! a start. With a log in a folder only this process starts from it and reads hundreds of thousands of entries a
+//! second, so checkpoints are rare. With a log on servers any node may start at any time and reads every message over
+//! the network: a checkpoint is written as soon as it saves a start about a second, but never so often that the writer
+//! spends more than a small part of its time on it, whatever the size of the book.
 
 use std::time::Duration;
 
@@ -13,29 +13,27 @@ use domain::Timestamp;
 /// A checkpoint is due after this number of entries, whatever it costs: reading more back takes longer than a tenth of
 /// a second anywhere.
 const ENTRIES_MAX: u64 = 25_000;
-/// And after so long, or old entries of a quiet world would never go.
+/// Due after this time too; otherwise old entries of a quiet world would never be deleted.
 const EVERY: Duration = Duration::from_secs(3600);
 /// On servers: due after this number of entries.
 const SHARED_ENTRIES: u64 = 10_000;
-/// On servers: due after so long, where there are at least this number of entries. Fewer are read faster than a book
-/// is.
+/// On servers: due after this time if there are at least this number of entries. Fewer are read faster than a book is.
 const SHARED_EVERY: Duration = Duration::from_secs(60);
 const SHARED_ENTRIES_MIN: u64 = 1_000;
-/// On servers: the last one has to be over for this number of times as long as it took. Two parts in a hundred of the
-/// writer's time.
+/// On servers: minimum time since the last one, as a multiple of its duration. This is 2 % of the writer's time.
 const SHARED_REST: u32 = 50;
 
-/// The last checkpoint, as far as the next one depends on it.
+/// The properties of the last checkpoint that the next one depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CheckpointSchedule {
-    /// The entry that it covers; 0 where there is none.
+    /// The entry that it covers; 0 if there is none.
     pub(crate) seq: u64,
-    /// When it was written.
+    /// The time at which it was written.
     at: Timestamp,
-    /// When one was last tried, and how long that took.
+    /// The time of the last attempt, and its duration.
     tried: Timestamp,
     took: Duration,
-    /// Whether other nodes start from it.
+    /// True if other nodes start from it.
     is_shared: bool,
 }
 
@@ -48,7 +46,7 @@ impl CheckpointSchedule {
         Self { is_shared: true, ..Self::of_folder(seq, at) }
     }
 
-    /// Whether a checkpoint that covers entry `seq` should be written now.
+    /// True if a checkpoint that covers entry `seq` should be written now.
     pub(crate) fn is_due(&self, seq: u64, now: Timestamp) -> bool {
         let entries = seq.saturating_sub(self.seq);
         let age = now.since(self.at);
@@ -61,7 +59,7 @@ impl CheckpointSchedule {
         self.is_shared && saves && rested
     }
 
-    /// One was tried, and covers `written` where that went well.
+    /// Notes an attempt; `written` is the entry covered if it succeeded.
     pub(crate) fn note(&mut self, written: Option<u64>, now: Timestamp, took: Duration) {
         (self.tried, self.took) = (now, took);
         if let Some(seq) = written {

@@ -1,8 +1,8 @@
-//! Changes as the log takes them, many in one buffer.
+//! Encoded changes for the log, many in one buffer.
 
 use market::{CHANGE_VERSION, Change};
 
-/// A batch of changes as the log takes them.
+/// A batch of changes, encoded for the log.
 #[derive(Default)]
 pub(crate) struct Entries {
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Why a world cannot be opened or followed.
+//! The reasons why a world cannot be opened or followed.
 
 use archive::ArchiveError;
 use change_log::LogError;
@@ -22,9 +22,9 @@ pub enum WorldError {
         "the log begins with entry {first}, and no checkpoint holds all that was before it: restore the stream of checkpoints (docs/operations/failures.md)"
     )]
     MissingPrefix { first: u64 },
-    #[error("the log has entries that do not come")]
+    #[error("the log does not deliver its newest entries")]
     Stalled,
-    #[error("entry {read} was read of the log, which has others now and ends with {last}")]
+    #[error("entry {read} was read, but the log has other entries now and ends with {last}")]
     LogRewritten { last: u64, read: u64 },
     #[error("other nodes write the log faster than it can be read")]
     CannotCatchUp,
@@ -35,7 +35,7 @@ pub enum WorldError {
 }
 
 impl WorldError {
-    /// Whether what is in the log cannot be read, however often it is tried.
+    /// True if the content of the log cannot be read, however often it is retried.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Change(_) | Self::Image(_) | Self::NotShared => true,
@@ -50,25 +50,26 @@ impl WorldError {
         }
     }
 
-    /// Whether that is because a newer program wrote it. Entries and checkpoints have checksums of their own: what is
-    /// whole and not understood is not damaged, but of a version, or has a variant, that this program does not know.
+    /// True if the reason is that a newer program wrote it. Entries and checkpoints have checksums of their own:
+    /// content that is whole and cannot be decoded is not damaged, but has a version or a variant that this program
+    /// does not know.
     pub(crate) fn is_of_newer_program(&self) -> bool {
         matches!(self, Self::Change(_) | Self::Image(_) | Self::Log(LogError::UnknownFormat { .. }))
     }
 }
 
-/// A batch was not made durable as a whole. Some of it may be stored; to send it again is safe.
+/// A batch was not made durable as a whole. Some of it may be stored; sending it again is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
     LogFailed,
     Stopped,
-    /// Another node writes now.
+    /// Another node is the leader now.
     Overtaken,
-    /// No node that writes was reached, or it did not answer.
+    /// No leader was reached, or it did not answer.
     NoWriter,
-    /// It was handed over, and came too late.
+    /// It was forwarded and arrived too late.
     Overdue,
-    /// The feed may not push any more.
+    /// The feed's right to push was withdrawn.
     Withdrawn,
 }
 
@@ -81,11 +82,11 @@ pub enum OperateError {
     LogFailed,
     #[error("the service is busy or stopping; try again shortly")]
     Busy,
-    /// Another node has written since; it is tried elsewhere.
-    #[error("another node writes now; try again")]
+    /// Another node has written since; the operation is retried there.
+    #[error("another node is the leader now; try again")]
     Overtaken,
     #[error(
-        "no node that writes was reached, so it is not known whether it was done; look, and try again shortly"
+        "the leader was not reached, so it is not known whether the operation was done; check, and try again shortly"
     )]
     NoWriter,
 }
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_whole_and_not_understood_is_a_newer_programs() {
         let version = Change::decode(CHANGE_VERSION + 1, &[]).unwrap_err();
-        // Variants are added at the end, without another version.
+        // Variants are added at the end, without a new version.
         let variant = Change::decode(CHANGE_VERSION, &[100]).unwrap_err();
         let image = Book::from_image(99, &[], Arc::new(domain::Catalogue::load(None).unwrap()));
         let errors = [version.into(), variant.into(), WorldError::Image(image.unwrap_err())];

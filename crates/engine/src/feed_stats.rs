@@ -1,4 +1,4 @@
-//! What each feed has sent and what became of it: how much, how late, with samples of what was refused or odd.
+//! Counts of the messages of each feed by result, with their latency and samples of rejected and odd ones.
 
 mod rate;
 
@@ -14,12 +14,12 @@ use crate::receipt::Receipt;
 use rate::{BOUNDS_MS, FeedRate};
 pub use rate::{Recent, Stamps};
 
-/// Samples kept of each feed, the newest.
+/// Samples kept for each feed, the newest.
 pub const SAMPLES_MAX: usize = 20;
-/// A sample's text is cut here: a feed decides what is in it.
+/// Maximum length of a sample's text, whose content a feed determines.
 const SAMPLE_CHARS_MAX: usize = 300;
 
-/// An account for every feed.
+/// The statistics of every feed.
 #[derive(Debug, Default)]
 pub struct FeedStats(Mutex<BTreeMap<String, FeedCounts>>);
 
@@ -37,36 +37,36 @@ struct FeedCounts {
     last_push: Option<Timestamp>,
 }
 
-/// Something that was refused or odd.
+/// A rejected line or an anomaly.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub at: Timestamp,
     pub line: usize,
     pub code: &'static str,
-    /// Why.
+    /// The reason.
     pub text: String,
-    /// What was sent; empty where it is not known any more.
+    /// The line as it was sent; empty if it is not known any more.
     pub sent: String,
 }
 
-/// A push as the ledger needs to know it.
+/// The data of a push that the statistics need.
 #[derive(Debug)]
 pub struct Push<'a> {
     pub receipt: &'a Receipt,
     pub stamps: &'a Stamps,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrived: Timestamp,
-    /// When all of it was durable.
+    /// Time at which all of it was durable.
     pub durable: Timestamp,
     /// Lines as they were sent, by number, for the samples.
     pub sent: &'a [(usize, String)],
 }
 
-/// How a feed is doing, since the start where nothing else is said.
+/// The statistics of a feed, since the start unless stated otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct FeedFigures {
     pub taken: u64,
-    /// Codes with how often each was the reason.
+    /// Reject codes with their counts.
     pub rejected: Vec<(&'static str, u64)>,
     pub odd: Vec<(&'static str, u64)>,
     pub recent: Recent,
@@ -98,7 +98,7 @@ impl FeedStats {
         });
         let mut samples: Vec<(usize, &'static str, &str)> = rejected.chain(odd).collect();
         samples.sort_unstable();
-        // Only the last can stay.
+        // Only the last ones are kept.
         for (line, code, text) in samples.split_off(samples.len().saturating_sub(SAMPLES_MAX)) {
             let sent = push.sent.iter().find(|(number, _)| *number == line);
             account.keep(Sample {
@@ -132,7 +132,7 @@ impl FeedStats {
         })
     }
 
-    /// What a feed sent that was refused or odd, the newest first.
+    /// Samples of a feed's rejected lines and anomalies, the newest first.
     pub fn samples(&self, feed: &str) -> Vec<Sample> {
         let accounts = self.accounts();
         accounts
@@ -159,7 +159,7 @@ impl FeedStats {
                 ));
             }
         }
-        let (name, help) = ("linesman_feed_rejects_total", "Refused messages by feed and code.");
+        let (name, help) = ("linesman_feed_rejects_total", "Rejected messages by feed and code.");
         page.family(name, "counter", help);
         for (feed, account) in &*accounts {
             for code in RejectCode::ALL.map(RejectCode::slug) {
@@ -172,7 +172,7 @@ impl FeedStats {
         page.family(
             name,
             "counter",
-            "Listings that a sound source rarely sends, by feed and kind.",
+            "Listings that a correct source rarely sends, by feed and kind.",
         );
         for (feed, account) in &*accounts {
             for kind in Oddity::ALL.map(Oddity::slug) {
@@ -183,14 +183,14 @@ impl FeedStats {
         }
     }
 
-    /// How late messages were, and the pushes of paused feeds.
+    /// Renders the latency of messages, and the pushes of paused feeds.
     pub fn render_latency(&self, page: &mut MetricsText) {
         let accounts = self.accounts();
         let name = "linesman_feed_latency_seconds";
         page.family(
             name,
             "histogram",
-            "From a message's own time, or its arrival where it has none, until it was durable.",
+            "Time from a message's own time, or from its arrival if it has none, until it was durable.",
         );
         for (feed, FeedCounts { rate, .. }) in &*accounts {
             let mut total = 0;
@@ -209,7 +209,7 @@ impl FeedStats {
         }
     }
 
-    /// Every feed's account as JSON, the newest samples first.
+    /// The statistics of every feed as JSON, the newest samples first.
     pub fn to_json(&self) -> Value {
         let accounts = self.accounts();
         let feeds = accounts.iter().map(|(feed, account)| {
@@ -243,7 +243,7 @@ impl FeedCounts {
     }
 }
 
-/// A feed's text, as far as it is kept.
+/// A feed's text, cut to the maximum length.
 pub fn cut(text: &str) -> String {
     text.chars().take(SAMPLE_CHARS_MAX).collect()
 }

@@ -1,8 +1,7 @@
-//! A book that is kept in step with a log which somebody else writes.
+//! A book that follows a log which another process writes.
 //!
-//! Everything that is served follows from the log: a snapshot is cut where the writer's [`Change::Cut`] stands, with
-//! the instant that is written in it. So every node shows the same bytes for an epoch, whenever it came to read of
-//! it.
+//! Everything that is served follows from the log: a snapshot is cut at the writer's [`Change::Cut`], with the instant
+//! that is written in it. So every node shows the same bytes for an epoch, whenever it reads them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,15 +19,15 @@ use crate::replay::{Base, Logged, Replay};
 use crate::worker::Waiting;
 use crate::worker::WorldWorker;
 
-/// How long a reader waits for the next entry before it looks around.
+/// Maximum time that a reader waits for the next entry before it checks for other work.
 const NAP: Duration = Duration::from_millis(50);
-/// How often it is asked how far the log reaches, so that a reader that gets nothing is not taken for one with
-/// nothing to get.
+/// Interval of queries for the end of the log, which distinguish a reader that receives nothing from one that has
+/// nothing to receive.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// The same while a snapshot is overdue.
+/// The same interval while a snapshot is overdue.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 
-/// Entries that are held decoded until it is known whether a snapshot follows them: two batches at most.
+/// Maximum entries held decoded until it is known whether a snapshot follows them: two batches at most.
 const BATCH: BatchLimit = BatchLimit { items: 25_000, bytes: 16 * 1024 * 1024 };
 
 /// A book as of an entry of the log.
@@ -37,20 +36,20 @@ pub(crate) struct Held {
     pub(crate) book: Book,
     /// The last entry that is in it.
     pub(crate) seq: u64,
-    /// When that entry was written; `None` where it was not read or written here.
+    /// Time of that entry; `None` if it was not read or written here.
     pub(crate) at: Option<Timestamp>,
-    /// What that entry is known by; `None` where it was not read or written here.
+    /// Checksum of that entry; `None` if it was not read or written here.
     pub(crate) checksum: Option<u32>,
-    /// The newest snapshot that the log tells of.
+    /// The newest snapshot that the log has a cut of.
     pub(crate) last_cut: Option<Timestamp>,
-    /// The latest instant of which a snapshot was read here: that of the newest, unless the clock was set back.
+    /// The latest instant of all snapshots read here: that of the newest, unless the clock was set back.
     pub(crate) furthest_cut: Option<Timestamp>,
     pub(crate) tracker: Tracker,
 }
 
 impl Held {
-    /// From the newest checkpoint, or from the log's first entry. `None`: nothing was ever written.
-    /// The position is for the time until the entries after it are read.
+    /// From the newest checkpoint, or from the log's first entry. `None`: nothing was ever written. The returned
+    /// position is held until the entries after it are read.
     fn begin(
         log: &mut StreamLog,
         options: &WorldOptions,
@@ -59,7 +58,7 @@ impl Held {
         if seq == 0 && log.last_seq() == 0 {
             return Ok(None);
         }
-        // A book without its beginning would give out other ids for the same events, and nobody would be notified.
+        // A book without its beginning would give other ids to the same events, and nobody would notice.
         if missing > 0 {
             return Err(WorldError::MissingPrefix { first: log.first_seq() });
         }
@@ -84,28 +83,28 @@ impl Held {
     }
 }
 
-/// Why a reader stopped.
+/// The reason why a reader stopped.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Followed {
     Stop,
-    /// It is this node's turn to write.
+    /// This node became the leader.
     Lead,
 }
 
 impl WorldWorker {
-    /// Reads the log to the end of this moment, and publishes the last snapshot that it tells of.
+    /// Reads the log to its present end and publishes the last snapshot in it.
     pub(crate) fn catch_up(
         &mut self,
         log: &mut StreamLog,
         held: &mut Option<Held>,
     ) -> Result<(), WorldError> {
         let last = log.last_seq();
-        // What was shown is not given up for an empty log in its place.
+        // A log that is empty now does not replace what was shown.
         if last == 0 && held.is_some() {
             return Err(WorldError::LogEmptied);
         }
         let taken_back = match held {
-            // Where the entry is not there any more, nothing can be said of it.
+            // An entry that is no longer there cannot be compared.
             Some(Held { seq, checksum: Some(checksum), .. })
                 if (log.first_seq()..=last).contains(seq) =>
             {
@@ -119,7 +118,7 @@ impl WorldWorker {
             return Err(WorldError::LogRewritten { last, read });
         }
         let gone = |held: &Held| held.seq + 1 < log.first_seq();
-        // Past an entry that cannot be read there may be a checkpoint by now.
+        // A checkpoint may have been written past an entry that cannot be read.
         let passed = |held: &Held| self.is_stuck() && held.seq < log.checkpoint_seq();
         let mut position = None;
         if held.as_ref().is_none_or(|held| gone(held) || passed(held)) {
@@ -130,8 +129,8 @@ impl WorldWorker {
         drop(position);
         let mut waiting = Vec::new();
         let read = replay.and_then(|replay| self.read_on(replay, held, &mut waiting));
-        // Also where it could not be read to the end: what stands before that is as it was shown. But who has begun
-        // anew and did not come as far as before shows nothing older for it.
+        // Also if it could not be read to the end: what precedes that is as it was shown. But a reader that started
+        // again and did not get as far as before shows nothing older.
         let shown = self.handle.published().snapshot.cut_at;
         if read.is_ok() || held.last_cut > Some(shown) {
             self.show(held);
@@ -141,8 +140,8 @@ impl WorldWorker {
         read
     }
 
-    /// Reads entries into the book, up to the last snapshot among them. Those after it wait until it is known to be the
-    /// last. Where they are too many to wait, the snapshot is published although another may follow.
+    /// Reads entries into the book, up to the last snapshot among them. The entries after it wait until it is known to
+    /// be the last. If they are too many to wait, the snapshot is published although another may follow.
     fn read_on(
         &mut self,
         replay: Replay,
@@ -161,7 +160,7 @@ impl WorldWorker {
                 if is_newer || !self.handle.has_begun() {
                     self.show(held);
                 }
-                // The book goes on: a snapshot that is not published now cannot be published later.
+                // The book moves on: a snapshot that is not published now cannot be published later.
                 let shown = self.handle.published().snapshot.cut_at;
                 held.last_cut = held.last_cut.filter(|at| *at == shown);
             }
@@ -171,8 +170,8 @@ impl WorldWorker {
         Ok(())
     }
 
-    /// Publishes the last snapshot that was read of, unless it is current. It is of an earlier instant than the one
-    /// before where the clock was set back.
+    /// Publishes the last snapshot that was read, unless it is current. If the clock was set back, its instant is
+    /// earlier than that of the previous one.
     fn show(&mut self, held: &mut Held) {
         let shown = self.handle.published().snapshot.cut_at;
         if let Some(at) = held.last_cut.filter(|at| *at != shown || !self.handle.has_begun()) {
@@ -181,7 +180,7 @@ impl WorldWorker {
         }
     }
 
-    /// What is looked at between two snapshots.
+    /// Updates what readers see between two snapshots.
     fn refresh(&self, held: &mut Held) {
         let handle = &self.handle;
         handle.vitals.store(Arc::new(held.book.vitals()));
@@ -190,7 +189,7 @@ impl WorldWorker {
         handle.stats.log_seq.store(held.seq, Ordering::Relaxed);
     }
 
-    /// Follows the log from where the book is, until somebody has something else to do.
+    /// Follows the log from the position of the book, until this thread has to stop or to lead.
     pub(crate) fn follow(
         &mut self,
         log: &StreamLog,
@@ -265,8 +264,8 @@ impl WorldWorker {
         Ok(())
     }
 
-    /// Asks how far the log reaches, and notes how far behind this node is. `false`: it has not even what was there
-    /// at the look before.
+    /// Queries the end of the log, and notes how far behind this node is. Returns `false` if it does not even have the
+    /// entries that existed at the previous query.
     fn look(
         &self,
         log: &StreamLog,
@@ -277,7 +276,7 @@ impl WorldWorker {
         let Some(shared) = &self.handle.shared else { return Ok(true) };
         let last_seq = log.tip()?.last_seq;
         shared.lag_entries.store(last_seq.saturating_sub(seq), Ordering::Relaxed);
-        // Entries that were there at the look before and have not come since are not on their way.
+        // Entries that existed at the previous query and have not arrived since are not on their way.
         let behind = seq < looks.known;
         let since = &shared.behind_since_ms;
         if !behind {
@@ -288,11 +287,11 @@ impl WorldWorker {
         if behind && seq == looks.seen {
             return Err(WorldError::Stalled);
         }
-        // Servers that have just chosen who leads may not know for a moment how far they are.
+        // Servers that have just elected a leader may report an older end for a moment.
         let short = last_seq < seq;
         let rewritten = match reader.is_unchanged() {
             Ok(still) => !still,
-            // It is asked again with the next look.
+            // The next query repeats this.
             Err(LogError::Unavailable(_)) => false,
             Err(error) => return Err(error.into()),
         };
@@ -308,13 +307,13 @@ impl WorldWorker {
     }
 }
 
-/// What the last look at the log has shown.
+/// The result of the last query.
 struct Tips {
-    /// How far it reached.
+    /// The end of the log.
     known: u64,
-    /// How far this node was.
+    /// The position of this node.
     seen: u64,
-    /// It did not reach as far as this node.
+    /// True if the log ended before the position of this node.
     short: bool,
     looked: Instant,
 }

@@ -1,9 +1,9 @@
-//! What a node that does not write hands to the one that does: pushed lines, and operators' words.
+//! Requests that a node which is not the leader forwards to the leader: pushed lines and operators' operations.
 //!
-//! A push goes over in parts of whole lines, one after the other, each answered once it is in the log. A part that is
-//! handed over again changes nothing: the book finds it unchanged, and a copy that was on its way for longer than
-//! until the next was sent is not taken at all, since something newer may have come meanwhile. The lines go as they
-//! were sent, for what a parsed message holds is numbered by this node's catalogue.
+//! A push is sent in parts of whole lines, one after the other, each answered once it is in the log. A part that is
+//! sent again changes nothing: the book finds it unchanged. A copy that was delayed beyond the next attempt is
+//! rejected, since something newer may have arrived meanwhile. The lines are forwarded as they were sent, because a
+//! parsed message contains numbers of this node's catalogue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,21 +25,21 @@ use crate::queue::Reserved;
 use crate::receipt::{Anomaly, Receipt};
 use crate::world::{Shared, WorldHandle};
 
-/// For how long it is tried again while nobody writes: about as long as another node needs to take over.
+/// Maximum time of retries while there is no leader: about as long as another node needs to take over.
 const NOBODY_TIME_MAX: Duration = Duration::from_secs(5);
 const TRY_AGAIN: Duration = Duration::from_millis(100);
-/// How long an answer may take in all.
+/// Maximum total time for an answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
-/// After this a push is asked again: the question may have gone to a node that was just stepping down, and a push
-/// that is taken twice doubles nothing. An operation is not idempotent.
+/// Time after which a push is sent again: the request may have reached a node that was just stepping down, and a
+/// repeated push does not double anything. An operation is not idempotent.
 const PUSH_AGAIN: Duration = Duration::from_secs(3);
-/// For how long a push that was handed over may be taken: less than until it is asked again, by more than nodes'
-/// ideas of the time differ.
+/// Time for which a forwarded push may be accepted: less than until it is sent again, by more than the clocks of nodes
+/// differ.
 const PUSH_VALID: Duration = Duration::from_millis(2500);
-/// Questions that are worked on at once; further ones are asked to come again.
+/// Maximum number of requests processed at once; further ones are asked to retry.
 const FORWARDS_MAX: usize = 256;
 
-/// Whose push it is, and what it may say.
+/// The feed that pushes, and its permissions.
 #[derive(Clone, Copy, Debug)]
 pub struct Sender<'a> {
     pub feed: &'a str,
@@ -47,7 +47,7 @@ pub struct Sender<'a> {
     pub scores: bool,
 }
 
-/// What is asked, as the first line of a question.
+/// The first line of a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
@@ -55,18 +55,19 @@ enum Request {
     Push {
         feed: String,
         bookmaker: Option<String>,
-        /// Whether the feed may report scores. Older programs do not say: then only one that is bound to no bookmaker.
+        /// True if the feed may report scores. Older programs do not send it: then only a feed bound to no bookmaker
+        /// may.
         #[serde(default)]
         scores: bool,
         lines: Vec<usize>,
-        /// Not to be taken after this instant, in milliseconds. Older programs do not say.
+        /// Deadline for accepting it, in milliseconds. Older programs do not send it.
         #[serde(default)]
         before_ms: Option<i64>,
     },
     Operate(Operation),
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Response {
@@ -75,12 +76,12 @@ enum Response {
         changes: usize,
     },
     NotDone(String),
-    /// There is no room, or the log does not take it.
+    /// The queue is full, or the log cannot be written.
     NotNow,
-    /// This node does not write any more.
+    /// This node is not the leader any more.
     #[serde(rename = "elsewhere")]
     NotLeader,
-    /// This node does not know the question: it is older than whoever asked.
+    /// This node does not know the request, because its program is older than the sender's.
     NotUnderstood,
 }
 
@@ -114,7 +115,7 @@ impl From<Receipt> for Taken {
 
 impl From<Taken> for Receipt {
     fn from(taken: Taken) -> Self {
-        // A code of a newer program is reported as the nearest that this one has.
+        // A code of a newer program is reported as `invalid_message`.
         let code = |slug: &str| {
             let known = RejectCode::ALL.into_iter().find(|code| code.slug() == slug);
             known.unwrap_or(RejectCode::InvalidMessage)
@@ -138,7 +139,7 @@ impl From<Taken> for Receipt {
 }
 
 impl Shared {
-    /// Hands a piece of a push to whoever writes, and waits until all of it is durable.
+    /// Forwards a piece of a push to the leader, and waits until all of it is durable.
     pub(crate) async fn forward(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
         let bytes_max = reach(&self.leader_client).await.map_err(|_| NotTaken::NoWriter)?;
         let mut receipt = Receipt::default();
@@ -185,7 +186,7 @@ impl Shared {
     }
 }
 
-/// Has the leader carry out an operation.
+/// Forwards an operation to the leader.
 pub(crate) async fn operate(
     leader_client: &LeaderClient,
     operation: &Operation,
@@ -204,7 +205,7 @@ pub(crate) async fn operate(
 /// The same for a program that serves nothing.
 ///
 /// # Errors
-/// It cannot be done, or no node that writes is reached.
+/// It cannot be done, or no leader is reached.
 pub async fn operate_remotely(
     leader_client: &LeaderClient,
     operation: &Operation,
@@ -212,7 +213,7 @@ pub async fn operate_remotely(
     operate(leader_client, operation).await
 }
 
-/// How long a question may be, as the servers say once they are reached.
+/// The maximum length of a request, which the servers report once they are reached.
 async fn reach(leader_client: &LeaderClient) -> Result<usize, NoAnswer> {
     let begun = Instant::now();
     loop {
@@ -224,7 +225,7 @@ async fn reach(leader_client: &LeaderClient) -> Result<usize, NoAnswer> {
     }
 }
 
-/// Asks whoever writes; while nobody does or answers, again for a while.
+/// Sends a request to the leader, with retries for a while if there is none or it does not answer.
 async fn ask(
     leader_client: &LeaderClient,
     message: impl Fn() -> Vec<u8>,
@@ -252,13 +253,13 @@ async fn ask(
 
 enum Part<'a> {
     Whole(Vec<(usize, &'a [u8])>),
-    /// A line that no message can hold, and its length.
+    /// The number and length of a line that is too long for a message.
     TooLong(usize, usize),
 }
 
-/// Takes a piece apart, in its order, where the servers do not take it whole.
+/// Splits a piece into parts, in order, if the servers do not accept it whole.
 fn parts(piece: &Piece, bytes_max: usize) -> Vec<Part<'_>> {
-    // Room for the names and for a number of seven digits to each line.
+    // Room for the names, and for a line number of seven digits.
     let line_bytes_max = bytes_max.saturating_sub(8 * 1024);
     let part_bytes_max = PIECE_BYTES_MAX.min(line_bytes_max / 2);
     let mut parts = Vec::new();
@@ -275,7 +276,7 @@ fn parts(piece: &Piece, bytes_max: usize) -> Vec<Part<'_>> {
         bytes += line.len();
         held.push((number, line));
     }
-    // Also where there was no line: the answer still says that somebody would have taken it.
+    // Also if there was no line: the answer shows that a leader would have accepted it.
     if !held.is_empty() || parts.is_empty() {
         parts.push(Part::Whole(held));
     }
@@ -284,7 +285,7 @@ fn parts(piece: &Piece, bytes_max: usize) -> Vec<Part<'_>> {
 
 fn too_long(number: usize, bytes: usize, bytes_max: usize) -> Receipt {
     let text = format!(
-        "the line has {bytes} bytes; the servers between this node and the one that writes take at most {bytes_max}"
+        "the line has {bytes} bytes; the servers between this node and the leader accept at most {bytes_max}"
     );
     Receipt {
         rejected: vec![(number, Reject::new(RejectCode::TooLarge, text))],
@@ -292,7 +293,7 @@ fn too_long(number: usize, bytes: usize, bytes_max: usize) -> Receipt {
     }
 }
 
-/// Answers other nodes while this one writes, for as long as the service runs.
+/// Answers other nodes while this node is the leader, for as long as the service runs.
 pub async fn serve_forwards(handle: Arc<WorldHandle>) {
     let Some(shared) = &handle.shared else { return };
     let mut leading = shared.leading.subscribe();
@@ -307,7 +308,7 @@ pub async fn serve_forwards(handle: Arc<WorldHandle>) {
             }
         };
         loop {
-            // Both may be dropped half-way: a question that is not taken here was not taken at all.
+            // Both may be dropped half-way: a request that is not received here was not accepted at all.
             tokio::select! {
                 changed = leading.wait_for(|leads| !*leads) => {
                     if changed.is_err() {
@@ -335,7 +336,7 @@ fn serve_forward(handle: &Arc<WorldHandle>, message: change_log::Request, room: 
     });
 }
 
-/// Parses what a node was asked to take, and has it taken.
+/// Parses the lines of a forwarded push and queues them.
 async fn taken(
     reserved: Result<Reserved, NotTaken>,
     parse: impl FnOnce() -> Lines + Send + 'static,
@@ -346,13 +347,13 @@ async fn taken(
     reserved.put(lines, terms)?.await.unwrap_or(Err(NotTaken::Stopped))
 }
 
-/// Nothing of what is asked and answered can fail to be written; an empty question or answer is not understood.
+/// No request or answer can fail to be serialised; an empty one would not be understood.
 fn encode(said: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(said).unwrap_or_default()
 }
 
 impl WorldHandle {
-    /// Hands a piece of a push to another node that writes, and waits until it is durable.
+    /// Forwards a piece of a push to another node that is the leader, and waits until it is durable.
     pub async fn forward(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
         match &self.shared {
             Some(shared) => shared.forward(from, piece).await,
@@ -360,8 +361,8 @@ impl WorldHandle {
         }
     }
 
-    /// Carries out an operator's operation, and says how many changes it made once they are durable. They show with the
-    /// next snapshot.
+    /// Carries out an operator's operation and returns the number of its changes once they are durable. They show with
+    /// the next snapshot.
     ///
     /// # Errors
     /// It cannot be done, or not now.
@@ -406,7 +407,7 @@ impl WorldHandle {
                 };
                 match taken(reserved, parse, Terms { before, stands: None }).await {
                     Ok(receipt) => Response::Taken(receipt.into()),
-                    // Whoever still waits asks again.
+                    // A sender that still waits retries.
                     Err(
                         NotTaken::Overtaken
                         | NotTaken::NoWriter
@@ -431,7 +432,7 @@ impl WorldHandle {
 mod tests {
     use super::*;
 
-    /// The numbers of the lines in each part; a line that is too long stands alone, as its length.
+    /// The numbers of the lines in each part; a line that is too long is given alone, as its length.
     fn numbers(body: &str, bytes_max: usize) -> Vec<Result<Vec<usize>, usize>> {
         let of = |part| match part {
             Part::Whole(lines) => Ok(lines.into_iter().map(|(number, _)| number).collect()),
@@ -445,7 +446,8 @@ mod tests {
     fn parts_hold_whole_lines_in_their_order_and_nothing_twice() {
         assert_eq!(numbers("", 1 << 20), [Ok(vec![])], "an empty push is asked about too");
         assert_eq!(numbers("a\n\nb\n", 1 << 20), [Ok(vec![1, 3])]);
-        // Room for 100 bytes of lines: halves are filled, a longer line has a part of its own, one too many has none.
+        // Room for 100 bytes of lines: parts are filled to half, a longer line has its own part, one that exceeds it
+        // has none.
         let (small, large, huge) = ("s".repeat(30), "l".repeat(90), "h".repeat(101));
         let body = format!("{small}\n{small}\n{large}\n{huge}\n{small}\n");
         let expected = [Ok(vec![1]), Ok(vec![2]), Ok(vec![3]), Err(101), Ok(vec![5])];

@@ -1,5 +1,5 @@
-//! Since when publications are made that the log does not have, noted beside a log in a folder. The log itself cannot
-//! say so while it cannot be written, and a process may end before it can (H7).
+//! The start of a gap in the log, noted next to a log in a folder. The log itself cannot say so while it cannot be
+//! written, and a process may end before it can (H7).
 //!
 //! The file gets its size when the writer starts and is only overwritten later, which a full disk allows.
 
@@ -15,24 +15,24 @@ use crate::options::WorldOptions;
 
 /// The name of the file.
 pub const GAP_NOTE_FILE: &str = "unlogged";
-/// The first word of the file.
+/// First word of the file.
 const VERSION: &str = "1";
-/// Bytes of the file: more than the longest line, and no more than a disk writes as a whole.
+/// Size of the file in bytes: more than the longest line, and no more than a disk writes atomically.
 const SIZE: usize = 64;
 
 /// Publications that the log does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogGap {
-    /// When the first of them was made.
+    /// Time of the first of them.
     pub(crate) from: Timestamp,
     /// The last entry of the log before it.
     pub(crate) seq: u64,
 }
 
-/// What is noted of a gap in a world's log.
+/// The note of a gap in a world's log.
 #[derive(Debug, Default)]
 pub(crate) struct GapNote {
-    /// `None`: there is nowhere to note it.
+    /// `None`: there is no folder to note it in.
     file: Option<(PathBuf, File)>,
     held: Option<LogGap>,
 }
@@ -48,7 +48,7 @@ impl GapNote {
         match open(&path) {
             Ok((file, held)) => Self { file: Some((path, file)), held },
             Err(error) => {
-                tracing::warn!(event = "log.gap_note_failed", path = %path.display(), %error, "publications that are not logged cannot be noted; if the process ends meanwhile, history does not list them as a gap");
+                tracing::warn!(event = "log.gap_note_failed", path = %path.display(), %error, "gaps of the log cannot be noted; if the process ends during a gap, history does not list it");
                 Self::default()
             }
         }
@@ -64,7 +64,7 @@ impl GapNote {
         match write(file, gap) {
             Ok(()) => self.held = gap,
             Err(error) => {
-                tracing::warn!(event = "log.gap_note_failed", path = %path.display(), %error, "since when publications are not logged could not be noted");
+                tracing::warn!(event = "log.gap_note_failed", path = %path.display(), %error, "the start of a gap of the log could not be noted");
             }
         }
     }
@@ -82,7 +82,7 @@ fn open(path: &Path) -> io::Result<(File, Option<LogGap>)> {
         // A process ended while it created the file.
         None if bytes.len() < SIZE => None,
         None => {
-            tracing::warn!(event = "log.gap_note_unknown", path = %path.display(), "what is noted of publications that are not logged is not understood, and is ignored");
+            tracing::warn!(event = "log.gap_note_unknown", path = %path.display(), "the note of a gap of the log has an unknown format and is ignored");
             None
         }
     };
@@ -104,7 +104,7 @@ fn write(file: &File, gap: Option<LogGap>) -> io::Result<()> {
     file.sync_data()
 }
 
-/// `None`: this program has not written it.
+/// `None`: this program did not write it.
 fn parse(text: &str) -> Option<Option<LogGap>> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     match *words.as_slice() {
@@ -137,7 +137,7 @@ mod tests {
             note.set(next);
             assert_eq!(std::fs::metadata(&path).unwrap().len(), u64::try_from(SIZE).unwrap());
         }
-        // Version 1, as it is read for good.
+        // Version 1, which must stay readable.
         std::fs::write(&path, format!("{:<63}\n", "1 1794000001000 42")).unwrap();
         let held = LogGap { from: Timestamp::from_millis(1_794_000_001_000), seq: 42 };
         assert_eq!(GapNote::open(&options).gap(), Some(held));

@@ -1,8 +1,8 @@
-//! Which feeds list which event, and which pairs may be one: what an operator looks at, beside the snapshot.
+//! Which feeds list which event, and which pairs may be duplicates: data for operators, in addition to the snapshot.
 //!
 //! The writer keeps it in step with the book: it notes which events a batch may have touched, and with each snapshot
-//! looks those few up again. What it publishes shares everything else with what it published before. Looking at it
-//! reads neither the book nor the log, and nobody waits for the writer.
+//! looks those few up again. A published value shares everything else with the previous one. Reading it touches
+//! neither the book nor the log, and never waits for the writer.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use domain::{EventId, SportId, Timestamp};
 use market::book::Event;
 use market::{Book, Change, Decision, ProfileRef, Unsure};
 
-/// Parts that are published as one: the more, the less is copied for each event that was touched.
+/// Number of parts that are published separately: with more parts, less is copied for each touched event.
 const SHARDS: usize = 256;
-/// Events that are kept for operators. A book with more has them all; here the rest is only counted.
+/// Maximum number of events kept for operators. A larger book has them all; the rest is only counted here.
 const EVENTS_MAX: usize = 200_000;
-/// Ids kept of those that stand for one event.
+/// Maximum number of former ids kept for one event.
 const ALSO_MAX: usize = 20;
 
-/// One event and where it comes from.
+/// One event and its listings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventView {
     pub id: EventId,
@@ -27,13 +27,13 @@ pub struct EventView {
     pub competition: Box<str>,
     pub commence_time: Timestamp,
     pub fixture: Fixture,
-    /// The eldest first: its word on names and times is the event's.
+    /// The eldest first: it determines the names and times of the event.
     pub refs: Vec<RefView>,
-    /// Ids of events that turned out to be this one.
+    /// Ids of events that were merged into this one.
     pub also: Vec<EventId>,
 }
 
-/// A feed's ref of an event. What is the same as the event's own is not kept twice.
+/// A feed's ref of an event. Values equal to the event's own are not stored again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RefView {
     pub feed: Arc<str>,
@@ -43,17 +43,17 @@ pub struct RefView {
     fixture: Option<Fixture>,
     /// The feed's home is the event's away.
     pub swapped: bool,
-    /// Why it is taken for this event.
+    /// The reason for matching it to this event.
     pub why: Arc<str>,
 }
 
 impl EventView {
-    /// A ref's names, as its feed has them.
+    /// A ref's names according to its feed.
     pub fn fixture_of<'a>(&'a self, held: &'a RefView) -> &'a Fixture {
         held.fixture.as_ref().unwrap_or(&self.fixture)
     }
 
-    /// The competition, as the feed calls it.
+    /// The competition according to the feed.
     pub fn competition_of<'a>(&'a self, held: &'a RefView) -> &'a str {
         held.competition.as_deref().unwrap_or(&self.competition)
     }
@@ -61,18 +61,18 @@ impl EventView {
 
 type Shard = HashMap<EventId, Arc<EventView>>;
 
-/// All of it, as of the last snapshot or the last operation.
+/// All identities, as of the last snapshot or the last operation.
 #[derive(Clone, Debug, Default)]
 pub struct Identities {
     shards: Vec<Arc<Shard>>,
     unsure: Arc<Vec<Unsure>>,
-    /// Ids that stand for another event's.
+    /// Merged ids, with the id of the event that answers for each.
     stand_ins: Arc<HashMap<EventId, EventId>>,
     left_out: usize,
 }
 
 impl Identities {
-    /// The event an id stands for.
+    /// The event that an id stands for.
     pub fn event(&self, id: EventId) -> Option<&Arc<EventView>> {
         let id = self.stand_ins.get(&id).copied().unwrap_or(id);
         self.shards.get(shard_of(id))?.get(&id)
@@ -83,12 +83,12 @@ impl Identities {
         self.shards.iter().flat_map(|shard| shard.values())
     }
 
-    /// Pairs that may be one, in a steady order.
+    /// Pairs of possible duplicates, in a stable order.
     pub fn unsure(&self) -> &[Unsure] {
         &self.unsure
     }
 
-    /// Events that were too many to be kept here.
+    /// Number of events beyond the maximum, which are not kept here.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -103,23 +103,23 @@ impl Identities {
 }
 
 fn shard_of(id: EventId) -> usize {
-    // Ids are scrambled already.
+    // Ids are evenly distributed already.
     usize::try_from(id.number() % 256).unwrap_or(0) % SHARDS
 }
 
-/// The writer's side.
+/// The writer's side of the identities.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     held: Identities,
     touched: HashSet<EventId>,
-    /// Pairs may be others, whether or not an event is.
+    /// The pairs may have changed, even if no event has.
     pairs_touched: bool,
     /// Feed names and the few reasons that many refs share.
     texts: HashMap<Box<str>, Arc<str>>,
 }
 
 impl Tracker {
-    /// Everything that a book holds.
+    /// All identities of a book.
     pub(crate) fn of(book: &Book) -> Self {
         let mut tracker = Self {
             held: Identities { shards: vec![Arc::default(); SHARDS], ..Identities::default() },
@@ -135,8 +135,8 @@ impl Tracker {
         &self.held
     }
 
-    /// The event that a message's ref is in before it is applied: a message that changes something may take it out of
-    /// there.
+    /// The event that a message's ref is in before it is applied, because a message that changes something may remove
+    /// it from there.
     pub(crate) fn before(book: &Book, feed: &str, message: &FeedMessage) -> Option<EventId> {
         match &message.body {
             Body::Event { reference, .. } | Body::Remove { reference } => {
@@ -178,7 +178,7 @@ impl Tracker {
         self.touched.extend(listed);
     }
 
-    /// All that a message brought about.
+    /// Notes all effects of a message.
     pub(crate) fn after_message(&mut self, before: Option<EventId>, decision: &Decision) {
         if decision.change.is_some() {
             self.touched.extend(before);
@@ -188,7 +188,7 @@ impl Tracker {
         }
     }
 
-    /// A change that was absorbed.
+    /// Notes a change that was absorbed.
     pub(crate) fn after(&mut self, change: &Change) {
         let ids = match change {
             Change::Listed(listed) => [Some(listed.event), None],
@@ -199,7 +199,7 @@ impl Tracker {
                 self.pairs_touched = true;
                 [None, None]
             }
-            // A ref that joins was listed in the same breath; the rest is about prices, scores and names.
+            // A ref that joins was listed together with this; the rest concerns prices, scores and names.
             Change::Joined(_)
             | Change::Founded { .. }
             | Change::Quoted(_)
@@ -214,13 +214,13 @@ impl Tracker {
             | Change::Cut { .. }
             | Change::Taught { .. }
             | Change::Untaught { .. }
-            // Looked up before, while it was known what the feed listed.
+            // Looked up before, while the feed's listings were known.
             | Change::Dropped { .. } => [None, None],
         };
         self.touched.extend(ids.into_iter().flatten());
     }
 
-    /// Looks up what was touched. `None`: nothing was.
+    /// Looks up the touched events. `None`: nothing was touched.
     pub(crate) fn refresh(&mut self, book: &Book) -> Option<Arc<Identities>> {
         if self.touched.is_empty() && !self.pairs_touched {
             return None;
@@ -279,7 +279,7 @@ impl Tracker {
         }
     }
 
-    /// The same text for all who have it. Reasons that name a ref are as many as refs, and are not shared.
+    /// One shared text for all equal ones. Reasons that name a ref are as many as the refs, and are not shared.
     fn shared_text(&mut self, text: Box<str>) -> Arc<str> {
         if text.starts_with("as ") {
             return text.into();
@@ -291,7 +291,7 @@ impl Tracker {
 
 type Also = HashMap<EventId, BTreeSet<EventId>>;
 
-/// Which ids stand for another event's, and for each of those that were touched, which stand for it.
+/// Which ids stand for another event, and for each touched event the ids that stand for it.
 fn stand_ins(book: &Book, touched: &HashSet<EventId>) -> (HashMap<EventId, EventId>, Also) {
     let (mut all, mut also) = (HashMap::new(), Also::new());
     for (younger, elder) in book.stand_ins() {

@@ -1,7 +1,7 @@
-//! Whose turn it is to write a log that several nodes share, as far as this node knows.
+//! The leadership of a log that several nodes share, as far as this node knows.
 //!
-//! Set by whoever keeps the lead (a row in the database); believed only as far as the log agrees: it refuses whoever
-//! has not read on, whatever is said here.
+//! Set by the task that keeps the lead (a row in the database). It is effective only as far as the log agrees: the log
+//! refuses a writer that has not read all of it, whatever is set here.
 
 use domain::Timestamp;
 use std::sync::Arc;
@@ -10,28 +10,29 @@ use std::time::{Duration, Instant};
 
 use change_log::LogError;
 
-/// How long the thread may be busy with one thing and still count as fit: longer than a batch or a snapshot takes.
+/// Maximum time that the thread may spend on one thing and still count as healthy: longer than a batch or a snapshot
+/// takes.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(4);
-/// How long the log's servers may take for one answer to a node that writes. A standby should write within five
-/// seconds of whatever befell this one, and needs up to one of them to hear of it and half a one to read on; a busy
-/// machine's servers answer within one. Who gives way wrongly loses no more than a moment: the log takes nothing from
-/// two.
+/// Maximum time of the log's servers for one answer to the leader. A standby should write within five seconds of any
+/// failure of this node, and needs up to one of them to learn of it and half a second to read on; the servers of a
+/// busy machine answer within one. A node that steps down without need loses only a moment: the log never accepts two
+/// writers.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// What passes between the keeper of the lead and the thread that follows or writes.
+/// State shared by the keeper of the lead and the thread that follows or writes.
 #[derive(Debug)]
 pub struct Leadership {
-    /// The term of the lead this node has, 0 while it has none.
+    /// The term of this node's leadership; 0 while it is not the leader.
     term: AtomicI64,
     healthy: AtomicBool,
-    /// Nobody has ever written the log, says the keeper of the lead.
+    /// The keeper of the lead has found that no node has ever written the log.
     may_create_log: AtomicBool,
     /// This node has read something of the log.
     log_seen: AtomicBool,
     began: Instant,
-    /// When the thread last went on to something else, in milliseconds since `began`.
+    /// Time at which the thread last started something else, in milliseconds since `began`.
     progress_ms: AtomicU64,
-    /// Until when the servers should have answered, the same way; 0 while nothing was asked.
+    /// Time by which the servers should have answered, in milliseconds since `began`; 0 while no question is open.
     answer_due_ms: AtomicU64,
 }
 
@@ -60,13 +61,13 @@ impl Leadership {
         self.term.store(0, Ordering::Release);
     }
 
-    /// The term of the lead this node has.
+    /// The term of this node's leadership.
     pub fn term(&self) -> Option<i64> {
         Some(self.term.load(Ordering::Acquire)).filter(|term| *term != 0)
     }
 
-    /// Whether this node could write: it reaches the log and has read all of it. One that could not must not hold the
-    /// lead, for nobody would write then.
+    /// True if this node could write: it reaches the log and has read all of it. A node that could not must not hold
+    /// the lead, or no node would write.
     pub fn is_healthy(&self) -> bool {
         let now_ms = self.now_ms();
         let answered = match self.answer_due_ms.load(Ordering::Acquire) {
@@ -79,8 +80,8 @@ impl Leadership {
         self.healthy.load(Ordering::Acquire) && answered
     }
 
-    /// Whether this node may make the log where the servers have none. That is for once: where there was a log, one
-    /// that is missing is lost, and an empty one in its place would be taken for all there ever was.
+    /// Sets whether this node may create the log if the servers have none. It may do so only once: if there was a log
+    /// and it is missing now, it is lost, and an empty one in its place would look like all there ever was.
     pub fn set_may_create_log(&self, may_create_log: bool) {
         self.may_create_log.store(may_create_log, Ordering::Release);
     }
@@ -89,7 +90,7 @@ impl Leadership {
         self.may_create_log.load(Ordering::Acquire) && !self.has_seen_log()
     }
 
-    /// Whether this node has read something of the log, so that it is there for good.
+    /// True if this node has read something of the log, so that the log exists.
     pub fn has_seen_log(&self) -> bool {
         self.log_seen.load(Ordering::Acquire)
     }
@@ -104,20 +105,20 @@ impl Leadership {
         self.healthy.store(healthy, Ordering::Release);
     }
 
-    /// Notes that the thread is not stuck in what it did before.
+    /// Notes that the thread is not stuck in its previous step.
     pub(crate) fn note_progress(&self) {
         self.progress_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Asks the log's servers something that should not take longer than `within`. Where they do not answer, asking
-    /// again gives them no more time.
+    /// Asks the log's servers something that should not take longer than `within`. If they do not answer, asking again
+    /// gives them no more time.
     pub(crate) fn asking<T>(
         &self,
         within: Duration,
         ask: impl FnOnce() -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         let due_ms = self.now_ms().saturating_add(millis(within));
-        // Only the thread that asks changes it.
+        // Only the asking thread changes it.
         if self.answer_due_ms.load(Ordering::Acquire) == 0 {
             self.answer_due_ms.store(due_ms, Ordering::Release);
         }
@@ -129,10 +130,10 @@ impl Leadership {
         answer
     }
 
-    /// The servers have answered, and something is still awaited of them: a checkpoint is many answers.
+    /// The servers have answered, and more is awaited from them: a checkpoint is many answers.
     pub(crate) fn note_answer(&self) {
         let due_ms = &self.answer_due_ms;
-        // Only the thread that asks changes it, and it is notified of answers while it asks.
+        // Only the asking thread changes it, and it is notified of answers while it asks.
         if due_ms.load(Ordering::Acquire) != 0 {
             due_ms.store(self.now_ms().saturating_add(millis(ANSWER_TIME_MAX)), Ordering::Release);
         }
@@ -147,14 +148,14 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A node's turn to write.
+/// A node's term as the leader.
 #[derive(Debug)]
 pub(crate) struct Term {
     pub(crate) leadership: Arc<Leadership>,
-    /// When the servers last answered, or did not.
+    /// Time of the servers' last answer or failure to answer.
     pub(crate) looked: Instant,
     pub(crate) misses: u32,
-    /// The latest instant of which a snapshot was shown.
+    /// The latest instant of all snapshots that were shown.
     pub(crate) furthest_cut: Option<Timestamp>,
 }
 

@@ -1,7 +1,7 @@
 //! A running world: one writer of its log, followers on other nodes, and the publications that answers are made from.
 //!
-//! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic pointers
-//! ([`WorldHandle`], [`Published`]). A reader never waits for the writer. Where several nodes share a log, each has a
+//! One thread owns the book and the log ([`Writer`]); all other threads read immutable values through atomic pointers
+//! ([`WorldHandle`], [`Published`]). A reader never waits for the writer. If several nodes share a log, each has a
 //! [`Node`] in that thread's place: it follows the log, and writes while it is the leader.
 
 mod alone;

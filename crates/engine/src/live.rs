@@ -1,13 +1,13 @@
-//! What was taken since the last publication, for those who do not wait for the next one (S6).
+//! Changes since the last publication, for clients that do not wait for the next one (S6).
 //!
-//! While anybody follows a world live, its book is shown between two publications, too. What is shown then is a part of
-//! a snapshot: the events that something happened to since it was last shown, so that it costs what changed. A whole
-//! one is put together from those parts where it is needed. What is shown is in the log. Its position is the last entry
-//! that is in it and its time is that entry's, so that it can be made again from the log; in a simulated world its
-//! position is a time, as that of a publication is.
+//! While any client follows a world live, its book is shown between two publications, too. Such a live snapshot is a
+//! part of a snapshot: the events that were touched since the previous one, so that its cost depends on the change. A
+//! whole snapshot is assembled from those parts when it is needed. Everything shown is in the log. The position of a
+//! live snapshot is the last entry that is in it and its time is that entry's, so that it can be rebuilt from the log;
+//! in a simulated world the position is a time, as for a publication.
 //!
-//! How fresh records are may change without any event being touched. Who wants to know that of each record
-//! ([`WholeSnapshots`]) has whole snapshots made, beside the parts and as often as their cost allows.
+//! The freshness of records may change without any event being touched. A client that needs it for each record
+//! ([`WholeSnapshots`]) causes whole snapshots to be made in addition to the parts, as often as their cost allows.
 
 mod steps;
 
@@ -31,29 +31,29 @@ pub(crate) use steps::{Found, Steps as ShownSteps};
 pub(crate) struct Live {
     world: World,
     present: ArcSwapOption<Published>,
-    /// The last that was cut as a whole.
+    /// The last one that was cut as a whole.
     whole_present: ArcSwapOption<Published>,
-    /// How far the book was when it was last looked at; 0 where that is not known.
+    /// Position of the book when it was last examined; 0 if it is not known.
     seen: AtomicU64,
     changed: watch::Sender<()>,
     whole: watch::Sender<()>,
-    /// The last ones, and the publications among them.
+    /// The last live snapshots, and the publications among them.
     steps: Mutex<Steps>,
-    /// What those may take, in bytes.
+    /// Maximum memory for them, in bytes.
     steps_max: usize,
-    /// What was last asked for, which many ask for at the same time.
+    /// The last requested step, because many clients request the same one at the same time.
     last_step: Mutex<Option<(Place, Arc<LiveStep>)>>,
-    /// Held while a whole one is put together: once for all who need it.
+    /// Held while a whole snapshot is assembled: once for all that need it.
     completing: Mutex<()>,
 }
 
-/// Has whole snapshots shown between publications for as long as anybody has one of these.
+/// While a value of this type exists, whole snapshots are shown between publications.
 #[derive(Debug)]
 pub struct WholeSnapshots {
     _wanted: watch::Receiver<()>,
 }
 
-/// What was found, and when what followed it was made.
+/// A found snapshot, and the time of the next one.
 pub(crate) type FoundLive = (Found, Option<Timestamp>);
 
 impl Live {
@@ -72,7 +72,7 @@ impl Live {
         })
     }
 
-    /// Says when there is another one. They are made for as long as anybody has this.
+    /// Notifies of each new live snapshot. They are made while a receiver exists.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -85,12 +85,12 @@ impl Live {
         self.changed.receiver_count() > 0
     }
 
-    /// Whether the next one has to be whole, so that what is kept stays within its bound.
+    /// True if the next one has to be whole, to keep the memory within its bound.
     pub(crate) fn needs_whole(&self) -> bool {
         self.steps().needs_whole(self.steps_max)
     }
 
-    /// Whether somebody wants whole ones and was not shown that of a position.
+    /// True if whole ones are requested and that of a position was not shown.
     pub(crate) fn lacks_whole(&self, position: u64) -> bool {
         let is_shown = |shown: &Arc<Published>| self.position_of(&shown.snapshot) >= position;
         self.whole.receiver_count() > 0 && !self.whole_present.load().as_ref().is_some_and(is_shown)
@@ -101,12 +101,12 @@ impl Live {
         self.present.load_full()
     }
 
-    /// The last that was cut as a whole.
+    /// The last one that was cut as a whole.
     pub(crate) fn whole_present(&self) -> Option<Arc<Published>> {
         self.whole_present.load_full()
     }
 
-    /// How far the book was when it was last looked at.
+    /// Position of the book when it was last examined.
     pub(crate) fn seen(&self) -> u64 {
         self.seen.load(Ordering::Relaxed)
     }
@@ -116,7 +116,7 @@ impl Live {
         self.seen.store(position, Ordering::Relaxed);
     }
 
-    /// How far a book is after an entry of that time.
+    /// The position of a book after an entry of that time.
     pub(crate) fn position(&self, seq: u64, at: Timestamp) -> u64 {
         match self.world {
             World::Live => seq,
@@ -128,17 +128,17 @@ impl Live {
         self.position(snapshot.seq, snapshot.cut_at)
     }
 
-    /// One of the last ones or of the publications among them, and when what followed it was made.
+    /// One of the last ones or of the publications among them, and the time of the next one.
     pub(crate) fn find(&self, place: Place) -> Option<FoundLive> {
         self.steps().find(place, |_| true, |_| true)
     }
 
-    /// One of the last ones, but no publication, and when the publication that followed it was made.
+    /// One of the last ones that is not a publication, and the time of the next publication.
     pub(crate) fn find_between(&self, place: Place) -> Option<FoundLive> {
         self.steps().find(place, |held| held.is_between, |later| !later.is_between)
     }
 
-    /// What leads from a place to one of the last ones, where it is known what was touched. Costs what changed.
+    /// The step from a place to one of the last ones, if the touched events are known. Its cost depends on the change.
     pub(crate) fn step(&self, from: Place, to: &Published) -> Option<Arc<LiveStep>> {
         let mut last = self.last_step.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((place, step)) = &*last
@@ -151,14 +151,14 @@ impl Live {
         Some(step)
     }
 
-    /// What was shown, put together where it was shown in parts. This takes as long as a cut.
+    /// A live snapshot as a whole, assembled if it was shown in parts. This takes as long as a cut.
     pub(crate) fn complete(&self, found: Found) -> Option<Arc<Published>> {
         let parts = match found {
             Found::Whole(whole) => return Some(whole),
             Found::Parts(parts) => parts,
         };
         let _turn = self.completing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another may have done it meanwhile.
+        // Another thread may have assembled it meanwhile.
         if let Some(whole) = self.steps().completed(&parts.last()?.snapshot) {
             return Some(whole);
         }
@@ -167,7 +167,7 @@ impl Live {
         Some(whole)
     }
 
-    /// What is at a place, and what was shown next, if anything was. `exact`: what was cut as a whole.
+    /// The snapshot at a place, and the next one shown, if any. `exact`: only those that were cut as a whole.
     pub(crate) fn after(
         &self,
         place: Place,
@@ -176,7 +176,7 @@ impl Live {
         self.steps().after(place, |later| !exact || later.is_exact())
     }
 
-    /// The last that was shown from one place to another.
+    /// The last one shown between two positions.
     pub(crate) fn last_between(&self, from: u64, to: u64) -> Option<Arc<Published>> {
         let is = |held: &Published| (from..=to).contains(&self.position_of(&held.snapshot));
         self.steps().last(is)
@@ -195,7 +195,7 @@ impl Live {
 
     /// Notes a publication, before it is current.
     pub(crate) fn note_publication(&self, published: &Published) {
-        // A log that lost entries is at such a position again, with other content.
+        // A log that lost entries reaches this position again, with other content.
         let lost = self.seen() > self.position_of(&published.snapshot);
         if lost || !self.is_wanted() {
             self.present.store(None);

@@ -1,8 +1,8 @@
-//! What many followers of a world need at the same moment, made once for all of them and kept within a bound of memory:
-//! the events of streams, the screens of boards.
+//! Values that many followers of a world need at the same moment, made once for all of them and kept within a memory
+//! bound: the events of streams, the screens of boards.
 //!
-//! A follower holds nothing but its position. It asks for what leads from there to the present publication, so that one
-//! that is slow gets the sum of what it missed and nobody waits for it.
+//! A follower holds only its position. It requests the step from there to the present publication. So a slow one gets
+//! the sum of what it missed, and no other waits for it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,12 +12,12 @@ use tokio::sync::OnceCell;
 
 type Cell<V> = Arc<OnceCell<Arc<V>>>;
 
-/// Values by key, the longest unused of which go first.
+/// Values by key; those unused for longest are removed first.
 #[derive(Debug)]
 pub struct MadeOnce<K, V> {
     kept: Mutex<Kept<K, V>>,
     bytes_max: usize,
-    /// Those that are kept or waited for, whatever they take.
+    /// Maximum number of values that are kept or awaited, whatever their size.
     entries_max: usize,
 }
 
@@ -33,7 +33,7 @@ struct Entry<V> {
 struct Kept<K, V> {
     entries: HashMap<K, Entry<V>>,
     bytes: usize,
-    /// Counts uses, so that the longest unused is known.
+    /// Counts uses, to find the value unused for longest.
     now: u64,
 }
 
@@ -43,11 +43,11 @@ impl<K: Clone + Eq + Hash, V> MadeOnce<K, V> {
         Self { kept: Mutex::new(kept), bytes_max, entries_max }
     }
 
-    /// The value of a key: the one that is kept, or a new one with the bytes that it takes. Who asks while it is made
-    /// waits for it; where it cannot be made, the next one tries again.
+    /// The value of a key: the kept one, or a new one with its size in bytes. Concurrent calls wait while it is made;
+    /// if it cannot be made, the next call tries again.
     ///
     /// # Errors
-    /// It was to be made here and could not be.
+    /// It was to be made here, and that failed.
     pub async fn get<E>(
         &self,
         key: &K,
@@ -62,7 +62,7 @@ impl<K: Clone + Eq + Hash, V> MadeOnce<K, V> {
         made.await.map(Arc::clone)
     }
 
-    /// The value of a key, where it is kept.
+    /// The value of a key, if it is kept.
     pub fn find(&self, key: &K) -> Option<Arc<V>> {
         let mut kept = self.lock();
         kept.now += 1;
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash, V> MadeOnce<K, V> {
         entry.cell.get().map(Arc::clone)
     }
 
-    /// Keeps nothing any more. Who has a value keeps it.
+    /// Drops all values. Holders of a value keep it.
     pub fn clear(&self) {
         self.lock().make_room(0);
     }
@@ -99,7 +99,7 @@ impl<K: Clone + Eq + Hash, V> Kept<K, V> {
         cell
     }
 
-    /// Notes what an entry takes; those unused for longest go until all is within the bound.
+    /// Notes the size of an entry, and removes those unused for longest until all is within the bound.
     fn note(&mut self, key: &K, bytes: usize, max: usize) {
         if let Some(entry) = self.entries.get_mut(key) {
             self.bytes = self.bytes - entry.bytes + bytes;
@@ -112,7 +112,7 @@ impl<K: Clone + Eq + Hash, V> Kept<K, V> {
         while self.bytes > max && self.drop_oldest() {}
     }
 
-    /// Many go at once, so that the search for them is seldom.
+    /// Removes several entries at once, so that the search for them is rare.
     fn drop_oldest(&mut self) -> bool {
         let mut uses: Vec<u64> = self.entries.values().map(|entry| entry.used).collect();
         let some = uses.len() / 8;

@@ -1,8 +1,8 @@
-//! A node of many that share a world: it follows the log, and writes it while it is its turn.
+//! A node of several that share a world: it follows the log, and writes it while it is the leader.
 //!
-//! One thread does both, one after the other, with one book. [`Leadership`] says whose turn it is; that a node
-//! which believes so wrongly writes nothing is the log's doing. Trouble with the log's servers ends nothing here:
-//! what was last published stays current, and it is tried again for as long as the service runs.
+//! One thread does both, one after the other, with one book. [`Leadership`] says which node is the leader; the log
+//! itself ensures that a node which wrongly believes so writes nothing. Failures of the log's servers end nothing
+//! here: the last publication stays current, and the node retries for as long as the service runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,25 +29,26 @@ use crate::worker::WorldWorker;
 use crate::world::{Shared, WorldHandle};
 use crate::writer::{Failure, Writer};
 
-/// How long a node waits before it tries again to reach the log: at first, and at the most.
+/// Pause before the next attempt to reach the log: the first, and the maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// The same where what the log holds cannot be read.
+/// The same if the content of the log cannot be read.
 const STUCK_PAUSE: Duration = Duration::from_secs(10);
-/// How often a node that writes looks whether it still reaches the log and is alone there, where it has written nothing
-/// meanwhile: one that has nothing to write finds out as soon as one that has.
+/// Interval at which an idle leader checks that it still reaches the log and is the only writer. So it notices a loss
+/// as soon as a busy one.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Looks that may fail one after the other before it steps down unasked. The keeper of the lead takes its turn away
-/// after two seconds ([`Leadership::is_healthy`]) and gives it back where the servers were only slow; this is for
-/// where nobody does, and stepping down from servers that are slow for everybody helps nobody.
+/// Number of successive failed checks after which the leader steps down by itself. The keeper of the lead withdraws
+/// the leadership after two seconds ([`Leadership::is_healthy`]) and grants it again if the servers were only slow;
+/// this limit is for the case that the keeper does not. Stepping down because of servers that are slow for all nodes
+/// helps nobody.
 const MISSES_MAX: u32 = 10;
-/// Attempts to read to the end of a log that another node goes on to write.
+/// Maximum number of attempts to read to the end of a log that another node keeps writing.
 const TAKE_OVER_TRIES: usize = 20;
 
-/// What a node needs beside the world's options.
+/// Settings of a node in addition to the world's options.
 #[derive(Debug)]
 pub struct Membership {
-    /// The way to whichever node writes.
+    /// The connection to the present leader.
     pub leader_client: LeaderClient,
     /// `None`: this node never writes.
     pub leadership: Option<Arc<Leadership>>,
@@ -61,8 +62,8 @@ pub struct Node {
 }
 
 impl WorldHandle {
-    /// Joins a world whose log is on servers. Nothing is reached yet and nothing is served before the log was read: the
-    /// servers may come later.
+    /// Joins a world whose log is on servers. Nothing is reached yet, and nothing is served before the log was read:
+    /// the servers may start later.
     pub fn join(
         options: WorldOptions,
         clock: Arc<dyn Clock>,
@@ -92,7 +93,7 @@ impl Node {
         loop {
             let followed = follow(&mut worker, &mut held, leadership.as_deref());
             if let Some(leadership) = &leadership {
-                // Whoever writes is fit by writing; whoever has trouble is not.
+                // A node that writes is healthy; a node with an error is not.
                 leadership.set_healthy(matches!(followed, Ok((_, Followed::Lead))));
             }
             let led = match (followed, &leadership) {
@@ -138,7 +139,7 @@ fn follow(
     let can_create_log = leadership.is_some_and(Leadership::can_create_log);
     let mut log = match StreamLog::find(runtime, location) {
         Err(LogError::Missing { .. }) if can_create_log => {
-            tracing::info!(event = "log.created", world = %worker.options.world, "no log was ever begun; this node makes one");
+            tracing::info!(event = "log.created", world = %worker.options.world, "no log exists yet; this node creates it");
             StreamLog::open(runtime, location)?
         }
         found => found?,
@@ -157,7 +158,7 @@ fn follow(
     Ok((log, followed?))
 }
 
-/// Writes the log for as long as it is this node's turn.
+/// Writes the log while this node is the leader.
 fn lead(
     mut worker: WorldWorker,
     mut log: StreamLog,
@@ -182,7 +183,8 @@ fn lead(
     while next == Next::GoOn {
         next = writer.work();
     }
-    // In this order: whoever sees that it leads no longer may give it the next turn, which is not to be taken away.
+    // In this order: the keeper of the lead may grant the next term once it sees that this one ended, and that grant
+    // must not be withdrawn.
     leadership.set_healthy(false);
     leadership.withdraw();
     handle.set_leading(0);
@@ -192,7 +194,7 @@ fn lead(
     (worker, Ok(next))
 }
 
-/// Reads to the end of the log and makes sure that nobody else goes on from there.
+/// Reads to the end of the log and ensures that no other node continues from there.
 fn take_over(
     worker: &mut WorldWorker,
     log: &mut StreamLog,
@@ -202,7 +204,8 @@ fn take_over(
     for _ in 0..TAKE_OVER_TRIES {
         log.refresh()?;
         worker.catch_up(log, held)?;
-        // Servers of which one does not know yet that it leads no longer may answer the second question with less.
+        // Servers that do not know yet that one of them is no longer their leader may answer the second query with
+        // less.
         if held.as_ref().is_some_and(|held| held.seq != log.last_seq()) {
             continue;
         }
@@ -218,7 +221,8 @@ fn take_over(
         };
         match (fenced, held.take()) {
             (Ok(()), Some(last)) => return Ok(last),
-            // A world that was just founded is read back like any other; one that another node writes is read on.
+            // A world that was just founded is read back like any other; a log that another node writes is read
+            // further.
             (Ok(()) | Err(LogError::Overtaken), kept) => *held = kept,
             (Err(error), kept) => {
                 *held = kept;
@@ -244,7 +248,7 @@ impl WorldHandle {
 }
 
 impl WorldWorker {
-    /// Notes that the log was read, and says so where it could not be before.
+    /// Notes that the log was read, and logs it if it could not be read before.
     fn note_reached(&self, log: &StreamLog, held: Option<&Held>, took: Duration) {
         let Some(shared) = &self.handle.shared else { return };
         if shared.stuck.swap(false, Ordering::Relaxed) {
@@ -261,7 +265,7 @@ impl WorldWorker {
         tracing::info!(event = "log.followed", world = %self.options.world, seq, took_us, "the log is followed");
     }
 
-    /// Says what is wrong, and for how long to wait before it is tried again.
+    /// Logs an error, and returns the pause before the next attempt.
     fn note_trouble(&self, error: &WorldError, pause: Duration) -> Duration {
         let world = self.options.world;
         if let Some(shared) = &self.handle.shared {
@@ -273,7 +277,7 @@ impl WorldWorker {
                 shared.outdated.store(error.is_of_newer_program(), Ordering::Relaxed);
                 shared.stuck.store(true, Ordering::Relaxed);
             }
-            tracing::error!(event = "log.unreadable", %world, error = %Chain(error), "what the log holds cannot be read; this node is not ready until it can");
+            tracing::error!(event = "log.unreadable", %world, error = %Chain(error), "the content of the log cannot be read; this node is not ready until it can");
             return STUCK_PAUSE;
         }
         tracing::warn!(event = "log.follow_failed", %world, error = %Chain(error), "the log is not followed; what was last read is still served");
@@ -324,7 +328,7 @@ impl Writer {
         writer
     }
 
-    /// What follows what was just done: a node that was overtaken, or is not to write any more, steps down.
+    /// The next action after a step: a node that was overtaken, or is not to write any more, steps down.
     pub(crate) fn next(&mut self, next: Next) -> Next {
         let Some(term) = &mut self.term else { return next };
         term.leadership.note_progress();
@@ -356,7 +360,7 @@ impl Writer {
         next
     }
 
-    /// Gives the thread back, and the book where it is what the log holds.
+    /// Returns the thread's state, and the book if it equals the content of the log.
     fn step_down(self) -> (WorldWorker, Option<Held>) {
         let seq = self.log.last_seq();
         let handle = &self.worker.handle;

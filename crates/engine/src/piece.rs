@@ -1,4 +1,4 @@
-//! A push in pieces of whole lines: what is parsed, stored and answered for at a time.
+//! Pieces of a push, of whole lines: each is parsed, stored and acknowledged at once.
 
 use bytes::Bytes;
 use domain::catalogue::Catalogue;
@@ -6,9 +6,10 @@ use feeds::push::{self, Rights};
 
 use crate::batch::Lines;
 
-/// Lines in one piece: with a sentence for each that is refused, its receipt fits into a message between nodes too.
+/// Maximum number of lines in a piece: with a message for each rejected line, its receipt also fits into a message
+/// between nodes.
 pub(crate) const PIECE_LINES_MAX: usize = 1000;
-/// Bytes in one piece, unless a line alone has more.
+/// Maximum size of a piece in bytes, unless a single line has more.
 pub(crate) const PIECE_BYTES_MAX: usize = 256 * 1024;
 
 /// Some lines of a push as they were sent.
@@ -21,7 +22,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Takes a whole body apart. There is always one: an empty push is answered for too.
+    /// Splits a whole body. There is always one piece, because an empty push gets a receipt too.
     pub fn all(body: &Bytes) -> Vec<Self> {
         let mut pieces = Vec::new();
         let (mut start, mut first) = (push::mark_bytes(body), 1);
@@ -43,7 +44,7 @@ impl Piece {
         pieces
     }
 
-    /// Its lines with their numbers in the body; blank ones are left out.
+    /// The lines with their numbers in the body, without blank ones.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
         push::number_lines(&self.text, self.first)
     }

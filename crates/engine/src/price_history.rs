@@ -1,7 +1,7 @@
-//! Where each price came from: the last changes of every outcome at every bookmaker, as they were published.
+//! The last price changes of every outcome at every bookmaker, as they were published.
 //!
-//! Fed with snapshots, one after the other; a record that did not change is known by its pointer and costs a
-//! look-up. What is kept is bounded twice: the number of outcomes, and of changes of each.
+//! Fed with snapshots, one after the other; an unchanged record is recognised by its pointer and costs a lookup. The
+//! memory is bounded twice: by the number of outcomes, and by the number of changes of each.
 
 mod look_back;
 
@@ -15,9 +15,10 @@ use market::Snapshot;
 use market::analysis::{Probability, implied_probability, main_outcome};
 use market::book::{Outcome, OutcomeName, Record};
 
-/// Outcomes at bookmakers whose changes are kept; those of further records are not.
+/// Maximum number of outcomes at bookmakers whose changes are kept; those of further records are not.
 const PATHS_MAX: usize = 40_000;
-/// Changes kept of each; the eldest goes. With 16 bytes a change, the whole stays under 45 MB.
+/// Maximum number of changes kept for each; the eldest is dropped. With 16 bytes a change, the whole stays under 45
+/// MB.
 const POINTS_MAX: usize = 64;
 
 /// A price from an instant on; without a probability, there was none.
@@ -45,7 +46,7 @@ pub struct PricePath {
 #[derive(Debug)]
 struct Followed {
     event: EventId,
-    /// What was published last; `None` while there are no prices.
+    /// The last published state; `None` while there are no prices.
     record: Option<Arc<Record>>,
     paths: Vec<(OutcomeName, PricePath)>,
     round: u64,
@@ -67,17 +68,17 @@ impl PriceHistory {
         paths.iter().find(|(own, _)| *own == name).map(|(_, path)| path)
     }
 
-    /// How many paths there are.
+    /// Number of paths.
     pub fn paths(&self) -> usize {
         self.paths
     }
 
-    /// Whether what was published at a time is in it.
+    /// True if the publication of that time is in it.
     pub fn has_noted(&self, cut_at: Timestamp) -> bool {
         self.noted.is_some_and(|noted| noted >= cut_at)
     }
 
-    /// Puts what was before in front of what was noted so far.
+    /// Prepends earlier changes to those noted so far.
     pub fn lead_in(&mut self, mut past: Self) {
         for (id, followed) in &mut self.followed {
             let Some(before) = past.followed.remove(id) else { continue };
@@ -90,7 +91,7 @@ impl PriceHistory {
         }
     }
 
-    /// Takes note of what a snapshot shows; nothing where that is in it.
+    /// Adds the changes of a snapshot, unless it is in it already.
     pub fn note(&mut self, snapshot: &Snapshot) {
         if self.has_noted(snapshot.cut_at) {
             return;
@@ -150,7 +151,7 @@ impl PriceHistory {
         self.paths += added;
     }
 
-    /// Ends the paths of records that are not there any more, and forgets those of events that are over.
+    /// Ends the paths of records that disappeared, and removes those of events that are over.
     fn close(&mut self, open: &HashSet<EventId>, at_s: u32) {
         let round = self.round;
         self.followed.retain(|_, followed| {
@@ -169,7 +170,7 @@ impl PriceHistory {
 }
 
 impl PricePath {
-    /// Of one outcome, from all that was published of its record; `None` where it was never priced.
+    /// The path of one outcome, from all publications of its record; `None` if it was never priced.
     pub fn of_record(
         path: &RecordPath,
         is: impl Fn(&archive::PointOutcome) -> bool,
@@ -243,7 +244,7 @@ impl PricePath {
         self.points = points;
     }
 
-    /// What stood at an instant.
+    /// The price at an instant.
     pub fn at(&self, at: Timestamp) -> Option<PricePoint> {
         self.points.iter().rev().find(|point| point.at() <= at).copied()
     }

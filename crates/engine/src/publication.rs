@@ -1,4 +1,4 @@
-//! What a world publishes: a snapshot, until when it counts, and what others keep for it.
+//! A publication of a world: a snapshot, the time until which it is current, and the caches that belong to it.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -12,17 +12,17 @@ use market::{Layer, Snapshot};
 #[derive(Debug)]
 pub struct Published {
     pub snapshot: Arc<Snapshot>,
-    /// When the next one is due.
+    /// Time at which the next one is due.
     pub until: Timestamp,
-    /// It was not published, but shown between two publications to those who follow live.
+    /// True if it was not published, but shown between two publications to clients that follow live.
     pub is_between: bool,
-    /// The events that differ from what was shown before it, at most; `None`: that is not known.
+    /// A superset of the events that differ from the previous one; `None`: not known.
     touched: Option<Arc<BTreeSet<EventId>>>,
-    /// Whether it has those events alone.
+    /// True if it has those events alone.
     is_part: bool,
-    /// Whether it was put together from parts: how fresh a record is that was not touched, those do not say.
+    /// True if it was assembled from parts, which do not have the freshness of untouched records.
     is_gathered: bool,
-    /// What answers made from it may take, in bytes, where that is less than for the present.
+    /// Maximum size in bytes of the answers made from it, if it is less than for the present.
     pub answer_bytes_max: Option<usize>,
     kept: Slot,
 }
@@ -56,7 +56,7 @@ impl Published {
         }
     }
 
-    /// The same as one of many of the past, without what is kept for it.
+    /// The same as a past publication, without its caches.
     pub(crate) fn of_the_past(&self, answer_bytes_max: usize) -> Self {
         let (snapshot, answer_bytes_max) = (Arc::clone(&self.snapshot), Some(answer_bytes_max));
         let Self { until, is_between, is_part, is_gathered, .. } = *self;
@@ -64,19 +64,19 @@ impl Published {
         Self { snapshot, until, is_between, touched, is_part, is_gathered, answer_bytes_max, kept }
     }
 
-    /// The same as one between two publications, in which these events differ from what was shown before.
+    /// The same as a live snapshot, in which these events differ from the previous one.
     pub(crate) fn between(self, touched: Option<BTreeSet<EventId>>) -> Self {
         Self { is_between: true, touched: touched.map(Arc::new), ..self }
     }
 
-    /// The same in the place of another, with what was touched for both.
+    /// The same in place of another, with the events touched for both.
     pub(crate) fn after(self, other: &Self) -> Self {
         let both = self.touched().zip(other.touched());
         let touched = both.map(|(one, other)| Arc::new(one.union(other).copied().collect()));
         Self { touched, ..self }
     }
 
-    /// The same as one that has those events alone.
+    /// The same as a part with those events alone.
     pub(crate) fn into_part(self) -> Self {
         Self { is_part: self.touched.is_some(), ..self }
     }
@@ -87,12 +87,12 @@ impl Published {
         Self { snapshot, is_part: false, is_gathered: true, ..self.of_the_past(0) }
     }
 
-    /// Whether it has all events.
+    /// True if it has all events.
     pub fn is_whole(&self) -> bool {
         !self.is_part
     }
 
-    /// Whether it has all events and says how fresh each record is.
+    /// True if it has all events and the freshness of each record.
     pub fn is_exact(&self) -> bool {
         !self.is_part && !self.is_gathered
     }
@@ -110,8 +110,8 @@ impl Published {
         self.snapshot.seq
     }
 
-    /// The value of a type that belongs to this publication, made when first asked for: ready answers, screens. It
-    /// goes with the publication, so nothing made from a snapshot ever has to be invalidated.
+    /// The value of a type that belongs to this publication, made on first use: ready answers, screens. It is dropped
+    /// with the publication, so nothing made from a snapshot ever has to be invalidated.
     pub fn per_publication<T: Any + Send + Sync>(&self, make: impl Fn() -> T) -> &T {
         let mut slot = &self.kept;
         loop {

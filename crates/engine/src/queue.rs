@@ -1,8 +1,8 @@
-//! What waits for the writer: operations of operators, and batches of pushes in one line for each feed.
+//! The queue of the writer: operations of operators, and batches of pushes in one line for each feed.
 //!
-//! The writer takes the feeds in turn, so that one with a backlog delays another by one turn at the most. What a feed
-//! may have parsed and not yet stored is bounded by the room of its lane; whoever has more waits there, and delays
-//! nobody else.
+//! The writer takes the feeds in turn, so that one with a backlog delays another by one turn at most. The amount that
+//! a feed may have parsed and not yet stored is bounded by the room of its lane; further pushes wait there, and delay
+//! no other feed.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
@@ -15,21 +15,21 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::batch::{Batch, Lines, Outcome, Terms};
 use crate::error::{NotTaken, OperateError};
 
-/// What a feed may have parsed and waiting: bytes of text, and a number for each line on top. Parsed, a message takes
-/// two to five times that.
+/// Maximum amount of parsed and waiting data of a feed: bytes of text, plus a constant for each line. A parsed message
+/// takes two to five times that.
 const ROOM: usize = 2 << 20;
 const LINE_ROOM: usize = 64;
-/// Operations of operators that wait at the most; further ones are asked to come again.
+/// Maximum number of waiting operations; further ones are asked to retry.
 const OPERATIONS_MAX: usize = 32;
-/// Questions of other nodes on behalf of one feed that are worked on at once.
+/// Maximum number of requests of other nodes for one feed that are processed at once.
 const QUESTIONS_MAX: usize = 32;
-/// Lanes that are kept although nobody uses them.
+/// Maximum number of lanes kept without a user.
 const IDLE_LANES_MAX: usize = 64;
 
-/// An operation, and where its outcome is awaited.
+/// An operation, and the channel for its outcome.
 pub(crate) type QueuedOperation = (Operation, oneshot::Sender<Result<usize, OperateError>>);
 
-/// Something that is looked up in the book, where it is written.
+/// A read of the book on the thread that writes it.
 pub(crate) struct Look(pub(crate) Box<dyn FnOnce(&Book) + Send>);
 
 impl std::fmt::Debug for Look {
@@ -50,10 +50,10 @@ pub(crate) struct Queue {
 struct State {
     operations: VecDeque<QueuedOperation>,
     looks: VecDeque<Look>,
-    /// Feeds with batches that wait; the first has the next turn.
+    /// Feeds with waiting batches; the first has the next turn.
     feeds: VecDeque<Line>,
     stopping: bool,
-    /// No batch is taken any more.
+    /// No batch is accepted any more.
     ended: bool,
     log_failed: bool,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Line {
 /// A feed's way to the writer.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    /// Whose turn it is to unpack, parse and put something into the queue: one push of the feed at a time.
+    /// Held while a push is unpacked, parsed and queued: one push of the feed at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
     room: Arc<Semaphore>,
     questions: Arc<Semaphore>,
@@ -83,7 +83,7 @@ pub struct Reserved {
     queue: Arc<Queue>,
 }
 
-/// What the writer has to do next.
+/// The next task of the writer.
 #[derive(Debug)]
 pub(crate) enum Waiting {
     Stop,
@@ -105,7 +105,7 @@ impl Queue {
             return Arc::clone(lane);
         }
         if lanes.len() >= IDLE_LANES_MAX {
-            // Whoever waits in a lane, or has something in the queue, holds a part of it.
+            // Every waiting push and every queued batch holds a part of its lane.
             lanes.retain(|_, lane| {
                 Arc::strong_count(lane) > 1
                     || Arc::strong_count(&lane.turn) > 1
@@ -128,7 +128,7 @@ impl Queue {
         Arc::clone(&lane.turn).lock_owned().await
     }
 
-    /// Leave to work on a question of another node on behalf of the feed.
+    /// A permit to process another node's request for the feed.
     pub(crate) fn admit_question(&self, feed: &str) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.lane(feed).questions).try_acquire_owned().ok()
     }
@@ -151,7 +151,7 @@ impl Queue {
         Ok(Reserved { _turn: turn, room, feed: feed.to_owned(), queue: Arc::clone(self) })
     }
 
-    /// Whether batches are taken at the moment.
+    /// Checks that batches are accepted at present.
     fn check(&self) -> Result<(), NotTaken> {
         self.lock().check()
     }
@@ -170,7 +170,7 @@ impl Queue {
         Ok(done)
     }
 
-    /// Has the writer look something up.
+    /// Queues a read of the book for the writer.
     pub(crate) fn look(&self, look: Look) -> Result<(), OperateError> {
         let mut state = self.lock();
         if state.ended || state.looks.len() >= OPERATIONS_MAX {
@@ -181,13 +181,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Tells the writer to end.
+    /// Tells the writer to stop.
     pub(crate) fn stop(&self) {
         self.lock().stopping = true;
         self.woken.notify_one();
     }
 
-    /// Takes no more batches; those that wait are refused.
+    /// Accepts no more batches; those that wait are refused.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.refuse_batches(NotTaken::Stopped);
@@ -224,7 +224,7 @@ impl Queue {
         }
     }
 
-    /// Whether something waits that does not wait for its turn.
+    /// True if something waits that has priority over turns.
     pub(crate) fn is_urgent(&self) -> bool {
         let state = self.lock();
         state.stopping || !state.operations.is_empty()
@@ -235,7 +235,8 @@ impl Queue {
         self.lock().feeds.pop_front()
     }
 
-    /// Puts back what a feed's turn was too short for: before what came meanwhile, and after the other feeds.
+    /// Puts back the batches that a feed's turn was too short for: before those that arrived meanwhile, and after the
+    /// other feeds.
     pub(crate) fn put_back(&self, mut line: Line) {
         let mut state = self.lock();
         if state.ended {
@@ -260,7 +261,7 @@ impl Queue {
 
     /// Refuses the batches that were begun in this round.
     pub(crate) fn refuse_begun(&self, round: u64, why: NotTaken) {
-        // A feed's first batch is the only one that can be begun and not finished.
+        // Only a feed's first batch can be begun and not finished.
         let of_round = |batch: &mut Batch| batch.round == round;
         let feeds = &mut self.lock().feeds;
         let begun: Vec<Batch> =
@@ -288,7 +289,7 @@ impl State {
 }
 
 impl Reserved {
-    /// Puts a batch into the queue, and says where its receipt comes.
+    /// Puts a batch into the queue, and returns the channel for its receipt.
     pub fn put(self, lines: Lines, terms: Terms) -> Result<oneshot::Receiver<Outcome>, NotTaken> {
         let Self { room, feed, queue, _turn } = self;
         let (answer, taken) = oneshot::channel();
@@ -310,7 +311,7 @@ impl Line {
     }
 }
 
-/// The writer's side of the queue: when it goes, nothing is taken any more.
+/// The writer's side of the queue: when it is dropped, nothing is accepted any more.
 #[derive(Debug)]
 pub(crate) struct Intake(pub(crate) Arc<Queue>);
 
@@ -325,7 +326,7 @@ impl Deref for Intake {
 impl Drop for Intake {
     fn drop(&mut self) {
         self.0.end();
-        // Whoever waits for an operation finds that nobody answers.
+        // Callers that wait for an operation find their channel closed.
         let mut state = self.0.lock();
         state.operations.clear();
         state.looks.clear();

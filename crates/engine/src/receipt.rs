@@ -1,9 +1,9 @@
-//! What became of the lines of a push.
+//! The results of the lines of a push.
 
 use domain::message::Reject;
 use market::Oddity;
 
-/// What became of a batch, durably.
+/// The durable results of a batch.
 #[derive(Debug, Default)]
 pub struct Receipt {
     pub accepted: u64,
@@ -11,12 +11,12 @@ pub struct Receipt {
     pub superseded: u64,
     pub rejected: Vec<(usize, Reject)>,
     pub odd: Vec<Anomaly>,
-    /// Refs that were taken for an event that another feed lists.
+    /// Refs that were matched to an event of another feed.
     pub joins: u64,
 }
 
 impl Receipt {
-    /// Adds what became of a further part of the same batch.
+    /// Adds the results of a further part of the same batch.
     pub(crate) fn add(&mut self, part: Self) {
         self.accepted += part.accepted;
         self.unchanged += part.unchanged;
@@ -27,7 +27,7 @@ impl Receipt {
     }
 }
 
-/// A message that was taken although a sound source rarely sends such.
+/// A message that is accepted although a correct source rarely sends it.
 #[derive(Debug)]
 pub struct Anomaly {
     pub line: usize,

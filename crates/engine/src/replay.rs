@@ -1,4 +1,4 @@
-//! The book as a log describes it: the newest checkpoint, and the entries after it.
+//! The book according to a log: the newest checkpoint, and the entries after it.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ impl Logged {
     }
 }
 
-/// A book as of an entry of the log, from which the log can be read on.
+/// A book as of an entry of the log, and the position to continue reading the log from.
 #[derive(Debug)]
 pub struct Base {
     pub book: Book,
     /// The last entry that is in the book; 0 without a checkpoint.
     pub seq: u64,
-    /// Entries between the checkpoint and the first that the log still holds.
+    /// Number of entries missing between the checkpoint and the first entry of the log.
     pub missing: u64,
     /// Keeps the entries after it from being deleted until they are read.
     pub position: Position,
@@ -56,7 +56,7 @@ impl Base {
         let position = log.register()?;
         let (book, seq) = match log.latest_checkpoint()? {
             Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
-            // Ids are what the log's first entry says.
+            // The log's first entry determines the ids.
             None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
         };
         let missing = log.first_seq().saturating_sub(seq + 1);
@@ -69,7 +69,7 @@ impl Base {
 pub struct Replay(Entries);
 
 impl Replay {
-    /// What comes after a base.
+    /// The entries after a base.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -77,7 +77,7 @@ impl Replay {
         Self::from(log, base.seq + base.missing + 1)
     }
 
-    /// Entries from `seq` on, up to the last of this moment.
+    /// Entries from `seq` on, up to the present end.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -90,7 +90,7 @@ impl Replay {
         Batches::new(self, limit, |logged| logged.bytes)
     }
 
-    /// Entries that are lost to damage among those read so far.
+    /// Entries lost to damage among those read so far.
     pub fn losses(&self) -> Losses {
         self.0.losses()
     }
@@ -105,7 +105,7 @@ impl Iterator for Replay {
     }
 }
 
-/// The book of a checkpoint, or the one that a log begins with, as it is after entry `last`, and whether no entry
+/// The book of a checkpoint, or the one that a log begins with, rolled forward to entry `last`, and whether no entry
 /// before that is lost.
 ///
 /// # Errors
@@ -134,7 +134,7 @@ pub(crate) fn book_to(
     Ok((book, replay.losses().entries == 0))
 }
 
-/// The book as the log describes it now.
+/// The book according to the present log.
 ///
 /// # Errors
 /// The log cannot be read, or a newer program wrote it.

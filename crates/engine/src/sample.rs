@@ -1,4 +1,4 @@
-//! Whether publications that the archive gives are those that the log gives.
+//! A check that publications rebuilt from the archive equal those rebuilt from the log.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -14,20 +14,20 @@ use crate::error::WorldError;
 use crate::options::WorldOptions;
 use crate::replay::{Logged, Replay};
 
-/// What a publication of the archive was found to be.
+/// The result of checking a publication of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampled {
-    /// The log makes the same of it.
+    /// Rebuilding it from the log gives the same.
     Same,
     Differs,
-    /// It can be made again; the log does not reach back to it.
+    /// The archive has it; the log does not reach back to it.
     NotInLog,
 }
 
-/// Makes a publication again from the archive and, where the log has it, from the log, and compares what they show.
+/// Rebuilds a publication from the archive and, if the log has it, from the log, and compares the results.
 ///
 /// # Errors
-/// It cannot be made from the archive, or the log cannot be read.
+/// It cannot be rebuilt from the archive, or the log cannot be read.
 pub fn sample(
     options: &WorldOptions,
     archive: &Archive,
@@ -54,7 +54,7 @@ pub fn sample(
 /// The log cannot be read.
 pub fn not_archived(options: &WorldOptions, commit: &Commit) -> Result<Vec<Timestamp>, WorldError> {
     let Some(log) = options.log.view()? else { return Ok(Vec::new()) };
-    // Nothing that is to be read is deleted meanwhile.
+    // Keeps the entries from being deleted while they are read.
     let _position = log.register()?;
     let archived = match commit.lineages.last() {
         Some(last) if continues(&*log, last)? => last.last_seq,
@@ -73,7 +73,7 @@ pub fn not_archived(options: &WorldOptions, commit: &Commit) -> Result<Vec<Times
     Ok(times)
 }
 
-/// Differs where anything that clients are sent does.
+/// A hash of everything that clients are sent.
 fn shown(options: &WorldOptions, book: &Book, publication: &Publication) -> u64 {
     let published = options.publication(book, publication.seq, publication.published_at);
     let snapshot = &published.snapshot;
@@ -101,14 +101,14 @@ fn shown(options: &WorldOptions, book: &Book, publication: &Publication) -> u64 
     hasher.finish()
 }
 
-/// The book of a publication, as the log has it.
+/// The book of a publication according to the log.
 fn logged_book(
     options: &WorldOptions,
     catalogue: &Arc<Catalogue>,
     publication: &Publication,
 ) -> Result<Option<Book>, WorldError> {
     let Some(mut log) = options.log.view()? else { return Ok(None) };
-    // Nothing that is to be read is deleted meanwhile.
+    // Keeps the entries from being deleted while they are read.
     let _position = log.register()?;
     let version = catalogue.version();
     let catalogue = || Arc::clone(catalogue);
@@ -123,7 +123,7 @@ fn logged_book(
     for logged in Replay::from(&*log, base + 1)? {
         let logged = logged?;
         if let Change::Configured(next) = &logged.change {
-            // What was left after a time with another catalogue, only checkpoints of that time say.
+            // The state after a time with another catalogue is only in the checkpoints of that time.
             let other = last.replace(next.catalogue.to_string());
             if *next.catalogue != *version && other.is_some_and(|other| other != *next.catalogue) {
                 return Ok(None);
@@ -133,7 +133,7 @@ fn logged_book(
         if logged.seq < publication.seq {
             continue;
         }
-        // Another log has another entry of that number.
+        // Another log has another entry with that number.
         let same = logged.seq == publication.seq
             && logged.at == publication.at
             && matches!(logged.change, Change::Cut { at } if at == publication.published_at);

@@ -8,13 +8,13 @@ use market::{Book, Ids};
 
 use crate::entries::Entries;
 
-/// The feed name of the simulator; pushed feeds live in the other world.
+/// The feed name of the simulator; pushed feeds are in the other world.
 pub(crate) const SANDBOX_FEED: &str = "sandbox";
 
-/// The sandbox's ids come from the refs of the seed's schedule alone, so that they are the same everywhere.
+/// The sandbox's ids are derived from the refs of the seed's schedule alone, so that they are the same everywhere.
 pub const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
 
-/// One message of the simulator. What it refuses is a fault of ours, worth a line in the log.
+/// Applies one message of the simulator. A rejected one is a fault of the simulator and is logged.
 pub(crate) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entries: &mut Entries) {
     match book.apply(SANDBOX_FEED, message, arrival(message, at)) {
         Ok(decision) => {
@@ -28,13 +28,13 @@ pub(crate) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entrie
     }
 }
 
-/// One message of the simulator, for a book that is only looked at.
+/// Applies one message of the simulator to a book that is only read.
 pub fn play_back(book: &mut Book, message: &FeedMessage, at: Timestamp) {
     play(book, message, at, &mut Entries::default());
 }
 
-/// When a simulated message arrives: a function of the message, like everything in the sandbox. Each
-/// bookmaker has a delay of its own.
+/// Arrival time of a simulated message: a function of the message, like everything in the sandbox. Each bookmaker has
+/// a delay of its own.
 pub(crate) fn arrival(message: &FeedMessage, at: Timestamp) -> Timestamp {
     let delay_ms = match &message.body {
         Body::Odds(odds) => 40 + 37 * odds.bookmaker.index() % 400,

@@ -1,4 +1,4 @@
-//! How a world begins: from its checkpoint and log, or, for the sandbox, from its seed and the clock.
+//! The start of a world: from its checkpoint and log, or, for the sandbox, from its seed and the clock.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use crate::replay::{Base, Logged, Replay};
 use crate::simulator::play;
 use crate::world::WorldHandle;
 
-/// The most entries after the last snapshot that are held decoded while a log is read.
+/// Maximum number of entries after the last snapshot that are held decoded while a log is read.
 const WAITING_MAX: usize = 50_000;
 
-/// A book on its way to its first snapshot.
+/// A book before its first snapshot.
 pub(crate) struct Start {
     pub(crate) book: Book,
     pub(crate) checkpoint_seq: u64,
-    /// The entry and the time of the snapshot that was published last, if the log has it.
+    /// The entry and the time of the last published snapshot, if the log has it.
     last_cut: Option<(u64, Timestamp)>,
     last_published: Option<Published>,
-    /// When the last entry of the log was written, where it was read.
+    /// Time of the log's last entry, if it was read.
     pub(crate) last_at: Option<Timestamp>,
     pub(crate) entries: Entries,
-    /// Since when there were publications that the log does not have, up to the end of the process that made them.
+    /// Start of a gap in the log, up to the end of the process that published in it.
     unlogged_since: Option<Timestamp>,
-    /// What the writer says about itself; `None` in a simulated world.
+    /// The configuration that the writer logs; `None` in a simulated world.
     pub(crate) configured: Option<Configured>,
     /// Entries after the checkpoint that are lost to damage.
     pub(crate) lost: u64,
@@ -46,10 +46,10 @@ impl Start {
         Self::with(book, 0, entries, options)
     }
 
-    /// The checkpoint and what the log holds after it, to go on from: with a salt of its own for new ids.
+    /// The checkpoint and the entries after it, to continue from, with a new salt for new ids.
     ///
-    /// Entries after the last snapshot wait until it is known to be the last, or until they are too many to hold:
-    /// then the snapshot is cut although another may follow.
+    /// Entries after the last snapshot wait until it is known to be the last, or until they are too many to hold: then
+    /// the snapshot is cut although another may follow.
     pub(crate) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
         let base = Base::newest(log, &options.catalogue)?;
         let mut replay = Replay::after(log, &base)?;
@@ -77,7 +77,7 @@ impl Start {
         Ok(start.renewed(read, &replay, options))
     }
 
-    /// The same for who serves nothing: without the last snapshot.
+    /// The same without the last snapshot, for a process that serves nothing.
     pub(crate) fn recover_book(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
         let base = Base::newest(log, &options.catalogue)?;
         let mut replay = Replay::after(log, &base)?;
@@ -123,7 +123,7 @@ impl Start {
         }
     }
 
-    /// Notes what a process that ended has left of a gap. Where the log has a later publication, it has the gap too.
+    /// Notes the gap that an ended process has recorded. If the log has a later publication, it has the gap too.
     pub(crate) fn note_gap(&mut self, gap: Option<LogGap>) {
         let open = gap.filter(|gap| self.last_cut.is_none_or(|(seq, _)| seq <= gap.seq));
         self.unlogged_since = open.map(|gap| gap.from);
@@ -135,7 +135,7 @@ impl Start {
         }
     }
 
-    /// Ids of its own for what comes, and a first entry where the log has none that can be read.
+    /// Sets a new salt for new ids, and adds a first entry if the log has none that can be read.
     fn renewed(mut self, read: bool, replay: &Replay, options: &WorldOptions) -> Self {
         let lost = self.lost + report(&replay.losses());
         if self.checkpoint_seq == 0 && !read {
@@ -145,8 +145,8 @@ impl Start {
         Self { lost, ..self }
     }
 
-    /// The epoch's snapshot if it was cut already, so that a restart shows the same bytes; else a new one.
-    /// `last_seq`: the last entry of the log, which `entries` will follow.
+    /// The epoch's snapshot if it was cut already, so that a restart shows the same bytes; else a new one. `last_seq`:
+    /// the last entry of the log, which `entries` will follow.
     pub(crate) fn first_snapshot(
         &mut self,
         options: &WorldOptions,
@@ -188,7 +188,7 @@ impl Start {
         (options.publication(&self.book, seq, at), at)
     }
 
-    /// Whether the last publication would be shown with the catalogue that it was made with.
+    /// True if the last publication would be shown with the catalogue that it was made with.
     fn is_of_same_catalogue(&self) -> bool {
         let logged = self.book.configured().map(|logged| &logged.catalogue);
         let own = self.configured.as_ref().map(|own| &own.catalogue);
@@ -196,12 +196,12 @@ impl Start {
     }
 }
 
-/// Ids for a world that begins.
+/// Ids for a new world.
 pub(crate) fn new_ids(options: &WorldOptions) -> Ids {
     Ids::Minted { salt: new_salt(options) }
 }
 
-/// Says what of a log is damaged, keeps a copy of it, and gives the number of entries that are lost.
+/// Reports damage of a log, keeps a copy of the damaged bytes, and returns the number of lost entries.
 fn report(losses: &Losses) -> u64 {
     for gap in &losses.gaps {
         let Gap { path, offset, bytes, seqs, reason } = gap;
@@ -217,9 +217,8 @@ fn report(losses: &Losses) -> u64 {
     losses.entries
 }
 
-/// Looks through the part of a folder's log that a start does not read, because its checkpoint covers it. What is
-/// damaged there is missed by who looks back, and shows that the disk is bad: it is reported, while the service runs
-/// already.
+/// Checks the part of a folder's log that a start does not read, because its checkpoint covers it. Damage there
+/// affects history and shows that the disk is bad: it is reported, while the service runs already.
 pub(crate) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
     let LogLocation::Folder { dir, .. } = &handle.past.log else { return };
     if covered == 0 {

@@ -1,4 +1,4 @@
-//! What the thread of a world works with, whether it writes or follows.
+//! The state of a world's thread, whether it writes or follows.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,30 +14,30 @@ use crate::publication::Published;
 use crate::queue::{self, Intake};
 use crate::world::WorldHandle;
 
-/// After a live snapshot the writer waits this many times as long as the snapshot took before it makes the next one
-/// of its kind, even where half of `stream.live_tick` is shorter: of a large market, parts and whole snapshots each
-/// take at most a tenth of the writer's time.
+/// Pause after a live snapshot before the next one of its kind, as a multiple of the time that the snapshot took, even
+/// if half of `stream.live_tick` is shorter. So in a large market, parts and whole snapshots each take at most a tenth
+/// of the writer's time.
 const LIVE_REST: u32 = 9;
 
-/// What a thread has that runs a world, whatever it does for it at the moment.
+/// The state of a thread that runs a world, in both roles.
 #[derive(Debug)]
 pub(crate) struct WorldWorker {
     pub(crate) options: WorldOptions,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) handle: Arc<WorldHandle>,
     pub(crate) queue: Intake,
-    /// The snapshot before the current one: dropped here rather than by whichever request is the last.
+    /// The snapshot before the current one: dropped here rather than by the last request that uses it.
     pub(crate) retired: Option<Arc<Published>>,
-    /// When it may be shown next to those who follow live.
+    /// Earliest time of the next live snapshot.
     pub(crate) live_due: Instant,
-    /// When it may be shown as a whole to those who want that.
+    /// Earliest time of the next whole live snapshot.
     pub(crate) whole_due: Instant,
 }
 
-/// What is shown of a book to those who follow it live.
+/// The extent of a live snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Show {
-    /// What was touched, unless all of it was.
+    /// The touched events, unless all were touched.
     Touched,
     Whole,
 }
@@ -60,7 +60,7 @@ impl WorldWorker {
         book.take_touched();
         let Self { options, handle, .. } = self;
         let published = options.publication(book, seq, at);
-        // Before it is replaced: whoever has it is to find it at any time.
+        // Before it is replaced, so that its holders can find it at any time.
         handle.history.note_recent(&handle.published.load());
         handle.history.note_published(&published, handle.leads());
         handle.live.note_publication(&published);
@@ -72,15 +72,15 @@ impl WorldWorker {
         handle.vitals.store(Arc::new(book.vitals()));
         handle.stats.load.store(Arc::new(book.load()));
         handle.publications.send_replace(());
-        // A replay goes on live from a publication that a whole snapshot follows.
+        // A replay continues live from a publication that a whole snapshot follows.
         self.whole_due = Instant::now();
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         handle.stats.cut_us_last.store(took, Ordering::Relaxed);
         WorldHandle::count(&handle.stats.snapshots, 1);
     }
 
-    /// Shows a book, as it is after log entry `seq`, to those who follow it live. Gives how long it is too early for
-    /// what is left to show; `None`: there is nothing.
+    /// Shows a book, as it is after log entry `seq`, to clients that follow it live. Returns the time until the rest
+    /// may be shown; `None`: nothing is left.
     pub(crate) fn show_live(
         &mut self,
         book: &mut Book,
@@ -100,8 +100,8 @@ impl WorldWorker {
         if is_new && book.is_untouched() {
             live.note_seen(position);
         }
-        // How fresh records are matters only to who wants whole snapshots. Those come when they are due, and the others
-        // do not wait for them.
+        // The freshness of records matters only to readers of whole snapshots. Those are made when they are due, and
+        // the others do not wait for them.
         let now = Instant::now();
         let whole_wait =
             live.lacks_whole(position).then(|| self.whole_due.saturating_duration_since(now));
@@ -129,8 +129,8 @@ impl WorldWorker {
                 self.options.whole_between(book, at, touched)
             }
         };
-        // Before anybody is notified: who is woken by it may take this thread's core for longer than this took. The
-        // other half of a tick is for making events of it and sending them.
+        // Before notifying: a woken task may take this thread's core for longer than this took. The other half of a
+        // tick is for making events of it and sending them.
         let (took, tick) = (begun.elapsed(), self.options.live_tick / 2);
         let rest = tick.max(LIVE_REST * took);
         self.live_due = match show {
@@ -143,7 +143,7 @@ impl WorldWorker {
         live.show(shown);
     }
 
-    /// Shows operators what has changed of identities since the last time.
+    /// Publishes the changes of identities since the last time, for operators.
     pub(crate) fn publish_identities(&self, book: &Book, tracker: Option<&mut Tracker>) {
         if let Some(identities) = tracker.and_then(|tracker| tracker.refresh(book)) {
             self.handle.identities.store(identities);
@@ -161,7 +161,7 @@ impl WorldWorker {
         }
     }
 
-    /// Sends away what came to a node that does not write.
+    /// Refuses the requests that came to a node which does not write.
     pub(crate) fn turn_away(&self) -> Waiting {
         self.wait(Duration::ZERO)
     }
@@ -172,7 +172,7 @@ impl WorldWorker {
             match self.queue.wait(pause.saturating_sub(begun.elapsed())) {
                 queue::Waiting::Stop => return Waiting::Stop,
                 queue::Waiting::Operation((_, answer)) => queue::refuse_operation(answer),
-                // Whoever waits finds that nobody answers.
+                // The waiting caller finds its channel closed.
                 queue::Waiting::Look(look) => drop(look),
                 queue::Waiting::Batches => self.queue.refuse_batches(NotTaken::Overtaken),
                 queue::Waiting::Nothing => return Waiting::GoOn,
@@ -187,11 +187,11 @@ pub(crate) enum Waiting {
     Stop,
 }
 
-/// What a thread does next.
+/// The next action of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     GoOn,
     Stop,
-    /// Another node writes from now on, or should.
+    /// Another node is the leader from now on, or should be.
     StepDown,
 }

@@ -1,4 +1,4 @@
-//! The one writer of a world: takes batches, makes them durable, cuts snapshots on time.
+//! The only writer of a world: accepts batches, makes them durable, cuts snapshots on time.
 
 mod failure;
 mod round;
@@ -35,9 +35,9 @@ use crate::worker::{Next, WorldWorker};
 use crate::world::{Past, Shared, WorldHandle, WorldStats};
 pub(crate) use crate::writer::failure::Failure;
 
-/// A sandbox that was asleep for longer, or whose clock was set back, is made anew for the instant.
+/// A sandbox that was asleep for longer, or whose clock was set back, is founded anew at the present instant.
 const REFOUND_AFTER: Duration = Duration::from_secs(3600);
-/// The longest the writer sleeps, so that a clock set forward, or a log that is not reached, is noticed soon.
+/// Maximum sleep of the writer, so that a clock set forward, or a log that is not reached, is noticed soon.
 const NAP_MAX: Duration = Duration::from_millis(250);
 
 /// Owner of a world's book and log.
@@ -46,37 +46,37 @@ pub struct Writer {
     pub(crate) worker: WorldWorker,
     pub(crate) book: Book,
     pub(crate) log: Log,
-    /// The book holds what the log may not: something was applied and not made durable, and the log was not read back
-    /// yet.
+    /// The book may have changes that the log does not have: some were applied and not made durable, and the log was
+    /// not read back yet.
     pub(crate) ahead: bool,
-    /// What becomes of a log that cannot be written, where nobody else can.
+    /// State of failed log writes, if no other node can write.
     pub(crate) failure: Failure,
-    /// How often feeds had their turns.
+    /// Number of rounds in which feeds had their turns.
     pub(crate) round: u64,
-    /// Why nothing is taken any more, where other nodes may write.
+    /// The reason for refusing batches after a failure, if other nodes may write.
     pub(crate) refusal: NotTaken,
     pub(crate) checkpoint_schedule: CheckpointSchedule,
     pub(crate) next_cut: Timestamp,
-    /// What the log says of this writer; `None` in a simulated world.
+    /// The configuration of this writer for the log; `None` in a simulated world.
     pub(crate) configured: Option<Configured>,
-    /// None in the sandbox: nobody says there which events are one.
+    /// `None` in the sandbox: its events are not merged or split there.
     pub(crate) tracker: Option<Tracker>,
-    /// Some of a simulated world's changes were not logged: it is founded anew in the log.
+    /// Some of a simulated world's changes were not logged: it will be founded anew in the log.
     pub(crate) unlogged: bool,
-    /// Since when publications are not in the log.
+    /// Time since which publications are not in the log.
     pub(crate) unlogged_since: Option<Timestamp>,
-    /// The same where a process that starts later finds it.
+    /// The same, stored for a process that starts later.
     pub(crate) gap_note: GapNote,
-    /// When the log's last entry was written, where that is known.
+    /// Time of the log's last entry, if known.
     pub(crate) last_at: Option<Timestamp>,
-    /// Up to when a simulated world was played since its last publication, for those who follow it live.
+    /// Time up to which a simulated world was played since its last publication, for clients that follow it live.
     pub(crate) played: Option<Timestamp>,
-    /// Set where other nodes may write.
+    /// Set if other nodes may write.
     pub(crate) term: Option<Term>,
 }
 
 impl WorldHandle {
-    /// Brings a world back from its log and publishes its first snapshot.
+    /// Restores a world from its log and publishes its first snapshot.
     ///
     /// # Errors
     /// The log cannot be read or written, or a newer program wrote it.
@@ -171,14 +171,14 @@ impl WorldHandle {
 }
 
 impl Writer {
-    /// Runs until it has to stop, or until nobody could say so any more.
+    /// Runs until it is stopped.
     pub fn run(mut self) {
         while self.work() == Next::GoOn {}
         tracing::info!(event = "writer.stopped", world = %self.worker.options.world, seq = self.log.last_seq(), "writer stopped");
     }
 
-    /// Does what comes next: a snapshot where one is due, and then something of what waits, however late the
-    /// snapshots are.
+    /// Does the next step: a snapshot if one is due, and then some of the waiting work, however late the snapshots
+    /// are.
     pub(crate) fn work(&mut self) -> Next {
         if self.term.is_none() {
             self.recover();
@@ -205,7 +205,7 @@ impl Writer {
                 self.take_round();
                 Next::GoOn
             }
-            // Nobody waits: operators need not wait for the next snapshot either.
+            // Nothing waits, so operators need not wait for the next snapshot either.
             Waiting::Nothing => {
                 self.worker.publish_identities(&self.book, self.tracker.as_mut());
                 Next::GoOn
@@ -214,12 +214,12 @@ impl Writer {
         self.next(next)
     }
 
-    /// Cuts a snapshot where it is time for one.
+    /// Cuts a snapshot if one is due.
     fn cut_when_due(&mut self) -> bool {
         let now = self.worker.clock.now();
         let interval = self.worker.options.refresh_interval;
         // A clock set back would otherwise leave this snapshot current, and in caches, until it has caught up. The
-        // one that nodes share is estimated, and may go back by some milliseconds.
+        // clock that nodes share is estimated, and may go back by some milliseconds.
         let set_back = match self.term {
             Some(_) => self.worker.handle.is_ahead(now),
             None => self.next_cut.since(now) > interval,
@@ -229,14 +229,14 @@ impl Writer {
         }
         let at = self.instant_of_cut(now);
         if set_back && self.term.is_some() {
-            tracing::warn!(event = "clock.set_back", world = %self.worker.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
+            tracing::warn!(event = "clock.set_back", world = %self.worker.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots continue from there");
         }
         self.cut(at);
         true
     }
 
-    /// Shows what was taken since the last publication to those who follow live, where it is time for that. Gives how
-    /// long it is not.
+    /// Shows the changes since the last publication to clients that follow live, if that is due. Otherwise returns the
+    /// time until it is.
     fn show_live(&mut self) -> Option<Duration> {
         if self.ahead || !self.worker.handle.live.is_wanted() {
             return None;
@@ -248,7 +248,7 @@ impl Writer {
         self.worker.show_live(&mut self.book, self.log.last_seq(), at?)
     }
 
-    /// Plays what has happened in a simulated world since, and before its next publication.
+    /// Plays the events of a simulated world up to now, and before its next publication.
     fn play_on(&mut self) {
         let Some(simulation) = &self.worker.options.simulation else { return };
         let (from, at) = (self.played_to(), Simulation::last_step(self.worker.clock.now()));
@@ -260,19 +260,18 @@ impl Writer {
             play(&mut self.book, &message, at, &mut entries);
         }
         self.played = Some(at);
-        // Where that fails, the world goes on all the same, as with a publication.
+        // If that fails, the world continues all the same, as with a publication.
         self.append(at, &entries);
     }
 
-    /// Up to when a simulated world was played.
+    /// Time up to which a simulated world was played.
     fn played_to(&self) -> Timestamp {
         let published = self.next_cut.minus(self.worker.options.refresh_interval);
         self.played.unwrap_or(published)
     }
 
-    /// The beginning of the epoch. Where several nodes show snapshots, one that was shown is never shown differently:
-    /// through epochs that a clock comes to for the second time, it is the present instant, which is not the
-    /// beginning of any.
+    /// The beginning of the epoch. If several nodes show snapshots, one that was shown is never shown differently: in
+    /// epochs that a clock reaches for the second time, it is the present instant, which is not the beginning of any.
     fn instant_of_cut(&self, now: Timestamp) -> Timestamp {
         let begins = epoch_start(now, self.worker.options.refresh_interval);
         match &self.term {
@@ -293,10 +292,10 @@ impl Writer {
         }
     }
 
-    /// Carries out an operation, durably, and says how many changes it made.
+    /// Carries out an operation durably, and returns the number of its changes.
     ///
     /// # Errors
-    /// It cannot be done, or not be made durable; nothing changed then.
+    /// It cannot be done, or cannot be made durable; then nothing changed.
     pub fn operate(&mut self, operation: &Operation) -> Result<usize, OperateError> {
         if self.ahead && self.term.is_some() {
             return Err(OperateError::Overtaken);
@@ -334,7 +333,7 @@ impl Writer {
     fn cut(&mut self, at: Timestamp) {
         let durable = self.store_cut(at);
         if !durable && self.term.is_some() {
-            // What other nodes do not have, this one does not show.
+            // A node must not show what other nodes do not have.
             return;
         }
         if !durable && !self.ahead {
@@ -342,17 +341,17 @@ impl Writer {
             // Before it is shown: after that it may be too late.
             self.gap_note.set(Some(LogGap { from, seq: self.log.last_seq() }));
         }
-        // Without the log a service alone still shows what it has, with honest freshness.
+        // Without the log, a single service still shows its book, with true freshness.
         self.show(at, durable);
     }
 
-    /// Writes down that a snapshot is cut, and with it what time alone brings about. Where that fails, nothing of it
-    /// has happened.
+    /// Logs a cut, and the changes that result from time alone. If that fails, none of it has happened.
     pub(crate) fn store_cut(&mut self, at: Timestamp) -> bool {
         let from = self.played_to();
         let mut entries = Entries::default();
         if let Some(simulation) = &self.worker.options.simulation {
-            // What happened in between is only worth playing when it is not much more than what there is.
+            // Playing the time in between is only worthwhile if it takes not many more messages than founding the
+            // world anew.
             let gap = self.unlogged && !self.worker.handle.is_disk_full();
             let messages = if at < from || at.since(from) > REFOUND_AFTER || gap {
                 let founded = Change::Founded { ids: SANDBOX_IDS };
@@ -395,7 +394,7 @@ impl Writer {
         durable
     }
 
-    /// What this writer runs with, where the log does not say so yet.
+    /// The configuration of this writer, if the log does not have it yet.
     fn unsaid_configuration(&self) -> Option<Change> {
         let unsaid = self.configured.as_ref().filter(|own| self.book.configured() != Some(*own));
         unsaid.cloned().map(Change::Configured)
@@ -406,15 +405,14 @@ impl Writer {
         let interval = self.worker.options.refresh_interval;
         self.next_cut = epoch_start(at, interval).plus(interval);
         if self.ahead {
-            // Nobody got a receipt for what is in the book: the last snapshot stays until the log can be read
-            // back.
+            // The content of the book has no receipt: the last snapshot stays until the log can be read back.
             return;
         }
-        // Who sees an event in a snapshot finds it among the identities too.
+        // An event in a snapshot must be among the identities too.
         self.worker.publish_identities(&self.book, self.tracker.as_mut());
         self.worker.publish(&mut self.book, self.log.last_seq(), at);
-        // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be
-        // read back, so that a restart in this epoch shows the same bytes (D14).
+        // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be read
+        // back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);
         let has_room = !self.worker.handle.is_disk_full();
         if durable && has_room && self.checkpoint_schedule.is_due(before_cut, at) {
@@ -422,12 +420,12 @@ impl Writer {
         }
     }
 
-    /// Writes the whole book down, as it is after entry `seq`, and lets go of log entries nobody needs any more.
+    /// Writes the whole book as it is after entry `seq`, and releases log entries that are not needed any more.
     fn checkpoint(&mut self, seq: u64) {
         let begun = Instant::now();
         let image = self.book.to_image();
         let before = self.worker.clock.now().minus(self.worker.options.log_retention);
-        // Nothing goes that the archive does not hold yet.
+        // Entries that the archive does not hold yet are not released.
         let keep_from = seq.min(self.worker.handle.history.keep_from());
         let log = &mut self.log;
         let mut write = || {

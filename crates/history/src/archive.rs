@@ -1,7 +1,7 @@
 //! An archive: its commits, and the files that they name.
 //!
 //! Files get names that no other writer uses and are durable before a commit names them. The commit itself is a file
-//! that must not exist yet: whoever makes it has won. What no commit names is no part of the archive.
+//! that must not exist yet: the writer that creates it wins. Files that no commit names are not part of the archive.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -23,21 +23,21 @@ use crate::object::Object;
 use crate::source::Source;
 use crate::store::{Location, Store};
 
-/// Commits before the newest that are kept, for whoever is about to read one.
+/// Number of commits kept before the newest, for readers that are about to read one.
 const COMMITS_KEPT: usize = 50;
-/// For how long a file that is no part of the archive is kept: it may be of a commit to come, or be read.
+/// Time for which a file outside the archive is kept: it may belong to a future commit, or be in use by a reader.
 const UNUSED_KEPT: Duration = Duration::from_secs(3600);
-/// Files that are remembered to be what was committed.
+/// Maximum number of files remembered as verified.
 const CHECKED_MAX: usize = 100_000;
-/// What is read of a file at a time to check it.
+/// Bytes read at a time while verifying a file.
 const CHECKED_BYTES: u64 = 4 << 20;
-/// Files of a bucket up to this are read as a whole and checked; of larger ones, what is needed.
+/// Files of a bucket up to this size are read as a whole and verified; larger ones are read in ranges.
 const WHOLE_MAX: u64 = 4 << 20;
-/// What a commit may have: some hundred bytes for each file.
+/// Maximum size of a commit; an entry takes a few hundred bytes.
 const COMMIT_BYTES_MAX: u64 = 256 << 20;
 const COMMITS: &str = "commit";
 const LIST: &str = "files.json";
-/// Ends the name of a list of files that a commit replaced, in a bucket, where files cannot be made to look new.
+/// Suffix of a list of files that a commit replaced, in a bucket, where modification times cannot be changed.
 const REPLACED_SUFFIX: &str = ".replaced";
 
 /// The archive of a world.
@@ -45,52 +45,52 @@ const REPLACED_SUFFIX: &str = ".replaced";
 pub struct Archive {
     location: Location,
     pub(crate) store: Store,
-    /// Checksums of files that this process has found to be what was committed.
+    /// Checksums of the files that this process has verified.
     checked: Arc<Mutex<HashSet<String>>>,
     /// The newest commit that was read.
     newest: Arc<Mutex<Option<Arc<Commit>>>>,
-    /// Which files have rows of which events, as far as that was asked.
+    /// The events in each file, as far as they were requested.
     index: Arc<Mutex<EventIndex>>,
-    /// Rows after which a group of a file that is put together is closed, where that is not the table's own number.
+    /// Maximum rows of a group in merged files, if it differs from the table's default.
     pub(crate) group_rows: Option<usize>,
     unused_kept: Duration,
-    /// Up to how many bytes a file of a bucket is read as a whole.
+    /// Maximum size of a file of a bucket that is read as a whole.
     whole_max: u64,
 }
 
-/// What became of a commit.
+/// The outcome of an attempt to commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed,
-    /// Another writer was faster: its commit is to be read, and continued after.
+    /// Another writer was faster: its commit must be read and continued.
     Lost,
 }
 
 impl Archive {
-    /// Opens the archive in a folder, which is made where it is missing.
+    /// Opens the archive in a folder, which is created if missing.
     ///
     /// # Errors
-    /// The folder cannot be used, or its file system cannot decide between two writers.
+    /// The folder cannot be used, or its file system cannot exclude a second writer.
     pub fn create(root: &Path) -> Result<Self, ArchiveError> {
         Self::create_in(&Location::Folder(root.to_owned()))
     }
 
-    /// The archive in a folder that is there.
+    /// The archive in an existing folder.
     pub fn at(root: &Path) -> Self {
         Self::of(&Location::Folder(root.to_owned()))
     }
 
-    /// Opens an archive to write it. What it is in is made where it is missing, a bucket apart.
+    /// Opens an archive for writing. A missing folder is created, a missing bucket is not.
     ///
     /// # Errors
-    /// The place cannot be used now, or never: it does not decide between two writers.
+    /// The place cannot be used now, or never because it cannot exclude a second writer.
     pub fn create_in(location: &Location) -> Result<Self, ArchiveError> {
         let archive = Self::of(location);
         archive.store.prepare(COMMITS)?;
         Ok(archive)
     }
 
-    /// The archive in a place that is there.
+    /// The archive in an existing place.
     pub fn of(location: &Location) -> Self {
         Self {
             location: location.clone(),
@@ -115,14 +115,14 @@ impl Archive {
         Self { group_rows: Some(group_rows), ..self }
     }
 
-    /// The same that keeps unused files for another time, for tests.
+    /// The same with another retention time of unused files, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn with_unused_kept(self, unused_kept: Duration) -> Self {
         Self { unused_kept, ..self }
     }
 
-    /// The same that reads larger files of a bucket in pieces than it would, for tests.
+    /// The same that reads files of a bucket above this size in ranges, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn with_whole_max(self, whole_max: u64) -> Self {
@@ -133,7 +133,7 @@ impl Archive {
         &self.location
     }
 
-    /// The number of the newest commit; 0 where there is none.
+    /// The number of the newest commit; 0 if there is none.
     ///
     /// # Errors
     /// The archive cannot be reached.
@@ -141,7 +141,7 @@ impl Archive {
         Ok(self.commits()?.last().copied().unwrap_or_default())
     }
 
-    /// The newest commit; an archive that has none yet consists of nothing.
+    /// The newest commit, or an empty one if there is none yet.
     ///
     /// # Errors
     /// It cannot be read, or a newer program wrote it.
@@ -156,13 +156,13 @@ impl Archive {
         let name = commit_name(number);
         let commit = Commit::parse(&name, &self.store.read(&name, COMMIT_BYTES_MAX)?)?;
         if commit.commit != number {
-            return Err(ArchiveError::Damaged { path: name, reason: "it has another number" });
+            return Err(ArchiveError::Damaged { path: name, reason: "its number is wrong" });
         }
         *newest() = Some(Arc::new(commit.clone()));
         Ok(commit)
     }
 
-    /// Whether it may hold something: a folder that nothing was ever written into has no place for commits.
+    /// True if it may contain something: a folder that was never written to has no folder of commits.
     pub fn is_begun(&self) -> bool {
         self.store.may_have(COMMITS)
     }
@@ -175,7 +175,7 @@ impl Archive {
         Ok(numbers)
     }
 
-    /// Writes a file that no commit names yet, durably. `name` is its path up to what makes it unique.
+    /// Writes a file that no commit names yet, durably. `name` is its path without the unique part.
     ///
     /// # Errors
     /// The store refuses.
@@ -185,7 +185,7 @@ impl Archive {
         file.finish()
     }
 
-    /// The same, to be written a piece at a time.
+    /// The same, written in pieces.
     pub(crate) fn new_file(&self, name: &str, suffix: &str) -> Result<NewFile, ArchiveError> {
         self.store.new_file(name, suffix)
     }
@@ -193,7 +193,7 @@ impl Archive {
     /// Reads a file that a commit names.
     ///
     /// # Errors
-    /// It cannot be read, or is not what was committed.
+    /// It cannot be read, or differs from what was committed.
     pub(crate) fn get(&self, blob: &Blob) -> Result<Bytes, ArchiveError> {
         let bytes = self.store.read(&blob.path, blob.bytes)?;
         match hex(&Sha256::digest(&bytes)) == blob.sha256 {
@@ -202,7 +202,7 @@ impl Archive {
         }
     }
 
-    /// A part of a file that a commit names, as far as the file goes.
+    /// A range of a file that a commit names, limited to its length.
     ///
     /// # Errors
     /// It cannot be read.
@@ -214,11 +214,11 @@ impl Archive {
         }
     }
 
-    /// Opens a file that a commit names. Whether it is what was committed is checked the first time; of a large file
-    /// in a bucket, only its length.
+    /// Opens a file that a commit names. It is verified the first time; of a large file in a bucket, only the length
+    /// is.
     ///
     /// # Errors
-    /// It cannot be read, or is not what was committed.
+    /// It cannot be read, or differs from what was committed.
     pub(crate) fn open(&self, file: &TableFile) -> Result<Source, ArchiveError> {
         let TableFile { path, sha256, bytes, .. } = file;
         match &self.store {
@@ -240,11 +240,11 @@ impl Archive {
         }
     }
 
-    /// Checks that a file of a folder is what was committed, the first time. Of a bucket's, the length is checked with
-    /// each part that is read.
+    /// Verifies a file of a folder the first time. Of a file in a bucket, the length is checked with each range that
+    /// is read.
     ///
     /// # Errors
-    /// It cannot be read, or is not what was committed.
+    /// It cannot be read, or differs from what was committed.
     pub fn check_once(&self, file: &TableFile) -> Result<(), ArchiveError> {
         if matches!(self.store, Store::Bucket(_)) || self.is_checked(&file.sha256) {
             return Ok(());
@@ -266,10 +266,10 @@ impl Archive {
         checked.insert(sha256.to_owned());
     }
 
-    /// Checks that a file of some length is what was committed.
+    /// Verifies a file of this length.
     ///
     /// # Errors
-    /// It cannot be read, or is another.
+    /// It cannot be read, or differs.
     pub(crate) fn check(&self, name: &str, sha256: &str, length: u64) -> Result<(), ArchiveError> {
         let (mut digest, mut at) = (Sha256::new(), 0);
         while at < length {
@@ -281,7 +281,7 @@ impl Archive {
                 break;
             }
         }
-        // In a folder, a file that is longer is another one as well.
+        // In a folder, a longer file differs as well.
         let longer = match &self.store {
             Store::Folder(_) => {
                 !self.store.read_range(name, length..length + 1, length)?.is_empty()
@@ -297,23 +297,24 @@ impl Archive {
     /// Makes a commit the newest, unless another one with its number exists.
     ///
     /// # Errors
-    /// The store refuses; whether the commit was made is then found out by reading the newest.
+    /// The store refuses; read the newest commit to find out whether the commit was made.
     pub fn commit(&self, commit: &Commit) -> Result<Outcome, ArchiveError> {
         let text = serde_json::to_vec(commit).unwrap_or_default();
         if !self.store.create_new(&commit_name(commit.commit), &text)? {
             return Ok(Outcome::Lost);
         }
-        // Old commits are deleted: a writer that was asleep for very long may have made one of those numbers again.
+        // Old commits are deleted: a writer that was suspended for very long may have created one of their numbers
+        // again.
         if self.commits()?.last() != Some(&commit.commit) {
             return Ok(Outcome::Lost);
         }
-        // Once more under the name that people look for.
+        // A second copy with a well-known name, for people and tools.
         self.store.overwrite(LIST, &text)?;
         Ok(Outcome::Committed)
     }
 
-    /// Makes a commit the newest that does not name all files of the one before. Those stay for an hour, counted from
-    /// now, for whoever reads them: they must not look as if they had been unused for long.
+    /// Makes a commit the newest that does not name all files of the previous one. Those stay for an hour from now for
+    /// readers, so they must not look as if they had been unused for long.
     ///
     /// # Errors
     /// As for [`commit`](Self::commit).
@@ -337,8 +338,8 @@ impl Archive {
         self.commit(commit)
     }
 
-    /// Deletes what is no part of the archive and has not been for an hour, and says how many files went. To be
-    /// called after a commit, by whoever made it. In a bucket, that is looked for a few times an hour.
+    /// Deletes files that have not been part of the archive for an hour, and returns their number. To be called after
+    /// a commit, by its writer. In a bucket, it only runs a few times an hour.
     ///
     /// # Errors
     /// The store refuses.
@@ -379,7 +380,7 @@ impl Archive {
     }
 }
 
-/// Whether a file may be one that was replaced, or left over.
+/// True if the name is that of a file of an archive or of a temporary file.
 fn is_ours(name: &str) -> bool {
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
     matches!(end, "parquet" | "image" | "zst" | "toml") || is_temporary(name)
@@ -400,5 +401,5 @@ fn commit_name(number: u64) -> String {
 }
 
 fn damaged(name: &str) -> ArchiveError {
-    ArchiveError::Damaged { path: name.to_owned(), reason: "its checksum is another" }
+    ArchiveError::Damaged { path: name.to_owned(), reason: "its checksum differs" }
 }

@@ -1,4 +1,4 @@
-//! Catalogues that entries were written under: what was published with one is shown again with it.
+//! The catalogues that entries were written under: a publication is shown again with its own catalogue.
 
 use domain::Catalogue;
 
@@ -7,10 +7,10 @@ use crate::commit::{Catalogue as Kept, Commit};
 use crate::error::ArchiveError;
 
 impl Archive {
-    /// The catalogue of a version; `None`: the archive does not have it.
+    /// The catalogue of a version; `None` if the archive does not have it.
     ///
     /// # Errors
-    /// It cannot be read, or this program does not understand it.
+    /// It cannot be read, or this program cannot parse it.
     pub fn catalogue(
         &self,
         commit: &Commit,
@@ -21,13 +21,13 @@ impl Archive {
         };
         let damaged = |reason| ArchiveError::Damaged { path: held.file.path.clone(), reason };
         let bytes = self.get(&held.file)?;
-        let source = std::str::from_utf8(&bytes).map_err(|_| damaged("it is no text"))?;
+        let source = std::str::from_utf8(&bytes).map_err(|_| damaged("it is not text"))?;
         let catalogue = Catalogue::from_source(source);
-        catalogue.map(Some).map_err(|_| damaged("this program does not understand it"))
+        catalogue.map(Some).map_err(|_| damaged("this program cannot parse it"))
     }
 
-    /// Keeps the catalogue that entries are written under from now on, in a commit of its own: whoever reads them
-    /// later, in whatever process, can then show what was published of them.
+    /// Stores the catalogue that entries are written under from now on, in a commit of its own, so that any process
+    /// can show their publications later.
     ///
     /// # Errors
     /// The archive cannot be read or written.
@@ -44,7 +44,7 @@ impl Archive {
         }
     }
 
-    /// Adds a catalogue to a commit that is to be made, and says whether it was missing.
+    /// Adds a catalogue to a future commit, and returns whether it was missing.
     pub(crate) fn add_catalogue(
         &self,
         catalogue: &Catalogue,

@@ -7,7 +7,7 @@ use crate::path::{ClosingLine, Columns, EventPast, PathHead, Point};
 use crate::rows::{self, OddsHead, Offer};
 use crate::starts::{StartBy, Started};
 
-/// The closing lines that the start of an event makes, from the last that was published of it before.
+/// The closing lines that the start of an event produces, from its last publication before the start.
 pub(crate) fn closing_lines(
     past: EventPast,
     started: &Started,

@@ -1,4 +1,4 @@
-//! What the archive consists of: the newest commit names every file that is part of it.
+//! The content of the archive: the newest commit names every file that is part of it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::date::date_of;
 use crate::error::ArchiveError;
 use crate::table::Table;
 
-/// The version of tables and commits. Columns are only ever added without a new one.
+/// The version of tables and commits. Adding columns does not change it.
 pub const SCHEMA: u32 = 1;
 
 /// All files of the archive, as of one commit.
@@ -33,15 +33,15 @@ pub struct TableFile {
     pub rows: u64,
     pub bytes: u64,
     pub sha256: String,
-    /// Bounds of the entries that its rows are of.
+    /// Range of the entries of its rows.
     pub first_seq: u64,
     pub last_seq: u64,
-    /// Which of the commit's lineages they are of.
+    /// Index of their lineage in the commit.
     #[serde(default)]
     pub lineage: usize,
 }
 
-/// A file that is no table.
+/// A file that is not a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
     pub path: String,
@@ -60,7 +60,7 @@ pub struct Image {
     pub lineage: usize,
     /// The version of its bytes.
     pub version: u8,
-    /// The first publication that it is good for, where what was shown before that was made with another catalogue.
+    /// The first publication that it is valid for, if earlier ones were shown with another catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
 }
@@ -77,16 +77,16 @@ pub struct Catalogue {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lineage {
     pub first_seq: u64,
-    /// The last entry that the archive holds, which is a publication; less than `first_seq` where it holds none.
+    /// The last archived entry, which is a publication; less than `first_seq` if there is none.
     pub last_seq: u64,
     /// Distinguishes that entry from another one with the same number.
     pub last_checksum: u32,
     /// The time of that publication.
     pub last_ms: i64,
     pub publications: u64,
-    /// Numbers that the log had lost before they were copied; both ends included.
+    /// Ranges of numbers that the log had lost before they were copied, inclusive.
     pub missing: Vec<(u64, u64)>,
-    /// Times in milliseconds whose publications are lost: the log could not be written. The end is not part of it.
+    /// Times in milliseconds whose publications are lost because the log could not be written; the end is exclusive.
     #[serde(default)]
     pub gaps: Vec<(i64, i64)>,
 }
@@ -97,14 +97,14 @@ impl TableFile {
         self.path.split('/').find_map(|part| part.strip_prefix("date=")).unwrap_or_default()
     }
 
-    /// The folder that it is in: one for each table, sport and day.
+    /// Its folder: one for each table, sport and day.
     pub(crate) fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 }
 
 impl Commit {
-    /// What an archive consists of before its first commit.
+    /// The empty content of an archive before its first commit.
     pub fn none() -> Self {
         Self {
             commit: 0,
@@ -122,7 +122,7 @@ impl Commit {
             schema: u32,
         }
         let damaged =
-            |_| ArchiveError::Damaged { path: path.to_owned(), reason: "it is no commit" };
+            |_| ArchiveError::Damaged { path: path.to_owned(), reason: "it is not a commit" };
         let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
         if head.schema > SCHEMA {
             return Err(ArchiveError::Newer(head.schema));
@@ -130,12 +130,13 @@ impl Commit {
         serde_json::from_slice(bytes).map_err(damaged)
     }
 
-    /// The last entry that the archive holds of its last lineage.
+    /// The last archived entry of the last lineage.
     pub fn last_seq(&self) -> Option<u64> {
         self.lineages.last().map(|lineage| lineage.last_seq)
     }
 
-    /// The last day whose files are final: it is over, and it and all before it have one file of each table and sport.
+    /// The last day whose files are final: it is over, and it and all days before it have one file of each table and
+    /// sport.
     pub fn final_day(&self) -> Option<&str> {
         let last = self.lineages.last()?;
         let today = date_of(Timestamp::from_millis(last.last_ms));
@@ -148,7 +149,7 @@ impl Commit {
         days.into_iter().take_while(|(_, single)| *single).last().map(|(day, _)| day)
     }
 
-    /// The files of a table and a day, by lineage; those of the sport where the table has files for each.
+    /// The files of a table and a day, by lineage; those of the sport if the table has files for each sport.
     pub fn day_files(&self, table: Table, sport: &str, date: &str) -> Vec<&TableFile> {
         let folder = match table.by_sport() {
             true => format!("{}/sport={sport}/date={date}", table.key()),
@@ -160,18 +161,18 @@ impl Commit {
         files
     }
 
-    /// The bytes of all files.
+    /// Total size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         let images = self.images.iter().map(|image| image.file.bytes);
         self.files.iter().map(|file| file.bytes).chain(images).sum()
     }
 
-    /// The newest image of a lineage that what was shown after entry `seq` can be made from.
+    /// The newest image of a lineage from which the publication of entry `seq` can be rebuilt.
     pub fn image_up_to(&self, lineage: usize, seq: u64) -> Option<&Image> {
         self.newest_image(lineage, |image| image.first.unwrap_or(image.seq) <= seq)
     }
 
-    /// The newest image of a lineage that the publication after that of entry `seq` can be made from.
+    /// The newest image of a lineage from which the publication after that of entry `seq` can be rebuilt.
     pub fn image_before_next(&self, lineage: usize, seq: u64) -> Option<&Image> {
         self.newest_image(lineage, |image| image.seq <= seq)
     }

@@ -1,7 +1,7 @@
-//! Files of a day put together, and what is too old taken out of the archive.
+//! Merging of the files of a day, and removal of what is past retention.
 //!
-//! New files are written beside the old ones; a commit then names them instead. Whoever reads by an older commit finds
-//! the old files for another hour. A process that is killed leaves the archive as before or as after.
+//! New files are written next to the old ones; a commit then names them instead. Readers of an older commit find the
+//! old files for another hour. If the process is killed, the archive is in the state before or after.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use crate::error::ArchiveError;
 use crate::frame::Frame;
 use crate::parquet_file::TableWriter;
 
-/// Small files of a day that is not over that are put together, so that short parts do not add up.
+/// Maximum number of small files of a day that is not over; more are merged, so that short parts do not accumulate.
 const SMALL_FILES_MAX: usize = 64;
-/// Rows after which a commit is made and the rest is left for the next one.
+/// Rows after which a commit is made and the rest is left to the next one.
 const COMMIT_ROWS: u64 = 1_000_000;
 
-/// Which files are put together.
+/// A selection of files to merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Compact {
-    /// Those of days that are over, and of the others where there are many small ones.
+    /// Those of days that are over, and of other days if they have many small files.
     #[default]
     Due,
     /// All of days before this one, such as `2026-11-14`.
@@ -32,22 +32,22 @@ pub enum Compact {
     All,
 }
 
-/// What was put together or taken out.
+/// The result of merging or removing files.
 #[derive(Debug)]
 pub struct Compacted {
     pub commit: Commit,
     pub outcome: Outcome,
-    /// Files that were put together.
+    /// Number of files that were merged.
     pub merged: usize,
 }
 
 impl Archive {
-    /// Puts files together and takes out what only publications before `oldest` need; a bounded number of rows at a
-    /// time. `None`: there is nothing to do.
+    /// Merges files and removes those that only publications before `oldest` need; a bounded number of rows at a time.
+    /// `None`: there is nothing to do.
     ///
     /// # Errors
-    /// The archive cannot be written; it is as it was, or as it would be afterwards. Or a file is damaged, and there is
-    /// nothing else to do.
+    /// The archive cannot be written; it is in the state before or after. Or a file is damaged, and there is nothing
+    /// else to do.
     pub fn compact(
         &self,
         commit: &Commit,
@@ -70,7 +70,7 @@ impl Archive {
                     next.files.retain(|held| !files.contains(held));
                     next.files.push(file);
                 }
-                // It stays as it is, and others do not wait for it.
+                // It stays as it is, and the other files do not wait for it.
                 Err(error) if error.is_damage() => {
                     fault.get_or_insert(error);
                 }
@@ -85,7 +85,7 @@ impl Archive {
         Ok(Some(Compacted { commit: next, outcome, merged }))
     }
 
-    /// One file with all rows of others of one table. `None`: a newer program has written one of them.
+    /// One file with all rows of several files of one table. `None`: a newer program has written one of them.
     fn merge(&self, files: &[TableFile]) -> Result<Option<TableFile>, ArchiveError> {
         let Some(first) = files.first() else { return Ok(None) };
         let (table, lineage) = (first.table, first.lineage);
@@ -120,7 +120,7 @@ impl Archive {
             write(&mut frame)?;
         }
         if rows != files.iter().map(|file| file.rows).sum::<u64>() {
-            let (path, reason) = (first.path.clone(), "its rows are not those of its commit");
+            let (path, reason) = (first.path.clone(), "its rows differ from its commit");
             return Err(ArchiveError::Damaged { path, reason });
         }
         let made = writer.finish().map_err(unwritable)?.finish()?;
@@ -137,7 +137,7 @@ impl Archive {
     }
 }
 
-/// Files that are to be put together, in the order of their entries.
+/// Groups of files to merge, in the order of their entries.
 fn due(commit: &Commit, which: &Compact) -> Vec<Vec<TableFile>> {
     let today = commit.lineages.last().map(|last| date_of(Timestamp::from_millis(last.last_ms)));
     let today = today.unwrap_or_default();

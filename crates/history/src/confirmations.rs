@@ -1,4 +1,4 @@
-//! How fresh prices were in the last publication, while what follows it is read.
+//! The freshness of prices in the last publication, while the entries after it are read.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use market::{Book, Change, Confirmed};
 
 use crate::rows;
 
-/// What was known before it changed, once for each record and source since the last publication.
+/// The state before the first change since the last publication, once for each record and source.
 #[derive(Debug, Default)]
 pub(crate) struct Confirmations {
     records: HashMap<RecordId, Confirmed>,
     beats: HashMap<(SportId, BookmakerId), Timestamp>,
 }
 
-/// A record, where its source is.
+/// A record with the keys of its source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) sport: SportId,
@@ -25,7 +25,7 @@ pub(crate) struct Place {
 }
 
 impl Confirmations {
-    /// Notes what an entry is about to change; `book` is the one before it.
+    /// Notes the state that an entry is about to change; `book` is the book before it.
     pub(crate) fn note(&mut self, book: &Book, change: &Change) {
         match change {
             Change::Quoted(quoted) => self.note_record(book, quoted.event, &quoted.market),
@@ -39,7 +39,7 @@ impl Confirmations {
                     self.beats.entry((sport, bookmaker)).or_insert(beat_at);
                 }
             }
-            // Their records go, or move to another event.
+            // Their records disappear, or move to another event.
             Change::Expired { event } => self.note_event(book, *event),
             Change::Merged { elder, younger, .. } => {
                 self.note_event(book, *elder);
@@ -82,7 +82,7 @@ impl Confirmations {
         }
     }
 
-    /// When prices that the last publication shows were confirmed as it says; `book` is the one of now.
+    /// Time at which prices were confirmed according to the last publication; `book` is the present book.
     pub(crate) fn last_update(&self, book: &Book, place: &Place) -> Option<Timestamp> {
         let Place { sport, event, bookmaker, market, record } = *place;
         let now = || book.event(event)?.confirmed_of(bookmaker, market, record);

@@ -10,14 +10,14 @@ use crate::commit::Commit;
 use crate::durable::{count, create_folder};
 use crate::error::{ArchiveError, io_at};
 
-/// What is copied at a time.
+/// Bytes copied at a time.
 const PIECE_BYTES: u64 = 4 << 20;
 
 impl Archive {
-    /// Copies the archive as of its newest commit to a new folder, and says how many files that were.
+    /// Copies the archive as of its newest commit to a new folder, and returns the number of files.
     ///
     /// # Errors
-    /// A file cannot be read or written, or is not what was committed.
+    /// A file cannot be read or written, or differs from what was committed.
     pub fn copy_to(&self, root: &Path) -> Result<usize, ArchiveError> {
         let target = Self::create(root)?;
         let mut copied: HashSet<String> = HashSet::new();
@@ -25,7 +25,7 @@ impl Archive {
             let commit = self.newest()?;
             match self.copy_files(&commit, root, &mut copied) {
                 Ok(()) => break commit,
-                // It took so long that a file was replaced and deleted.
+                // The copy took so long that a file was replaced and deleted meanwhile.
                 Err(error) if self.newest_number()? == commit.commit => return Err(error),
                 Err(_) => {}
             }

@@ -1,4 +1,4 @@
-//! Days, which files are kept by.
+//! The days by which files are grouped.
 
 use domain::Timestamp;
 

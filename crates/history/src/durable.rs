@@ -25,7 +25,7 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError
     Ok(())
 }
 
-/// Makes a folder with those that it is in, durably.
+/// Creates a folder and its parents, durably.
 pub(crate) fn create_folder(dir: &Path) -> Result<(), ArchiveError> {
     if dir.is_dir() {
         return Ok(());

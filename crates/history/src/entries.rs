@@ -1,4 +1,4 @@
-//! Rows as entries again.
+//! Entries restored from rows.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -19,13 +19,13 @@ use crate::parquet_read::{TableReader, WantedEntries};
 use crate::rows::QUOTED;
 use crate::{Entry, Table};
 
-/// Entries after which a part is closed at the next publication: what is held in memory at a time.
+/// Entries after which a part is closed at the next publication. It bounds the memory.
 pub const ENTRIES_MAX: u64 = 100_000;
 
-/// Outcomes that there is room for at once.
+/// Number of outcomes that memory is reserved for in advance.
 const OUTCOMES_USUAL: usize = 64;
 
-/// Files of a bucket that are read at the same time.
+/// Number of files of a bucket that are read at the same time.
 const READ_AT_A_TIME: usize = 12;
 
 /// The entries of a lineage in order, read a bounded number at a time. It ends after its first error.
@@ -34,9 +34,9 @@ pub struct Entries<'a> {
     archive: &'a Archive,
     commit: &'a Commit,
     lineage: usize,
-    /// Prices and confirmations of these events alone, where there are some.
+    /// If set, prices and confirmations of these events alone.
     events: Option<Vec<String>>,
-    /// What was not read yet.
+    /// The range that is not read yet.
     rest: Option<RangeInclusive<u64>>,
     ready: VecDeque<Entry>,
 }
@@ -58,7 +58,7 @@ impl Archive {
 }
 
 impl Entries<'_> {
-    /// The same without the prices and confirmations of all events but some.
+    /// The same without the prices and confirmations of other events.
     #[must_use]
     pub fn of_events(self, events: &[EventId]) -> Self {
         let events = Some(events.iter().map(EventId::to_string).collect());
@@ -66,15 +66,15 @@ impl Entries<'_> {
     }
 }
 
-/// A publication that the archive holds.
+/// A publication in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
     pub lineage: usize,
     pub seq: u64,
-    /// When its entry was written, and when it says that it was made.
+    /// Time at which its entry was written, and its own time according to the entry.
     pub at: Timestamp,
     pub published_at: Timestamp,
-    /// The version of the catalogue that it was made with, where the log said so.
+    /// The version of the catalogue that it was made with, if the log had it.
     pub catalogue: Option<Arc<str>>,
 }
 
@@ -85,7 +85,7 @@ impl Archive {
     /// The archive cannot be read.
     pub fn publications(&self, commit: &Commit) -> Result<Vec<Publication>, ArchiveError> {
         let mut publications = Vec::new();
-        // Nearly all have the same.
+        // Nearly all have the same catalogue.
         let mut last: Option<Arc<str>> = None;
         let files = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let files: Vec<&TableFile> = files.collect();
@@ -99,12 +99,12 @@ impl Archive {
                 let published_at = row.millis(columns.published_at);
                 let (Some(seq), Some(at), Some(published_at)) = (seq, row.at(), published_at)
                 else {
-                    let (path, reason) = (file.path.clone(), "a row is not whole");
+                    let (path, reason) = (file.path.clone(), "a row is incomplete");
                     return Err(ArchiveError::Damaged { path, reason });
                 };
                 let lineage = file.lineage;
                 let held = commit.lineages.get(lineage);
-                // What only older ones needed may be deleted already.
+                // Entries that only older publications needed may be deleted already.
                 if held.is_none_or(|held| held.first_seq <= seq) {
                     let version = row.text(columns.catalogue);
                     if last.as_deref() != version {
@@ -125,11 +125,11 @@ impl Archive {
         TableReader::open(file.table, opened).map_err(unreadable(file))
     }
 
-    /// Reads files, and takes what was read in their order, as long as `take` says that more is wanted. Of a bucket,
-    /// where each request takes its time, some are read at the same time.
+    /// Reads files, and passes the results to `take` in order until it returns `false`. Several files of a bucket are
+    /// read at the same time, because of the latency of each request.
     ///
     /// # Errors
-    /// One of them cannot be read, or not be taken.
+    /// A file cannot be read, or `take` fails.
     pub(crate) fn read_each<'a, T: Send>(
         &self,
         files: &[&'a TableFile],
@@ -221,19 +221,19 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// Entries as far as they have been read from tables, and what is missing of them.
+/// Entries as far as they have been read from tables, and the missing pieces.
 #[derive(Debug)]
 struct Collected {
     first: u64,
     /// In the order of their numbers.
     entries: Vec<Collecting>,
-    /// Changes of prices of some events are left out.
+    /// True if price changes of some events are left out.
     some: bool,
-    /// A number came for two entries, or a row does not make sense.
+    /// An entry that occurs twice or has an invalid row.
     faulty: Option<u64>,
 }
 
-/// What was read of an entry.
+/// The data of one entry read so far.
 #[derive(Debug, Default)]
 struct Collecting {
     entry: Option<Entry>,
@@ -249,13 +249,13 @@ struct Quotes {
     event: EventId,
     market: MarketKey,
     expected: i64,
-    /// Those that came in order, and the others.
+    /// Those that arrived in order, and the others.
     outcomes: Vec<QuotedOutcome>,
     later: Vec<(i64, QuotedOutcome)>,
 }
 
 impl Quotes {
-    /// All outcomes; `None`: they are not all there.
+    /// All outcomes; `None` if some are missing.
     fn finish(mut self, feed: Box<str>) -> Option<(Timestamp, Quoted)> {
         self.later.sort_by_key(|(n, _)| *n);
         for (n, outcome) in self.later {
@@ -283,7 +283,7 @@ impl Collected {
         self.entries.get_mut(usize::try_from(seq.checked_sub(self.first)?).ok()?)
     }
 
-    /// Takes the rows of entries in a range.
+    /// Adds the rows of entries in a range.
     fn take(&mut self, frame: &Frame, seqs: &RangeInclusive<u64>) {
         let columns = Columns::of(frame);
         for row in 0..frame.rows() {
@@ -391,11 +391,11 @@ impl Collected {
         Some(())
     }
 
-    /// Puts together what is in two tables.
+    /// Merges the data of two tables.
     fn finish(mut self) -> Result<VecDeque<Entry>, ArchiveError> {
         let mut entries = VecDeque::with_capacity(self.entries.len());
         for (seq, held) in (self.first..).zip(self.entries) {
-            // Rows without a feed only say what a publication shows differently; their entry is in another table.
+            // Rows without a feed only describe what a publication shows differently; their entry is in another table.
             let quoted = match (held.feed, held.quotes) {
                 (Some(feed), Some(quotes)) => Some(quotes.finish(feed)),
                 (Some(_), None) if !self.some => Some(None),
@@ -421,7 +421,7 @@ impl Collected {
     }
 }
 
-/// Where the columns are that entries are read from.
+/// Positions of the columns that entries are read from.
 macro_rules! columns {
     ($($name:ident)*) => {
         #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! What can go wrong with an archive.
+//! The errors of an archive.
 
 use std::error::Error;
 use std::io;
@@ -11,10 +11,10 @@ use parquet::errors::ParquetError;
 pub enum ArchiveError {
     #[error("cannot use `{}`", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// Not what was committed.
+    /// A file differs from what was committed.
     #[error("`{path}` of the archive is damaged: {reason}")]
     Damaged { path: String, reason: &'static str },
-    /// A bucket does not have what was committed.
+    /// A bucket does not have a committed file.
     #[error("`{path}` of the archive is missing")]
     Absent { path: String },
     #[error("`{path}` of the archive cannot be read as Parquet")]
@@ -23,7 +23,7 @@ pub enum ArchiveError {
     Unwritable { table: &'static str, source: ParquetError },
     #[error("the rows cannot be written")]
     Output(#[source] io::Error),
-    #[error("entry {seq} is not whole in the archive, or is there twice")]
+    #[error("entry {seq} is incomplete or duplicated in the archive")]
     Entry { seq: u64 },
     #[error("the archive was written by a newer program: its schema is {0}, this program knows {known}", known = crate::SCHEMA)]
     Newer(u32),
@@ -49,12 +49,12 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// Whether the place can never hold an archive: it does not decide between two writers.
+    /// True if the place can never hold an archive, because it cannot exclude a second writer.
     pub fn is_not_exclusive(&self) -> bool {
         matches!(self, Self::NotExclusive(_) | Self::BucketNotExclusive(_))
     }
 
-    /// Whether a file is damaged or missing, which asking again does not change, and other files may be whole.
+    /// True if a file is damaged or missing: a retry does not help, and other files may be intact.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Unreadable { source, .. } => of_store(source).is_none_or(Self::is_damage),
@@ -71,7 +71,7 @@ impl ArchiveError {
     }
 }
 
-/// What a bucket answered while a file was read, which is within errors of reading and of Parquet.
+/// The error of a bucket while a file was read, which is wrapped in errors of reading and of Parquet.
 fn of_store<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a ArchiveError> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return of_store(error.get_ref()?);

@@ -1,4 +1,4 @@
-//! What is remembered of the events of files.
+//! A cache of the events in files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use domain::EventId;
 
 use crate::commit::TableFile;
 
-/// The events of files, by their ids. Files never change, so each is read once.
+/// The events in each file, by id. Files never change, so each is read once.
 #[derive(Debug, Default)]
 pub(crate) struct EventIndex {
     pub(crate) files: HashMap<String, Arc<[Held]>>,
 }
 
-/// An event that a file has rows of.
+/// An event with rows in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) event: EventId,
-    /// The last of its rows that the file has.
+    /// The entry of its last row in the file.
     pub(crate) seq: u64,
-    /// In `events`: the first of its rows that the file has says that it was not shown before.
+    /// In `events`: its first row in the file says that it was not shown before.
     pub(crate) is_new: bool,
-    /// In `events`: it is not shown any more. In `closing`: it has not started after all.
+    /// In `events`: it is not shown any more. In `closing`: its start was withdrawn.
     pub(crate) is_gone: bool,
-    /// When it is announced for, in milliseconds, where the last row says that.
+    /// Its announced start, in milliseconds, if the last row has it.
     pub(crate) commence_ms: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! Which files have rows of an event, so that the others need not be opened.
+//! The files with rows of an event, so that the others need not be opened.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::frame::Frame;
 use crate::path::Columns;
 use crate::table::Table;
 
-/// Whether an event exists, for all that is known before files are looked at.
+/// Knowledge about the existence of an event before files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existence {
-    /// It does. What lists it may be past retention, and then any file may have rows of it.
+    /// It exists. Its listing may be past retention, and then any file may have rows of it.
     Known,
-    /// Only what the archive has says so.
+    /// It exists only if the archive has rows of it.
     Unknown,
 }
 
@@ -38,7 +38,7 @@ impl Archive {
     /// The files of a table and sport, in the order of days and entries, with the events of each.
     ///
     /// # Errors
-    /// One that was not read before cannot be.
+    /// A file that was not read before cannot be read.
     pub(crate) fn indexed<'a>(
         &self,
         commit: &'a Commit,
@@ -60,7 +60,7 @@ impl Archive {
             Ok(true)
         })?;
         let mut index = self.index();
-        // Files that were replaced.
+        // Drops files that were replaced.
         if index.files.len() > 2 * commit.files.len() + 64 {
             let named: HashSet<&str> = commit.paths().collect();
             index.files.retain(|path, _| named.contains(&**path));
@@ -70,7 +70,7 @@ impl Archive {
         Ok(indexed)
     }
 
-    /// The files that have rows of an event, or may have.
+    /// The files that have or may have rows of an event.
     ///
     /// # Errors
     /// As for [`indexed`](Self::indexed).
@@ -90,7 +90,7 @@ impl Archive {
         if events.is_empty() && closing.is_empty() && existence == Existence::Unknown {
             return Ok(EventFiles::default());
         }
-        // What listed it first may be past retention, and prices of later days not be.
+        // The first listing may be past retention while prices of later days are not.
         let first = events.first().filter(|(_, held)| held.is_new).map(|(file, _)| file.date());
         let last = events.last().filter(|(_, held)| held.is_gone).map(|(file, _)| file.date());
         let odds = files_of(commit, Table::Odds, sport).into_iter().filter(|file| {
@@ -145,12 +145,12 @@ impl Archive {
     }
 }
 
-/// An event whose start the archive knows of.
+/// An event whose start is in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartedEvent {
     pub event: EventId,
     pub commence_time: Timestamp,
-    /// False where the start was taken back.
+    /// False if the start was withdrawn.
     pub is_started: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What became of events, read from the archive.
+//! The past of events, read from the archive.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::parquet_read::{TableReader, number_bounds};
 use crate::path::{ClosingLine, EventPast, Wanted};
 
 impl Archive {
-    /// Adds what the archive holds of an event of a sport, where it has a row that says that there is one.
+    /// Adds the archived past of an event of a sport, if the archive has a row that shows its existence.
     ///
     /// # Errors
     /// The archive cannot be read.
@@ -31,8 +31,8 @@ impl Archive {
         self.add_past(commit, sport, (wanted, Existence::Unknown), past)
     }
 
-    /// Adds what the archive holds of an event of a sport that a book has. It may have been listed before all that the
-    /// archive holds.
+    /// Adds the archived past of an event of a sport that is in a book. It may have been listed before everything that
+    /// the archive holds.
     ///
     /// # Errors
     /// The archive cannot be read.
@@ -62,7 +62,7 @@ impl Archive {
             reader.read_event(&id, take).map_err(unreadable(file))
         };
         let past = Mutex::new(past);
-        // Whichever comes first is taken first: what is not of the page is let go of while the rest is read.
+        // Results are added in any order: points outside the page are dropped while the rest is read.
         let held = || past.lock().unwrap_or_else(PoisonError::into_inner);
         let take_events =
             |file: &TableFile| read(file, &mut |frame| held().take_events(frame, 0..frame.rows()));
@@ -82,8 +82,8 @@ impl Archive {
     }
 
     /// The first and the last prices before the start of events of a sport that have closing lines, each as
-    /// [`event_past`](Self::event_past) adds it where no points are wanted. Files are read once for all of them, and
-    /// only as far as the records that have closing lines were opened.
+    /// [`event_past`](Self::event_past) adds it without points. Files are read once for all of them, and only until
+    /// the records that have closing lines were opened.
     ///
     /// # Errors
     /// The archive cannot be read.
@@ -95,7 +95,7 @@ impl Archive {
         wanted: &Wanted<'_>,
     ) -> Result<HashMap<EventId, EventPast>, ArchiveError> {
         let mut closed: BTreeMap<String, Closed> = BTreeMap::new();
-        // The files of each table, in order, and which events are to be read from each.
+        // The files of each table, in order, and the events to read from each.
         let mut files: [BTreeMap<Order<'_>, Vec<String>>; 3] = Default::default();
         for event in events {
             let id = event.to_string();
@@ -146,7 +146,7 @@ impl Archive {
         Ok(closed.into_values().map(whole).collect())
     }
 
-    /// All rows of events, whose ids are in order.
+    /// All rows of events, whose ids are sorted.
     fn read_all(&self, file: &TableFile, ids: &[String]) -> Result<Frame, ArchiveError> {
         let (mut frame, reader) = (Frame::new(file.table), self.read_table(file)?);
         for group in 0..reader.groups() {
@@ -155,7 +155,7 @@ impl Archive {
         Ok(frame)
     }
 
-    /// Reads prices of events, whose ids are in order, until all records that have closing lines were opened.
+    /// Reads prices of events, whose ids are sorted, until all records that have closing lines were opened.
     fn read_openings(
         &self,
         file: &TableFile,
@@ -166,7 +166,7 @@ impl Archive {
         let reader = self.read_table(file)?;
         for group in 0..reader.groups() {
             let from = first_published(&reader, group);
-            // What was published later than all of them opened is not the first.
+            // Prices published after all of them opened are not the first.
             ids.retain(|id| {
                 let opened = closed.get(id).and_then(|closed| closed.opened(wanted));
                 opened.is_none_or(|opened| opened >= from)
@@ -184,14 +184,14 @@ impl Archive {
     }
 }
 
-/// When the first rows of a group were published, as far as that is known. Where a clock was set back, a later group
-/// may have the earlier ones.
+/// The earliest publication time of a group's rows, if known. If a clock was set back, a later group may have earlier
+/// ones.
 fn first_published(reader: &TableReader, group: usize) -> Timestamp {
     let bounds = number_bounds(reader.metadata(group), "published_at");
     Timestamp::from_millis(bounds.map_or(i64::MIN, |(first, _)| first))
 }
 
-/// A file where it is read: by day, lineage and entry.
+/// A file in reading order: by day, lineage and entry.
 #[derive(Clone, Copy, Debug)]
 struct Order<'a> {
     key: (&'a str, usize, u64, &'a str),
@@ -224,7 +224,7 @@ impl Ord for Order<'_> {
     }
 }
 
-/// What is known of an event that has closing lines.
+/// The data read so far of an event that has closing lines.
 #[derive(Debug)]
 struct Closed {
     event: EventId,
@@ -233,7 +233,7 @@ struct Closed {
 }
 
 impl Closed {
-    /// The last one of a record counts.
+    /// The last closing line of a record counts.
     fn note(&mut self, line: ClosingLine) {
         let held = self.lines.get(&line.head.record);
         if held.is_none_or(|held| (held.lineage, held.seq) <= (line.lineage, line.seq)) {
@@ -241,7 +241,7 @@ impl Closed {
         }
     }
 
-    /// When the last of the wanted records that have closing lines was opened; `None`: one was not yet.
+    /// Time at which the last of the wanted records with closing lines was opened; `None` if one was not opened yet.
     fn opened(&self, wanted: &Wanted<'_>) -> Option<Timestamp> {
         let lines = self.lines.values().filter(|line| line.start.is_some());
         let wanted = lines.map(|line| &line.head).filter(|head| wanted.is_of(head));
@@ -249,7 +249,7 @@ impl Closed {
     }
 }
 
-/// Calls with the rows of each event, which follow each other in a group.
+/// Calls `take` with the rows of each event, which are consecutive in a group.
 fn each_event(frame: &Frame, mut take: impl FnMut(&str, &[usize])) {
     let column = frame.column("event_id");
     let rows: Vec<usize> = (0..frame.rows()).collect();

@@ -1,4 +1,4 @@
-//! The rows of some events, without the rest.
+//! Reads the rows of some events without the others.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::frame::Frame;
 use crate::parquet_read::{TableReader, id_place, may_have, read_cells};
 use crate::path::COLUMN_NAMES;
 
-/// To find the rows of an event, the id of every row at this distance is compared first, then those in between.
+/// Distance of the rows whose ids are compared first in a search for an event, before those in between.
 const STRIDE: usize = 512;
-/// Ids that are read at a time while the rows of several events are looked for.
+/// Number of ids read at a time in a search for the rows of several events.
 const IDS_AT_ONCE: usize = 4096;
 
 impl TableReader {
-    /// Hands over the rows of an event, in the columns that paths are made from, a group at a time. The file's groups
+    /// Passes the rows of an event to `take`, in the columns needed for paths, a group at a time. The file's groups
     /// are sorted by event.
     pub(crate) fn read_event(&self, event: &str, mut take: impl FnMut(&Frame)) -> Result<()> {
         for at in 0..self.groups() {
@@ -32,7 +32,7 @@ impl TableReader {
         Ok(())
     }
 
-    /// Adds the rows that a group has of events, whose ids are in order, to a frame.
+    /// Adds the rows of events, whose ids are sorted, from a group to a frame.
     pub(crate) fn read_events(
         &self,
         group: usize,
@@ -78,7 +78,7 @@ fn read_path_cells(
     Ok(())
 }
 
-/// The ids of a group's rows, from the first on.
+/// A sequential reader of the ids of a group's rows.
 struct Ids {
     column: ColumnReaderImpl<ByteArrayType>,
     at: usize,
@@ -93,7 +93,7 @@ impl Ids {
         Ok(Some(Self { column, at: 0, read: Vec::with_capacity(IDS_AT_ONCE) }))
     }
 
-    /// Those of some rows, which come after all that were read before.
+    /// The ids of some rows, which must come after all rows read before.
     fn read(&mut self, rows: Range<usize>) -> Result<&[ByteArray]> {
         let short = || ParquetError::General("a column is too short".to_owned());
         let over = rows.start.saturating_sub(self.at);
@@ -112,13 +112,13 @@ impl Ids {
     }
 }
 
-/// Which rows of a group are of an event.
+/// The rows of an event in a group.
 fn rows_of(group: &dyn RowGroupReader, event: &str) -> Result<Range<usize>> {
     let rows = usize::try_from(group.metadata().num_rows())?;
     let (Some(mut samples), Some(mut ids)) = (Ids::of(group)?, Ids::of(group)?) else {
         return Ok(0..0);
     };
-    // Between the last one that comes before it, and the first that comes after it.
+    // Between the last sample before the event, and the first one after it.
     let (mut low, mut high) = (0, rows);
     for at in (0..rows).step_by(STRIDE) {
         match samples.read(at..at + 1)? {
@@ -130,7 +130,7 @@ fn rows_of(group: &dyn RowGroupReader, event: &str) -> Result<Range<usize>> {
             _ => {}
         }
     }
-    // The first is near the one, and the end near the other.
+    // The first row is near the former, and the end near the latter.
     let first_end = high.min(low + STRIDE + 1);
     let read = ids.read(low..first_end)?;
     let first = low + read.partition_point(|id| id.data() < event.as_bytes());
@@ -143,7 +143,7 @@ fn rows_of(group: &dyn RowGroupReader, event: &str) -> Result<Range<usize>> {
     Ok(first..last_begin + read.partition_point(|id| id.data() <= event.as_bytes()))
 }
 
-/// Which rows of a group are of events, whose ids are in order.
+/// The rows of events, whose ids are sorted, in a group.
 fn rows_of_all(group: &dyn RowGroupReader, events: &[&str]) -> Result<Vec<Range<usize>>> {
     let rows = usize::try_from(group.metadata().num_rows())?;
     let Some(mut ids) = Ids::of(group)? else { return Ok(Vec::new()) };

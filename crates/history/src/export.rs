@@ -1,4 +1,4 @@
-//! Rows for other programs.
+//! Export of rows for other programs.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -15,14 +15,14 @@ use crate::frame::{Frame, Values};
 use crate::parquet_file::TableWriter;
 use crate::table::{Kind, Table};
 
-/// Which rows are written, and how.
+/// A selection of rows, and their format.
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
     pub table: Table,
-    /// The first time of publication, and the first after it. Of a closing line it is that of its prices.
+    /// Range of publication times; the end is exclusive. For a closing line it is the time of its prices.
     pub from: Timestamp,
     pub to: Timestamp,
-    /// Only this sport; tables that are not kept by sport have all.
+    /// Only this sport; tables that are not separated by sport have all.
     pub sport: Option<&'a str>,
     pub format: ExportFormat,
 }
@@ -36,18 +36,18 @@ pub enum ExportFormat {
     Ndjson,
 }
 
-/// Where rows go.
+/// The destination of rows.
 enum Sink<W: Write + Send> {
     Parquet(TableWriter<W>),
     Text(W, ExportFormat),
 }
 
 impl Archive {
-    /// Writes rows by the time of their publication, and says how many. They come by day, sport and entry; some tens of
-    /// thousands of them are sorted as the table's files are.
+    /// Writes rows selected by their time of publication, and returns their number. They are ordered by day, sport and
+    /// entry; within some tens of thousands they are sorted like the table's files.
     ///
     /// # Errors
-    /// The archive cannot be read, or the rows not be written.
+    /// The archive cannot be read, or the rows cannot be written.
     pub fn export<W: Write + Send>(
         &self,
         commit: &Commit,
@@ -104,7 +104,7 @@ impl Archive {
     }
 }
 
-/// Files that can have such rows.
+/// Files that can have selected rows.
 fn files_of<'a>(commit: &'a Commit, export: &Export<'_>) -> Vec<&'a TableFile> {
     let (first, last) = (date_of(export.from), date_of(export.to));
     let sport = export.sport.map(|sport| format!("/sport={sport}/"));
@@ -116,8 +116,8 @@ fn files_of<'a>(commit: &'a Commit, export: &Export<'_>) -> Vec<&'a TableFile> {
         .files
         .iter()
         .filter(|file| file.table == export.table && of_sport(file))
-        // A closing line is in the file of the day on which its event was first shown as started, or as not started
-        // after all, which may be long after its prices were published.
+        // A closing line is in the file of the day on which its event was first shown as started, or its start was
+        // withdrawn, which may be long after its prices were published.
         .filter(|file| {
             *first <= *file.date() && (file.table == Table::Closing || file.date() <= &*last)
         })
@@ -152,12 +152,12 @@ fn write_rows(
     Ok(())
 }
 
-/// Writing to a text does not fail.
+/// Writing to a string does not fail.
 fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).unwrap_or_default();
 }
 
-/// A value that is no text; `None`: it is one.
+/// A value that is not a text; `None` if it is one.
 fn plain(frame: &Frame, (at, kind): (usize, Kind), row: usize) -> Option<String> {
     let values = frame.values.get(at)?;
     Some(match values {
@@ -190,7 +190,7 @@ fn plain(frame: &Frame, (at, kind): (usize, Kind), row: usize) -> Option<String>
     })
 }
 
-/// A text, a time or bytes; `None`: nothing.
+/// A text, a time or bytes; `None` for null.
 fn text(frame: &Frame, (at, kind): (usize, Kind), row: usize) -> Option<String> {
     match kind {
         Kind::Millis => {
@@ -224,7 +224,7 @@ fn push_json(frame: &Frame, column: (usize, Kind), row: usize, out: &mut String)
     out.push_str(value.as_deref().unwrap_or("null"));
 }
 
-/// What a spreadsheet would run as a formula is marked as text; what would end the field is quoted.
+/// Marks values as text that a spreadsheet would run as a formula, and quotes those that contain separators.
 fn push_field(frame: &Frame, column: (usize, Kind), row: usize, out: &mut String) {
     let value = match is_text(column.1) {
         true => text(frame, column, row).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! The files of an archive in a folder.
 //!
-//! A file is synced before it counts. What must not exist yet is made by a link: whoever makes it has won.
+//! A file is synced before it counts. Exclusive creation uses a link: the writer that creates it wins.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -36,7 +36,7 @@ impl FolderStore {
         self.root.join(name)
     }
 
-    /// Makes the folder, and makes sure that a link is made only once.
+    /// Creates the folder, and checks that a link can be created only once.
     pub(crate) fn prepare(&self, folder: &str) -> Result<(), ArchiveError> {
         let dir = self.path(folder);
         create_folder(&dir)?;
@@ -105,12 +105,12 @@ impl FolderStore {
     pub(crate) fn remove(&self, name: &str) -> Result<(), ArchiveError> {
         let path = self.path(name);
         fs::remove_file(&path).map_err(io_at(&path))?;
-        // A folder that is empty now. Others are refused.
+        // Removes the folder if it is empty now. A folder with content is not removed.
         path.parent().map(fs::remove_dir);
         Ok(())
     }
 
-    /// Makes files look new.
+    /// Sets the modification times of files to the present.
     pub(crate) fn touch<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -120,7 +120,7 @@ impl FolderStore {
             let path = self.path(name);
             let file = File::options().append(true).open(&path);
             match file.and_then(|file| file.set_modified(now)) {
-                // There is nothing to keep for anybody.
+                // There is nothing to keep.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 touched => touched.map_err(io_at(&path))?,
             }
@@ -157,7 +157,7 @@ impl FolderStore {
         for item in fs::read_dir(dir).map_err(io_at(dir))? {
             let item = item.map_err(io_at(dir))?;
             let path = item.path();
-            // A name that is no text is none of ours.
+            // A name that is not Unicode is not one of ours.
             let Some(own) = item.file_name().to_str().map(str::to_owned) else { continue };
             let name = if name.is_empty() { own } else { format!("{name}/{own}") };
             if item.file_type().map_err(io_at(&path))?.is_dir() {
@@ -165,7 +165,7 @@ impl FolderStore {
                 continue;
             }
             let modified = match modified(&path) {
-                // Somebody has deleted it meanwhile.
+                // Another process deleted it meanwhile.
                 Err(ArchiveError::Io { source, .. })
                     if source.kind() == io::ErrorKind::NotFound =>
                 {
@@ -181,8 +181,8 @@ impl FolderStore {
     }
 }
 
-/// Whether a link to a file that was just made was refused because the file system has none. exFAT answers that it is
-/// not permitted, which for access rights would be `EACCES`; CIFS and FUSE that it is not supported.
+/// True if a link to a new file was refused because the file system has no links. exFAT answers that it is not
+/// permitted (missing access rights would give `EACCES`); CIFS and FUSE answer that it is not supported.
 fn has_no_links(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(NOT_PERMITTED)
 }

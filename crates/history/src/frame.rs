@@ -11,7 +11,7 @@ use crate::table::{Kind, Table};
 /// A player with the rounds played.
 pub(crate) type Leader = (Box<str>, Vec<i32>);
 
-/// What is put into a column of a row.
+/// The value of one column in a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cell<'a> {
     Null,
@@ -57,7 +57,7 @@ impl<'a> Cell<'a> {
 pub(crate) enum Values {
     Numbers(Vec<Option<i64>>),
     Doubles(Vec<Option<f64>>),
-    /// Positions in the frame's texts.
+    /// Indices into the frame's texts.
     Texts(Vec<Option<u32>>),
     Periods(Vec<Box<[Period]>>),
     Leaders(Vec<Box<[Leader]>>),
@@ -87,7 +87,7 @@ impl Values {
     }
 }
 
-/// Every text once.
+/// Interned texts.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     by_text: HashMap<Bytes, u32>,
@@ -130,7 +130,7 @@ impl Frame {
         self.rows
     }
 
-    /// Adds a row with a cell for each of the table's columns, in their order; what is missing is null.
+    /// Adds a row with a cell for each of the table's columns, in their order; missing cells are null.
     pub(crate) fn push(&mut self, cells: &[Cell<'_>]) {
         debug_assert_eq!(cells.len(), self.values.len(), "{}", self.table.key());
         let cells = cells.iter().copied().chain(std::iter::repeat(Cell::Null));
@@ -163,12 +163,12 @@ impl Frame {
         *rows += 1;
     }
 
-    /// Adds rows whose columns are put in separately; a value that is missing at the end of a column is null.
+    /// Adds rows whose columns are filled separately; values missing at the end of a column are null.
     pub(crate) fn extend_by(&mut self, rows: usize) {
         self.rows += rows;
     }
 
-    /// Puts in the values that are missing at the ends of columns.
+    /// Adds nulls for the values missing at the ends of columns.
     pub(crate) fn fill(&mut self) {
         for values in &mut self.values {
             match values {
@@ -186,7 +186,7 @@ impl Frame {
         self.rows = self.rows.min(rows);
     }
 
-    /// Where a column is.
+    /// The position of a column.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.table.columns().iter().position(|column| column.name == name)
     }
@@ -229,7 +229,7 @@ impl Frame {
         std::str::from_utf8(self.bytes(column, row)?).ok()
     }
 
-    /// Sorts rows as the table's files are sorted.
+    /// Sorts rows in the order of the table's files.
     pub(crate) fn sort(&self, rows: &mut [usize]) {
         let order: Vec<usize> =
             self.table.order().iter().filter_map(|name| self.column(name)).collect();

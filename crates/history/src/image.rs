@@ -19,14 +19,14 @@ impl Archive {
     /// The bytes of a book.
     ///
     /// # Errors
-    /// It cannot be read, or is not what was committed.
+    /// It cannot be read, or differs from what was committed.
     pub fn image(&self, image: &Image) -> Result<Vec<u8>, ArchiveError> {
         let path = &image.file.path;
         let bytes = self.get(&image.file)?;
         if !path.ends_with(COMPRESSED) {
             return Ok(bytes.into());
         }
-        let damaged = |_| ArchiveError::Damaged { path: path.clone(), reason: "it is no book" };
+        let damaged = |_| ArchiveError::Damaged { path: path.clone(), reason: "it is not a book" };
         zstd::decode_all(&*bytes).map_err(damaged)
     }
 }

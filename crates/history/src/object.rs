@@ -1,9 +1,9 @@
-//! A file that a store has.
+//! A file in a store.
 
-/// A file that is there.
+/// An existing file.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) name: String,
-    /// By the clock of the store.
+    /// Modification time by the clock of the store.
     pub(crate) modified_ms: i64,
 }

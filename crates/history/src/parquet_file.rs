@@ -22,16 +22,16 @@ use crate::frame::{Frame, Leader, Values};
 use crate::table::{Kind, Table};
 
 const ZSTD_LEVEL: i32 = 3;
-/// Columns that say the same price in four ways: most of what a further outcome takes. They have no dictionary, and
-/// more effort is made to compress them: 1.3 µs for each row.
+/// Columns with the same price in four formats, which take most of the space of a further outcome. They have no
+/// dictionary and a higher compression level, which costs 1.3 µs for each row.
 const PRICES: [&str; 4] = ["num", "den", "decimal", "american"];
 const PRICES_ZSTD_LEVEL: i32 = 9;
 
 impl Table {
-    /// Rows after which a group of rows is closed: what is held in memory at a time, besides one group that is read.
-    /// Groups follow each other in the order of entries and are sorted by event within, so that a file of a day can be
-    /// read for some time of it, or for an event, without the rest. Each has the ids of its records once: a row of
-    /// `reads` says little else and takes 110 bytes in memory where one of `odds` takes 280, so it has larger groups.
+    /// Maximum rows of a group. Besides one group that is read, one is held in memory. Groups are in the order of
+    /// entries and sorted by event within, so that a time range or an event can be read from a file of a day without
+    /// the rest. Each group has the ids of its records once: a row of `reads` has little else and takes 110 bytes in
+    /// memory, and one of `odds` takes 280, so `reads` has larger groups.
     pub(crate) const fn group_rows(self) -> usize {
         match self {
             Self::Reads => 250_000,
@@ -44,9 +44,10 @@ impl Table {
         }
     }
 
-    /// Columns without a dictionary, as few of their numbers come again but next to each other or in the same sequence:
-    /// the outcomes of a change have the same, and so have records that are read together. Plain numbers leave such
-    /// sequences to the compression, which shortens them better than the differences of numbers that are all alike.
+    /// Columns without a dictionary, because few of their numbers recur except next to each other or in the same
+    /// sequence: the outcomes of a change have the same numbers, and so have records that are read together. Plain
+    /// encoding leaves such sequences to the compression, which shortens them better than it shortens equal
+    /// differences.
     const fn without_dictionary(self) -> &'static [(&'static str, Encoding)] {
         match self {
             Self::Odds => {
@@ -188,7 +189,7 @@ fn write_plain<T: DataType, W: Write + Send>(
     column.close()
 }
 
-/// Whether there is an element (definition), and whether it continues a list (repetition).
+/// Definition levels (whether there is an element) and repetition levels (whether it continues a list).
 type Levels = (Vec<i16>, Vec<i16>);
 
 fn write_list<T: DataType, W: Write + Send>(
@@ -201,7 +202,7 @@ fn write_list<T: DataType, W: Write + Send>(
     column.close()
 }
 
-/// Of lists with these lengths.
+/// The levels of lists with these lengths.
 fn list_levels(lengths: impl Iterator<Item = usize>) -> Levels {
     let (mut definition, mut repetition) = Levels::default();
     for length in lengths {
@@ -211,7 +212,7 @@ fn list_levels(lengths: impl Iterator<Item = usize>) -> Levels {
     (definition, repetition)
 }
 
-/// Of the rounds within lists of players.
+/// The levels of the rounds within lists of players.
 fn round_levels(lists: &[&[Leader]]) -> Levels {
     let (mut definition, mut repetition) = Levels::default();
     for list in lists {

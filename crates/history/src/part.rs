@@ -26,20 +26,20 @@ use crate::scored::{self, Scored};
 use crate::starts::{Started, Starts};
 use crate::table::Table;
 
-/// A book is kept after this number of entries, or this much time.
+/// A book is stored after this number of entries, or this time.
 const IMAGE_ENTRIES: u64 = 250_000;
 const IMAGE_MS: i64 = 3_600_000;
-/// What readers of such folders take for "none".
+/// The name of a missing value in partition folders, as readers expect it.
 const NO_SPORT: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Which rows are made of entries.
+/// A selection of the rows that are produced from entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// All, for the archive.
     All,
-    /// Those of prices and events, to look at.
+    /// Those of prices and events, for reading.
     Prices,
-    /// Those of some events, and few others, to look at. The book may be one of these events alone.
+    /// Those of some events, and few others, for reading. The book may be limited to these events.
     PricesOf(Box<[EventId]>),
 }
 
@@ -49,26 +49,26 @@ pub struct Part {
     rows: Rows,
     book: Book,
     lineage: usize,
-    /// As it is once this part is committed.
+    /// The lineage after the commit of this part.
     after: Lineage,
-    /// The lineage is not in the archive yet.
+    /// True if the lineage is not in the archive yet.
     founds: bool,
     tables: Tables,
     /// Rows of each table up to the last publication.
     closed: [usize; Tables::COUNT],
     since_cut: SinceCut,
-    /// What the last publication shows of events, and their sports.
+    /// Hashes of the events that the last publication shows, and their sports.
     shown: HashMap<EventId, (u64, SportId)>,
     /// The prices that it shows.
     priced: Priced,
     /// The scores that it shows.
     scored: Scored,
-    /// Which events it shows as started, and those that started in this part.
+    /// The events that it shows as started, and those that started in this part.
     starts: Starts,
     started: Vec<Started>,
-    /// The book that the lineage, or what is published with a catalogue, begins with.
+    /// The first book of the lineage, or of the publications with a new catalogue.
     base_image: Option<BaseImage>,
-    /// What its first publication may not show any more, for its catalogue or as the log is another.
+    /// Content that its first publication may not show any more, because its catalogue or its log is another.
     dropped: carried::Dropped,
     next_seq: u64,
     missing: Vec<(u64, u64)>,
@@ -80,7 +80,7 @@ pub struct Part {
 #[derive(Debug)]
 struct BaseImage {
     seq: u64,
-    /// That of the publication `seq` itself was made with another catalogue.
+    /// True if the publication of `seq` itself was made with another catalogue.
     carried: bool,
     bytes: Vec<u8>,
 }
@@ -96,7 +96,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// Those whose rows come with entries. Closing lines are made at the end.
+    /// Number of tables filled with each entry. Closing lines are produced at the end.
     const COUNT: usize = 6;
 
     fn new() -> Self {
@@ -121,20 +121,21 @@ impl Tables {
 }
 
 impl Part {
-    /// Begins after the last entry that the archive holds, which `book` is as of.
+    /// Starts after the last archived entry; `book` is as of that entry.
     pub fn after(commit: &Commit, book: Book) -> Option<Self> {
         let lineage = commit.lineages.len().checked_sub(1)?;
         let after = commit.lineages.get(lineage)?.clone();
         Some(Self::new(book, lineage, after, false))
     }
 
-    /// Begins a new lineage after entry `seq`, which `book` is as of.
+    /// Starts a new lineage after entry `seq`; `book` is as of that entry.
     pub fn founding(commit: &Commit, book: Book, seq: u64) -> Self {
         let after = Lineage { first_seq: seq + 1, last_seq: seq, ..Lineage::default() };
         let base_image =
             (seq > 0).then(|| BaseImage { seq, carried: false, bytes: book.to_image() });
         let mut part = Self::new(book, commit.lineages.len(), after, true);
-        // The first publication of a lineage has rows for all that it shows: no others say what was there before.
+        // The first publication of a lineage has rows for everything it shows, because no rows describe the state
+        // before.
         part.shown = HashMap::new();
         part.priced = Priced::default();
         part.scored = Scored::default();
@@ -166,7 +167,7 @@ impl Part {
         }
     }
 
-    /// The same to be looked at instead of archived.
+    /// The same with a selection of rows, for reading instead of archiving.
     #[must_use]
     pub fn of_rows(self, rows: Rows) -> Self {
         Self { rows, ..self }
@@ -177,27 +178,27 @@ impl Part {
         &self.book
     }
 
-    /// The number of the entry that comes next.
+    /// The number of the next entry.
     pub fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// Whether it is to be closed: it ends with a publication and holds enough.
+    /// True if it should be closed: it ends with a publication and has enough entries.
     pub fn is_full(&self) -> bool {
         self.is_closed() && self.entries >= ENTRIES_MAX
     }
 
-    /// Whether the last entry is a publication.
+    /// True if the last entry is a publication.
     fn is_closed(&self) -> bool {
         self.after.last_seq + 1 == self.next_seq
     }
 
-    /// Whether nothing was published in it.
+    /// True if it contains no publication.
     pub fn is_empty(&self) -> bool {
         self.tables.epochs.rows() == 0
     }
 
-    /// Takes the next entry. `checksum` distinguishes it from another one with the same number.
+    /// Adds the next entry. `checksum` distinguishes it from another one with the same number.
     pub fn push(&mut self, entry: &Entry, checksum: u32) {
         if entry.seq > self.next_seq {
             self.missing.push((self.next_seq, entry.seq - 1));
@@ -208,7 +209,7 @@ impl Part {
             return;
         }
         self.since_cut.confirmations.note(&self.book, &entry.change);
-        // Which event it is about is not known any more afterwards.
+        // The event is not known any more afterwards.
         if let Change::Withdrawn { feed, reference, .. } = &entry.change
             && let Some(event) = self.book.listed_for(feed, reference)
         {
@@ -260,7 +261,7 @@ impl Part {
         }
     }
 
-    /// Notes what an entry is about.
+    /// Notes the events and records that an entry concerns.
     fn note(&mut self, Entry { seq, at, change }: &Entry) {
         let since = &mut self.since_cut;
         let mut touch = |event: EventId| since.touched.insert(event, (*seq, *at));
@@ -277,7 +278,7 @@ impl Part {
                 }
             }
             Change::Listed(listed) => {
-                // The ref may have stood for another event until now.
+                // The ref may have belonged to another event until now.
                 touch(listed.event);
                 since.any = true;
             }
@@ -343,7 +344,7 @@ impl Part {
                 let own = frame.number(seq, row).map(i64::cast_unsigned);
                 let current = listed && own.is_some_and(|own| last.contains(&own));
                 frame.set_number(shown, row, i64::from(current));
-                // Prices that were taken back: how fresh they were.
+                // Prices that were withdrawn: their last freshness.
                 let record = frame.text(record, row).and_then(RecordId::parse);
                 if current
                     && frame.number(outcomes, row) == Some(0)
@@ -369,7 +370,7 @@ impl Part {
         self.after.gaps.append(&mut self.gaps);
     }
 
-    /// Notes which events this publication shows as started.
+    /// Notes the events that this publication shows as started.
     fn note_starts(
         &mut self,
         changed: Vec<EventId>,
@@ -391,7 +392,7 @@ impl Part {
         }
     }
 
-    /// Rows for events that this publication shows differently from the last, and which those are.
+    /// Adds rows for events that this publication shows differently from the last, and returns those events.
     fn note_events(&mut self, entry: &Entry, cut: Timestamp) -> Vec<EventId> {
         let mut changed: BTreeMap<EventId, &'static str> = BTreeMap::new();
         let mut check = |id: EventId, event: Option<&Event>| {
@@ -437,11 +438,11 @@ impl Part {
         changed.into_keys().collect()
     }
 
-    /// Writes the files of all that was published, and commits them after `commit`. Returns what the archive then
-    /// consists of, and the book that the next part begins with where it is at hand.
+    /// Writes the files of all publications, and commits them after `commit`. Returns the new content of the archive,
+    /// and the book that the next part starts with, if available.
     ///
     /// # Errors
-    /// The archive cannot be written; it is as it was, or as it would be afterwards.
+    /// The archive cannot be written; it is in the state before or after.
     pub fn commit(
         mut self,
         archive: &Archive,
@@ -495,7 +496,7 @@ impl Part {
         Ok(Image { file, seq, at_ms, lineage, version: IMAGE_VERSION, first })
     }
 
-    /// A file for each sport and day.
+    /// Writes a file for each sport and day.
     fn write_table(
         &self,
         archive: &Archive,
@@ -553,13 +554,13 @@ impl Part {
     }
 }
 
-/// What a publication shows of events, and their sports.
+/// Hashes of the events that a publication shows, and their sports.
 fn shown_of(book: &Book) -> HashMap<EventId, (u64, SportId)> {
     let shown = book.events().filter(|event| event.is_listed());
     shown.map(|event| (event.id, (look_of(event), event.sport))).collect()
 }
 
-/// Differs where what is shown of an event does, prices aside.
+/// A hash of what is shown of an event, without prices.
 fn look_of(event: &Event) -> u64 {
     let details = event.details();
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! What became of an event's prices, from the rows of the archive and of what was not archived yet.
+//! The price history of an event, from rows of the archive and of entries that are not archived yet.
 
 mod base;
 mod page;
@@ -13,16 +13,16 @@ pub use crate::path::base::BasePrices;
 pub use crate::path::page::{Hold, PathPlace};
 use crate::starts::StartBy;
 
-/// Which changes of an event are wanted.
+/// A selection of changes of an event.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub event: EventId,
     pub bookmaker: &'a (dyn Fn(&str) -> bool + Sync),
     pub market: Option<Market>,
-    /// Bounds of the time of publication; the end is not part of it.
+    /// Bounds of the time of publication; the end is exclusive.
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
-    /// Also changes that were replaced before they were published.
+    /// True to include changes that were replaced before they were published.
     pub all: bool,
     pub hold: Hold<'a>,
 }
@@ -34,19 +34,19 @@ impl std::fmt::Debug for Wanted<'_> {
 }
 
 impl<'a> Wanted<'a> {
-    /// The last that was published of an event before an instant.
+    /// The last publication of an event before an instant.
     pub(crate) fn last_before(event: EventId, to: Timestamp) -> Wanted<'a> {
         let to = Some(to);
         let hold = Hold::Last;
         Wanted { event, bookmaker: &|_| true, market: None, from: None, to, all: false, hold }
     }
 
-    /// Whether it is about a record.
+    /// True if a record is selected.
     pub(crate) fn is_of(&self, head: &PathHead) -> bool {
         self.market.is_none_or(|market| market == head.market) && (self.bookmaker)(&head.bookmaker)
     }
 
-    /// The place after which points are wanted.
+    /// The place after which points are selected.
     fn after(&self) -> Option<&PathPlace> {
         match self.hold {
             Hold::First { after, .. } => after,
@@ -58,16 +58,16 @@ impl<'a> Wanted<'a> {
 /// A change of prices or lines, in the order of publications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// When it was published or, where it was replaced before, when what replaced it was.
+    /// Time of its publication or, if it was replaced before that, of the publication of its replacement.
     pub published_at: Timestamp,
     pub lineage: usize,
     pub seq: u64,
     pub at: Timestamp,
     pub ts: Timestamp,
     pub shown: bool,
-    /// Why nothing is priced.
+    /// The reason why nothing is priced.
     pub reason: Option<Box<str>>,
-    /// How fresh prices were when they were last shown, where nothing is priced any more.
+    /// The last shown freshness of the prices, if nothing is priced any more.
     pub last_update: Option<Timestamp>,
     /// In the order of answers.
     pub outcomes: Arc<[PointOutcome]>,
@@ -92,17 +92,17 @@ pub struct PathHead {
     pub pairing: Option<Box<str>>,
 }
 
-/// What became of a record's prices.
+/// The price history of a record.
 #[derive(Debug)]
 pub struct RecordPath {
     pub head: PathHead,
-    /// The first prices that were published.
+    /// The first published prices.
     pub open: Option<Point>,
     pub points: Vec<Point>,
     pub closing: Option<ClosingLine>,
-    /// What was there before those points.
+    /// The state before those points.
     before: Option<Point>,
-    /// When the first of all its rows was shown, and what was there before.
+    /// Publication time of the first of all its rows, and the state before it.
     first_shown: Option<Timestamp>,
     base: Option<base::Base>,
 }
@@ -114,31 +114,31 @@ pub struct ClosingLine {
     pub lineage: usize,
     /// The publication that shows the start.
     pub seq: u64,
-    /// When the event started and what says so; `None`: it has not started after all.
+    /// Time of the start and its evidence; `None` if the start was withdrawn.
     pub start: Option<(Timestamp, StartBy)>,
     pub commence_time: Timestamp,
-    /// Whether the prices were still offered. Otherwise they are the last ones that were, and `reason` says why they
-    /// were taken back.
+    /// True if the prices were still offered. Otherwise they are the last ones, and `reason` says why they were
+    /// withdrawn.
     pub active: bool,
     pub reason: Option<Box<str>>,
     pub last_update: Timestamp,
-    /// The change that brought the prices.
+    /// The change that set the prices.
     pub prices: Point,
 }
 
-/// What became of an event's prices.
+/// The price history of an event.
 #[derive(Debug)]
 pub struct EventPast {
-    /// When it was first shown, and whether it was new then.
+    /// Time at which it was first shown, and whether it was new then.
     listed: Option<(Timestamp, bool)>,
-    /// A book has it, or there are rows that are not held.
+    /// True if a book has it, or if it has rows that are not held.
     exists: bool,
     records: HashMap<RecordId, RecordPath>,
     names: HashSet<Arc<str>>,
-    /// Outcomes of points, and how many are held at the most.
+    /// Number of outcomes of the points, and its maximum.
     held: usize,
     held_max: usize,
-    /// Where the page ends, where that is known: no more is held.
+    /// The end of the page, if known: nothing after it is held.
     end: Option<PathPlace>,
 }
 
@@ -153,7 +153,7 @@ impl Point {
         self.outcomes == other.outcomes
     }
 
-    /// Whether it is a change after what was there before it.
+    /// True if it changes the given state before it.
     fn changes(&self, before: Option<&Self>) -> bool {
         match before {
             Some(before) => !before.shows_the_same(self),
@@ -170,34 +170,34 @@ impl RecordPath {
 }
 
 impl EventPast {
-    /// One that holds about this number of outcomes at the most.
+    /// A past that holds at most about this number of outcomes.
     pub fn holding(held_max: usize) -> Self {
         let (records, names) = (HashMap::new(), HashSet::new());
         Self { listed: None, exists: false, records, names, held: 0, held_max, end: None }
     }
 
-    /// Whether nothing is known of it.
+    /// True if nothing is known of it.
     pub fn is_unknown(&self) -> bool {
         !self.exists && self.listed.is_none() && self.records.is_empty()
     }
 
-    /// Notes that there is such an event.
+    /// Notes that the event exists.
     pub(crate) fn note_existence(&mut self) {
         self.exists = true;
     }
 
-    /// When it was first shown, where it was new then: nothing of it was published before.
+    /// Time at which it was first shown, if it was new then: nothing of it was published before.
     pub fn new_at(&self) -> Option<Timestamp> {
         self.listed.filter(|(_, new)| *new).map(|(at, _)| at)
     }
 
-    /// Where the page ends, where not all was held that comes after it.
+    /// The end of the page, if not everything after it was held.
     pub fn end(&self) -> Option<&PathPlace> {
         self.end.as_ref()
     }
 
-    /// The records in the order of answers, the points of each in that of publications; of points that were asked for
-    /// after a place, or that come after the end of the page, none.
+    /// The records in the order of answers, with the points of each in the order of publications. Points before the
+    /// requested place or after the end of the page are left out.
     pub fn into_paths(self) -> Vec<RecordPath> {
         let mut paths: Vec<RecordPath> = self.records.into_values().collect();
         for path in &mut paths {
@@ -211,7 +211,7 @@ impl EventPast {
                 }
                 changes
             });
-            // What brought the prices of its closing line is past retention.
+            // The change that set the prices of its closing line is past retention.
             if path.open.is_none() {
                 let closing = path.closing.as_ref().filter(|line| line.start.is_some());
                 let prices = closing.map(|line| Point { reason: None, ..line.prices.clone() });
@@ -224,7 +224,7 @@ impl EventPast {
         paths
     }
 
-    /// Takes rows of the event in a table of events.
+    /// Adds rows of the event in a table of events.
     pub(crate) fn take_events(&mut self, frame: &Frame, rows: impl Iterator<Item = usize>) {
         let columns = Columns::of(frame);
         for row in rows {
@@ -235,7 +235,7 @@ impl EventPast {
         }
     }
 
-    /// When the last of some records opened; `None`: one of them has not, as far as is known.
+    /// Time at which the last of some records opened; `None` if one of them has not, as far as known.
     pub(crate) fn opened(&self, mut records: impl Iterator<Item = RecordId>) -> Option<Timestamp> {
         records.try_fold(Timestamp::from_millis(0), |last, record| {
             let open = self.records.get(&record)?.open.as_ref()?;
@@ -255,7 +255,7 @@ impl EventPast {
         }
     }
 
-    /// Takes the rows of the event among some of a table of odds.
+    /// Adds the given rows of a table of odds that are of the event.
     pub(crate) fn take(
         &mut self,
         frame: &Frame,
@@ -312,7 +312,7 @@ impl EventPast {
         }
     }
 
-    /// Whether a record is wanted and not on another page. That there is one is noted all the same.
+    /// True if a record is selected and not on another page. In any case the event is noted as existing.
     fn takes(&mut self, head: &PathHead, wanted: &Wanted<'_>) -> bool {
         if !wanted.is_of(head) {
             return false;
@@ -334,7 +334,7 @@ impl PathHead {
 impl PointOutcome {
     fn order(&self) -> (usize, &str, Option<Line>) {
         let place = SIDES.iter().position(|side| Some(*side) == self.side);
-        // The names of sides do not count.
+        // The names of sides are not compared.
         match place {
             Some(place) => (place, "", self.point),
             None => (SIDES.len(), &self.name, self.point),
@@ -342,16 +342,16 @@ impl PointOutcome {
     }
 }
 
-/// In the order of answers.
+/// Sides in the order of answers.
 const SIDES: [&str; 5] = ["home", "away", "draw", "over", "under"];
 
-/// Where the columns are that changes are read from.
+/// Positions of the columns that changes are read from.
 macro_rules! columns {
     ($($name:ident)*) => {
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Columns { $(pub(crate) $name: Option<usize>,)* }
 
-        /// What they are called.
+        /// Names of the columns.
         pub(crate) const COLUMN_NAMES: &[&str] = &[$(stringify!($name),)*];
 
         impl Columns {
@@ -362,8 +362,8 @@ macro_rules! columns {
     };
 }
 
-// The id of a record follows from the others. Files have those of all records of a group in one place, which takes
-// longer to read than all else of an event.
+// The id of a record follows from the other columns. Files have those of all records of a group in one place, which
+// takes longer to read than everything else of an event.
 columns! {
     seq at ts published_at shown event_id bookmaker market pairing n name side quoted num den point reason last_update
     start start_by active commence_time what

@@ -1,4 +1,4 @@
-//! Which prices publications show, so that `odds` also says what changed without a bookmaker's word: an event was
+//! The prices that publications show, so that `odds` also has the changes that no bookmaker reported: an event was
 //! removed, became final, was joined with another or renamed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,7 +14,7 @@ use crate::confirmations::{Confirmations, Place};
 use crate::frame::Frame;
 use crate::rows::{self, OddsHead};
 
-/// What has happened since the last publication.
+/// The changes since the last publication.
 #[derive(Debug, Default)]
 pub(crate) struct SinceCut {
     /// The last change of each record, and of each score.
@@ -23,15 +23,15 @@ pub(crate) struct SinceCut {
     /// The last entry that names an event.
     pub(crate) touched: HashMap<EventId, (u64, Timestamp)>,
     pub(crate) merged: HashMap<EventId, EventId>,
-    /// Any event may be shown differently.
+    /// True if any event may be shown differently.
     pub(crate) any: bool,
-    /// How fresh the last publication shows prices.
+    /// The freshness of prices in the last publication.
     pub(crate) confirmations: Confirmations,
 }
 
 impl SinceCut {
-    /// Which entry a difference of an event is of: the last that names it, where that came after what was reported of
-    /// the same, and the publication where not.
+    /// The entry that caused a difference of an event: the last one that names it, if that came after the last report
+    /// on the same, otherwise the publication.
     pub(crate) fn cause(
         &self,
         event: EventId,
@@ -49,14 +49,14 @@ impl SinceCut {
 pub(crate) struct LastQuoted {
     pub(crate) seq: u64,
     pub(crate) event: EventId,
-    /// It took the prices back.
+    /// True if it withdrew the prices.
     empty: bool,
-    /// What was on offer then.
+    /// The record after the change.
     record: Option<Arc<Record>>,
 }
 
 impl LastQuoted {
-    /// That of an entry which the book has absorbed.
+    /// The change of an entry that the book has absorbed.
     pub(crate) fn of(seq: u64, id: RecordId, quoted: &Quoted, book: &Book) -> Self {
         let (event, key) = (quoted.event, &quoted.market);
         let bookmaker = book.catalogue().bookmaker_id(&key.bookmaker);
@@ -67,7 +67,7 @@ impl LastQuoted {
         Self { seq, event, empty: quoted.outcomes.is_empty(), record }
     }
 
-    /// Whether a publication shows it: nothing has changed the prices since.
+    /// True if a publication shows it: nothing has changed the prices since.
     fn is_shown(&self, open: Option<&Arc<Record>>) -> bool {
         match open {
             Some(open) => self.record.as_ref().is_some_and(|own| Arc::ptr_eq(own, open)),
@@ -80,11 +80,11 @@ impl LastQuoted {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastScored {
     pub(crate) seq: u64,
-    /// What the score looked like then.
+    /// A hash of the score after the report.
     pub(crate) look: u64,
 }
 
-/// A record that is shown with one catalogue and not with the next, in keys.
+/// A record that is shown with one catalogue and not with the next, with its keys as text.
 #[derive(Debug)]
 pub(crate) struct DroppedRecord {
     pub(crate) sport: Box<str>,
@@ -122,7 +122,7 @@ impl PricedRecord {
 }
 
 impl PricedEvent {
-    /// What is shown of an event; `None`: no price.
+    /// The shown prices of an event; `None` if it has none.
     fn of(event: &Event) -> Option<Self> {
         let priced = |open: OpenRecord<'_>| {
             let OpenRecord { id, bookmaker, market, group, record, .. } = open;
@@ -135,14 +135,14 @@ impl PricedEvent {
 }
 
 impl Priced {
-    /// Those of a book that was just published.
+    /// The prices of a book that was just published.
     pub(crate) fn of(book: &Book) -> Self {
         let priced = |event: &Event| Some((event.id, PricedEvent::of(event)?));
         Self(book.events().filter_map(priced).collect())
     }
 
-    /// Keeps those that the publication before showed alike, with another catalogue; those that it showed and that are
-    /// not there at all are returned.
+    /// Keeps the prices that the previous publication, made with another catalogue, showed with the same outcomes.
+    /// Returns those that it showed and that are missing now.
     pub(crate) fn carry(&mut self, before: &Self, book: &Book) -> Vec<DroppedRecord> {
         let mut dropped = Vec::new();
         for (event, priced) in &before.0 {
@@ -172,12 +172,12 @@ impl Priced {
         dropped
     }
 
-    /// Whether the last publication shows prices of a record.
+    /// True if the last publication shows prices of a record.
     pub(crate) fn has(&self, event: EventId, record: RecordId) -> bool {
         self.0.get(&event).is_some_and(|priced| priced.records.contains_key(&record))
     }
 
-    /// How fresh the last publication shows the prices of an event.
+    /// The freshness of an event's prices in the last publication.
     pub(crate) fn last_updates(
         &self,
         book: &Book,
@@ -192,7 +192,7 @@ impl Priced {
         priced.records.iter().filter_map(fresh).collect()
     }
 
-    /// How fresh it shows those of one record.
+    /// The freshness of one record's prices in it.
     pub(crate) fn last_update(
         &self,
         book: &Book,
@@ -204,7 +204,7 @@ impl Priced {
         since.confirmations.last_update(book, &place)
     }
 
-    /// The entries of changes of prices that a publication shows.
+    /// The entries of price changes that a publication shows.
     pub(crate) fn shown_quotes(&self, book: &Book, since: &SinceCut) -> HashSet<u64> {
         let events: HashSet<EventId> = since.records.values().map(|quoted| quoted.event).collect();
         let events = events.iter().filter_map(|id| book.event(*id));
@@ -216,7 +216,7 @@ impl Priced {
         since.records.iter().filter(is_shown).map(|(_, quoted)| quoted.seq).collect()
     }
 
-    /// Rows for what a publication shows differently from the one before though no change of prices says so.
+    /// Adds rows for differences to the previous publication that no price change explains.
     pub(crate) fn note(
         &mut self,
         odds: &mut Frame,
@@ -249,7 +249,7 @@ impl Priced {
     }
 }
 
-/// Prices that are not shown any more.
+/// Adds rows for prices that are not shown any more.
 fn note_gone(
     odds: &mut Frame,
     book: &Book,
@@ -269,7 +269,7 @@ fn note_gone(
     let catalogue = book.catalogue();
     for (record, held) in before.records.iter().filter(|(record, _)| !open.contains(record)) {
         let quoted = since.records.get(record);
-        // A row says already that the bookmaker took them back.
+        // A row already says that the bookmaker withdrew them.
         if event.is_some() && quoted.is_some_and(|quoted| quoted.is_shown(None)) {
             continue;
         }
@@ -293,7 +293,7 @@ fn note_gone(
     }
 }
 
-/// Prices that are shown differently without a change of theirs.
+/// Adds rows for prices that are shown differently without a change of their own.
 fn note_shown(
     odds: &mut Frame,
     book: &Book,
@@ -323,7 +323,7 @@ fn note_shown(
             bookmaker: &catalogue.bookmaker(open.bookmaker).key,
             market: open.market,
             group: open.group,
-            // What confirmed them may be of another lineage, or past retention.
+            // Their confirmation may be of another lineage, or past retention.
             last_update: confirmed.map(|confirmed| confirmed.last_update(beat_at)),
         };
         let beat_seen = confirmed.map(|confirmed| confirmed.beat_seen);

@@ -1,4 +1,4 @@
-//! What the archive need not hold any longer.
+//! Retention: the part of the archive that is no longer needed.
 
 use domain::Timestamp;
 
@@ -7,8 +7,8 @@ use crate::commit::{Commit, Lineage};
 use crate::date::date_of;
 
 impl Commit {
-    /// The commit without what only publications before the day of `oldest` are made of; `None`: there is no such
-    /// thing. What is left begins with a whole book, so that all later publications can still be made.
+    /// The commit without the files that only publications before the day of `oldest` need; `None` if there are none.
+    /// The rest begins with a whole book, so that all later publications can still be rebuilt.
     pub(crate) fn without_before(&self, oldest: Timestamp) -> Option<Self> {
         let day = date_of(oldest);
         let mut next = self.clone();
@@ -20,7 +20,7 @@ impl Commit {
         less.then_some(next)
     }
 
-    /// The last entry of a lineage that no publication of a day or later needs.
+    /// The last entry of a lineage that no publication of that day or later needs.
     fn base_of(&self, lineage: usize, day: &str) -> Option<Base> {
         let epochs = self.files.iter().filter(|file| file.table == Table::Epochs);
         let epochs = epochs.filter(|file| file.lineage == lineage);
@@ -29,7 +29,7 @@ impl Commit {
             Some(first) => self
                 .image_before_next(lineage, first.checked_sub(1)?)
                 .map(|image| Base { seq: image.seq, begins_with_book: true }),
-            // The last one goes on.
+            // The last lineage continues.
             None if lineage + 1 == self.lineages.len() => None,
             None => {
                 let seq = self.lineages.get(lineage)?.last_seq;
@@ -56,11 +56,11 @@ impl Commit {
     }
 }
 
-/// Where a lineage begins from now on.
+/// The new start of a lineage.
 #[derive(Clone, Copy, Debug)]
 struct Base {
-    /// The last entry before.
+    /// The last entry before the start.
     seq: u64,
-    /// There is a book as of that entry.
+    /// True if there is a book as of that entry.
     begins_with_book: bool,
 }

@@ -10,13 +10,13 @@ use market::{Book, CHANGE_VERSION, Change};
 use crate::Entry;
 use crate::frame::{Cell, Frame};
 
-/// Why nothing is priced where the bookmaker says so.
+/// The reason if the bookmaker reports that nothing is priced.
 const NO_PRICES: &str = "no_prices";
 
 /// The kind of rows of `internal` that hold only what `odds` has no column for.
 pub(crate) const QUOTED: &str = "quoted";
 
-/// What `internal` calls an entry.
+/// The name of an entry's kind in `internal`.
 const fn kind(change: &Change) -> &'static str {
     match change {
         Change::Founded { .. } => "founded",
@@ -48,7 +48,7 @@ const fn millis(at: Timestamp) -> Cell<'static> {
     Cell::Number(at.as_millis())
 }
 
-/// The time of publication is put in once it is known.
+/// Placeholder until the time of publication is known.
 const UNPUBLISHED: Cell<'static> = Cell::Number(0);
 
 fn sport_of<'a>(book: &'a Book, event: Option<&Event>) -> Option<&'a str> {
@@ -60,7 +60,7 @@ pub(crate) fn record_id(event: EventId, market: &MarketKey) -> RecordId {
     RecordId::new(event, &market.bookmaker, market.market, market.group.as_deref())
 }
 
-/// An entry that has no columns of its own.
+/// Adds an entry that has no columns of its own.
 pub(crate) fn push_internal(frame: &mut Frame, entry: &Entry) {
     let mut bytes = Vec::new();
     if let Change::Quoted(quoted) = &entry.change {
@@ -92,13 +92,13 @@ pub(crate) fn push_epoch(frame: &mut Frame, entry: &Entry, cut: Timestamp, book:
     ]);
 }
 
-/// What a row of odds says beside the outcome.
+/// The columns of a row of odds without the outcome.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OddsHead<'a> {
     pub(crate) seq: u64,
     pub(crate) at: Timestamp,
     pub(crate) ts: Timestamp,
-    /// `None`: it is put in once it is known, and whether it is shown.
+    /// `None`: it is set once it is known, together with whether it is shown.
     pub(crate) published_at: Option<Timestamp>,
     pub(crate) sport: Option<&'a str>,
     pub(crate) event: EventId,
@@ -106,12 +106,12 @@ pub(crate) struct OddsHead<'a> {
     pub(crate) bookmaker: &'a str,
     pub(crate) market: Market,
     pub(crate) group: Option<&'a str>,
-    /// How fresh prices were when they were last shown, where they are not shown any more; of prices that nobody quoted
-    /// so, how fresh they are shown.
+    /// The last shown freshness of prices that are not shown any more; for prices shown without such a quote, their
+    /// present freshness.
     pub(crate) last_update: Option<Timestamp>,
 }
 
-/// What a row of odds says of an outcome.
+/// The outcome of a row of odds.
 pub(crate) struct Offer<'a> {
     pub(crate) side: Option<&'static str>,
     pub(crate) name: Option<&'a str>,
@@ -119,7 +119,7 @@ pub(crate) struct Offer<'a> {
     pub(crate) point: Option<Line>,
 }
 
-/// A row for each outcome, or one that says why there is none.
+/// Adds a row for each outcome, or one with the reason why there is none.
 fn push_offers<'a>(
     frame: &mut Frame,
     head: &OddsHead<'_>,
@@ -168,14 +168,14 @@ fn push_offers<'a>(
     }
 }
 
-/// A row whose further columns are put in separately.
+/// Adds a row whose further columns are filled separately.
 fn push_row(frame: &mut Frame, cells: &[&[Cell<'_>]]) {
     let mut cells = cells.concat();
     cells.resize(frame.values.len(), Cell::Null);
     frame.push(&cells);
 }
 
-/// A closing line, which may have a reason and prices.
+/// Adds a closing line, which may have a reason and prices.
 pub(crate) fn push_closing<'a>(
     frame: &mut Frame,
     head: &OddsHead<'_>,
@@ -190,7 +190,7 @@ pub(crate) fn push_closing<'a>(
     }
 }
 
-/// `book` is the one after the entry.
+/// Adds the rows of a price change. `book` is the book after the entry.
 pub(crate) fn push_odds(frame: &mut Frame, entry: &Entry, quoted: &Quoted, book: &Book) {
     let event = book.event(quoted.event);
     let head = OddsHead {
@@ -213,8 +213,8 @@ pub(crate) fn push_odds(frame: &mut Frame, entry: &Entry, quoted: &Quoted, book:
     push_offers(frame, &head, offers, Some(NO_PRICES));
 }
 
-/// Prices that are shown though nobody quoted them so: their event was renamed, or joined with another.
-/// `beat_seen` is the newest heartbeat of their source when they were quoted: only a later one confirms them.
+/// Adds prices that are shown without such a quote: their event was renamed, or joined with another. `beat_seen` is
+/// the newest heartbeat of their source when they were quoted: only a later one confirms them.
 pub(crate) fn push_shown(
     frame: &mut Frame,
     head: &OddsHead<'_>,
@@ -232,13 +232,13 @@ pub(crate) fn push_shown(
     let column = frame.column("beat_seen");
     for row in from..frame.rows() {
         if let Some(beat_seen) = beat_seen {
-            // No heartbeat at all is the beginning of time, in a form that readers can represent.
+            // A missing heartbeat is the beginning of time, in a form that readers can represent.
             frame.set_number(column, row, beat_seen.as_millis().max(0));
         }
     }
 }
 
-/// Prices that are not shown any more though nobody took them back.
+/// Adds the end of prices that are not shown any more without a withdrawal.
 pub(crate) fn push_gone(frame: &mut Frame, head: &OddsHead<'_>, reason: &str) {
     push_offers(frame, head, std::iter::empty(), Some(reason));
 }
@@ -259,7 +259,7 @@ fn name_of<'a>(who: &'a Who, event: Option<&'a Event>) -> (Option<&'static str>,
     }
 }
 
-/// A confirmation, or a heartbeat.
+/// Adds a confirmation or a heartbeat.
 pub(crate) fn push_read(
     frame: &mut Frame,
     entry: &Entry,
@@ -322,7 +322,7 @@ pub(crate) fn push_score(
     ]);
 }
 
-/// A score that is shown though nobody reported it so: the event is new, or took over that of another.
+/// Adds a score that is shown without such a report: the event is new, or took over that of another.
 pub(crate) fn push_shown_score(
     frame: &mut Frame,
     (seq, at, published_at): (u64, Timestamp, Timestamp),
@@ -356,7 +356,7 @@ pub(crate) fn push_shown_score(
     ]);
 }
 
-/// What a publication shows of an event, and what has become of it.
+/// An event as a publication shows it, and the kind of its change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventChange<'a> {
     pub(crate) seq: u64,

@@ -1,5 +1,5 @@
-//! Which scores publications show, so that `scores` also says what nobody reported: the first of a new event, and that
-//! of an event that was joined with another.
+//! The scores that publications show, so that `scores` also has those that were not reported: the first of a new
+//! event, and that of an event that was joined with another.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap};
@@ -14,18 +14,18 @@ use crate::frame::Frame;
 use crate::priced::SinceCut;
 use crate::rows;
 
-/// The scores that the last publication shows, each as a number that differs where they do.
+/// Hashes of the scores that the last publication shows.
 #[derive(Debug, Default)]
 pub(crate) struct Scored(HashMap<EventId, u64>);
 
 impl Scored {
-    /// Those of a book that was just published.
+    /// The scores of a book that was just published.
     pub(crate) fn of(book: &Book) -> Self {
         let listed = book.events().filter(|event| event.is_listed());
         Self(listed.map(|event| (event.id, look_of(event))).collect())
     }
 
-    /// Rows for what a publication shows differently from the one before though no report says so.
+    /// Adds rows for differences to the previous publication that no report explains.
     pub(crate) fn note(
         &mut self,
         scores: &mut Frame,
@@ -61,7 +61,7 @@ pub(crate) fn shown_reports(book: &Book, since: &SinceCut) -> impl Iterator<Item
     shown.map(|(_, reported)| reported.seq)
 }
 
-/// A number that differs where scores do.
+/// A hash of the score.
 pub(crate) fn look_of(event: &Event) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&*event.score, event.details().score_changed).hash(&mut hasher);

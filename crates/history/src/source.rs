@@ -12,10 +12,10 @@ use parquet::file::reader::{ChunkReader, Length};
 use crate::bucket::Bucket;
 use crate::durable::count;
 
-/// What is read of a bucket at least at a time.
+/// Minimum number of bytes read from a bucket at a time.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Where the bytes are.
+/// The location of the bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     File(Arc<File>),
@@ -38,7 +38,7 @@ impl Source {
         Self::Remote(Arc::new(Remote { bucket, name, length, held }))
     }
 
-    /// Reads what is about to be read in many pieces, where one request is better than many.
+    /// Reads a range with one request, before it is read in many pieces.
     pub(crate) fn prefetch(&self, range: Range<u64>) -> Result<()> {
         match self {
             Self::File(_) | Self::Memory(_) => Ok(()),
@@ -48,7 +48,7 @@ impl Source {
 }
 
 impl Remote {
-    /// Some bytes, of those that are held or else of the bucket.
+    /// Some bytes, from the held part or else from the bucket.
     fn get(&self, range: Range<u64>) -> Result<Bytes> {
         {
             let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ impl Remote {
                 return Ok(bytes);
             }
         }
-        // The end of a file is read first, and in pieces: before what is asked for is what is asked for next.
+        // A reader starts with the end of a file, in pieces, and continues with the bytes before it.
         let wanted = range.end - range.start;
         let end = range.end.max(range.start + PIECE_BYTES).min(self.length);
         let start = range.start.min(end.saturating_sub(PIECE_BYTES.max(wanted)));
@@ -75,7 +75,7 @@ impl Remote {
     }
 }
 
-/// A range of bytes that begin at some place; `None`: they are not all there.
+/// A range of bytes that start at some place; `None` if some are missing.
 fn cut((begin, bytes): &(u64, Bytes), range: &Range<u64>) -> Option<Bytes> {
     let place = |at: u64| usize::try_from(at.checked_sub(*begin)?).ok();
     let (from, to) = (place(range.start)?, place(range.end)?);
@@ -115,7 +115,7 @@ impl ChunkReader for Source {
     }
 }
 
-/// Reads on from some place.
+/// Reads sequentially from some place.
 #[derive(Debug)]
 pub(crate) enum SourceReader {
     File(BufReader<File>),

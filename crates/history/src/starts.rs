@@ -1,4 +1,4 @@
-//! Which events have started, so that their closing lines are known (H12).
+//! The events that have started, to find their closing lines (H12).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,12 +6,12 @@ use domain::{EventId, RecordId, Status, Timestamp};
 use market::Book;
 use market::book::Event;
 
-/// What says that an event has started.
+/// The evidence that an event has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartBy {
     /// A publication shows it as live or final.
     Live,
-    /// Nobody has reported a score, and its announced time has come.
+    /// No score was reported and the scheduled start has passed.
     CommenceTime,
 }
 
@@ -30,16 +30,16 @@ impl StartBy {
     }
 }
 
-/// How the last publication that shows an event shows it.
+/// The state of an event in the last publication that shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Waiting(Timestamp),
     Started(StartBy),
-    /// It was live and is not; that its announced time has come means nothing any more.
+    /// It was live and is not; the passing of its scheduled start means nothing any more.
     Corrected(Timestamp),
 }
 
-/// An event whose start a publication shows, or takes back.
+/// An event whose start a publication shows or withdraws.
 #[derive(Clone, Debug)]
 pub(crate) struct Started {
     pub(crate) event: EventId,
@@ -48,31 +48,31 @@ pub(crate) struct Started {
     pub(crate) seq: u64,
     pub(crate) cut: Timestamp,
     pub(crate) commence_time: Timestamp,
-    /// `None`: it has not started after all.
+    /// `None`: the start was withdrawn.
     pub(crate) start: Option<(Timestamp, StartBy)>,
-    /// How fresh its prices were in the publication before.
+    /// The freshness of its prices in the publication before.
     pub(crate) last_updates: HashMap<RecordId, Timestamp>,
 }
 
 impl Started {
-    /// Its closing lines are what was published before this.
+    /// Its closing lines are the last prices published before this.
     pub(crate) fn before(&self) -> Timestamp {
         self.start.map_or(self.cut, |(start, _)| start)
     }
 }
 
-/// The events of a book by how the last publication shows them. Those that nobody lists any more are kept for as long
-/// as the book has them: listed again, they have the same id, and have started when they first did.
+/// The events of a book by their state in the last publication that shows them. Events that are no longer listed are
+/// kept for as long as the book has them: if they are listed again, they keep their id and their first start.
 #[derive(Debug)]
 pub(crate) struct Starts {
     phases: HashMap<EventId, Phase>,
-    /// When those that wait and are listed are announced for.
+    /// The scheduled starts of events that wait and are listed.
     due: BTreeSet<(Timestamp, EventId)>,
     last_cut: Timestamp,
 }
 
 impl Starts {
-    /// Those of a book that was published at `last_cut`.
+    /// The states of a book that was published at `last_cut`.
     pub(crate) fn of(book: &Book, last_cut: Timestamp) -> Self {
         let mut starts = Self { phases: HashMap::new(), due: BTreeSet::new(), last_cut };
         for event in book.events() {
@@ -82,7 +82,7 @@ impl Starts {
         starts
     }
 
-    /// The same after a publication of another book: of events that both have, it counts what that one showed.
+    /// The same after a publication of another book: events of both keep the state that that one showed.
     pub(crate) fn continuing(mut self, before: &Self, book: &Book) -> Self {
         for event in book.events() {
             if let Some(phase) = before.phases.get(&event.id) {
@@ -92,8 +92,8 @@ impl Starts {
         self
     }
 
-    /// Events that were `touched`, or whose time has come with a publication, where that starts them or takes it back;
-    /// with the start.
+    /// The events that start with a publication or whose start it withdraws, with the start. Only those that were
+    /// `touched` or whose scheduled start has passed are examined.
     pub(crate) fn publish(
         &mut self,
         book: &Book,
@@ -121,7 +121,7 @@ impl Starts {
                     started.push((id, Some((cut, StartBy::Live))));
                 }
                 (_, Phase::Started(StartBy::CommenceTime)) => {
-                    // A time that was over before it was announced is not when it started.
+                    // A scheduled start that had passed before it was announced is not the time of the start.
                     let commence = event.commence_time;
                     let announced = Some(commence).filter(|at| {
                         *at > self.last_cut || before == Some(Phase::Waiting(commence))

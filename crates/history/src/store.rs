@@ -1,4 +1,4 @@
-//! Where the files of an archive are: in a folder, or in a bucket. Both have the same layout.
+//! The location of an archive's files: a folder or a bucket. Both have the same layout.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::new_file::NewFile;
 use crate::object::Object;
 use crate::source::Source;
 
-/// Where an archive is.
+/// The location of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     Folder(PathBuf),
@@ -22,7 +22,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// A place in it.
+    /// A location within it.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         match self {
@@ -31,7 +31,7 @@ impl Location {
         }
     }
 
-    /// The folder; `None`: it is a bucket.
+    /// The folder; `None` for a bucket.
     pub fn folder(&self) -> Option<&Path> {
         match self {
             Self::Folder(path) => Some(path),
@@ -70,7 +70,7 @@ impl Store {
         }
     }
 
-    /// Whether there may be a folder of this name; false only where it is known that there is none.
+    /// True if there may be a folder of this name; false only if it is known to be missing.
     pub(crate) fn may_have(&self, folder: &str) -> bool {
         match self {
             Self::Folder(store) => store.may_have(folder),
@@ -78,7 +78,7 @@ impl Store {
         }
     }
 
-    /// Makes what is missing, and checks that it decides between two writers in this folder.
+    /// Creates what is missing, and checks that a second writer in this folder is excluded.
     pub(crate) fn prepare(&self, folder: &str) -> Result<(), ArchiveError> {
         match self {
             Self::Folder(store) => store.prepare(folder),
@@ -106,7 +106,7 @@ impl Store {
         }
     }
 
-    /// Creates a file as a whole, unless it exists, and says whether it did.
+    /// Creates a file as a whole, unless it exists, and returns whether it did so.
     pub(crate) fn create_new(&self, name: &str, bytes: &[u8]) -> Result<bool, ArchiveError> {
         match self {
             Self::Folder(store) => store.create_new(name, bytes),
@@ -129,7 +129,7 @@ impl Store {
         }
     }
 
-    /// The files of a folder, or all where it is empty.
+    /// The files of a folder, or all files if the name is empty.
     pub(crate) fn list(&self, folder: &str) -> Result<Vec<Object>, ArchiveError> {
         match self {
             Self::Folder(store) => store.list(folder),
@@ -138,7 +138,7 @@ impl Store {
         }
     }
 
-    /// A file on its way, whose name begins and ends so.
+    /// A new file, whose name has this beginning and end.
     pub(crate) fn new_file(&self, name: &str, suffix: &str) -> Result<NewFile, ArchiveError> {
         match self {
             Self::Folder(store) => NewFile::in_folder(store, name, suffix),
@@ -146,7 +146,7 @@ impl Store {
         }
     }
 
-    /// Opens a file that has `length` bytes, to be read in pieces.
+    /// Opens a file of `length` bytes, to be read in pieces.
     pub(crate) fn open(&self, name: &str, length: u64) -> Result<Source, ArchiveError> {
         match self {
             Self::Folder(store) => Ok(Source::File(store.open(name)?.into())),
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// Whether to look for files to delete, where those are kept for so long.
+    /// True if it is time to look for files to delete, given the time for which they are kept.
     pub(crate) fn is_clean_due(&self, kept: Duration) -> bool {
         match self {
             Self::Folder(_) => true,

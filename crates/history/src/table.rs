@@ -15,7 +15,7 @@ pub enum Table {
     Internal,
 }
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Number,
@@ -77,7 +77,7 @@ const ODDS: &[Column] = &[
     optional("beat_seen", Kind::Millis),
 ];
 
-/// Those of `odds`, and what a closing line has beside them.
+/// Those of `odds`, and the further ones of a closing line.
 const CLOSING: &[Column] = &[
     required("seq", Kind::Unsigned),
     required("at", Kind::Millis),
@@ -208,7 +208,7 @@ impl Table {
         }
     }
 
-    /// By which columns its rows are sorted, so that an event or a record can be read without the rest.
+    /// The columns by which its rows are sorted, so that an event or a record can be read without the rest.
     pub(crate) const fn order(self) -> &'static [&'static str] {
         match self {
             Self::Odds | Self::Closing => &["event_id", "record_id", "seq", "n"],
@@ -218,17 +218,17 @@ impl Table {
         }
     }
 
-    /// Whether its files are separate for each sport.
+    /// True if it has separate files for each sport.
     pub(crate) const fn by_sport(self) -> bool {
         !matches!(self, Self::Epochs | Self::Internal)
     }
 
-    /// Whether entries are read back from it. The others say the same once more, for queries.
+    /// True if entries are read back from it. The other tables repeat them for queries.
     pub(crate) const fn holds_entries(self) -> bool {
         matches!(self, Self::Odds | Self::Reads | Self::Epochs | Self::Internal)
     }
 
-    /// The columns by which two of its rows differ. Of what entries are read back from, only the entry.
+    /// The columns that distinguish its rows. For tables that entries are read back from, only the entry.
     pub(crate) const fn key_columns(self) -> &'static [&'static str] {
         match self {
             Self::Odds | Self::Reads | Self::Epochs | Self::Internal => &["seq"],
@@ -267,7 +267,7 @@ impl Table {
         }
     }
 
-    /// The schema, in Parquet's own language.
+    /// The schema in Parquet's notation.
     pub(crate) fn message_type(self) -> String {
         let mut text = format!("message {} {{\n", self.key());
         for column in self.columns() {

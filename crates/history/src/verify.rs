@@ -1,4 +1,4 @@
-//! Whether an archive is whole.
+//! Verification of an archive.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,17 +13,17 @@ use crate::error::ArchiveError;
 use crate::frame::Frame;
 use crate::table::Table;
 
-/// What an archive was found to be.
+/// The result of a verification.
 #[derive(Debug, Default)]
 pub struct Verified {
     pub files: u64,
     pub bytes: u64,
     pub entries: u64,
-    /// What is wrong with it.
+    /// The faults found.
     pub faults: Vec<Fault>,
 }
 
-/// Something that is wrong.
+/// A fault of an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
@@ -34,16 +34,14 @@ pub enum Fault {
     MissingScore { lineage: usize, seq: u64 },
     #[error("`{path}` is named twice")]
     NamedTwice { path: String },
-    #[error(
-        "`{path}` has {rows} rows of entries {first} to {last}, which is not what the commit says"
-    )]
+    #[error("`{path}` has {rows} rows of entries {first} to {last}, which differs from the commit")]
     Rows { path: String, rows: u64, first: u64, last: u64 },
-    #[error("`{path}` has a row of entry {seq} that another file, or this one, has already")]
+    #[error("`{path}` repeats a row of entry {seq} from this or another file")]
     RowTwice { path: String, seq: u64 },
 }
 
 impl Archive {
-    /// Reads all that a commit names, and checks that every entry is there once, and every row.
+    /// Reads everything that a commit names, and checks that every entry and every row is there once.
     pub fn verify(&self, commit: &Commit) -> Verified {
         let mut verified = Verified::default();
         let mut named = HashSet::new();
@@ -68,7 +66,7 @@ impl Archive {
         verified
     }
 
-    /// Returns those that are scores.
+    /// Returns the entries that are scores.
     fn verify_entries(
         &self,
         commit: &Commit,
@@ -104,8 +102,8 @@ impl Archive {
         scores
     }
 
-    /// Checks that files of a table have the rows that the commit says, and each once. Takes the entries that it has
-    /// out of `scores`.
+    /// Checks that files of a table have the rows according to the commit, and each once. Removes the entries found
+    /// from `scores`.
     fn verify_rows(
         &self,
         commit: &Commit,
@@ -115,7 +113,7 @@ impl Archive {
     ) {
         let of_table = |file: &&TableFile| (file.table, file.lineage) == (table, lineage);
         let mut files: Vec<&TableFile> = commit.files.iter().filter(of_table).collect();
-        // Those of a sport in the order of their entries.
+        // The files of a sport in the order of their entries.
         let sport = |file: &TableFile| {
             file.folder().split_once("/date=").map(|(sport, _)| sport.to_owned())
         };
@@ -136,14 +134,14 @@ impl Archive {
                         }
                     }
                 }
-                // What is damaged was reported already.
+                // Damaged files were reported already.
                 Err(error) if faults.is_empty() => faults.push(error.into()),
                 Err(_) => {}
             }
         }
     }
 
-    /// The entries that rows of a file are of, and the first thing that is wrong with it.
+    /// The entries of a file's rows, and its first fault.
     fn verify_file(
         &self,
         file: &TableFile,

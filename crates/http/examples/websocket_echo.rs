@@ -1,5 +1,5 @@
-//! Sends every message of a WebSocket back, on the framing that streams use, for the test suite of the protocol
-//! (`cargo xtask autobahn`). Prints the port that it listens on.
+//! Echoes every message of a WebSocket with the framing that streams use, for the protocol's test suite (`cargo xtask
+//! autobahn`). Prints the port that it listens on.
 #![expect(clippy::print_stdout, reason = "the port is what it has to say")]
 
 use std::io;
@@ -12,17 +12,17 @@ use http::websocket::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The largest head of a request.
+/// Maximum size of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// The largest message: the suite sends 16 MiB.
+/// Maximum size of a message: the suite sends 16 MiB.
 const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 
-/// A message as it comes in. Text is checked as it comes: what cannot become UTF-8 is refused at once.
+/// A message as it arrives. Text is checked on arrival: bytes that cannot become UTF-8 are rejected at once.
 #[derive(Debug, Default)]
 struct Collected {
     kind: Option<MessageKind>,
     bytes: Vec<u8>,
-    /// How much of a text was found to be UTF-8.
+    /// Length of the text that was found to be UTF-8.
     checked: usize,
 }
 
@@ -51,7 +51,7 @@ impl Collected {
         let unchecked = self.bytes.get(self.checked..).unwrap_or_default();
         match std::str::from_utf8(unchecked) {
             Ok(_) => self.checked = self.bytes.len(),
-            // A character may be cut off where more is to come.
+            // A character may be incomplete if more is to come.
             Err(error) if error.error_len().is_none() && !is_whole => {
                 self.checked += error.valid_up_to();
             }
@@ -120,7 +120,7 @@ fn accept(head: &[u8]) -> Option<String> {
     accept_key(keys.next()?.1.trim().as_bytes())
 }
 
-/// What is sent back for some bytes, and whether that is the last.
+/// The bytes to send back for some bytes, and whether they are the last.
 fn answer(reader: &mut FrameReader<Collected>, mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut out = Vec::new();
     loop {

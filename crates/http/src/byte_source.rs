@@ -1,4 +1,4 @@
-//! Bodies that wait for what they send next.
+//! Bodies whose next bytes are produced asynchronously.
 
 use std::fmt;
 use std::future::Future;
@@ -10,12 +10,12 @@ use tokio::sync::watch;
 
 use crate::reply::StreamBody;
 
-/// Where the bytes of a body come from.
+/// A source of a body's bytes.
 pub trait ByteSource: Send + Sized + 'static {
     /// The next bytes; `None` after the last.
     fn next_bytes(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 
-    /// As [`StreamBody::poll_overdue`].
+    /// The same as [`StreamBody::poll_overdue`].
     fn poll_overdue(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
@@ -23,30 +23,30 @@ pub trait ByteSource: Send + Sized + 'static {
 
 type Next<S> = Pin<Box<dyn Future<Output = (Box<S>, Option<Bytes>)> + Send>>;
 
-/// A source as a connection sends it; nothing after its end.
+/// A source as the body of a connection; nothing follows its end.
 pub struct SourceBody<S> {
     state: State<S>,
     slow: watch::Sender<bool>,
 }
 
-/// What a source does. Boxed, so that it is never moved as a whole.
+/// The state of a source. Boxed, so that it is never moved as a whole.
 enum State<S> {
-    /// What it gave is being sent.
+    /// The last bytes are being sent.
     Idle(Box<S>),
-    /// It makes what comes next.
+    /// It produces the next bytes.
     Next(Next<S>),
-    /// It has made that before it was asked for it.
+    /// It has produced the next bytes before they were requested.
     Ahead(Box<S>, Bytes),
     Done,
 }
 
 impl<S: ByteSource> SourceBody<S> {
-    /// `slow` tells the source that its client is given up, because it does not read.
+    /// `slow` tells the source that its client was given up because it does not read.
     pub fn new(source: S, slow: watch::Sender<bool>) -> Self {
         Self { state: State::Idle(Box::new(source)), slow }
     }
 
-    /// Lets the source go on while something else is sent. What it makes is kept for the next call of `poll_next`.
+    /// Lets the source continue while something else is sent. Its bytes are kept for the next call of `poll_next`.
     pub fn poll_ahead(&mut self, context: &mut Context<'_>) {
         if let State::Next(next) = &mut self.state
             && let Poll::Ready((source, bytes)) = next.as_mut().poll(context)
@@ -91,7 +91,7 @@ impl<S: ByteSource> StreamBody for SourceBody<S> {
     fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
             State::Idle(source) | State::Ahead(source, _) => source.poll_overdue(context),
-            // It sees to its end by itself.
+            // It handles its end by itself.
             State::Next(_) | State::Done => Poll::Pending,
         }
     }
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives what it is sent, and is overdue after the first of it.
+    /// Yields what it receives, and is overdue after the first bytes.
     struct Source(mpsc::Receiver<Bytes>, bool);
 
     impl ByteSource for Source {
@@ -143,7 +143,7 @@ mod tests {
         assert!(body.poll_overdue(&mut context).is_ready());
         sender.try_send(Bytes::from_static(b"two")).unwrap();
         drop(sender);
-        // What is made ahead is one part.
+        // One part is produced ahead.
         body.poll_ahead(&mut context);
         let mut read = Vec::new();
         while let Some(part) = poll_fn(|context| body.poll_next(context)).await {

@@ -1,4 +1,4 @@
-//! The `date` header: written once a second by each thread and copied from then on.
+//! The `date` header: formatted once a second by each thread, and copied from then on.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ thread_local! {
     static LAST: Cell<(i64, HttpDate)> = const { Cell::new((i64::MIN, [0; 29])) };
 }
 
-/// The date as HTTP writes it.
+/// The date in the format of HTTP.
 pub(crate) fn http_date_bytes(at: Timestamp) -> HttpDate {
     let (second, text) = LAST.get();
     if second == at.as_secs() {

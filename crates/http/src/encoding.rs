@@ -1,8 +1,8 @@
-//! Content encodings: which one a client gets, and making it.
+//! Content encodings: negotiation and compression.
 
 use std::io::Write;
 
-/// How a body is encoded.
+/// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Identity,
@@ -11,17 +11,17 @@ pub enum Encoding {
     Gzip,
 }
 
-/// Below this, compressing saves nothing worth the client's work.
+/// Minimum size of a body that is compressed; below it, the saving is not worth the client's work.
 const COMPRESS_BYTES_MIN: usize = 256;
-/// Levels that pack well and still take under a millisecond for an answer of 100 records.
+/// Levels that compress well and still take under a millisecond for an answer of 100 records.
 const GZIP_LEVEL: u32 = 6;
 const BROTLI_QUALITY: u32 = 4;
 const BROTLI_WINDOW_BITS: u32 = 20;
 const ZSTD_LEVEL: i32 = 3;
 
 impl Encoding {
-    /// In the order we prefer where a client does not mind: zstd packs as well as the others in a fraction
-    /// of the time.
+    /// In the order of preference if a client has none: zstd compresses as well as the others in a fraction of the
+    /// time.
     const OFFERED: [Self; 3] = [Self::Zstd, Self::Brotli, Self::Gzip];
 
     pub const fn token(self) -> &'static str {
@@ -55,7 +55,7 @@ impl Encoding {
         best.1
     }
 
-    /// The body in this encoding. Compressing into memory does not fail; if it did, the body goes as it is.
+    /// The body in this encoding. Compressing into memory does not fail; if it did, the body would be sent as it is.
     pub fn encode(self, body: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Identity => None,
@@ -79,7 +79,7 @@ impl Encoding {
     }
 }
 
-/// The weights, in thousandths, that an `Accept-Encoding` list gives what we offer; 0 for what it does not accept.
+/// The weights, in thousandths, of the offered encodings in an `Accept-Encoding` list; 0 for those not accepted.
 fn qualities(accept: &str) -> [u32; Encoding::OFFERED.len()] {
     let mut any = 0;
     let mut named = Encoding::OFFERED.map(|_| None);
@@ -104,7 +104,7 @@ fn qualities(accept: &str) -> [u32; Encoding::OFFERED.len()] {
     named.map(|quality| quality.unwrap_or(any))
 }
 
-/// `0.5` is 500; what is no weight counts as none.
+/// `0.5` is 500; an invalid weight is 0.
 fn thousandths(text: &str) -> u32 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,19 +1,19 @@
 //! The hot path: a connection of HTTP/1.1, from its first byte to the last of its answers.
 //!
-//! Nearly every request is a GET without a body on a connection kept alive, and should cost what a file server
-//! needs to send the same bytes. Most of that is the kernel's. What is ours stays small because
+//! Nearly every request is a GET without a body on a connection that is kept alive, and should cost as much as a file
+//! server needs to send the same bytes. Most of that is the kernel's. Our part stays small because
 //!
-//! - a head is read into the stack of one poll and parsed once, by `httparse`, where it lies ([`head`]); what it asks
+//! - a head is read onto the stack of one poll and parsed once in place, by `httparse` ([`head`]); the parsed request
 //!   ([`crate::request::Request`]) borrows from it. Between two requests a connection holds no buffer;
-//! - a connection has one timer ([`crate::timeout`]), which is moved when it goes off and not with every request;
-//! - status line, header lines and a body that is kept ready for the epoch leave in one write ([`wire`]), and a larger
-//!   body that is asked for again is sent by the kernel from where it lies ([`crate::sendfile`]). Nothing is encoded on
-//!   the way to the socket.
+//! - a connection has one timer ([`crate::timeout`]), which is moved when it fires and not with every request;
+//! - status line, header lines and a body that is ready for the epoch are sent in one write ([`wire`]), and a larger
+//!   body that is requested again is sent by the kernel from a file in memory ([`crate::sendfile`]). Nothing is
+//!   encoded on the way to the socket.
 //!
-//! There is no second contract here: keys, limits, parameters, errors and header names are [`Service::answer`]'s, and
-//! every refusal, of malformed and oversized heads too, is ours (D1). A request with a body is read here as well
-//! ([`body`]), so that every head of a connection is looked at in the same way. HTTP/2 is handed over with the bytes
-//! read so far to hyper ([`http2`]), which ends in the same [`Service::answer`].
+//! There is no second contract here: keys, limits, parameters, errors and header names are those of
+//! [`Service::answer`], and every refusal, also of malformed and oversized heads, is ours (D1). A request with a body
+//! is read here as well ([`body`]), so that all heads of a connection are parsed in the same way. HTTP/2 is passed to
+//! hyper with the bytes read so far ([`http2`]), and ends in the same [`Service::answer`].
 
 mod body;
 mod head;
@@ -41,7 +41,7 @@ use crate::server::{Counters, Phase};
 use crate::service::{ConnectionState, Service};
 use crate::timeout::{HEAD_TIME_MAX, IDLE_TIME_MAX};
 
-/// How much of a body that nobody needs is read so that the connection can go on.
+/// Maximum length of an unneeded rest of a body that is read so that the connection can continue.
 const DISCARDED_BYTES_MAX: u64 = 256 << 10;
 
 /// Serves a connection until it ends or the service stops.
@@ -96,7 +96,7 @@ pub(crate) async fn serve<S, T>(
                     Some((same, rest)) => (wire, held) = (same, rest),
                     None => return,
                 }
-                // The body may have taken its time.
+                // Reading the body may have taken time.
                 connection.begun = Instant::now();
                 0
             }
@@ -121,19 +121,19 @@ pub(crate) async fn serve<S, T>(
     }
 }
 
-/// Whether the head is all there is to a request, and the answer has an end.
+/// True if the request consists of its head, and the answer has an end.
 fn is_plain<T: Service>(service: &T, request: &Request<'_>, framing: Framing) -> bool {
     framing.is_done() && service.is_plain(request)
 }
 
-/// The path of a head that cannot be read whole, as far as it is there.
+/// The path of a head that cannot be read as a whole, as far as it has arrived.
 fn path_of(head: &[u8]) -> &str {
     let target = head.split(|byte| matches!(byte, b' ' | b'\r' | b'\n')).nth(1).unwrap_or_default();
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
     std::str::from_utf8(path).unwrap_or_default()
 }
 
-/// Answers a client that has not asked yet, and closes the connection.
+/// Answers a client that has not sent a request yet, and closes the connection.
 pub(crate) async fn refuse_connection<S: Socket>(
     counters: &Counters,
     stream: S,
@@ -147,9 +147,9 @@ pub(crate) async fn refuse_connection<S: Socket>(
     }
 }
 
-/// Answers a request that is more than a head: it has a body, or its answer has no end. Gives the connection back where
-/// it goes on, with what was read beyond the request. What was begun is carried to its end when the client hangs up
-/// meanwhile: nobody listens for that.
+/// Answers a request that has a body, or whose answer has no end. Returns the connection if it continues, with the
+/// bytes read beyond the request. A request that was begun is completed even if the client hangs up, because a hang-up
+/// is not watched for.
 async fn answer_unusual<S: Socket, T: Service>(
     service: &T,
     connection: &mut ConnectionState<T::Memory>,
@@ -163,7 +163,7 @@ async fn answer_unusual<S: Socket, T: Service>(
     let ParsedHead { request, close, framing, expects, .. } = parsed;
     let (peer, at, counters) = (connection.peer, connection.now, &service.server().counters);
     let mut body = Incoming::new(&mut wire, rest, framing, expects);
-    // Boxed, or every stream would be as large as what it took to begin it.
+    // Boxed, or every stream would be as large as the future that started it.
     let answering = Box::pin(peer.serve(service.answer_with_body(&request, connection, &mut body)));
     let mut reply = answering.await;
     if let Some(mut stream) = reply.stream.take() {
@@ -187,7 +187,7 @@ async fn answer_unusual<S: Socket, T: Service>(
     Some((wire, rest))
 }
 
-/// Reads what is left of a body, if it is little and comes soon.
+/// Reads the rest of a body, if it is short and arrives soon.
 async fn discard<S: Socket>(body: &mut Incoming<'_, S>) -> bool {
     if body.framing().is_done() {
         return true;

@@ -1,4 +1,4 @@
-//! Listeners: accept, encrypt where asked, serve, and stop without breaking anything under way.
+//! Listeners: accept, encrypt if configured, serve, and stop without breaking requests under way.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,26 +20,26 @@ use crate::server::{Phase, Server};
 use crate::service::{Refusal, Service};
 use crate::slots::{Slot, SlotLimits};
 
-/// A TLS handshake that takes longer is given up.
+/// Maximum time of a TLS handshake.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long all connections may take to finish once the service stops.
+/// Maximum time for all connections to finish once the service stops.
 const STOP_TIME_MAX: Duration = Duration::from_secs(25);
-/// After an accept that failed for want of descriptors or memory.
+/// Pause after an accept that failed for lack of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the system keeps for a client that does not read; twice that with its own overhead. More than nearly every
-/// answer, and a few megabytes a second over the widest ocean.
+/// Size of the system's send buffer for a client that does not read; twice that with its own overhead. It exceeds
+/// nearly every answer, and allows a few megabytes a second over the longest distance.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
 
-/// Connections beyond the cap that are being answered so, on one listener.
+/// Maximum number of connections beyond the limit that are being refused with an answer, on one listener.
 const TURNED_AWAY_MAX: usize = 256;
 
-/// A socket that connections come to.
+/// A socket that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     pub socket: TcpListener,
     pub tls: Option<Tls>,
-    /// Whether this one measures how late the service is; one of a service's listeners does.
+    /// True if this one measures how late the service is; one of a service's listeners does.
     pub measures_load: bool,
 }
 
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// Serves a listener until the service stops, goes on taking connections for the drain time, and waits for what is
+/// Serves a listener until the service stops, keeps accepting connections for the drain time, and waits for what is
 /// under way.
 pub async fn run<T: Service>(service: Arc<T>, listener: Listener, stopping: CancellationToken) {
     let Listener { socket, tls, measures_load } = listener;
@@ -67,9 +67,8 @@ pub async fn run<T: Service>(service: Arc<T>, listener: Listener, stopping: Canc
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut end = None;
     loop {
-        // All of these lose nothing when dropped half-way. Which comes first when several are ready is left to
-        // chance, so that none waits for another for long: not new clients for those that leave, nor the pulse for
-        // either.
+        // All of these can be dropped half-way without loss. If several are ready, one is chosen at random, so that
+        // none waits for another for long: neither new clients for those that leave, nor the tick for either.
         tokio::select! {
             accepted = socket.accept() => match accepted {
                 Ok((stream, address)) => gate.take(stream, address),
@@ -101,7 +100,7 @@ pub async fn run<T: Service>(service: Arc<T>, listener: Listener, stopping: Canc
     }
 }
 
-/// Comes back some time after a moment; never while there was none.
+/// Returns some time after a moment; never if there was none.
 async fn elapsed(since: Option<Instant>, time: Duration) {
     match since {
         Some(since) => tokio::time::sleep_until(since + time).await,
@@ -109,7 +108,7 @@ async fn elapsed(since: Option<Instant>, time: Duration) {
     }
 }
 
-/// Connections inherit it. Left to itself, the system keeps up to megabytes for every client that does not read.
+/// Connections inherit it. By default, the system keeps up to megabytes for every client that does not read.
 fn bound_send_buffers(listener: &TcpListener) {
     let set = rustix::net::sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER_BYTES);
     if let Err(error) = set {
@@ -117,7 +116,7 @@ fn bound_send_buffers(listener: &TcpListener) {
     }
 }
 
-/// What a listener does with connections.
+/// The handling of new connections.
 struct Acceptor<T> {
     service: Arc<T>,
     tls: Option<Tls>,
@@ -133,15 +132,15 @@ impl<T: Service> Acceptor<T> {
         match OpenConnection::enter(service.server(), service.limits_connections(), address.ip()) {
             Ok(guard) => {
                 let (service, tls, phase) = (Arc::clone(service), tls.clone(), phase.clone());
-                // Made where it is awaited: a future that is moved in would be there twice.
+                // Created where it is awaited: a future that is moved in would be stored twice.
                 connections.spawn(async move {
                     let _guard = guard;
                     connection(service, tls, stream, peer, phase).await;
                 });
             }
             Err(why) => {
-                // What is encrypted would have to be agreed on first. And those who wait for the answer are not more
-                // than a few: the others find the connection closed.
+                // Encryption would have to be negotiated first. And only a few refused clients wait for the answer:
+                // the others find the connection closed.
                 let place = Arc::clone(turned_away).try_acquire_owned();
                 if let (None, Ok(place)) = (tls, place) {
                     let service = Arc::clone(service);
@@ -157,8 +156,8 @@ impl<T: Service> Acceptor<T> {
         }
     }
 
-    /// Takes everybody who has connected by now, and nobody else. The runtime may not have heard of them yet, so the
-    /// system is asked.
+    /// Accepts the connections that wait already. The runtime may not have been notified of them yet, so the system is
+    /// asked.
     fn take_waiting(&mut self, listener: TcpListener) -> io::Result<()> {
         let listener = listener.into_std()?;
         loop {
@@ -182,7 +181,7 @@ pub(crate) async fn connection<T: Service>(
     peer: Peer,
     phase: watch::Receiver<Phase>,
 ) {
-    // Answers are written whole: waiting to fill a packet only delays them.
+    // Answers are written as a whole: waiting to fill a packet only delays them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(event = "connection.option_failed", %error, "a socket does not take TCP_NODELAY");
     }
@@ -209,7 +208,8 @@ pub(crate) async fn connection<T: Service>(
 /// Counts a connection while it is open.
 struct OpenConnection {
     server: Arc<Server>,
-    /// Its source's. A proxy stands for many, and the operators' listener is open also when the others are full.
+    /// The place of its source. A proxy stands for many clients, and the operators' listener accepts them even if the
+    /// others are full.
     _slot: Option<Slot>,
 }
 
@@ -217,7 +217,7 @@ impl OpenConnection {
     /// A slot for a connection.
     ///
     /// # Errors
-    /// What to tell a client for whom there is none.
+    /// The message for a client that gets no slot.
     fn enter(server: &Arc<Server>, limited: bool, address: IpAddr) -> Result<Self, &'static str> {
         let Server { counters, settings, .. } = &**server;
         counters.total.fetch_add(1, Ordering::Relaxed);
@@ -248,7 +248,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// One connection too many gets a clear answer instead of a queue. Its slot is free for others while it reads that.
+/// Answers a connection beyond the limit instead of queueing it. Its slot is free for others while it reads that.
 async fn refuse_connection<T: Service>(
     service: Arc<T>,
     stream: TcpStream,

@@ -1,15 +1,15 @@
-//! Whether more is asked than can be answered, and what is left undone then.
+//! Detects overload, and decides which requests are refused then.
 //!
-//! The main listener's loop takes a pulse, which waits in line for a turn like every request: how late it comes is how
-//! long requests wait. A ready answer costs microseconds, one that has to be made ten to a hundred times as much. So
-//! under overload, ready answers, status and health go on as ever, and what is neither ready nor asked for before in
-//! the epoch is refused with a clear 503 at once. Otherwise a few clients with unusual wishes would make everybody
-//! wait, then everybody would time out and ask again, and soon nothing but answers that nobody waits for any more
-//! would be made.
+//! The main listener's loop runs a tick, which waits for its turn like every request: its lateness is the time that
+//! requests wait. A ready answer costs microseconds, one that has to be made ten to a hundred times as much. So under
+//! overload, ready answers, status and health continue as usual, and an answer that is neither ready nor was requested
+//! before in the epoch is refused with a clear 503 at once. Otherwise a few clients with unusual requests would delay
+//! all others, then all would time out and retry, and soon only answers would be made that no client waits for any
+//! more.
 //!
-//! A late pulse alone is no overload: the machine may have stood still, or given its cores to others. There has to be
-//! a line, that is, many clients who asked since the pulse before, and it has to stay: several pulses in a row, as
-//! `CoDel` looks at the least that packets waited over an interval and not at the most.
+//! A late tick alone is no overload: the machine may have been suspended, or its cores used by others. There must also
+//! be a queue, that is, many clients with requests since the previous tick, and it must persist: several late ticks in
+//! a row, as `CoDel` uses the minimum time that packets waited over an interval and not the maximum.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,23 +17,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often the pulse is taken.
+/// Interval of the tick.
 pub(crate) const TICK_EVERY: Duration = Duration::from_millis(50);
-/// Late pulses in a row that make an overload.
+/// Number of successive late ticks that make an overload.
 const LATE_PULSES: u32 = 3;
-/// With fewer clients asking, nobody waits for the others.
+/// Minimum number of clients for an overload: fewer do not wait for each other.
 const ASKERS_MIN: u64 = 16;
-/// Under overload, the line is given this long to become shorter; refusals say to come back after it.
+/// Time under overload for the queue to become shorter; refusals ask clients to retry after it.
 const RELIEF: Duration = Duration::from_secs(1);
-/// So long after an overload, one late pulse says that it goes on.
+/// Time after an overload in which one late tick shows that it continues.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct LoadShedding {
     origin: Instant,
-    /// The number of the interval between two pulses.
+    /// The number of the interval between two ticks.
     interval: AtomicU64,
-    /// Clients that asked in it.
+    /// Clients with requests in it.
     clients: AtomicU64,
     detector: Mutex<OverloadDetector>,
     /// Microseconds after `origin`.
@@ -55,7 +55,8 @@ impl LoadShedding {
         }
     }
 
-    /// Somebody asks who was last counted in that interval. Who asks again and again is one who waits, not many.
+    /// Notes a client with a request; `last` is the interval in which it was last counted. A client with many requests
+    /// counts once.
     pub fn note_client(&self, last: &mut u64) {
         let interval = self.interval();
         if *last != interval {
@@ -64,17 +65,17 @@ impl LoadShedding {
         }
     }
 
-    /// The interval that it is.
+    /// The number of the present interval.
     pub fn interval(&self) -> u64 {
         self.interval.load(Ordering::Relaxed)
     }
 
-    /// This number more ask in this interval.
+    /// Adds clients to the present interval.
     pub fn add_clients(&self, count: u64) {
         self.clients.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Takes note of a pulse that was due at `due`.
+    /// Notes a tick that was due at `due`.
     pub fn note_tick(&self, due: Instant, now: Instant) {
         let waited = now.duration_since(due);
         self.lag_us.store(micros(waited), Ordering::Relaxed);
@@ -89,7 +90,7 @@ impl LoadShedding {
         }
     }
 
-    /// Whether something that costs more than a ready answer is to be refused; a refusal is counted.
+    /// True if an answer that is not ready should be refused; a refusal is counted.
     pub fn sheds(&self, now: Instant) -> bool {
         let at = micros(now.duration_since(self.origin));
         let sheds = at < self.sheds_until_us.load(Ordering::Relaxed);
@@ -99,37 +100,37 @@ impl LoadShedding {
         sheds
     }
 
-    /// How late the last pulse was, in microseconds.
+    /// Lateness of the last tick, in microseconds.
     pub fn lag_us(&self) -> u64 {
         self.lag_us.load(Ordering::Relaxed)
     }
 
-    /// Requests refused so far.
+    /// Number of requests refused so far.
     pub fn shed(&self) -> &AtomicU64 {
         &self.shed
     }
 }
 
-/// What a pulse found.
+/// The observations of a tick.
 #[derive(Clone, Copy, Debug)]
 struct Tick {
     waited: Duration,
-    /// Clients that asked since the pulse before.
+    /// Clients with requests since the previous tick.
     clients: u64,
 }
 
-/// Tells an overload from a machine that stood still.
+/// Distinguishes an overload from a machine that was suspended.
 #[derive(Debug)]
 struct OverloadDetector {
     shed_after: Duration,
-    /// Late pulses in a row.
+    /// Number of successive late ticks.
     late: u32,
-    /// Until when the last overload was, since the origin.
+    /// End of the last overload, since the origin.
     shed_until: Option<Duration>,
 }
 
 impl OverloadDetector {
-    /// Until when to shed, where the pulse says that there is an overload. Times are since the origin.
+    /// The end of shedding, if the tick shows an overload. Times are since the origin.
     fn look(&mut self, now: Duration, tick: Tick) -> Option<Duration> {
         if tick.waited <= self.shed_after || tick.clients < ASKERS_MIN {
             self.late = 0;
@@ -157,7 +158,7 @@ mod tests {
     const STALLED: Tick = Tick { waited: Duration::from_secs(5), clients: ASKERS_MIN - 1 };
     const LATE: Tick = Tick { waited: Duration::from_millis(251), clients: ASKERS_MIN };
 
-    /// Which of these pulses, one each second, are followed by shedding.
+    /// Which of these ticks, one each second, are followed by shedding.
     fn shedding(ticks: &[Tick]) -> Vec<bool> {
         let shed_after = Duration::from_millis(250);
         let mut detector = OverloadDetector { shed_after, late: 0, shed_until: None };
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_stood_still_is_none() {
-        // Stopped and continued, with a line that was answered at once.
+        // Stopped and continued, with a queue that was answered at once.
         let longest = Tick { waited: Duration::from_secs(60), clients: 10_000 };
         let once = [ON_TIME, longest, ON_TIME, LATE, LATE, ON_TIME, LATE, LATE];
         assert!(!shedding(&once).contains(&true));

@@ -1,5 +1,5 @@
-//! Listeners of a service that is not ready yet: every client is answered so at once, and can tell it from one that is
-//! not there.
+//! Listeners of a service that is not ready yet: every client gets this answer at once, and can distinguish it from a
+//! service that is down.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -17,15 +17,15 @@ use crate::request::{PathTraits, Request};
 use crate::server::{Phase, Server};
 use crate::service::{ConnectionState, Refusal, RequestBody, Service};
 
-/// Clients at once; further ones find the connection closed.
+/// Maximum number of clients at once; further ones find the connection closed.
 const CLIENTS_MAX: usize = 256;
-/// How long one may take to ask and to read the answer.
+/// Maximum time for a client to send a request and read the answer.
 const CLIENT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Answers every request with the same function.
 pub struct NotReady<F> {
     pub server: Arc<Server>,
-    /// The answer to a request, or to what is none.
+    /// The answer to a request, or to an unreadable one.
     pub answer: F,
 }
 
@@ -75,7 +75,7 @@ where
     }
 }
 
-/// Answers everybody who connects until something is there; gives that. The listeners stay open.
+/// Answers all clients until `until` completes, and returns its result. The listeners stay open.
 pub async fn answer_until<S: Service, T>(
     service: &Arc<S>,
     listeners: &[Listener],
@@ -94,10 +94,10 @@ pub async fn answer_until<S: Service, T>(
             }
             Poll::Pending
         }));
-        // Nothing is lost by being dropped half-way: who was not accepted is by the next.
+        // Nothing is lost by being dropped half-way: a connection that was not accepted is accepted by the next loop.
         tokio::select! {
             done = &mut until => {
-                // Who was let in is answered to the end.
+                // Accepted clients still get their answer.
                 clients.detach_all();
                 return done;
             }

@@ -1,6 +1,6 @@
-//! Who is at the other end of a connection, for the pages that count tries and write down who did what.
+//! The client of a connection, for pages that count attempts and record who did something.
 //!
-//! A connection knows it; while a page is answered it stands beside the task, not in every call.
+//! It is a property of the connection; while a page is answered it is task-local, not passed in every call.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -17,12 +17,12 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Whose request this task is answering; nobody in particular outside a connection.
+    /// The client whose request this task answers; the default outside a connection.
     pub fn current() -> Self {
         PEER.try_with(|peer| *peer).unwrap_or_default()
     }
 
-    /// Runs something on this connection's behalf.
+    /// Runs a future on behalf of this connection.
     pub fn serve<F: Future>(self, serving: F) -> impl Future<Output = F::Output> {
         PEER.scope(self, serving)
     }

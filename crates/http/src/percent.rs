@@ -1,9 +1,9 @@
-//! Percent-encoding that comes in. Unlike the libraries, this refuses what is not encoded well. What goes out is
-//! written by `percent_encoding` and `form_urlencoded`.
+//! Decoding of percent-encoded input. Unlike the libraries, it refuses malformed input. Output is encoded by
+//! `percent_encoding` and `form_urlencoded`.
 
 use std::borrow::Cow;
 
-/// Percent-decoding, with `+` for a space; `None` for what is not UTF-8 text then.
+/// Percent-decodes text, with `+` for a space; `None` if it is malformed or the result is not UTF-8.
 pub fn decode(text: &str) -> Option<Cow<'_, str>> {
     if is_plain(text) {
         return Some(Cow::Borrowed(text));
@@ -23,7 +23,7 @@ pub fn decode(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// Whether decoding would change nothing.
+/// True if decoding would change nothing.
 fn is_plain(text: &str) -> bool {
     memchr::memchr2(b'%', b'+', text.as_bytes()).is_none()
 }

@@ -1,8 +1,8 @@
-//! Behind a proxy: from whom a request comes when the connection is a proxy's.
+//! The client of a request that comes through a proxy.
 //!
-//! One header is believed, and only as far as addresses that the operator named have written it: everything left of the
-//! first stranger is that stranger's word. Used for throttles, places on the board and logs; never for what a key may
-//! do.
+//! One header is trusted, and only as far as addresses that the operator named have written it: everything left of the
+//! first unknown address is that address's claim. Used for throttles, places on the board and logs; never for the
+//! rights of a key.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -12,10 +12,10 @@ use ipnet::IpNet;
 
 use crate::request::PageHeaders;
 
-/// Proxies in a row that are looked through.
+/// Maximum number of proxies in a row.
 const HOPS_MAX: usize = 16;
 
-/// An address, or all that begin alike: `10.0.0.0/8`.
+/// An address, or a network such as `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(IpNet);
 
@@ -28,7 +28,7 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, NotANetwork> {
         let address = text.split('/').next().unwrap_or_default();
-        // `IpNet` alone would take leading zeros.
+        // `IpNet` alone would accept leading zeros.
         let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
         let network = if text.contains('/') { text.parse().ok() } else { Some(address.into()) };
         network.map(Self).ok_or(NotANetwork)
@@ -41,8 +41,8 @@ impl fmt::Display for Network {
     }
 }
 
-/// Where a proxy writes from whom it has a request. One of them is believed and not the other: a proxy that writes one
-/// hands the other on as the client sent it.
+/// The header in which a proxy names its client. Only one of them is trusted: a proxy that writes one passes the other
+/// on as the client sent it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxyHeader {
     #[default]
@@ -51,16 +51,16 @@ pub enum ProxyHeader {
     Forwarded,
 }
 
-/// Which proxies stand before the service.
+/// The proxies in front of the service.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
-    /// Who is believed; nobody at first.
+    /// Trusted addresses; none by default.
     pub trusted: Vec<Network>,
     pub header: ProxyHeader,
 }
 
 impl Proxies {
-    /// From whom a request comes: the last in the row of senders who is no proxy of ours.
+    /// The client of a request: the last sender in the list that is not a trusted proxy.
     pub fn client(&self, peer: Option<IpAddr>, page: &PageHeaders<'_>) -> Option<IpAddr> {
         let mut client = peer?.to_canonical();
         if !self.trusts(client) {
@@ -71,14 +71,14 @@ impl Proxies {
             ProxyHeader::Forwarded => page.forwarded.as_deref(),
         };
         let told = told.and_then(|told| std::str::from_utf8(told).ok()).unwrap_or_default();
-        // Each proxy adds whom it was asked by at the end.
+        // Each proxy appends the address of its client.
         let hops = told.rsplit(',').map(str::trim).filter(|hop| !hop.is_empty());
         for hop in hops.take(HOPS_MAX) {
             let sender = match self.header {
                 ProxyHeader::XForwardedFor => read_node(hop),
                 ProxyHeader::Forwarded => read_element(hop),
             };
-            // A sender who is not named, or not with an address: known is only who was asked by them.
+            // The sender is not named with an address: only its successor is known.
             let Some(sender) = sender else { break };
             client = sender;
             if !self.trusts(client) {
@@ -88,7 +88,7 @@ impl Proxies {
         Some(client)
     }
 
-    /// Whether an address is one of these proxies.
+    /// True if an address is one of these proxies.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.trusted.iter().any(|network| network.0.contains(&address))
     }
@@ -108,7 +108,7 @@ fn read_element(element: &str) -> Option<IpAddr> {
     read_node(plain)
 }
 
-/// An address, with or without a port; of IPv6 with brackets where there is a port.
+/// An address, with or without a port; an IPv6 address with a port has brackets.
 fn read_node(text: &str) -> Option<IpAddr> {
     let bare = || text.parse::<IpAddr>().ok();
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
@@ -181,12 +181,12 @@ mod tests {
         assert_eq!(of("127.0.0.1", "203.0.113.9, 10.1.2.3"), "203.0.113.9");
         assert_eq!(of("::ffff:10.0.0.1", "203.0.113.9:4711"), "203.0.113.9");
         assert_eq!(of("2001:db8:1::1", "[2001:db8:9::7]:4711"), "2001:db8:9::7");
-        // What a client claims about those before it is its own word.
+        // A client's claims about earlier senders are not trusted.
         assert_eq!(of("127.0.0.1", "198.51.100.1, 203.0.113.9"), "203.0.113.9");
         assert_eq!(of("127.0.0.1", "10.9.9.9, 203.0.113.9, 10.1.2.3"), "203.0.113.9");
-        // Nobody else is believed.
+        // No other address is trusted.
         assert_eq!(of("203.0.113.9", "198.51.100.1"), "203.0.113.9");
-        // Requests that begin at a proxy of ours are its own.
+        // Requests that start at a trusted proxy are its own.
         assert_eq!(of("127.0.0.1", "10.1.2.3"), "10.1.2.3");
         assert_eq!(of("127.0.0.1", ""), "127.0.0.1");
     }
@@ -215,7 +215,7 @@ mod tests {
         {
             assert_eq!(of(told), "127.0.0.1", "{told}");
         }
-        // The other one is the client's to send.
+        // The other header is under the control of the client.
         let sent = Some(Cow::Borrowed(&b"203.0.113.9"[..]));
         let browser = PageHeaders { forwarded_for: sent, ..PageHeaders::default() };
         let peer = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));

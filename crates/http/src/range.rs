@@ -1,21 +1,21 @@
-//! Parts of a file, as clients ask for them (RFC 9110, 14).
+//! Range requests (RFC 9110, 14).
 
 use std::ops::Range;
 
 use crate::request::{Method, Request};
 
-/// What is to be sent of a file.
+/// The part of a file to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranged {
     Whole,
     Part(Range<u64>),
-    /// What is asked for is beyond its end.
+    /// The range starts beyond the end.
     Unsatisfiable,
 }
 
 impl Request<'_> {
-    /// What is asked for of a file with a strong tag and a length. Several parts at once, and what is not understood,
-    /// mean all of it, as does a part of another version.
+    /// The requested part of a file with a strong tag and a length. Several ranges, an invalid range, and a range of
+    /// another version mean all of it.
     pub fn range_of(&self, etag: &str, length: u64) -> Ranged {
         let Some(range) = self.page.range.once().filter(|_| self.method == Method::Get) else {
             return Ranged::Whole;
@@ -45,7 +45,7 @@ fn parse(text: &str, length: u64) -> Ranged {
     if part.is_empty() { Ranged::Unsatisfiable } else { Ranged::Part(part) }
 }
 
-/// Digits and nothing else. One that is too large is beyond every end.
+/// A number of digits only. One that is too large is beyond every end.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! An answer before it meets a connection: a status, header lines as HTTP/1.1 writes them, a body.
+//! An answer independent of its connection: a status, header lines in the format of HTTP/1.1, a body.
 //!
 //! Header names are lower case, so the same lines serve HTTP/2.
 
@@ -13,12 +13,12 @@ use hyper::{Response, StatusCode};
 use crate::sendfile::FileBody;
 use crate::shared_socket::DirectSocket;
 
-/// Header lines, each `name: value` and a line break, behind room for a status line: an answer without a body leaves
+/// Header lines, each `name: value` and a line break, after room for a status line: an answer without a body is sent
 /// in one piece.
 #[derive(Clone, Debug)]
 pub struct Head(Vec<u8>);
 
-/// The longest status line.
+/// Maximum length of a status line.
 const STATUS_ROOM: usize = 48;
 
 /// One header line being written.
@@ -26,7 +26,7 @@ const STATUS_ROOM: usize = 48;
 pub struct Line<'a>(&'a mut Vec<u8>);
 
 impl Head {
-    /// What an answer's header lines take; with room for them all, none is moved to make room for the next.
+    /// Initial capacity for an answer's header lines, which avoids reallocation.
     const ROOM: usize = 1 << 10;
 
     /// An empty head with room for all lines of an answer.
@@ -55,8 +55,8 @@ impl Head {
         self.line(name, |line| line.number(value));
     }
 
-    /// Appends a header made of pieces. Inlined with all of them: names and texts are known to the compiler, which
-    /// writes them in a few stores instead of a call for each.
+    /// Appends a header made of pieces. Inlined with all of them: the compiler knows names and texts, and writes them
+    /// with a few stores instead of a call for each.
     #[inline(always)]
     pub fn line(&mut self, name: &str, write: impl FnOnce(&mut Line<'_>)) {
         self.0.extend_from_slice(name.as_bytes());
@@ -79,7 +79,7 @@ impl Head {
         self.0.get(STATUS_ROOM..).unwrap_or_default()
     }
 
-    /// The lines behind a status line, as HTTP/1.1 sends them.
+    /// The lines after a status line, as HTTP/1.1 sends them.
     pub(crate) fn begin_with(&mut self, status: u16) -> &[u8] {
         let line = status_line(status).as_bytes();
         let from = STATUS_ROOM.saturating_sub(line.len());
@@ -112,16 +112,16 @@ impl Line<'_> {
         self.bytes(text.as_bytes());
     }
 
-    /// The same for text that was never a `str`.
+    /// The same for bytes that were never a `str`.
     #[inline(always)]
     pub fn bytes(&mut self, text: &[u8]) {
         debug_assert!(!text.iter().copied().any(ends_line));
         self.0.extend_from_slice(text);
     }
 
-    /// Appends text from outside. Line breaks cannot get in: the byte that would end the line is dropped.
+    /// Appends text from outside. Line breaks cannot get in: bytes that would end the line are dropped.
     pub fn untrusted(&mut self, text: &str) {
-        // Without a way out in the middle, the compiler looks at many bytes at a time.
+        // Without an early exit, the compiler checks many bytes at a time.
         if text.bytes().fold(false, |found, byte| found | ends_line(byte)) {
             self.0.extend(text.bytes().filter(|byte| !ends_line(*byte)));
         } else {
@@ -138,11 +138,11 @@ const fn ends_line(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n' | 0)
 }
 
-/// What follows the header lines.
+/// The content after the header lines.
 #[derive(Clone, Debug)]
 pub enum Body {
     Whole(Bytes),
-    /// Pieces of something larger, that follow each other.
+    /// Consecutive pieces of a larger body.
     Pieces {
         pieces: Arc<[Bytes]>,
         length: usize,
@@ -173,7 +173,7 @@ impl Body {
         }
     }
 
-    /// How much of it nobody else holds.
+    /// Number of its bytes that are not shared.
     pub fn unshared_bytes(&self) -> usize {
         match self {
             Self::Whole(body) if body.is_unique() => body.len(),
@@ -184,7 +184,7 @@ impl Body {
         }
     }
 
-    /// The body in one piece, for who cannot take it otherwise.
+    /// The body in one piece, for connections that need that.
     pub fn whole(&self) -> Bytes {
         match self {
             Self::Whole(body) => body.clone(),
@@ -193,10 +193,10 @@ impl Body {
     }
 }
 
-/// What is left of a body in pieces.
+/// The unsent rest of a body in pieces.
 pub(crate) struct Unsent<'a> {
     pub(crate) pieces: &'a [Bytes],
-    /// How much of the first of them is gone.
+    /// Number of bytes of the first piece that were sent.
     pub(crate) sent: usize,
 }
 
@@ -231,44 +231,44 @@ impl Buf for Unsent<'_> {
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
-    /// The error's code, where it is one.
+    /// The code, if it is an error.
     pub code: Option<&'static str>,
     pub head: Head,
     pub body: Body,
-    /// The body once more, where the kernel can send it by itself.
+    /// The same body in a form that the kernel can send by itself.
     pub file: Option<Arc<FileBody>>,
-    /// What follows the body, for as long as there is something; then the connection ends.
+    /// A stream that follows the body; the connection ends after it.
     pub stream: Option<BodyStream>,
-    /// What is sent instead of the body, where that is too large to be held.
+    /// A body that is too large to be held, which replaces `body`.
     pub long: Option<LongBody>,
 }
 
-/// A body that is made while it is sent. Where it ends before it has its length, the client sees it by a connection
-/// (or, with HTTP/2, a stream) that breaks.
+/// A body that is produced while it is sent. If it ends before its length, the client sees that the connection (or,
+/// with HTTP/2, the stream) breaks.
 #[derive(Debug)]
 pub struct LongBody {
     pub length: u64,
     pub pieces: BodyStream,
 }
 
-/// A body in pieces that come one after the other.
+/// A body in pieces that are produced one after the other.
 pub trait StreamBody: std::fmt::Debug + Send {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
 
-    /// The client has sent something, which most have no use for.
+    /// Called with bytes that the client has sent, which most streams ignore.
     fn receive(&mut self, _bytes: &[u8]) {}
 
-    /// The client is given up: it has not read for too long.
+    /// Called if the client is given up because it has not read for too long.
     fn note_slow(&mut self) {}
 
-    /// Asked while the client does not take what `poll_next` gave: ready when that is not to be waited for any longer,
-    /// because the stream has ended meanwhile. The connection is broken off then.
+    /// Polled while the client does not take the last bytes of `poll_next`: ready if they should not be waited for any
+    /// longer, because the stream has ended meanwhile. Then the connection is broken off.
     fn poll_overdue(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// Takes what may write to the client while this waits, which is from a call of `poll_next` that has nothing to the
-    /// next. Not every connection has that.
+    /// Receives a handle that may write to the client while the stream waits, which is from a call of `poll_next` that
+    /// returns nothing to the next call. Not every connection has one.
     fn take_socket(&mut self, _socket: DirectSocket) {}
 }
 
@@ -287,7 +287,7 @@ impl Reply {
         Self { body: Body::Whole(body.into()), ..Self::empty(status, head) }
     }
 
-    /// The answer as hyper takes it, with the body in the form that its connection wants. The length is this one's.
+    /// The answer for hyper, with the body in the form that its connection needs. The length is this answer's.
     pub fn with_body<B>(&self, body: B) -> Response<B> {
         let mut response = Response::new(body);
         *response.status_mut() =
@@ -305,17 +305,17 @@ impl Reply {
         response
     }
 
-    /// The bytes of what follows the head.
+    /// Length of the content after the head, in bytes.
     pub(crate) fn length(&self) -> u64 {
         let body = || u64::try_from(self.body.len()).unwrap_or(u64::MAX);
         self.long.as_ref().map_or_else(body, |long| long.length)
     }
 }
 
-/// The status of a connection that is another protocol's from here on.
+/// The status of a connection that switches to another protocol.
 pub(crate) const SWITCHES: u16 = 101;
 
-/// How HTTP/1.1 begins an answer.
+/// The status line of HTTP/1.1.
 pub(crate) const fn status_line(status: u16) -> &'static str {
     match status {
         SWITCHES => "HTTP/1.1 101 Switching Protocols\r\n",
@@ -378,7 +378,7 @@ mod tests {
         let whole = b"[abcdefghij,klmno,]";
         let pieces = ["[", "abcdefghij,", "", "klmno,", "]"]
             .map(|piece| Bytes::from_static(piece.as_bytes()));
-        // However much the socket takes each time.
+        // Whatever number of bytes the socket takes each time.
         for step in 1..=whole.len() {
             let mut unsent = Unsent { pieces: &pieces, sent: 0 };
             let mut sent = Vec::new();

@@ -1,4 +1,4 @@
-//! Request ids: unique in the process, different from one process to the next. A number until somebody reads it.
+//! Request ids: unique in the process, and different between processes. They are formatted only when needed.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -9,14 +9,14 @@ use domain::id::{base62, scramble};
 
 use crate::reply::Head;
 
-/// What every id begins with.
+/// Prefix of every id.
 const PREFIX: &str = "req_";
 
-/// The name of one request.
+/// The id of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId(u64);
 
-/// Where they come from.
+/// The generator of request ids.
 #[derive(Debug)]
 pub struct RequestIds {
     salt: u64,
@@ -32,13 +32,13 @@ impl Default for RequestIds {
 impl RequestIds {
     pub fn next(&self) -> RequestId {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        // A bijection of the count, so no id comes twice.
+        // A bijection of the count, so no id occurs twice.
         RequestId(scramble(count ^ self.salt))
     }
 }
 
 impl RequestId {
-    /// The header that every answer has.
+    /// Appends the header that every answer has.
     pub fn put(self, head: &mut Head) {
         head.line("x-request-id", |line| {
             line.text(PREFIX);

@@ -3,8 +3,8 @@
 //! A body that is written to a socket is copied into the kernel, which for 28 KB costs a third of the whole request
 //! and for 143 KB more than half. Sent from a file in memory (`memfd`, `sendfile`) it is not copied: the socket takes
 //! the file's pages. One such file holds the larger bodies of an epoch, each written once, at a place of its own that
-//! is never written again, so what is on its way to a slow client cannot change. The file goes as a whole, with its
-//! epoch and the last who read from it: giving back parts of it earlier could zero pages that a socket still holds.
+//! is never written again, so bytes on their way to a slow client cannot change. The file is freed as a whole, with
+//! its epoch and its last reader: freeing parts of it earlier could zero pages that a socket still holds.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -25,15 +25,15 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// Below this, two calls cost more than the copy they save.
+/// Minimum size of such a body: below it, two calls cost more than the copy they save.
 pub const FILE_BODY_BYTES_MIN: usize = 12 << 10;
-/// Bodies begin at pages, so that no two are on one.
+/// Bodies start at page boundaries, so that no two share a page.
 const PAGE_BYTES: u64 = 4 << 10;
-/// The most that a file holds: more than the bodies of all answers that are kept at the same time. Answers that went
-/// to make room for others stay in the file until its epoch is over; when it is full, further bodies are copied.
+/// Maximum size of a file: more than the bodies of all answers that are kept at the same time. Evicted answers stay in
+/// the file until its epoch is over; if it is full, further bodies are copied.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// The file that an epoch's bodies are in.
+/// The file with an epoch's bodies.
 #[derive(Debug)]
 pub struct BodyFile {
     file: File,
@@ -49,7 +49,7 @@ pub struct FileBody {
 }
 
 impl BodyFile {
-    /// An empty file. `None` where the system gives none: bodies are copied then.
+    /// An empty file. `None` if the system provides none: then bodies are copied.
     pub fn open() -> Option<Arc<Self>> {
         let file = memfd_create("linesman answers", MemfdFlags::CLOEXEC).ok()?;
         Some(Arc::new(Self { file: File::from(file), end: AtomicU64::new(0) }))
@@ -73,20 +73,20 @@ impl BodyFile {
     }
 }
 
-/// A stream that may know how to send a file body.
+/// A stream that may be able to send a file body.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     const SENDS_FILES: bool = false;
 
-    /// Itself, where somebody else may write to it, too.
+    /// The type of the same socket if others may write to it, too.
     type Shared: Socket;
 
-    /// The same socket for an answer without an end, and what else can write to it, if anything can.
+    /// The same socket for an answer without an end, and a second handle for writing to it, if supported.
     fn share(self) -> (Self::Shared, Option<Arc<TcpStream>>);
 
-    /// Whether something has arrived that was not read, also where the runtime has not heard of it yet.
+    /// True if something has arrived that was not read, even if the runtime was not notified of it yet.
     fn has_unread(&self) -> bool;
 
-    /// Reads what has arrived into the stack, and what was read from there to the end of `held`.
+    /// Reads the bytes that have arrived onto the stack, and from there to the end of `held`.
     fn poll_receive<const BYTES: usize>(
         &mut self,
         held: &mut Vec<u8>,
@@ -113,10 +113,10 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
         Pin::new(self).poll_write_vectored(context, pieces)
     }
 
-    /// What is beneath it.
+    /// The underlying TCP stream.
     fn tcp(&self) -> &TcpStream;
 
-    /// Sends `lines` and then the body from `sent` on. Both are moved on by what was sent.
+    /// Sends `lines` and then the body from `sent` on. Both are advanced by the number of bytes sent.
     fn poll_send_file(
         &mut self,
         _lines: &mut &[u8],
@@ -128,7 +128,7 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     }
 }
 
-/// What is encrypted has to be copied anyway.
+/// An encrypted body has to be copied anyway.
 impl Socket for TlsStream<TcpStream> {
     type Shared = Self;
 
@@ -226,7 +226,7 @@ impl Socket for TcpStream {
     }
 }
 
-/// A socket that others can write to as well, as its task has it ([`crate::shared_socket`]).
+/// A socket that others can write to as well, in its task's hands ([`crate::shared_socket`]).
 #[derive(Debug)]
 pub(crate) struct SharedTcp(Arc<TcpStream>);
 
@@ -297,14 +297,14 @@ impl AsyncWrite for SharedTcp {
     }
 }
 
-/// Whether something has arrived that was not read.
+/// True if something has arrived that was not read.
 fn has_unread(stream: &TcpStream) -> bool {
     let mut byte = [0];
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     recv(stream, &mut byte[..], flags).is_ok_and(|(_, bytes)| bytes > 0)
 }
 
-/// Reads what has arrived, at most `BYTES` of it.
+/// Reads the bytes that have arrived, at most `BYTES`.
 fn poll_receive<const BYTES: usize>(
     stream: &TcpStream,
     held: &mut Vec<u8>,
@@ -344,8 +344,8 @@ pub(crate) fn send_now(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
-/// Makes one system call on a socket that is ready, as long as the runtime says so. Where it moved less than `wanted`,
-/// there is no more for now, which the runtime need not find out by another call. `None`: it is not ready after all.
+/// Makes one system call on a socket while the runtime considers it ready. If it moved less than `wanted`, there is no
+/// more for now, and the runtime need not find that out by another call. `None`: it is not ready after all.
 fn call_once(
     stream: &TcpStream,
     interest: Interest,
@@ -364,7 +364,7 @@ fn call_once(
     }
 }
 
-/// Sends header lines, and says that a body follows: they leave in one packet with its beginning.
+/// Sends header lines, and announces a body: they are sent in one packet with its beginning.
 fn send_lines(stream: &TcpStream, lines: &[u8]) -> io::Result<usize> {
     Ok(send(stream, lines, SendFlags::MORE | SendFlags::NOSIGNAL)?)
 }
@@ -412,7 +412,7 @@ mod tests {
             bodies.iter().map(|body| put(body)).map(|put| (put.from, Some(put))).collect();
         places[0].1 = None;
         places[2].1 = None;
-        // A socket may still hold the pages of those that are gone.
+        // A socket may still hold the pages of dropped bodies.
         for ((from, _), body) in places.iter().zip(&bodies) {
             let mut read = vec![0; body.len()];
             file.file.read_exact_at(&mut read, *from).unwrap();

@@ -1,4 +1,4 @@
-//! What all listeners of a service share, and how far its end has come.
+//! State shared by all listeners of a service, and the phases of its shutdown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -12,22 +12,22 @@ use crate::proxy::Proxies;
 use crate::slots::Slots;
 use crate::unread::Unread;
 
-/// What the operator decided about connections.
+/// The operator's settings for connections.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// Connections open at the same time at the most.
+    /// Maximum number of open connections.
     pub connections_max: usize,
-    /// The same from one source that is no trusted proxy.
+    /// The same for one source that is not a trusted proxy.
     pub connections_per_source_max: usize,
-    /// How long connections are still taken once the service stops.
+    /// Time for which connections are still accepted once the service stops.
     pub drain: Duration,
-    /// Which proxies stand before the main listener.
+    /// The proxies in front of the main listener.
     pub proxies: Proxies,
-    /// How late the service may be before it refuses what is not ready.
+    /// Maximum lateness of the service before it refuses answers that are not ready.
     pub shed_after: Duration,
 }
 
-/// What all listeners of a service share.
+/// State shared by all listeners of a service.
 #[derive(Debug)]
 pub struct Server {
     pub clock: Arc<dyn Clock>,
@@ -48,12 +48,12 @@ pub struct Counters {
     pub refused_source: AtomicU64,
     pub cut_slow_head: AtomicU64,
     pub cut_slow_reader: AtomicU64,
-    /// What clients hold by not reading it.
+    /// Bytes that clients occupy by not reading them.
     pub(crate) unread: Unread,
 }
 
 impl Counters {
-    /// Bytes of answers that only a client which is slow to read holds.
+    /// Bytes of answers that only a slow client still holds.
     pub fn unread_bytes(&self) -> usize {
         self.unread.bytes()
     }
@@ -71,7 +71,7 @@ impl Server {
         })
     }
 
-    /// The service is about to stop: requests should go elsewhere, and those that come are answered.
+    /// Notes that the service is about to stop: requests should go elsewhere, and those that arrive are answered.
     pub fn note_stop(&self) {
         self.stopping.send_replace(true);
     }
@@ -80,24 +80,24 @@ impl Server {
         *self.stopping.borrow()
     }
 
-    /// Says when the service is about to stop: an answer without an end of its own comes to one.
+    /// Signals that the service is about to stop, which ends answers without an end of their own.
     pub fn stopping(&self) -> watch::Receiver<bool> {
         self.stopping.subscribe()
     }
 }
 
-/// How far the end of the service has come.
+/// The phases of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Serving,
-    /// New connections are still taken; every answer is its connection's last.
+    /// New connections are still accepted; every answer is the last of its connection.
     Draining,
-    /// Connections without a request under way end.
+    /// Connections without a request under way are closed.
     Closing,
 }
 
-/// Comes back when the end has come so far.
+/// Returns when the shutdown has reached a phase.
 pub(crate) async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
-    // The sender going away means the same.
+    // A dropped sender means the same.
     drop(phase.wait_for(|phase| *phase >= wanted).await);
 }

@@ -1,4 +1,4 @@
-//! What a connection needs of the service behind it.
+//! The interface between a connection and the service.
 
 use std::error::Error;
 use std::future::Future;
@@ -14,25 +14,25 @@ use crate::reply::Reply;
 use crate::request::{PathTraits, Request};
 use crate::server::Server;
 
-/// An answer in the making, of another part. A future is compiled in the crate that boxes it, and a connection that
-/// waits for a boxed one is not as large as the largest of them.
+/// The future of an answer, in another part of the program. A future is compiled in the crate that boxes it, and a
+/// connection that awaits a boxed one is not as large as the largest of them.
 pub type Answering<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers requests. Connections are generic over it, so a call costs what a plain function costs.
 pub trait Service: Send + Sync + 'static {
-    /// What the service remembers of a connection from one request to the next.
+    /// State of the service for a connection, kept from one request to the next.
     type Memory: Default + Send + Sync;
 
     fn server(&self) -> &Arc<Server>;
 
-    /// Whether [`ServerSettings`](crate::ServerSettings) limits who may connect. The operators' own listener is open
-    /// also when the others are full.
+    /// True if [`ServerSettings`](crate::ServerSettings) limits connections. The operators' own listener accepts them
+    /// even if the others are full.
     fn limits_connections(&self) -> bool;
 
-    /// What a path is, before its request is read. The hot path asks, too, so the answer is a look at a table.
+    /// The properties of a path, before its request is read. The hot path calls it too, so it is a table lookup.
     fn traits(path: &str) -> PathTraits;
 
-    /// Whether the head is all there is to such a request, and its answer has an end: the hot path.
+    /// True if such a request consists of its head and its answer has an end: the hot path.
     fn is_plain(&self, request: &Request<'_>) -> bool;
 
     /// Answers a request without a body.
@@ -42,7 +42,7 @@ pub trait Service: Send + Sync + 'static {
         connection: &mut ConnectionState<Self::Memory>,
     ) -> impl Future<Output = Reply> + Send;
 
-    /// Answers any other request. The body is read as far as the service wants it.
+    /// Answers any other request. The body is read as far as the service needs it.
     fn answer_with_body<B: RequestBody>(
         &self,
         request: &Request<'_>,
@@ -50,12 +50,12 @@ pub trait Service: Send + Sync + 'static {
         body: B,
     ) -> impl Future<Output = Reply> + Send;
 
-    /// The answer to something that is not even a request, or that could not be answered; with its path, as far as it
-    /// is known.
+    /// The answer to unreadable bytes, or to a request that could not be answered, with its path as far as it is
+    /// known.
     fn refuse(&self, refusal: Refusal, message: &'static str, path: &str) -> Reply;
 }
 
-/// A request's body on its way in.
+/// The incoming body of a request.
 pub trait RequestBody:
     hyper::body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin
 {
@@ -66,7 +66,7 @@ impl<B> RequestBody for B where
 {
 }
 
-/// What is refused before, or instead of, an answer.
+/// The reason for a refusal before, or instead of, an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     NotHttp,
@@ -77,16 +77,16 @@ pub enum Refusal {
     Internal,
 }
 
-/// A connection, as the service knows it while it answers one of its requests.
+/// The state of a connection while the service answers one of its requests.
 #[derive(Debug)]
 pub struct ConnectionState<M> {
-    /// When the request was there, by the service's clock and by the machine's.
+    /// Time of arrival of the request, by the service's clock and by the machine's.
     pub now: Timestamp,
     pub begun: Instant,
     pub peer: Peer,
-    /// Whether the connection can send a body from a file.
+    /// True if the connection can send a body from a file.
     pub sends_files: bool,
-    /// The interval in which the connection was last counted among those that ask.
+    /// The interval in which the connection was last counted as a client.
     pub(crate) interval: u64,
     pub memory: M,
 }
@@ -103,7 +103,7 @@ impl<M: Default> ConnectionState<M> {
         }
     }
 
-    /// The next request has come.
+    /// Notes the arrival of the next request.
     pub(crate) fn begin_request(&mut self, server: &Server) {
         self.now = server.clock.now();
         self.begun = Instant::now();

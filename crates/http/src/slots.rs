@@ -1,5 +1,5 @@
-//! Who may have something at the same time, a connection or a stream: up to a number in all, and up to a
-//! number from one source, so that nobody takes all places alone.
+//! Bounded numbers of simultaneous connections or streams: in all, and for one source, so that no source takes all
+//! slots.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,18 +13,18 @@ pub struct Slots(Mutex<Taken>);
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// Only of those who have one.
+    /// Only sources with slots.
     by_source: HashMap<Option<IpAddr>, usize>,
 }
 
-/// A place, for as long as it is held.
+/// A slot, for as long as it is held.
 #[derive(Debug)]
 pub struct Slot {
     of: Arc<Slots>,
     source: Option<IpAddr>,
 }
 
-/// The most that may have a place.
+/// Maximum numbers of slots.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotLimits {
     pub all: usize,
@@ -32,7 +32,7 @@ pub struct SlotLimits {
 }
 
 impl Slots {
-    /// A place for somebody from there; `None` where there is none.
+    /// A slot for a source; `None` if there is none.
     pub fn take(self: &Arc<Self>, source: Option<IpAddr>, max: SlotLimits) -> Option<Slot> {
         let source = source.map(source_of);
         let mut taken = self.lock();

@@ -1,5 +1,5 @@
-//! Asks the system what a connection waits for, which no option of its socket says: netlink's `sock_diag`, which `ss`
-//! uses, too.
+//! Queries the kernel for the reason why a connection waits, which no socket option reports: netlink's `sock_diag`,
+//! which `ss` uses, too.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,13 +18,13 @@ const IS_REQUEST: u16 = 1;
 const IPV4: u8 = 2;
 const IPV6: u8 = 10;
 const TCP: u8 = 6;
-/// Where an answer has its kind, and the timer that runs.
+/// Positions of the kind and of the running timer in an answer.
 const KIND_AT: usize = 4;
 const TIMER_AT: usize = HEADER_BYTES + 2;
-/// The timer after which a closed window is asked about.
+/// The timer that probes a closed window.
 const WINDOW_TIMER: u8 = 4;
 
-/// Answers questions about the connections of this process.
+/// Queries about the connections of this process.
 #[derive(Debug)]
 pub(crate) struct SockDiag(OwnedFd);
 
@@ -35,13 +35,13 @@ impl SockDiag {
         Ok(Self(socket_with(family, SocketType::DGRAM, flags, protocol)?))
     }
 
-    /// Whether what was written waits for the client to make room for it: all that was sent is acknowledged, and its
-    /// window is closed.
+    /// True if written bytes wait for the client to make room: everything sent is acknowledged, and its window is
+    /// closed.
     pub(crate) fn waits_for_window(&self, stream: &TcpStream) -> io::Result<bool> {
         let question = question(stream.local_addr()?, stream.peer_addr()?);
         send(&self.0, &question, SendFlags::empty())?;
         let mut answer = [0; 1024];
-        // It is there when the question was sent.
+        // It is available as soon as the question was sent.
         let (_, bytes) = recv(&self.0, &mut answer, RecvFlags::DONTWAIT)?;
         let kind = answer.get(KIND_AT..).and_then(<[u8]>::first_chunk).copied();
         if kind.map(u16::from_ne_bytes) != Some(BY_FAMILY) || bytes <= TIMER_AT {
@@ -57,7 +57,7 @@ fn question(local: SocketAddr, peer: SocketAddr) -> Vec<u8> {
     question.extend(length.to_ne_bytes());
     question.extend(BY_FAMILY.to_ne_bytes());
     question.extend(IS_REQUEST.to_ne_bytes());
-    // No number, and from whichever port.
+    // No sequence number, and from any port.
     question.extend([0; 8]);
     let (family, scope) = match local {
         SocketAddr::V4(_) => (IPV4, 0),
@@ -71,7 +71,7 @@ fn question(local: SocketAddr, peer: SocketAddr) -> Vec<u8> {
     question.extend(address(local.ip()));
     question.extend(address(peer.ip()));
     question.extend(scope.to_ne_bytes());
-    // Whichever connection has these addresses.
+    // Any connection with these addresses.
     question.extend([u8::MAX; 8]);
     question
 }

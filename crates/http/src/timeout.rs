@@ -1,7 +1,7 @@
-//! How long a connection is waited for: one timer for all its waits.
+//! The time limits of a connection: one timer for all its waits.
 //!
-//! A wait begins with every request and nearly always ends long before it is over. So the timer is not set anew for
-//! each: it goes off at the earliest end it was ever given, and is moved to the true one then.
+//! A wait begins with every request and nearly always ends long before its limit. So the timer is not set again for
+//! each: it fires at the earliest limit it was ever given, and is then moved to the true one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// From the first byte of a head to its last (D32).
+/// Maximum time from the first byte of a head to its last (D32).
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// Between two requests (D32).
+/// Maximum time between two requests (D32).
 pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(75);
-/// How long a client that was asked to go is listened to.
+/// Maximum time for which a client that was asked to close is read.
 pub(crate) const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
-/// How long a client that has just come may take to ask when the service closes.
+/// Maximum time for the first request of a new client when the service closes.
 pub(crate) const FIRST_TIME_AT_CLOSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -32,12 +32,12 @@ impl Timeout {
         Self { until, timer: Box::pin(sleep_until(until)) }
     }
 
-    /// Begins another wait, which replaces the one before.
+    /// Starts another wait, which replaces the previous one.
     pub(crate) fn allow(&mut self, wait: Duration) {
         self.allow_from(Instant::now(), wait);
     }
 
-    /// Begins another wait as of a moment that was looked at already.
+    /// Starts another wait at a moment that was measured already.
     pub(crate) fn allow_from(&mut self, begun: Instant, wait: Duration) {
         self.allow_until(begun + wait);
     }
@@ -49,7 +49,7 @@ impl Timeout {
         }
     }
 
-    /// Whether the wait is over. If not, the task is woken when it may be.
+    /// True if the limit is exceeded. Otherwise the task is woken when it may be.
     pub(crate) fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         while self.timer.as_mut().poll(context).is_ready() {
             if self.timer.deadline() >= self.until {

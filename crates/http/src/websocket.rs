@@ -1,23 +1,23 @@
 //! WebSocket (RFC 6455), the server's side: the answer to a client's key, and frames in both directions.
 //!
-//! What a client sends is read as it comes, whatever its pieces. What becomes of its data messages is decided by a
-//! [`MessageSink`]: the service's own collects nothing, so that a connection holds at most the 125 bytes of a control
-//! frame. The example `websocket_echo` sends them back, for the test suite of the protocol.
+//! A client's bytes are read as they arrive, whatever their pieces. A [`MessageSink`] decides about its data messages:
+//! the service's own collects nothing, so that a connection holds at most the 125 bytes of a control frame. The
+//! example `websocket_echo` sends them back, for the test suite of the protocol.
 
 use bytes::Bytes;
 use data_encoding::BASE64;
 use sha1::{Digest as _, Sha1};
 
-/// What is appended to a client's key before it is hashed (RFC 6455, 1.3).
+/// The text that is appended to a client's key before it is hashed (RFC 6455, 1.3).
 const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// The bytes of a key.
+/// Length of a key in bytes.
 const KEY_BYTES: usize = 16;
 /// The version of the protocol, which is the only one.
 pub const VERSION: &str = "13";
 
-/// The largest control frame.
+/// Maximum size of a control frame.
 const CONTROL_BYTES_MAX: usize = 125;
-/// The largest data message of a client.
+/// Maximum size of a client's data message.
 pub const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 
 const CONTINUATION: u8 = 0x0;
@@ -27,10 +27,10 @@ const CLOSE: u8 = 0x8;
 const PING: u8 = 0x9;
 const PONG: u8 = 0xA;
 
-/// In the first byte: the last frame of a message, and bits that mean nothing without extensions.
+/// In the first byte: the last frame of a message, and bits that are reserved for extensions.
 const FIN: u8 = 0x80;
 const RESERVED: u8 = 0x70;
-/// In the second byte: every client masks what it sends.
+/// In the second byte: every client masks its frames.
 const MASKED: u8 = 0x80;
 
 /// Close codes of the protocol.
@@ -43,7 +43,7 @@ pub mod close_code {
     pub const TOO_LARGE: u16 = 1009;
 }
 
-/// The answer to the key of a client; `None` where it is none.
+/// The answer to the key of a client; `None` if it is not a valid key.
 pub fn accept_key(key: &[u8]) -> Option<String> {
     let bytes = BASE64.decode(key).ok()?;
     if bytes.len() != KEY_BYTES {
@@ -53,7 +53,7 @@ pub fn accept_key(key: &[u8]) -> Option<String> {
     Some(BASE64.encode(&digest))
 }
 
-/// What a data message is.
+/// The type of a data message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     Text,
@@ -83,7 +83,7 @@ pub fn ping_frame() -> Bytes {
     begin_frame(PING, 0).into()
 }
 
-/// Whether bytes that go out are a ping.
+/// True if an outgoing frame is a ping.
 pub fn is_ping(frame: &[u8]) -> bool {
     frame.first() == Some(&(FIN | PING))
 }
@@ -95,7 +95,7 @@ pub fn pong_frame(payload: &[u8]) -> Bytes {
     out.into()
 }
 
-/// The last frame; without a code, the answer to a client that gave none.
+/// The last frame; without a code, the answer to a client that sent none.
 pub fn close_frame(code: Option<u16>, reason: &str) -> Vec<u8> {
     let Some(code) = code else { return begin_frame(CLOSE, 0) };
     let mut end = reason.len().min(CONTROL_BYTES_MAX - size_of::<u16>());
@@ -126,19 +126,19 @@ fn begin_frame(opcode: u8, length: usize) -> Vec<u8> {
     out
 }
 
-/// What a client has sent.
+/// A frame or message of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// To be answered with its payload.
+    /// Must be answered with its payload.
     Ping(Vec<u8>),
     Pong,
-    /// To be answered with its code.
+    /// Must be answered with its code.
     Close(Option<u16>),
     /// A whole data message.
     Message,
 }
 
-/// What a client must not send: the code and the reason to close with.
+/// A protocol violation: the code and the reason to close with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadFrame {
     pub code: u16,
@@ -149,9 +149,9 @@ const fn broken(reason: &'static str) -> BadFrame {
     BadFrame { code: close_code::PROTOCOL_ERROR, reason }
 }
 
-/// What becomes of a client's data messages.
+/// The consumer of a client's data messages.
 pub trait MessageSink {
-    /// The largest message.
+    /// Maximum size of a message.
     const BYTES_MAX: u64;
 
     /// A message begins.
@@ -166,11 +166,11 @@ pub trait MessageSink {
     /// The message is whole.
     ///
     /// # Errors
-    /// It must not end so.
+    /// The message must not end here.
     fn end(&mut self) -> Result<(), BadFrame>;
 }
 
-/// Nothing: only their length counts.
+/// Discards messages: only their length is checked.
 #[derive(Debug, Default)]
 pub struct Discarded;
 
@@ -191,20 +191,20 @@ impl MessageSink for Discarded {
 /// Reads the frames of a client.
 #[derive(Debug, Default)]
 pub struct FrameReader<S = Discarded> {
-    /// Where data messages go.
+    /// The consumer of data messages.
     pub sink: S,
-    /// Of a frame's head what has come, and how much that is.
+    /// The bytes of a frame's head received so far, and their number.
     head: [u8; HEAD_BYTES_MAX],
     held: usize,
-    /// The frame whose payload comes.
+    /// The frame whose payload is being read.
     frame: Option<Frame>,
-    /// What has come of the payload of a control frame.
+    /// The bytes of a control frame's payload received so far.
     control: Vec<u8>,
-    /// Bytes so far of a message that comes in several frames.
+    /// Bytes so far of a message in several frames.
     message: Option<u64>,
 }
 
-/// Two bytes, a length of eight and a mask.
+/// Maximum size of a head: two bytes, a length of eight and a mask.
 const HEAD_BYTES_MAX: usize = 14;
 
 #[derive(Clone, Copy, Debug)]
@@ -217,10 +217,10 @@ struct Frame {
 }
 
 impl<S: MessageSink> FrameReader<S> {
-    /// Takes bytes from the front of `rest`, up to the next that means something; `None` where all are taken.
+    /// Consumes bytes from the front of `rest`, up to the next complete item; `None` if all are consumed.
     ///
     /// # Errors
-    /// The client breaks the protocol, or sends too much. Nothing more can be read.
+    /// The client violates the protocol, or sends too much. Nothing more can be read.
     pub fn read(&mut self, rest: &mut &[u8]) -> Result<Option<Received>, BadFrame> {
         loop {
             let frame = match &mut self.frame {
@@ -260,7 +260,7 @@ impl<S: MessageSink> FrameReader<S> {
         }
     }
 
-    /// The head of the next frame; `None` where it is not whole yet.
+    /// The head of the next frame; `None` if it is incomplete.
     fn read_head(&mut self, rest: &mut &[u8]) -> Result<Option<Frame>, BadFrame> {
         while let Some((byte, after)) = rest.split_first() {
             if let Some(place) = self.head.get_mut(self.held) {
@@ -285,7 +285,7 @@ impl<S: MessageSink> FrameReader<S> {
         Ok(None)
     }
 
-    /// Refuses what the first two bytes show.
+    /// Checks the first two bytes.
     fn check_head(&self, first: u8, second: u8) -> Result<(), BadFrame> {
         let (opcode, last) = (first & 0xF, first & FIN != 0);
         if first & RESERVED != 0 {
@@ -307,7 +307,7 @@ impl<S: MessageSink> FrameReader<S> {
         }
     }
 
-    /// The frame of a whole head.
+    /// The frame of a complete head.
     fn frame_of(&self, length_bytes: usize) -> Result<Frame, BadFrame> {
         let [first, second, after @ ..] = self.head;
         let (long, rest) = after.split_at_checked(length_bytes).unwrap_or((&[], &after));
@@ -333,7 +333,7 @@ impl<S: MessageSink> FrameReader<S> {
         Ok(Frame { opcode, last: first & FIN != 0, mask, length, left: length })
     }
 
-    /// What a frame means whose payload has come.
+    /// The meaning of a frame whose payload is complete.
     fn end_frame(&mut self, frame: Frame) -> Result<Option<Received>, BadFrame> {
         let control = std::mem::take(&mut self.control);
         Ok(match frame.opcode {

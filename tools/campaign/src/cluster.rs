@@ -1,7 +1,8 @@
-//! `cargo xtask cluster up|down`: a whole cluster on one machine, to develop with.
+//! `cargo xtask cluster up|down`: a whole cluster on one machine, for development.
 //!
 //! Three NATS servers, PostgreSQL, two ingest and three api nodes, and nginx in front of these, all in
-//! `target/cluster`. `up` starts what does not run, so it can be repeated, also after an interruption.
+//! `target/cluster`. `up` starts the processes that are not running, so it can be repeated, even after an
+//! interruption.
 
 pub(crate) mod http;
 pub(crate) mod layout;
@@ -30,16 +31,16 @@ use crate::cluster::{
 };
 use shell::{repository::Repository, servers};
 
-/// How long everything together may take to serve, on a machine that has other things to do.
+/// Maximum time until everything serves, on a machine with other load.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Start the cluster, or what is missing of it, and print where it is
+    /// Start the cluster, or its missing parts, and print its addresses
     Up,
-    /// End the cluster and remove all it had
+    /// Stop the cluster and remove all its data
     Down,
-    /// Keep the list of nodes behind nginx; `up` starts this
+    /// Update the list of nodes behind nginx; `up` starts this
     #[command(hide = true)]
     Watch { folder: PathBuf },
 }
@@ -72,7 +73,7 @@ fn up(repository: &Repository) -> Result<()> {
     let built = repository.build_program()?;
     let folder = folder(repository)?;
     fs::create_dir_all(&folder)?;
-    // A copy, so that the next build does not change a cluster that runs.
+    // A copy, so that the next build does not change a running cluster.
     let program = folder.join("linesman");
     if !program.is_file() {
         let fresh = folder.join("linesman.fresh");
@@ -90,7 +91,7 @@ fn up(repository: &Repository) -> Result<()> {
     shell::print(&greeting(&layout)?)
 }
 
-/// Starts what does not run; the database is created once PostgreSQL answers.
+/// Starts the processes that are not running; the database is created once PostgreSQL answers.
 fn start_all(layout: &ClusterLayout) -> Result<()> {
     for unit in ALL {
         if process::find(layout, unit).is_none() {
@@ -116,7 +117,7 @@ pub(crate) fn wait_for_postgres(layout: &ClusterLayout) -> Result<()> {
     waited.with_context(|| last_output(layout, Unit::Postgres))
 }
 
-/// Waits until the NATS servers are one group; restarts those that are missing.
+/// Waits until the NATS servers have formed a group; restarts missing ones.
 pub(crate) fn wait_for_nats_group(
     layout: &ClusterLayout,
     mut start_again: impl FnMut(Unit) -> Result<()>,
@@ -133,7 +134,7 @@ pub(crate) fn wait_for_nats_group(
 /// Waits until every node serves.
 ///
 /// # Errors
-/// One does not; the message has its last output.
+/// A node does not; the message has its last output.
 pub(crate) fn wait_until_ready(layout: &ClusterLayout) -> Result<()> {
     for nats in NATS {
         let answers = || TcpStream::connect(("127.0.0.1", layout.port(nats))).is_ok();
@@ -164,18 +165,18 @@ pub(crate) fn nats_problem(layout: &ClusterLayout, nats: Unit) -> Option<String>
     }
 }
 
-/// The problem in a health report. Missing consumers do not count: nodes create new ones, and 2.10 reports for minutes
+/// The problem in a health report. Missing consumers are ignored: nodes create new ones, and 2.10 reports for minutes
 /// those that were requested while it was cut off.
 fn problem_in(health: &[u8]) -> Option<String> {
     let report = || String::from_utf8_lossy(health).into_owned();
     let said: Value = serde_json::from_slice(health).unwrap_or_default();
-    // Servers before 2.10 name the first complaint only, and not what it is about.
+    // Servers before 2.10 report only the first problem, without its type.
     let Some(errors) = said.get("errors").and_then(Value::as_array) else { return Some(report()) };
     let of_consumer = |error: &Value| error.get("type").is_some_and(|it| it == "CONSUMER");
     (errors.is_empty() || !errors.iter().all(of_consumer)).then(report)
 }
 
-/// What a process wrote last.
+/// The last output of a process.
 pub(crate) fn last_output(layout: &ClusterLayout, unit: Unit) -> String {
     let output = layout.folder_of(unit).join("output");
     let text = fs::read_to_string(&output).unwrap_or_default();
@@ -184,7 +185,7 @@ pub(crate) fn last_output(layout: &ClusterLayout, unit: Unit) -> String {
     format!("{} ends with:\n{}", output.display(), lines.join("\n"))
 }
 
-/// Starts a copy of this program that keeps the list of nodes behind nginx.
+/// Starts a copy of this program that updates the list of nodes behind nginx.
 fn start_watch(layout: &ClusterLayout) -> Result<()> {
     let home = layout.folder.join("watch");
     if watch_pid(layout).is_some() {
@@ -206,7 +207,7 @@ fn start_watch(layout: &ClusterLayout) -> Result<()> {
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output);
-    command.spawn().context("cannot start the watch over the nodes")?;
+    command.spawn().context("cannot start the process that watches the nodes")?;
     Ok(())
 }
 
@@ -260,7 +261,7 @@ fn greeting(layout: &ClusterLayout) -> Result<String> {
     let token = secret(layout, "feed-token", &["feeds", "create", "cluster"])?;
     let front = format!("http://127.0.0.1:{}", layout.port(Unit::Nginx));
     let mut text =
-        format!("\nThe cluster is up; everything it has is in {}\n\n", layout.folder.display());
+        format!("\nThe cluster is up; all its data is in {}\n\n", layout.folder.display());
     text += &format!("  service         {front}   (nginx, before the api nodes)\n");
     for node in NODES {
         let name = node.to_string();

@@ -1,9 +1,9 @@
-//! `cargo xtask faults`: a cluster under load, broken in every way, one fault at a time; then everything that its
-//! clients saw is checked against what was promised.
+//! `cargo xtask faults`: a cluster under load with one fault at a time; then everything that its clients saw is
+//! checked against the promises.
 //!
-//! See `docs/operations/faults.md`. The parts: [`cluster_setup`] is the cluster, [`fault`] what can be broken,
-//! [`load`] the clients, [`record`] what they saw, [`check`] the judge. Nothing is restarted but what the campaign
-//! itself has ended.
+//! See `docs/operations/faults.md`. The parts: [`cluster_setup`] is the cluster, [`fault`] the list of faults,
+//! [`load`] the clients, [`record`] their observations, [`check`] the rules. Only processes that the campaign itself
+//! has ended are restarted.
 
 mod builds;
 mod check;
@@ -51,16 +51,16 @@ use crate::{
 };
 use shell::{random::Random, repository::Repository, servers};
 
-/// How long everything may take to be as before, once a fault is healed.
+/// Maximum time of a full recovery after a fault.
 const CATCH_UP_MAX: Duration = Duration::from_secs(60);
 const MINUTE: Duration = Duration::from_secs(60);
-/// How long PostgreSQL takes to start, and nodes to find it again.
+/// Time that PostgreSQL takes to start, and nodes to reconnect.
 const DATABASE_START: Duration = Duration::from_secs(8);
-/// Before what people run (0); inherited by every part of the cluster and every client.
+/// Above the priority of interactive programs (0); inherited by every part of the cluster and every client.
 const PRIORITY: i32 = -10;
-/// Between two faults.
+/// Pause between two faults.
 const CALM: Duration = Duration::from_secs(2);
-/// A snapshot is cut every second; one this old is not the present any more.
+/// Maximum age of a current snapshot; one is cut every second.
 const SNAPSHOT_AGE_MAX_MS: i64 = 5000;
 const GROUPED: &str = "/v1/sports/mma/odds?group_by=bout&odds_format=decimal";
 const WHOLE: [&str; 2] = [
@@ -74,19 +74,19 @@ const WHOLE: [&str; 2] = [
     reason = "switches of a command line are independent of each other"
 )]
 pub(crate) struct Options {
-    /// How long faults go on
+    /// Duration of the faults in minutes
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// Which order they come in, and what clients choose; the same seed is the same campaign
+    /// Seed of the order of faults and of the clients' choices; the same seed gives the same campaign
     #[arg(long)]
     seed: Option<u64>,
     /// Only faults whose names contain one of these
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Each fault once, in the order of `--list`, however long it takes
+    /// Run each fault once, in the order of `--list`, however long it takes
     #[arg(long)]
     once: bool,
-    /// The most telling faults in a fixed order, once
+    /// Run the most significant faults once, in a fixed order
     #[arg(long, conflicts_with = "only")]
     short: bool,
     /// Another build of `linesman`: two nodes of five run this one, the others that, and nodes are exchanged
@@ -95,10 +95,10 @@ pub(crate) struct Options {
     /// Print the names of all faults
     #[arg(long)]
     list: bool,
-    /// Judge only what must never happen, and not what depends on the speed of the machine
+    /// Check only what must never happen, and not what depends on the speed of the machine
     #[arg(long)]
     ignore_timing: bool,
-    /// Use the program as the tests have built it
+    /// Use the program that the tests have built
     #[arg(long, hide = true)]
     with_tests: bool,
 }
@@ -128,7 +128,7 @@ fn run_judged(
         });
         ensure!(!plan.is_empty(), "no fault has such a name; --list prints them");
     } else {
-        // NATS removes the log by itself then (docs/operations/faults.md): whoever wants to see it names it.
+        // NATS then removes the log by itself (docs/operations/faults.md), so this fault must be named explicitly.
         plan.retain(|fault| *fault != Fault::DiskFull(None));
     }
     let time = Duration::from_secs(60 * options.minutes);
@@ -149,7 +149,7 @@ struct Plan {
     seed: u64,
     faults: Vec<Fault>,
     time: Duration,
-    /// In this order and once, rather than shuffled until the time is over.
+    /// Once in this order, rather than shuffled until the time is over.
     once: bool,
     /// Another build.
     beside: Option<PathBuf>,
@@ -166,9 +166,9 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     }
     shell::say("building the program");
     let (program, reader) = build(repository)?;
-    // Who compiles beside it must not starve it: a node that hears nothing for five seconds refuses keys, as it must.
+    // Compilers on the same machine must not starve it: a node that is isolated for five seconds must refuse keys.
     if rustix::process::setpriority_process(None, PRIORITY).is_err() {
-        shell::say("   only root can go before others: leave the machine to it");
+        shell::say("   only root can raise the priority: run nothing else on this machine");
     }
     let folder = folder(repository)?;
     cluster_setup::clear(&folder)?;
@@ -186,7 +186,7 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let credentials = Credentials::create(&context)?;
     let judge = Judge { key: credentials.steady.clone() };
     let mut load = Load::begin(&context, &credentials, plan.seed)?;
-    judge.wait_until_full(&cluster.layout).context("the cluster does not get under way")?;
+    judge.wait_until_full(&cluster.layout).context("the cluster does not start")?;
     load.begin_to_read(&credentials, plan.seed)?;
     let broken = run_faults(plan, &mut cluster, &context, &judge);
     load.end()?;
@@ -196,7 +196,7 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let records = context.journal.finish()?;
     let history = past::judge(&cluster.layout, &judge.key, &records, log.entries);
     stop.store(true, Ordering::Relaxed);
-    watch.join().map_err(|_| anyhow!("the watch over the nodes has failed"))?;
+    watch.join().map_err(|_| anyhow!("the thread that watches the nodes has failed"))?;
     let mut findings = check::all(&records, &log, cluster.builds.count());
     findings.push(last);
     findings.extend(history);
@@ -244,9 +244,9 @@ fn run_faults(
             let episode = run_fault(fault, cluster, context, judge)?;
             let goes_on = episode.caught_up_ms.is_some();
             context.journal.note("fault", episode, |records| &mut records.episodes);
-            // What is broken for good would be blamed on every fault that follows.
+            // An unhealed fault would be blamed on every fault that follows.
             if !goes_on {
-                shell::say(&format!("   `{fault}` is not overcome: the campaign ends here"));
+                shell::say(&format!("   no recovery from `{fault}`: the campaign ends here"));
                 return Ok(());
             }
         }
@@ -282,7 +282,8 @@ fn run_fault(
     Ok(Episode { fault: fault.to_string(), kind: fault.kind(), began_ms, healed_ms, caught_up_ms })
 }
 
-/// Without the database a key goes on with what its node has of the minute, so such a fault must end within one.
+/// Without the database a key can only use the rest of its node's lease for the minute, so such a fault must end
+/// within one.
 fn wait_for_the_minute(fault: Fault) {
     if fault.kind() != Kind::NoDatabase {
         return;
@@ -294,15 +295,15 @@ fn wait_for_the_minute(fault: Fault) {
     }
 }
 
-/// Looks from outside whether all is well.
+/// Checks the state of the cluster from outside.
 #[derive(Debug)]
 struct Judge {
     key: String,
 }
 
 impl Judge {
-    /// Waits until every node is ready, every api node says ok and shows the present, and every server of the log has
-    /// all of it.
+    /// Waits until every node is ready, every api node reports ok and shows a current snapshot, and every server of
+    /// the log has all of it.
     fn wait_until_whole(&self, layout: &ClusterLayout) -> Result<()> {
         let mut missing = String::new();
         let waited = shell::wait_until("all is as before", CATCH_UP_MAX, || {
@@ -315,7 +316,7 @@ impl Judge {
         waited.with_context(|| missing.clone())
     }
 
-    /// Waits until every api node shows every price there will be.
+    /// Waits until every api node shows a price for every series.
     fn wait_until_full(&self, layout: &ClusterLayout) -> Result<()> {
         let all = market::all_series().len();
         shell::wait_until("every node shows every price", CATCH_UP_MAX, || {
@@ -345,7 +346,7 @@ impl Judge {
                 return Some(format!("the snapshot of {api} is {age_ms:?} ms old"));
             }
         }
-        // Another server's fault before this one has caught up would be two at once.
+        // A fault of another server before this one has caught up would make two faults at once.
         NATS.into_iter().find_map(|nats| {
             cluster::nats_problem(layout, nats).map(|lack| format!("{nats} is not whole: {lack}"))
         })
@@ -358,10 +359,10 @@ impl Judge {
         serde_json::from_slice(&answer.body).ok()
     }
 
-    /// Waits until every api node shows all that the log holds, now that nobody pushes any more; gives what that is.
+    /// Waits until every api node shows everything in the log, now that the pushers have stopped; returns the log.
     ///
-    /// A push that nobody waits for any more may still be written, so the log is read again each time. One that is gone
-    /// breaks every rule that goes by it; the others are judged all the same.
+    /// A push that was given up may still be written, so the log is read again each time. A lost log breaks every rule
+    /// that uses it; the other rules are checked all the same.
     fn wait_for_all(
         &self,
         layout: &ClusterLayout,
@@ -385,15 +386,15 @@ impl Judge {
         (log, finding)
     }
 
-    /// What each api node shows.
+    /// The last bodies of each api node.
     fn last_bodies(&self, layout: &ClusterLayout) -> Vec<(Unit, Value)> {
         let all = APIS.into_iter().flat_map(|api| WHOLE.map(|path| (api, path)));
         all.map(|(api, path)| (api, self.ask(layout, api, path).unwrap_or_default())).collect()
     }
 }
 
-/// The program, and what reads its log; of the whole workspace, as the tests are built, since each set of features is
-/// built apart.
+/// The program, and the reader of its log; of the whole workspace, as the tests are built, because each set of
+/// features is built separately.
 fn build(repository: &Repository) -> Result<(PathBuf, PathBuf)> {
     let words = ["build", "-q", "--workspace", "--bin", "linesman", "--example", "log_entries"];
     shell::run(shell::cargo(repository).args(words))?;

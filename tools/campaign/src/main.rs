@@ -1,4 +1,4 @@
-//! A cluster on one machine: to develop with (`cluster`), or broken under load in every way (`faults`).
+//! A cluster on one machine: for development (`cluster`), or with faults under load (`faults`).
 
 mod cluster;
 mod faults;
@@ -11,10 +11,10 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 enum Verb {
-    /// Run a whole cluster on this machine, to develop with
+    /// Run a whole cluster on this machine, for development
     #[command(subcommand)]
     Cluster(cluster::Verb),
-    /// Break a cluster under load in every way, and check what its clients saw
+    /// Run a cluster under load with faults, and check what its clients saw
     Faults(faults::Options),
 }
 

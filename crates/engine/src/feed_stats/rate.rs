@@ -1,25 +1,25 @@
-//! How fast a feed's messages come and how late they are: of the last minutes for people, since the start for
-//! Prometheus.
+//! The message rate and the latency of a feed: of the last minutes for pages, since the start for Prometheus.
 
 use std::collections::VecDeque;
 
 use domain::Timestamp;
 
-/// The last minutes are counted in slots of this length.
+/// Length of the slots in which the last minutes are counted.
 const SLOT_MS: i64 = 10_000;
-/// How many slots are kept: five minutes.
+/// Number of slots: five minutes.
 const SLOTS_MAX: usize = 30;
-/// Messages a second are those of this number of seconds.
+/// Seconds over which the message rate is measured.
 const RATE_S: i64 = 60;
-/// Below this, every millisecond has a bucket of its own; above, every octave has this number.
+/// Below this, every millisecond has a bucket of its own; above, every octave has this number of buckets.
 const FINE: u64 = 8;
-/// Up to 2^32 ms, which is 49 days.
+/// Number of buckets; they reach to 2^32 ms, which is 49 days.
 const BUCKETS: usize = 240;
 /// Upper bounds of the buckets that Prometheus reads, in milliseconds.
 pub(crate) const BOUNDS_MS: [u64; 14] =
     [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000];
 
-/// When the messages of a push happened, as its source says: each instant with how many messages in a row have it.
+/// Times of the messages of a push according to its source: each instant with the number of consecutive messages at
+/// it.
 #[derive(Debug, Default)]
 pub struct Stamps(Vec<(Option<Timestamp>, u32)>);
 
@@ -32,7 +32,7 @@ impl Stamps {
     }
 }
 
-/// A feed's pace.
+/// The rate and the latencies of a feed.
 #[derive(Debug, Default)]
 pub(crate) struct FeedRate {
     slots: VecDeque<Slot>,
@@ -49,12 +49,12 @@ struct Slot {
     buckets: Box<[u32; BUCKETS]>,
 }
 
-/// The pace of the last minutes.
+/// The rate and the latency of the last minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recent {
     /// Messages in the last minute.
     pub a_minute: u64,
-    /// Latency that half of the messages of the last five minutes had at the most, and that 95 of 100 had.
+    /// Latency that 50 and 95 of 100 messages of the last five minutes did not exceed.
     pub p50_ms: Option<u64>,
     pub p95_ms: Option<u64>,
 }
@@ -120,7 +120,7 @@ impl FeedRate {
     }
 }
 
-/// The upper end of the bucket in which the message of this rank is. `None`: there are no messages.
+/// The upper bound of the bucket that holds the message of this rank. `None`: there are no messages.
 fn quantile(totals: &[u64; BUCKETS], percent: u64) -> Option<u64> {
     let all: u64 = totals.iter().sum();
     let rank = all.saturating_mul(percent).div_ceil(100).max(1);

@@ -1,4 +1,4 @@
-//! Which publications the archive does not have yet, on the node that writes it.
+//! The publications that are not archived yet, on the node that writes the archive.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use domain::Timestamp;
 
-/// Publications that are remembered: more than a day of them. Of more, the oldest and the last are.
+/// Maximum number of publications remembered: more than a day of them. Beyond it, the oldest ones and the last one
+/// are.
 const PUBLICATIONS_MAX: usize = 4096;
 
 /// Publications of this process that are not archived, with their entries, oldest first.
@@ -22,17 +23,17 @@ impl Backlog {
         held.push_back((seq, at));
     }
 
-    /// All up to an entry are in the archive.
+    /// All publications up to an entry are in the archive.
     pub(super) fn note_archived(&self, seq: u64) {
         self.lock().retain(|(own, _)| *own > seq);
     }
 
-    /// Another node writes it.
+    /// Another node writes the archive.
     pub(super) fn clear(&self) {
         self.lock().clear();
     }
 
-    /// How old the oldest one is.
+    /// Age of the oldest publication.
     pub(super) fn age(&self, now: Timestamp) -> Duration {
         self.lock().front().map_or(Duration::ZERO, |(_, at)| now.since(*at))
     }

@@ -15,13 +15,13 @@ use super::turns::Work;
 use super::{History, HistoryError, Source};
 use crate::publication::Published;
 
-/// Events that are looked at for one page. A page that found too few records among them ends there, and the next goes
-/// on.
+/// Maximum number of events examined for one page. If they have too few records, the page ends there and the next
+/// continues.
 const EVENTS_MAX: usize = 500;
-/// How long a page may take before it ends between two events, and the next goes on from there.
+/// Maximum time of a page. It then ends between two events, and the next continues from there.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// Which closing lines are asked for.
+/// A selection of closing lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClosingRequest {
     /// The sport's key.
@@ -29,7 +29,7 @@ pub struct ClosingRequest {
     pub bookmakers: BookmakerKeys,
     pub market: Option<Market>,
     pub events: EventIds,
-    /// Bounds of the announced start; the end is not part of it.
+    /// Bounds of the announced start; the end is exclusive.
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
     pub limit: usize,
@@ -42,11 +42,11 @@ pub struct ClosedRecord {
     pub event: EventId,
     /// Without points.
     pub path: RecordPath,
-    /// Whether the opening line is known to be the first.
+    /// True if the opening line is known to be the first.
     pub exact: bool,
 }
 
-/// Records in the order of answers, and where the next page starts if there is one.
+/// Records in the order of answers, and the start of the next page if there is one.
 #[derive(Debug)]
 pub struct ClosingPage {
     pub records: Vec<ClosedRecord>,
@@ -67,12 +67,12 @@ impl ClosingRequest {
     fn path(&self, event: EventId) -> PathRequest {
         let (sport, bookmakers, market) =
             (self.sport.clone(), self.bookmakers.clone(), self.market);
-        // No point is asked for.
+        // Points are not requested.
         let (from, to, all, limit, after) = (None, Some(EVER), false, 0, None);
         PathRequest { sport, event, bookmakers, market, from, to, all, limit, after }
     }
 
-    /// Whether a record of an event comes after the last page.
+    /// True if a record of an event comes after the last page.
     fn follows(&self, event: EventId, path: &RecordPath) -> bool {
         let Some(after) = self.after.as_ref().filter(|after| after.event == event) else {
             return true;
@@ -98,7 +98,7 @@ impl ClosingRequest {
             }
             let found = match read(self.path(event)) {
                 Ok(found) => Some(found),
-                // It was gone before history begins.
+                // It disappeared before history begins.
                 Err(PathError::Unknown) => None,
                 Err(error) => return Err(error),
             };
@@ -124,14 +124,14 @@ impl ClosingRequest {
     }
 }
 
-/// After all records of an event: no key of a bookmaker begins so.
+/// After all records of an event: no bookmaker's key starts with this character.
 fn end_of_event() -> RecordPlace {
     let record = RecordId::from_number(u64::MAX);
     RecordPlace { bookmaker: "~".into(), market: Market::TotalRounds, record }
 }
 
 impl History {
-    /// Closing lines, up to the present publication. `key`: for whom.
+    /// Closing lines, up to the present publication. `key`: the requesting key.
     pub(crate) async fn closings(
         self: &Arc<Self>,
         request: ClosingRequest,
@@ -163,7 +163,7 @@ impl LoggedPast {
             Some((archive, commit)) => archive.started(commit, sport).map_err(unreadable)?,
             None => BTreeMap::new(),
         };
-        // What is not archived yet counts for the closing lines of events that start in it alone.
+        // The part that is not archived affects only the closing lines of events that start in it.
         let recent = self.on_tail(archive, seq, &[], |part| Ok(part.started(sport)))?;
         let wanted = recent.values().filter(|held| held.is_started);
         let wanted = wanted.filter(|held| request.wants(held.event, held.commence_time));
@@ -177,7 +177,7 @@ impl LoggedPast {
         let mut events: Vec<(Timestamp, EventId)> =
             events.map(|held| (held.commence_time, held.event)).collect();
         events.sort_unstable();
-        // Those that the archive alone knows of, in the order in which they are asked for.
+        // Events that only the archive has, in the order of the request.
         let archived = events.iter().filter(|(commence, event)| request.wants(*event, *commence));
         let archived = archived.map(|(_, event)| *event).filter(|id| !recent_ids.contains(id));
         let mut archived = ReadAhead::new(archived.collect());
@@ -200,17 +200,17 @@ impl LoggedPast {
     }
 }
 
-/// Events that are read some at a time, as that takes little longer than one.
+/// Reads several events at a time, which takes little longer than reading one.
 #[derive(Debug)]
 struct ReadAhead {
-    /// Those that were not read yet.
+    /// Events that are not read yet.
     events: VecDeque<EventId>,
     at_once: usize,
     read: HashMap<EventId, EventPast>,
 }
 
 impl ReadAhead {
-    /// How many are read first, and at most at a time. More are read where the last ones did not take long.
+    /// Number of events read first, and at most at a time. More are read if the last ones did not take long.
     const EVENTS_FIRST: usize = 16;
     const EVENTS_AT_ONCE: usize = 128;
     const READ_TIME_MAX: Duration = Duration::from_millis(200);
@@ -219,7 +219,7 @@ impl ReadAhead {
         Self { events, at_once: Self::EVENTS_FIRST, read: HashMap::new() }
     }
 
-    /// What became of an event; of one before it, nobody asks any more.
+    /// The price history of an event; events before it are not requested any more.
     fn take(
         &mut self,
         event: EventId,

@@ -1,4 +1,4 @@
-//! Publications of the past that are kept ready: the last ones, and those that were made again.
+//! Past publications that are kept ready: the last ones, and those that were rebuilt.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ pub(crate) struct Recent {
     bytes: usize,
 }
 
-/// The part of the memory of history that they may take.
+/// The part of history's memory that they may take, as a divisor.
 pub(crate) const RECENT_SHARE: usize = 4;
-/// The newest publications that are kept however much memory they take: streams that are up to date read from them.
+/// Number of the newest publications that are kept however much memory they take, because current streams read them.
 const RECENT_MIN: usize = 4;
-/// What the row of a record takes with its places in the indexes, and that of an event.
+/// Bytes that the row of a record takes with its index entries; below, the row of an event.
 const RECORD_ROW_BYTES: usize = 100;
 const EVENT_ROW_BYTES: usize = 300;
 
@@ -35,7 +35,8 @@ impl Recent {
         }
     }
 
-    /// The last such publication, and when the one after it that `follows` was made, as far as it is kept too.
+    /// The last publication that satisfies `is`, and the time of the next one that satisfies `follows`, if it is kept
+    /// too.
     pub(crate) fn find(
         &self,
         is: impl Fn(&Published) -> bool,
@@ -54,20 +55,20 @@ impl Recent {
     }
 }
 
-/// What the rows of a publication take.
+/// Bytes that the rows of a publication take.
 pub(crate) fn row_bytes(published: &Published) -> usize {
     let snapshot = &published.snapshot;
     snapshot.records() * RECORD_ROW_BYTES + snapshot.events() * EVENT_ROW_BYTES
 }
 
-/// One publication, made once for all who wait for it.
+/// One publication, rebuilt once for all waiting requests.
 type Cell = Arc<OnceCell<Arc<Published>>>;
 
-/// Publications that were made again, within a bound.
+/// Rebuilt publications, within a bound of memory.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     entries: Vec<KeptEntry>,
-    /// Counts requests, so that the longest unused is known.
+    /// Counts requests, to find the entry unused for longest.
     now: u64,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct KeptEntry {
     used: u64,
 }
 
-/// Publications that somebody waits for, and those that are ready, at most.
+/// Maximum number of publications that are ready or awaited.
 const ENTRIES_MAX: usize = 1024;
 
 impl Kept {
@@ -99,8 +100,8 @@ impl Kept {
         cell
     }
 
-    /// Notes what a publication takes; those unused for longest go until all is within the bound. What remains takes
-    /// these bytes; letting go of the others takes its time, which nobody needs to wait for.
+    /// Notes the size of a publication, and removes those unused for longest until all is within the bound. Returns
+    /// the remaining bytes and the removed entries: dropping them takes time, which no request should wait for.
     pub(super) fn note(
         &mut self,
         (seq, at): (u64, Timestamp),
@@ -125,7 +126,7 @@ impl Kept {
         self.entries.iter().map(|kept| kept.bytes).sum()
     }
 
-    /// `spared`: the use of an entry that stays whatever it takes, for somebody waits for it.
+    /// `spared`: the use of an entry that stays whatever its size, because a request waits for it.
     fn take_oldest(&mut self, spared: Option<u64>) -> Option<KeptEntry> {
         let old = self.entries.iter().enumerate().filter(|(_, kept)| Some(kept.used) != spared);
         let oldest = old.min_by_key(|(_, kept)| kept.used).map(|(at, _)| at);
@@ -144,7 +145,7 @@ mod tests {
         for n in 0..10_u32 {
             let cell = kept.cell(u64::from(n), at(n.into()));
             assert_eq!(Arc::strong_count(&cell), 2);
-            // The first is asked for again each time.
+            // The first is requested again each time.
             kept.cell(0, at(0));
             let (bytes, _) = kept.note((n.into(), at(n.into())), 100, 350);
             assert!(bytes <= 350, "{bytes}");
@@ -152,7 +153,7 @@ mod tests {
         let mut left: Vec<u64> = kept.entries.iter().map(|kept| kept.seq).collect();
         left.sort_unstable();
         assert_eq!(left, [0, 8, 9]);
-        // One that is larger than the bound is kept alone for those who wait for it.
+        // One that is larger than the bound is kept alone for the requests that wait for it.
         kept.cell(77, at(77));
         let (bytes, gone) = kept.note((77, at(77)), 1000, 350);
         assert_eq!((bytes, gone.len(), kept.entries.len()), (1000, 3, 1));

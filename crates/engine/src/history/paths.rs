@@ -1,4 +1,4 @@
-//! What became of the prices of an event (H10 to H12).
+//! The price history of an event (H10 to H12).
 
 use std::sync::Arc;
 
@@ -9,40 +9,40 @@ use super::turns::Work;
 use super::{History, HistoryError, Source};
 use crate::publication::Published;
 
-/// Keys of bookmakers, in their order; `None`: all.
+/// Keys of bookmakers, sorted; `None`: all.
 pub type BookmakerKeys = Option<Arc<[Box<str>]>>;
 
-/// Which changes of prices of an event are asked for.
+/// A selection of price changes of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathRequest {
-    /// The sport's key. Names of earlier catalogues are asked for like those of the present one.
+    /// The sport's key. Names of earlier catalogues are accepted like those of the present one.
     pub sport: Box<str>,
     pub event: EventId,
     pub bookmakers: BookmakerKeys,
     pub market: Option<Market>,
-    /// Bounds of the time of publication; the end is not part of it.
+    /// Bounds of the time of publication; the end is exclusive.
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
-    /// Also changes that were replaced before they were published.
+    /// True to include changes that were replaced before they were published.
     pub all: bool,
-    /// Changes that there is room for.
+    /// Maximum number of changes.
     pub limit: usize,
-    /// Where the page before ended.
+    /// The end of the previous page.
     pub after: Option<PathPlace>,
 }
 
-/// What became of them.
+/// The selected price paths of an event.
 #[derive(Debug)]
 pub struct EventPaths {
-    /// In the order of answers: the records that a page may be of, with one more change than there is room for.
+    /// In the order of answers: the records that a page may contain, with one change more than the limit.
     pub paths: Vec<RecordPath>,
-    /// Where they end, where there is more after that.
+    /// The end of this page, if there is more after it.
     pub end: Option<PathPlace>,
-    /// Prices that were first published at this time or before may have been there before history began.
+    /// Prices first published at this time or before may have existed before history began.
     pub exact_after: Timestamp,
 }
 
-/// Why there is no path.
+/// The reason why there is no path.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
     #[error("history has no such event")]
@@ -57,13 +57,13 @@ pub(super) const EVER: Timestamp = Timestamp::from_millis(i64::MIN);
 const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 
 impl PathRequest {
-    /// Whether a bookmaker is asked for.
+    /// True if a bookmaker is selected.
     pub(super) fn has(&self, key: &str) -> bool {
         let keys = self.bookmakers.as_ref();
         keys.is_none_or(|keys| keys.binary_search_by(|held| (**held).cmp(key)).is_ok())
     }
 
-    /// Calls with what the archive is to look for.
+    /// Calls with the selection for the archive.
     pub(super) fn wanted<T>(&self, then: impl FnOnce(&Wanted<'_>) -> T) -> T {
         let Self { event, market, from, to, all, limit, .. } = *self;
         let hold = Hold::First { after: self.after.as_ref(), limit };
@@ -73,12 +73,12 @@ impl PathRequest {
 }
 
 impl EventPaths {
-    /// `begin`: the first publication of history, where there was something before it.
+    /// `begin`: the first publication of history, if there was something before it.
     pub(super) fn new(past: EventPast, begin: Option<Timestamp>) -> Result<Self, PathError> {
         if past.is_unknown() {
             return Err(PathError::Unknown);
         }
-        // Of an event that was there before, nobody knows when its prices came.
+        // If the event existed before history, the time of its first prices is unknown.
         let exact_after = match past.new_at() {
             Some(_) => begin.unwrap_or(EVER),
             None => NEVER,
@@ -89,7 +89,7 @@ impl EventPaths {
 }
 
 impl History {
-    /// What became of the prices of an event up to the present publication. `key`: for whom.
+    /// Price paths of an event up to the present publication. `key`: the requesting key.
     pub(crate) async fn event_paths(
         self: &Arc<Self>,
         request: PathRequest,

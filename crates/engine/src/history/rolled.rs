@@ -1,4 +1,4 @@
-//! The book of the publication that was made again last: the next ones are made by rolling it forward (H22).
+//! The book of the last rebuilt publication: later ones are rebuilt by rolling it forward (H22).
 
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +12,12 @@ use super::{Found, HistoryError, WEIGHT_BYTES};
 use crate::publication::Published;
 use crate::replay::{Logged, Replay};
 
-/// Entries that it is rolled over at most; where there are more, a book that is kept nearer may be quicker.
+/// Maximum number of entries to roll it over; beyond it, a nearer stored book may be quicker.
 const ENTRIES_MAX: u64 = 25_000;
-/// Publications of the present without a question after which it is not held any longer.
+/// Number of new publications without a request after which it is dropped.
 const IDLE_MAX: u32 = 20;
 
-/// The book, held for a while.
+/// The book, kept for a while.
 #[derive(Debug, Default)]
 pub(super) struct Rolled(Mutex<Option<Held>>);
 
@@ -66,7 +66,7 @@ impl LoggedPast {
         Ok((published, weight))
     }
 
-    /// The book that is held, rolled forward to a publication; `None`: it has to be made anew.
+    /// The held book, rolled forward to a publication; `None`: it has to be built anew.
     fn roll(&self, lineage: usize, to: Found) -> Option<Book> {
         let Held { lineage: own, at: from, mut book, .. } = self.rolled.take()?;
         if own != lineage || !(from.seq..from.seq + ENTRIES_MAX).contains(&to.seq) {
@@ -74,7 +74,7 @@ impl LoggedPast {
         }
         let entries = self.entries_of(lineage, from.seq..=to.seq);
         let mut entries = entries.ok()?.into_iter();
-        // A log that was written again from an earlier entry on has another one here.
+        // A log that was rewritten from an earlier entry on has another entry here.
         let Entry { seq, change, .. } = entries.next()?;
         if seq != from.seq || !matches!(change, Change::Cut { at } if at == from.at) {
             return None;
@@ -84,7 +84,7 @@ impl LoggedPast {
             if seq != last + 1 {
                 return None;
             }
-            // Who starts with another catalogue does not have all that was there before.
+            // A start with another catalogue does not keep everything that was there before.
             if let Change::Configured(next) = &change
                 && !self.catalogues.is_of(&book, &next.catalogue)
             {
@@ -96,7 +96,7 @@ impl LoggedPast {
         (last == to.seq).then_some(book)
     }
 
-    /// The entries with these numbers of a lineage, as far as they are there.
+    /// The entries with these numbers of a lineage, as far as they exist.
     fn entries_of(
         &self,
         lineage: usize,
@@ -165,7 +165,7 @@ mod tests {
         let fresh = LoggedPast::new(options);
         fresh.find(founds[3].at, founds[3].at).unwrap();
         assert_eq!(rolled.to_image(), fresh.book(founds[3]).unwrap().to_image());
-        // Not backwards, not from another log, and not for ever.
+        // Not backwards, not from another log, and not forever.
         past.rebuild(founds[3]).unwrap();
         assert!(past.roll(lineage, founds[1]).is_none());
         past.rebuild(founds[1]).unwrap();

@@ -1,4 +1,4 @@
-//! What was published and is not archived yet, as rows: the end of every event's past.
+//! Publications that are not archived yet, as rows: the end of every event's history.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,27 +15,27 @@ use crate::archiver::continues;
 use crate::error::WorldError;
 use crate::replay::{Logged, Replay};
 
-/// Publications without a question after which it is not kept any longer.
+/// Number of publications without a request after which it is dropped.
 const IDLE_MAX: u32 = 20;
-/// Entries whose rows are kept for the next question.
+/// Maximum number of entries whose rows are kept for the next request.
 const KEPT_ENTRIES_MAX: u64 = 300_000;
-/// Ends that are kept, each of some events.
+/// Maximum number of tails that are kept, each of some events.
 const KEPT_MAX: usize = 16;
-/// Events that may be joined with an event, one after the other, since the book that its end begins with.
+/// Maximum number of successive joins with an event since the book that its tail starts with.
 const JOINED_MAX: usize = 64;
 
-/// The ends of the past of events, kept for a while.
+/// The ends of the histories of events, kept for a while.
 #[derive(Debug, Default)]
 pub(super) struct Tail(Mutex<Vec<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
-    /// The events whose prices are in it; where there is none, it is all events without their prices.
+    /// The events whose prices are in it; if empty, it has all events without their prices.
     events: Vec<EventId>,
     part: Part,
     /// The commit that it follows.
     follows: Option<(usize, u64)>,
-    /// Publications since somebody asked.
+    /// Publications since the last request.
     idle: u32,
 }
 
@@ -47,7 +47,7 @@ impl Tail {
         held.iter_mut().for_each(|kept| kept.idle += 1);
     }
 
-    /// One that has these events and follows a commit. Those that follow another one are of no use any more.
+    /// One with these events that follows a commit. Drops those that follow another commit, which are useless now.
     fn take(&self, events: &[EventId], follows: Option<(usize, u64)>) -> Option<Kept> {
         let mut held = self.lock();
         held.retain(|kept| kept.follows == follows);
@@ -75,15 +75,15 @@ impl Tail {
     }
 }
 
-/// What came of looking at some events alone.
+/// The result of reading some events alone.
 enum Alone<T> {
     Done(T),
-    /// One of them was joined with this one, or taken apart from it.
+    /// One of them was joined with this event, or separated from it.
     Joins(EventId),
 }
 
 impl LoggedPast {
-    /// What became of an event's prices up to the publication of entry `seq`.
+    /// The price paths of an event up to the publication of entry `seq`.
     pub(super) fn event_paths(
         &self,
         request: &PathRequest,
@@ -95,13 +95,13 @@ impl LoggedPast {
         EventPaths::new(past, begin)
     }
 
-    /// What the archive consists of, where there is one.
+    /// The newest commit of the archive, if there is one.
     pub(super) fn newest_commit(&self) -> Result<Option<Commit>, HistoryError> {
         let Some(archive) = &self.archive else { return Ok(None) };
         if self.begun.is_missing() {
             return Err(HistoryError::Unreadable(None));
         }
-        // A new service writes its first part a while later; until then its log has all there is.
+        // A new service writes its first part a while later; until then its log has everything.
         if !archive.is_begun() && self.open()?.first_seq() <= 1 {
             return Ok(None);
         }
@@ -122,8 +122,8 @@ impl LoggedPast {
         Ok((first > 1).then_some(reach.from))
     }
 
-    /// What became of an event's prices, in the archive and in the end of the past of some events up to the publication
-    /// of entry `seq`; where there are none, in the archive alone.
+    /// The past of an event, from the archive and from the tail of some events up to the publication of entry `seq`;
+    /// from the archive alone if there are none.
     pub(super) fn event_past(
         &self,
         request: &PathRequest,
@@ -144,7 +144,7 @@ impl LoggedPast {
             }
             self.on_tail(archive, seq, events, |part| {
                 let held = part.book().event(request.event);
-                // The event may be another sport's.
+                // The event may be of another sport.
                 if held.is_some_and(|event| !is_of(event)) && past.is_unknown() {
                     return Ok(());
                 }
@@ -155,7 +155,7 @@ impl LoggedPast {
                     && is_unknown
                     && past.new_at().is_none()
                 {
-                    // It was listed before all that the archive holds.
+                    // It was listed before everything that the archive holds.
                     archive
                         .known_event_past(commit, sport, wanted, &mut past)
                         .map_err(unreadable)?;
@@ -167,7 +167,7 @@ impl LoggedPast {
         })
     }
 
-    /// Adds prices of events that were there before all that the archive has of them.
+    /// Adds prices of events that existed before everything that the archive has of them.
     pub(super) fn add_base(
         &self,
         archive: Option<(&Archive, &Commit)>,
@@ -195,8 +195,8 @@ impl LoggedPast {
         Ok(())
     }
 
-    /// Looks at the rows of what is not archived, up to the publication of entry `seq`: those of some events or, where
-    /// none is named, all that is not about prices.
+    /// Reads the rows that are not archived, up to the publication of entry `seq`: those of some events or, if none is
+    /// named, all that do not concern prices.
     pub(super) fn on_tail<T>(
         &self,
         archive: Option<(&Archive, &Commit)>,
@@ -205,7 +205,7 @@ impl LoggedPast {
         look: impl FnOnce(&Part) -> Result<T, HistoryError>,
     ) -> Result<T, HistoryError> {
         let mut log = self.open()?;
-        // Nothing that is to be read is deleted meanwhile.
+        // Keeps the entries from being deleted while they are read.
         let _position = log.register().map_err(unreadable)?;
         let last = archive.and_then(|(_, commit)| commit.lineages.last());
         let continued = match last {
@@ -249,8 +249,8 @@ impl LoggedPast {
         Err(HistoryError::Unreadable(None))
     }
 
-    /// The book that the archive ends with or, where the log does not continue the archive, the first that the log has:
-    /// of some events or, where none is named, of all without their prices.
+    /// The book at the end of the archive or, if the log does not continue the archive, the first book of the log: of
+    /// some events or, if none is named, of all without their prices.
     fn begin_tail(
         &self,
         log: &mut dyn ReadLog,
@@ -262,7 +262,7 @@ impl LoggedPast {
         if let Some((archive, commit)) = continued {
             let book = match self.book_of(archive, commit, events) {
                 Ok(book) => book,
-                // A file is damaged, or the store is away. The log nearly always has the same.
+                // A file is damaged, or the store is unreachable. The log nearly always has the same entries.
                 Err(error) => {
                     let last = commit.lineages.last().map_or(0, |last| last.last_seq);
                     let logged = self.logged_book_of(log, last, events).map_err(unreadable)?;
@@ -292,11 +292,11 @@ impl LoggedPast {
             let part = Part::founding(&Commit::none(), book, base);
             return Ok(Alone::Done(part.of_rows(rows())));
         };
-        // Of a log that was lost, or is another since.
+        // Of a log that was lost or replaced since.
         let part = Part::founding(commit, book, base);
         match self.book_of(archive, commit, events) {
             Ok(before) => Ok(before.with(|before| part.replacing(commit, &before).of_rows(rows()))),
-            // The archiver goes on without it, too: what is gone with the lost log has no end.
+            // The archiver continues without it, too: what was lost with the log has no end.
             Err(WorldError::Archive(error)) if error.is_damage() => {
                 Ok(Alone::Done(part.of_rows(rows())))
             }
@@ -304,7 +304,7 @@ impl LoggedPast {
         }
     }
 
-    /// The book of a checkpoint, or the one that a log begins with, and its entry: of some events or of all without
+    /// The book of a checkpoint, or the one that a log starts with, and its entry: of some events or of all without
     /// their prices.
     fn checkpoint_of(
         &self,
@@ -322,7 +322,7 @@ impl LoggedPast {
         Ok((book, base))
     }
 
-    /// The book as it is in the log after entry `last`; `None`: the log does not have all that made it.
+    /// The book after entry `last` according to the log; `None` if the log does not have all of its entries.
     fn logged_book_of(
         &self,
         log: &mut dyn ReadLog,
@@ -348,7 +348,7 @@ impl LoggedPast {
         Ok((replay.losses().entries == 0).then_some(Alone::Done(book)))
     }
 
-    /// The book that the archive ends with, of some events or of all without their prices.
+    /// The book at the end of the archive, of some events or of all without their prices.
     fn book_of(
         &self,
         archive: &Archive,
@@ -397,7 +397,7 @@ fn part_of(events: &[EventId]) -> ImagePart<'_> {
     }
 }
 
-/// The event beside these whose prices a change moves to or from one of them.
+/// The event besides these whose prices a change moves to or from one of them.
 fn joins(change: &Change, events: &[EventId]) -> Option<EventId> {
     let (one, other) = if let Change::Merged { elder, younger, .. } = change {
         (*elder, *younger)

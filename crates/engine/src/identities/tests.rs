@@ -8,7 +8,7 @@ fn at(ms: i64) -> Timestamp {
     Timestamp::from_millis(1_794_000_000_000 + ms)
 }
 
-/// Everything shown, in an order that does not matter.
+/// Everything that is shown, in an order for comparison.
 fn shown(identities: &Identities) -> (Vec<EventView>, Vec<Unsure>, Vec<(EventId, EventId)>) {
     let mut events: Vec<EventView> = identities.events().map(|event| (**event).clone()).collect();
     events.sort_by_key(|event| event.id);
@@ -58,7 +58,7 @@ impl Desk {
         true
     }
 
-    /// What was tracked is what a look at the whole book shows.
+    /// The tracked identities equal those built from the whole book.
     fn check(&mut self) {
         self.tracker.refresh(&self.book);
         let afresh = Tracker::of(&self.book);

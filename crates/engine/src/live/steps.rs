@@ -1,5 +1,5 @@
-//! The last snapshots that were shown to those who follow live: whole ones, and parts with what changed since the one
-//! before.
+//! The last snapshots shown to clients that follow live: whole ones, and parts with the changes since the previous
+//! one.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::history::Place;
 use crate::history::row_bytes;
 use crate::publication::Published;
 
-/// The newest that are kept however much memory they take: streams that are up to date go on from them.
+/// Number of the newest ones that are kept however much memory they take, because current streams continue from them.
 const KEPT_MIN: usize = 4;
-/// Whole ones that are kept with the parts between them: who wants whole ones goes on from the one before the last.
+/// Number of whole ones kept with the parts between them: readers of whole ones continue from the one before the last.
 const WHOLE_MIN: usize = 2;
-/// Parts after which a whole snapshot follows once they are as large as that: putting one together from them then costs
-/// no more than twice as much as reading it.
+/// Minimum number of parts before a whole snapshot follows, once the parts are as large as that: assembling one from
+/// them then costs no more than twice as much as reading it.
 const PARTS_MIN: usize = 64;
-/// What a part takes beside its rows.
+/// Bytes that a part takes in addition to its rows.
 const PART_BYTES: usize = 2048;
 
-/// What was shown, the oldest first. A part belongs to all that follow the last whole one before it.
+/// The snapshots shown, the oldest first. A part belongs to all that follow the last whole one before it.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     held: VecDeque<Arc<Published>>,
@@ -31,18 +31,18 @@ pub(crate) struct Steps {
     part_bytes: usize,
 }
 
-/// What leads from one of them to a later one: the events that may differ, as they were and as they are.
+/// A step from one of them to a later one: the events that may differ, in their old and new state.
 #[derive(Debug)]
 pub struct LiveStep {
     pub from: Arc<Snapshot>,
     pub to: Arc<Snapshot>,
-    /// What was shown in between, the oldest first: the events that it was about.
+    /// The snapshots shown in between, the oldest first: the touched events.
     pub skipped: Vec<Arc<Snapshot>>,
 }
 
 impl Steps {
     pub(crate) fn push(&mut self, mut published: Published, max: usize) {
-        // A whole one may follow a part of the same position, which it makes superfluous.
+        // A whole one may follow a part of the same position and replace it.
         let same = self.held.back().is_some_and(|last| {
             last.is_between && published.is_between && is_same(&last.snapshot, &published.snapshot)
         });
@@ -60,14 +60,14 @@ impl Steps {
         self.evict(max);
     }
 
-    /// Lets the oldest go that are too much, and never what the newest is put together from.
+    /// Removes the oldest ones above the limit, but never those that the newest is assembled from.
     fn evict(&mut self, max: usize) {
         while self.bytes > max
             && self.held.len() > KEPT_MIN
             && self.held.iter().skip(1).filter(|held| held.is_whole()).nth(WHOLE_MIN - 1).is_some()
         {
             self.drop_oldest();
-            // A part without the whole one before it is good for nothing.
+            // A part without the whole one before it is useless.
             while self.held.front().is_some_and(|held| !held.is_whole()) {
                 self.drop_oldest();
             }
@@ -80,7 +80,7 @@ impl Steps {
         }
     }
 
-    /// Whether the next has to be whole.
+    /// True if the next one has to be whole.
     pub(super) fn needs_whole(&self, max: usize) -> bool {
         let newest = self.held.iter().rev().find(|held| held.is_whole());
         newest.is_none_or(|whole| {
@@ -89,7 +89,7 @@ impl Steps {
         })
     }
 
-    /// The last such one that is at a place, and when what followed it was made.
+    /// The last snapshot at a place that satisfies `is`, and the time of the next one that satisfies `follows`.
     pub(super) fn find(
         &self,
         place: Place,
@@ -121,7 +121,7 @@ impl Steps {
         (0..=at).rev().find(|place| self.held.get(*place).is_some_and(|held| held.is_whole()))
     }
 
-    /// The last as a whole.
+    /// The last one as a whole.
     pub(crate) fn newest(&self) -> Option<Arc<Published>> {
         match self.found(self.held.len().checked_sub(1)?)? {
             Found::Whole(whole) => Some(whole),
@@ -129,12 +129,12 @@ impl Steps {
         }
     }
 
-    /// The last such one.
+    /// The last one that satisfies `is`.
     pub(super) fn last(&self, is: impl Fn(&Published) -> bool) -> Option<Arc<Published>> {
         self.held.iter().rev().find(|held| is(held)).map(Arc::clone)
     }
 
-    /// What is at a place, and the first such one that follows it.
+    /// The snapshot at a place, and the first match that follows it.
     pub(super) fn after(
         &self,
         place: Place,
@@ -145,14 +145,14 @@ impl Steps {
         Some((Arc::clone(self.held.get(at)?), next))
     }
 
-    /// The whole one that was put in the place of a part.
+    /// The whole one that replaced a part.
     pub(super) fn completed(&self, part: &Snapshot) -> Option<Arc<Published>> {
         let mut newest = self.held.iter().rev();
         let held = newest.find(|held| held.is_between && is_same(&held.snapshot, part))?;
         held.is_whole().then(|| Arc::clone(held))
     }
 
-    /// Puts a whole one in the place of a part.
+    /// Replaces a part by a whole one.
     pub(super) fn complete(&mut self, whole: &Arc<Published>, max: usize) {
         let place = self
             .held
@@ -167,7 +167,7 @@ impl Steps {
         self.evict(max);
     }
 
-    /// What leads from a place to something shown later, where it is known what was touched on the way.
+    /// The step from a place to a later snapshot, if the events touched in between are known.
     pub(super) fn between(&self, from: Place, to: &Snapshot) -> Option<LiveStep> {
         let to = self.held.iter().rposition(|held| is_same(&held.snapshot, to))?;
         let at = (0..to)
@@ -176,7 +176,7 @@ impl Steps {
         self.step(at, to)
     }
 
-    /// What leads to the last from the one before it.
+    /// The step to the last one from the one before it.
     pub(crate) fn last_step(&self) -> Option<LiveStep> {
         let to = self.held.len().checked_sub(1)?;
         self.step(to.checked_sub(1)?, to)
@@ -208,7 +208,7 @@ impl Steps {
     }
 }
 
-/// What was found at a place.
+/// The result of a search at a place.
 #[derive(Debug)]
 pub(crate) enum Found {
     Whole(Arc<Published>),
@@ -217,7 +217,7 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    /// What was shown, put together where it was shown in parts.
+    /// The snapshot assembled from its parts.
     pub(super) fn gather(parts: &[Arc<Published>]) -> Option<Arc<Published>> {
         let layers: Vec<Layer<'_>> = parts.iter().map(|part| part.layer()).collect();
         let whole = Snapshot::gather(&layers, None)?;

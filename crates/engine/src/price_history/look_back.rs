@@ -1,4 +1,4 @@
-//! Where the prices came from that are there when a service starts.
+//! Earlier price changes, read when a service starts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::replay::{Base, Logged, Replay};
 use crate::simulator::{SANDBOX_IDS, play_back};
 use crate::world::WorldHandle;
 
-/// A book that holds more is not made a second time to look back: there is memory for one.
+/// Maximum number of records of a book that is built a second time to look back: memory is planned for one.
 const RECORDS_MAX: u64 = 100_000;
-/// How far apart the looks at a log are, which has what was published only since its last checkpoint.
+/// Interval between the snapshots read from a log, which has only the publications since its last checkpoint.
 const LOG_STEP: Duration = Duration::from_secs(60);
 
 impl PriceHistory {
-    /// Takes note of what a simulated world showed at an instant.
+    /// Notes the state of a simulated world at an instant.
     pub fn note_simulated(
         &mut self,
         handle: &WorldHandle,
@@ -33,7 +33,7 @@ impl PriceHistory {
         self.note(&Snapshot::cut(&book, 0, at, handle.stale_after(), &[]));
     }
 
-    /// Takes note of what a world published before `until`, since the last checkpoint of its log.
+    /// Notes the publications of a world before `until`, since the last checkpoint of its log.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -45,7 +45,7 @@ impl PriceHistory {
     ) -> Result<(), WorldError> {
         if handle.stats.load.load().records > RECORDS_MAX {
             let world = handle.world;
-            tracing::info!(event = "board.past_skipped", %world, "price paths begin now: the book is too large to be made a second time");
+            tracing::info!(event = "board.past_skipped", %world, "price paths begin now: the book is too large to be built a second time");
             return Ok(());
         }
         let Some(mut log) = handle.past.log.view()? else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! How a world stands: whether this node keeps up with the log, and why not.
+//! The health of a world: whether this node keeps up with the log, and the reason if not.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use domain::Timestamp;
 use super::{BEHIND_MAX, LATE_MIN, Shared, UNLED_MAX, WorldHandle};
 
 impl WorldHandle {
-    /// Whether the current snapshot is as young as it should be: a writer that died or hangs shows here.
+    /// True if the current snapshot is as young as it should be. It is false if a writer died or hangs.
     pub fn is_current(&self, now: Timestamp) -> bool {
         let published = self.published.load();
         // Three intervals and five seconds leave room for a long batch or a checkpoint.
@@ -18,29 +18,30 @@ impl WorldHandle {
         keeps_up && now.since(published.snapshot.cut_at) <= late
     }
 
-    /// Whether this node has all that the log has, as far as it knows.
+    /// True if this node has everything in the log, as far as it knows.
     pub fn is_up_to_date(&self, now: Timestamp) -> bool {
         let lag = |shared: &Shared| shared.lag_entries.load(Ordering::Relaxed);
         self.is_current(now) && self.shared.as_ref().is_none_or(|shared| lag(shared) == 0)
     }
 
-    /// Whether the clock was set back behind the current snapshot, and nobody has cut another since.
+    /// True if the clock was set back behind the current snapshot, and none was cut since.
     pub fn is_ahead(&self, now: Timestamp) -> bool {
         self.published.load().snapshot.cut_at.since(now) > self.refresh_interval
     }
 
-    /// Whether no other node can show anything newer: the snapshot here is current, or the last one there is
-    /// because nobody writes. Where all are equally late, to take them all away would leave nobody to serve it.
+    /// True if no other node can show anything newer: the snapshot here is current, or it is the last one because
+    /// there is no leader. If all nodes are equally late, removing them all would leave none to serve it.
     pub fn is_abreast(&self, now: Timestamp) -> bool {
         self.is_current(now) || self.shared.as_ref().is_some_and(|shared| shared.is_last(now))
     }
 
-    /// Whether a snapshot is due for so long that the reason matters: nobody writes, or this node does not hear of it.
+    /// True if a snapshot is overdue for so long that the reason matters: there is no leader, or this node does not
+    /// receive its entries.
     pub fn is_late(&self, now: Timestamp) -> bool {
         self.shared.is_some() && self.lag(now) > LATE_MIN
     }
 
-    /// Notes whether any node holds the lead, as the database says; `None`: it does not say.
+    /// Notes whether any node holds the lead according to the database; `None`: it does not answer.
     pub fn note_led(&self, led: Option<bool>, now: Timestamp) {
         if let Some(shared) = &self.shared {
             let unled_at_ms = if led == Some(false) { now.as_millis() } else { 0 };
@@ -48,7 +49,7 @@ impl WorldHandle {
         }
     }
 
-    /// Why a node that follows a log is not current, in words.
+    /// The reason why a node that follows a log is not current, as text.
     pub fn lateness(&self, now: Timestamp) -> Option<String> {
         let shared = self.shared.as_ref().filter(|_| !self.is_current(now))?;
         let entries = shared.lag_entries.load(Ordering::Relaxed);
@@ -60,7 +61,7 @@ impl WorldHandle {
             "a newer program wrote the log: upgrade this node; it serves what it could read"
                 .to_owned()
         } else if stuck {
-            "what the log holds cannot be read: it is damaged".to_owned()
+            "the content of the log cannot be read: it is damaged".to_owned()
         } else if self.has_begun() && trouble.is_some() {
             format!(
                 "this node is behind: it does not follow the log{why}, and its snapshot is {lag_s} s late"
@@ -76,14 +77,14 @@ impl WorldHandle {
 }
 
 impl Shared {
-    /// The current snapshot is the last one, and nobody writes another.
+    /// True if the current snapshot is the last one, and no node writes another.
     fn is_last(&self, now: Timestamp) -> bool {
         let said = self.unled_at_ms.load(Ordering::Relaxed);
         let unled = said != 0 && now.since(Timestamp::from_millis(said)) <= UNLED_MAX;
         unled && !self.stuck.load(Ordering::Relaxed) && self.begun.load(Ordering::Acquire)
     }
 
-    /// `lag`: for how long another snapshot is due.
+    /// `lag`: the time since another snapshot is due.
     fn keeps_up(&self, now: Timestamp, lag: Duration) -> bool {
         let since = self.behind_since_ms.load(Ordering::Relaxed);
         let lacks = since != 0 && now.since(Timestamp::from_millis(since)) > BEHIND_MAX;

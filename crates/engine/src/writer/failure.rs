@@ -1,9 +1,8 @@
-//! A log that cannot be written: what the writer refuses meanwhile, and how it finds out that it can again.
+//! A log that cannot be written: the refusals meanwhile, and the retries.
 //!
-//! Where a single process has the log, the writer goes on: batches are refused at once, snapshots are shown as they
-//! fall due, and from time to time it is tried whether a snapshot can be written down. Only where something was
-//! applied that is not in the log has the book to be read back. Where other nodes may write, the writer steps down
-//! instead.
+//! If a single process has the log, the writer continues: batches are refused at once, snapshots are shown as they are
+//! due, and from time to time the writer tries to log a snapshot. The book has to be read back only if something was
+//! applied that is not in the log. If other nodes may write, the writer steps down instead.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,32 +19,32 @@ use crate::start::Start;
 use crate::world::WorldHandle;
 use crate::writer::Writer;
 
-/// How long nothing is taken after a failure: at first, and at the most where it keeps failing.
+/// Time after a failure in which nothing is accepted: the first, and the maximum after repeated failures.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// After reading the book back the writer waits this many times as long as that took.
+/// Pause after reading the book back, as a multiple of the time that it took.
 const READ_BACK_REST: u32 = 4;
 
-/// Failures of the log, one after the other.
+/// Successive failures of the log.
 #[derive(Debug, Default)]
 pub(crate) struct Failure {
-    /// When it is tried again; `None` where the log is written.
+    /// Time of the next attempt; `None` while the log can be written.
     retry_at: Option<Instant>,
-    /// For how long nothing was taken after the last failure; zero where a batch was stored since.
+    /// Length of the pause after the last failure; zero if a batch was stored since.
     pause: Duration,
     /// The book was read back since, or could not be.
     tried: bool,
-    /// How long that took when it was last done.
+    /// Time that the last read-back took.
     read_back: Duration,
 }
 
 impl Failure {
-    /// Whether nothing is taken at the moment.
+    /// True if nothing is accepted at present.
     pub(crate) fn is_open(&self) -> bool {
         self.retry_at.is_some()
     }
 
-    /// A batch was stored.
+    /// Notes that a batch was stored.
     pub(crate) fn note_success(&mut self) {
         self.pause = Duration::ZERO;
     }
@@ -66,8 +65,8 @@ impl Failure {
 }
 
 impl Writer {
-    /// Makes entries durable that the book has already. When that fails, whoever has sent something is refused, and
-    /// the book goes back to what the log holds with [`Self::recover`].
+    /// Makes entries durable that the book has already. If that fails, the waiting batches are refused, and the book
+    /// returns to the content of the log with [`Self::recover`].
     pub(crate) fn store(&mut self, now: Timestamp, entries: &Entries) -> bool {
         if self.append(now, entries) {
             return true;
@@ -75,7 +74,7 @@ impl Writer {
         self.ahead = true;
         let queue = &self.worker.queue;
         queue.refuse_begun(self.round, self.refusal);
-        // Where other nodes may write, that is for whoever follows the log.
+        // If other nodes may write, the thread that follows the log does this.
         if self.term.is_none() {
             queue.refuse_batches(self.refusal);
         }
@@ -85,7 +84,7 @@ impl Writer {
     /// Makes entries durable.
     pub(crate) fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
         if self.worker.options.simulation.is_some() && self.worker.handle.is_disk_full() {
-            // What can be made again from nothing does not take the last room on a disk.
+            // Data that can be rebuilt from nothing must not take the last space on a disk.
             self.unlogged = true;
             return true;
         }
@@ -93,13 +92,14 @@ impl Writer {
         let (log, at_ms) = (&mut self.log, now.as_millis());
         let written = match &mut self.term {
             None if entries.ends.is_empty() => return true,
-            // It would not follow on what the log holds.
+            // It would not follow the content of the log.
             None if self.ahead => return false,
             None => log.append(at_ms, entries.iter()).map(drop),
             Some(term) => {
                 let written =
                     term.leadership.asking(ANSWER_TIME_MAX, || match entries.ends.is_empty() {
-                        // Nor may it be said of a book that another node has left behind that nothing changed.
+                        // A node that was replaced may not even report that nothing changed, because its book is
+                        // outdated.
                         true => log.fence(at_ms),
                         false => log.append(at_ms, entries.iter()).map(drop),
                     });
@@ -140,18 +140,18 @@ impl Writer {
         if self.term.is_some() {
             self.ahead = true;
         } else if self.worker.options.simulation.is_some() {
-            // What is simulated follows from the seed and the clock, whatever its log holds.
+            // A simulated world follows from the seed and the clock, whatever its log holds.
             self.reopen();
         } else {
-            // It may hold what was not acknowledged, and may not.
+            // The log may or may not hold entries that were not acknowledged.
             self.ahead |= matches!(error, LogError::Poisoned);
             self.worker.queue.set_log_failed(true);
             self.failure.note();
         }
     }
 
-    /// After a failure, reads the book back where it has to be. After a pause, looks whether the log can be written,
-    /// with a snapshot that changes nothing.
+    /// After a failure, reads the book back if necessary. After a pause, checks that the log can be written, with a
+    /// snapshot that changes nothing.
     pub(crate) fn recover(&mut self) {
         let due = self.failure.is_due();
         if self.ahead && (due || !self.failure.tried) {
@@ -180,7 +180,7 @@ impl Writer {
         }
     }
 
-    /// Reads the book back as the log has it.
+    /// Rebuilds the book from the log.
     fn read_back(&mut self) {
         let begun = Instant::now();
         WorldHandle::count(&self.worker.handle.stats.read_backs, 1);

@@ -1,4 +1,4 @@
-//! Feeds in turn: how the writer shares its time between those who push, and makes what they sent durable together.
+//! Turns of feeds: the writer shares its time between the feeds, and makes their batches durable together.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,21 +11,21 @@ use crate::queue::Line;
 use crate::world::WorldHandle;
 use crate::writer::Writer;
 
-/// How long the writer works for one feed before the next has its turn.
+/// Time that the writer works for one feed before the next has its turn.
 const TURN_TIME_MAX: Duration = Duration::from_millis(20);
-/// How long turns go on before what they brought is made durable and answered.
+/// Maximum time of a round of turns before its changes are made durable and acknowledged.
 const ROUND_TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Writer {
-    /// Gives every feed that waits its turn, with one write to the disk for all. A round ends early where a snapshot
-    /// is due or an operator waits; a batch that is not finished goes on in the next.
+    /// Gives every waiting feed its turn, with one write to the disk for all. A round ends early if a snapshot is due
+    /// or an operator waits; a batch that is not finished continues in the next round.
     pub(crate) fn take_round(&mut self) {
         let begun = Instant::now();
         let now = self.worker.clock.now();
         self.round += 1;
         let mut entries = Entries::default();
         let mut done = Vec::new();
-        // One turn at least, however late snapshots are.
+        // At least one turn, however late snapshots are.
         while let Some(mut line) = self.worker.queue.next_line() {
             let until = Instant::now() + TURN_TIME_MAX;
             while let Some(batch) = self.take_turn(&mut line, now, until, &mut entries) {
@@ -43,7 +43,7 @@ impl Writer {
             }
             let joins = done.iter().map(Batch::joins).sum();
             WorldHandle::count(&self.worker.handle.stats.joins, joins);
-            // Before the receipts: whoever has one and looks at this node's status sees what it brought.
+            // Before the receipts: a client that has one and reads this node's status sees the result of its push.
             self.worker.handle.vitals.store(Arc::new(self.book.vitals()));
             self.worker.note_identities(&self.book);
         }
@@ -56,8 +56,8 @@ impl Writer {
         }
     }
 
-    /// Works on a feed's first batch, and gives it where it is finished. `None`: the feed's turn is over, or it has
-    /// no more.
+    /// Works on a feed's first batch, and returns it if it is finished. `None`: the feed's turn is over, or it has no
+    /// more batches.
     fn take_turn(
         &mut self,
         line: &mut Line,
@@ -82,7 +82,7 @@ impl Writer {
         None
     }
 
-    /// Whether something waits that comes before the next feed's turn.
+    /// True if something waits that precedes the next feed's turn.
     fn is_called_off(&self) -> bool {
         self.worker.clock.now() >= self.next_cut || self.worker.queue.is_urgent()
     }
@@ -107,11 +107,11 @@ mod hostile {
     use crate::worker::Next;
 
     const INTERVAL: Duration = Duration::from_secs(30);
-    /// Far more than one round is enough for, in any build.
+    /// Far more than one round can process, in any build.
     const MANY: usize = 400_000;
     const MANY_MS: Duration = Duration::from_millis(400_000);
 
-    /// A writer that works when the test says so.
+    /// A writer that works when the test tells it to.
     struct Stage {
         writer: Writer,
         handle: Arc<WorldHandle>,
@@ -150,11 +150,11 @@ mod hostile {
             Self { writer, handle, clock, catalogue, _dir: dir }
         }
 
-        /// Puts a batch of heartbeats into the queue that is good for as long as `stands`.
+        /// Queues a batch of heartbeats that is valid while `stands` is true.
         fn put(&self, feed: &str, lines: usize, stands: &Arc<AtomicBool>) -> Receiver<Outcome> {
             let line = br#"{"type":"heartbeat","bookmaker":"caesars","sport":"mma"}"#;
             let message = push::parse_line(line, &self.catalogue, None).unwrap();
-            // Each newer than the one before: every one is a change to be logged, which takes its time.
+            // Each newer than the one before: every one is a change to be logged, which takes time.
             let first = domain::Clock::now(&*self.clock).minus(MANY_MS);
             let newer = |number: usize| {
                 let ms = u64::try_from(number).unwrap();
@@ -190,7 +190,7 @@ mod hostile {
         assert_eq!(stage.writer.work(), Next::GoOn);
         assert!(stage.handle.published().snapshot.cut_at >= due);
         assert!(is_waiting(&mut large));
-        // What its feed sent later comes after it.
+        // Later pushes of its feed come after it.
         while is_waiting(&mut large) {
             assert!(is_waiting(&mut next));
             assert_eq!(stage.writer.work(), Next::GoOn);

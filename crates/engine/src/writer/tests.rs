@@ -82,7 +82,7 @@ fn a_published_snapshot_has_the_sequence_number_of_its_cut_on_writer_and_followe
     assert_eq!(followed, seqs);
 }
 
-/// The gaps that a log has.
+/// The gaps in a log.
 fn gaps(dir: &Path) -> Vec<(Timestamp, Timestamp)> {
     let options = change_log::Options::default();
     let log = LogLocation::Folder { dir: dir.to_owned(), options };
@@ -109,7 +109,7 @@ fn a_gap_that_a_process_left_is_logged_by_the_next_one_unless_the_log_has_it() {
     assert_eq!(gaps(dir.path()), [(from, clock.now())]);
     assert_eq!(handle.published().snapshot.cut_at, clock.now());
     assert_eq!(writer.gap_note.gap(), None);
-    // A process ended after it had logged the gap, and before it could take the note back.
+    // A process ended after it had logged the gap, and before it could withdraw the note.
     writer.gap_note.set(Some(LogGap { from, seq }));
     drop(writer);
     clock.advance(EPOCH);
@@ -118,7 +118,7 @@ fn a_gap_that_a_process_left_is_logged_by_the_next_one_unless_the_log_has_it() {
     assert_eq!(writer.gap_note.gap(), None);
 }
 
-/// Those are cut at their own pace, and what changes is shown to the others meanwhile.
+/// Those are cut at their own pace, and changes are shown to the others meanwhile.
 #[test]
 fn who_wants_whole_snapshots_keeps_nobody_from_what_changes() {
     let dir = tempfile::tempdir().unwrap();
@@ -149,7 +149,7 @@ fn who_wants_whole_snapshots_keeps_nobody_from_what_changes() {
         worker.live_due = now;
     }
     worker.whole_due = now;
-    // Of the same position, also where nothing has changed since.
+    // Of the same position, even if nothing has changed since.
     assert_eq!(worker.show_live(&mut book, first + 3, at), None);
     assert_eq!(whole(), Some(first + 3));
     let (_, next) = handle.shown_after(crate::history::Place::Entry(first), true).unwrap();

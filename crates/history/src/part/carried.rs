@@ -1,5 +1,5 @@
-//! A part whose publications do not follow from the last one before it: they are made with another catalogue, or from
-//! another log. What is not shown any more, and what is shown again, has rows like any other change.
+//! A part whose publications do not continue the previous one: they are made with another catalogue, or from another
+//! log. Content that disappears or reappears has rows like any other change.
 
 use domain::{EventId, Timestamp};
 use market::Book;
@@ -12,26 +12,26 @@ use crate::rows::{self, EventChange, OddsHead};
 use crate::scored::Scored;
 use crate::starts::Starts;
 
-/// What the last publication shows and the next one may not have.
+/// Content of the last publication that the next one may not have.
 #[derive(Debug, Default)]
 pub(super) struct Dropped {
     events: Vec<(EventId, Box<str>)>,
     records: Vec<DroppedRecord>,
-    /// When that publication was made, where the next ones may be of the same time or earlier.
+    /// Time of that publication, if the next ones may be of the same time or earlier.
     last_ms: Option<i64>,
 }
 
 impl Dropped {
-    /// Whether the last publication shows an event.
+    /// True if the last publication shows an event.
     pub(super) fn has(&self, event: EventId) -> bool {
         self.events.binary_search_by_key(&event, |(id, _)| *id).is_ok()
     }
 }
 
 impl Part {
-    /// Begins after the last entry that the archive holds: that was published as `before` has it, and what comes next
-    /// begins with `book`, which has another catalogue. The archive keeps it, as nothing else says what a process made
-    /// of its log when it started.
+    /// Starts after the last archived entry. That entry was published from `before`, and the next entries start with
+    /// `book`, which has another catalogue. The archive stores this book, because nothing else records the state that
+    /// a process derived from its log when it started.
     pub fn carried(commit: &Commit, before: &Book, book: Book) -> Option<Self> {
         let mut part = Self::after(commit, book)?;
         let bytes = part.book.to_image();
@@ -50,8 +50,8 @@ impl Part {
         Some(part)
     }
 
-    /// For a part that founds a lineage: the last publication of the one before it was made of `before`. What that
-    /// shows ends with the first publication after it, unless that shows it too.
+    /// For a part that founds a lineage: the last publication of the previous lineage was made from `before`. Its
+    /// content ends with the first publication after it, unless that shows it too.
     #[must_use]
     pub fn replacing(self, commit: &Commit, before: &Book) -> Self {
         let catalogue = before.catalogue();
@@ -66,7 +66,7 @@ impl Part {
         Self { dropped: Dropped { events, records, last_ms }, starts, ..self }
     }
 
-    /// Rows for what the first publication does not have.
+    /// Adds rows for the content that the first publication does not have.
     pub(super) fn note_dropped(&mut self, entry: &Entry, cut: Timestamp) {
         if self.dropped.last_ms.is_some_and(|last_ms| cut.as_millis() <= last_ms) {
             return;

@@ -1,4 +1,4 @@
-//! What a part says about the prices of an event: the end of its past, which is not archived yet.
+//! The past of an event according to a part: its end, which is not archived yet.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::starts::Started;
 use crate::table::Table;
 
 impl Part {
-    /// Whether anything that is wanted can follow from a change.
+    /// True if a change can affect the selected rows.
     pub(super) fn concerns(&self, change: &Change) -> bool {
         match change {
             Change::Quoted(quoted) => self.wants(quoted.event),
@@ -48,7 +48,7 @@ impl Part {
         }
     }
 
-    /// Takes an entry of which only prices and events are wanted.
+    /// Adds an entry to a part with a selection of prices and events.
     pub(super) fn look_at(&mut self, entry: &Entry, checksum: u32) {
         if let Change::Quoted(quoted) = &entry.change {
             rows::push_odds(&mut self.tables.odds, entry, quoted, &self.book);
@@ -65,7 +65,7 @@ impl Part {
         }
     }
 
-    /// Drops what a publication has added where it says nothing of the events that are wanted.
+    /// Drops the rows that a publication has added for other events.
     pub(super) fn drop_others(&mut self) {
         let Rows::PricesOf(own) = &self.rows else { return };
         let ids: Vec<String> = own.iter().map(EventId::to_string).collect();
@@ -79,7 +79,8 @@ impl Part {
         }
     }
 
-    /// The closing lines of events that started, by sport and by the day of the publication that shows it.
+    /// Writes the closing lines of events that started, by sport and by the day of the publication that shows the
+    /// start.
     pub(super) fn write_closings(
         &self,
         archive: &Archive,
@@ -91,13 +92,13 @@ impl Part {
         for started in &self.started {
             let lines = match self.closings_of(Some((archive, commit)), started, &mut base) {
                 Ok(lines) => lines,
-                // What is damaged stays so until somebody puts it back, and everything else would wait for that.
+                // Damage stays until a person restores the file, and everything else would wait for that.
                 Err(error) if error.is_damage() => {
                     tracing::error!(
                         event = "archive.closing_skipped",
                         error = &error as &dyn std::error::Error,
                         event_id = %started.event,
-                        "an event began whose past in the archive is damaged; it has no closing lines there"
+                        "the archived past of a started event is damaged; it has no closing lines in the archive"
                     );
                     continue;
                 }
@@ -119,7 +120,7 @@ impl Part {
         Ok(())
     }
 
-    /// The closing lines that a start makes, from what the archive holds and this part. `base` is read where an event
+    /// The closing lines that a start produces, from the archive and this part. `base` is read when an event first
     /// needs it, for all that started.
     fn closings_of(
         &self,
@@ -148,7 +149,7 @@ impl Part {
                                 tracing::warn!(
                                     event = "archive.base_unreadable",
                                     error = &error as &dyn std::error::Error,
-                                    "the oldest book of the archive is damaged; prices that stand for longer than \
+                                    "the oldest book of the archive is damaged; prices unchanged for longer than \
                                      `history.retention` have no closing lines"
                                 );
                                 None
@@ -163,7 +164,7 @@ impl Part {
         Ok(closing_lines(past, started, self.lineage))
     }
 
-    /// Adds what was published of an event in this part to what the archive, where there is one, holds of it.
+    /// Adds the publications of an event in this part to its archived past, if there is an archive.
     ///
     /// # Errors
     /// The archive cannot be read.
@@ -183,7 +184,7 @@ impl Part {
         Ok(())
     }
 
-    /// The events of a sport whose start was shown or taken back in this part.
+    /// The events of a sport whose start was shown or withdrawn in this part.
     pub fn started(&self, sport: &str) -> BTreeMap<EventId, StartedEvent> {
         let started = self.started.iter().filter(|started| *started.sport == *sport);
         let found = started.map(|started| {

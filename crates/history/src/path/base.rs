@@ -1,4 +1,4 @@
-//! Prices that were shown already when what the archive still has begins: what brought them is past retention.
+//! Prices that were shown already when the remaining archive begins: the changes that set them are past retention.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::frame::Frame;
 use crate::rows::{self, OddsHead};
 use crate::table::Table;
 
-/// The prices of some events in the book that the archive's oldest publications are made from.
+/// The prices of some events in the book that the archive's oldest publications are rebuilt from.
 #[derive(Debug)]
 pub struct BasePrices {
     frame: Frame,
@@ -25,14 +25,14 @@ pub struct BasePrices {
 #[derive(Debug)]
 pub(super) struct Base {
     point: Point,
-    /// It is before the points that are wanted, or after them.
+    /// True if it is before the selected points; below, if it is after them.
     is_before: bool,
     is_after: bool,
 }
 
 impl Archive {
-    /// The prices of events in the book that the archive's oldest publications are made from; `None`: there is no such
-    /// book, as nothing is past retention.
+    /// The prices of events in the book that the archive's oldest publications are rebuilt from; `None` if there is no
+    /// such book, because nothing is past retention.
     ///
     /// # Errors
     /// The book cannot be read.
@@ -45,12 +45,12 @@ impl Archive {
         let epochs = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let Some(lineage) = epochs.map(|file| file.lineage).min() else { return Ok(None) };
         let last = commit.lineages.get(lineage).and_then(|held| held.first_seq.checked_sub(1));
-        // One that was made for another catalogue does not say what was shown when it was made.
+        // An image that was made for another catalogue does not tell what was shown at its time.
         let image = last.and_then(|last| commit.image_up_to(lineage, last));
         let Some(image) = image.filter(|image| image.first.is_none()) else { return Ok(None) };
         let damaged = |_| {
             let path = image.file.path.clone();
-            ArchiveError::Damaged { path, reason: "it is no book" }
+            ArchiveError::Damaged { path, reason: "it is not a book" }
         };
         let (bytes, part) = (self.image(image)?, ImagePart::Events(events));
         let book = Book::from_image_of(image.version, &bytes, Arc::clone(catalogue), part);
@@ -81,11 +81,11 @@ impl Archive {
 }
 
 impl EventPast {
-    /// Takes the prices of the event that were there before all its rows.
+    /// Adds the prices of the event that existed before all its rows.
     pub fn take_base(&mut self, base: &BasePrices, wanted: &Wanted<'_>) {
         let (id, column) = (wanted.event.to_string(), base.frame.column("event_id"));
         let rows = (0..base.frame.rows()).filter(|row| base.frame.text(column, *row) == Some(&*id));
-        // The first of each record is all there is.
+        // The book has one state of each record, so the first is all there is.
         let to = Some(Timestamp::from_millis(i64::MIN));
         let mut shown = Self::default();
         let first = Wanted { from: None, to, hold: Hold::MOST, ..*wanted };
@@ -111,7 +111,7 @@ impl EventPast {
 }
 
 impl RecordPath {
-    /// Begins with what was there before, unless rows say what brought it. The points are in order.
+    /// Starts with the state before the rows, unless rows have the change that set it. The points are in order.
     pub(super) fn begin_with_base(&mut self) {
         let Some(Base { point, is_before, is_after }) = self.base.take() else { return };
         if self.first_shown.is_some_and(|first| first <= point.published_at) {

@@ -1,4 +1,4 @@
-//! Which points of an event's past are held while it is read: no more than a page of them, however many there are.
+//! The points of an event's past that are held while it is read: at most a page of them, however many there are.
 
 use std::cmp::Ordering;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{EventPast, PathHead, Point, RecordPath};
 
-/// Outcomes that are held of one event at a time. Half of them are more than an answer has room for.
+/// Maximum number of outcomes held for an event. Half of them are more than an answer has room for.
 pub(super) const HELD_MAX: usize = 250_000;
 
-/// Which points are held.
+/// A selection of the points to hold.
 #[derive(Clone, Copy, Debug)]
 pub enum Hold<'a> {
-    /// The first in the order of answers, or those after a place: one more change than `limit`, and no more than there
-    /// is memory for.
+    /// The first in the order of answers, or those after a place: one change more than `limit`, within the memory
+    /// bound.
     First { after: Option<&'a PathPlace>, limit: usize },
-    /// Those that say what the last prices of each record are.
+    /// Those that determine the last prices of each record.
     Last,
 }
 
 impl Hold<'_> {
-    /// As many as there is memory for.
+    /// As many as the memory bound allows.
     pub const MOST: Self = Self::First { after: None, limit: usize::MAX };
 }
 
@@ -37,7 +37,7 @@ pub struct PathPlace {
 }
 
 impl PathPlace {
-    /// That of a point.
+    /// The place of a point.
     pub fn of(head: &PathHead, point: &Point) -> Self {
         let (published_at, lineage, seq) = point.place();
         Self { published_at, lineage, seq, ..Self::end_of(head) }
@@ -55,19 +55,19 @@ impl PathPlace {
         }
     }
 
-    /// Whether the path of a record comes before that of its own, is the same, or comes after it.
+    /// Compares the path of a record with its own.
     pub fn cmp_path(&self, head: &PathHead) -> Ordering {
         head.order().cmp(&(&*self.bookmaker, self.market.key(), self.record))
     }
 
-    /// Whether a point of its own record comes after it.
+    /// True if a point of its own record comes after it.
     pub fn is_before(&self, point: &Point) -> bool {
         (self.published_at, self.lineage, self.seq) < point.place()
     }
 }
 
 impl Point {
-    /// Its place in the path of its record: the order of publications. Timestamps decide also where a log was replaced
+    /// Its place in the path of its record, in the order of publications. Timestamps decide even if a log was replaced
     /// by another.
     pub(super) fn place(&self) -> (Timestamp, u32, u64) {
         (self.published_at, u32::try_from(self.lineage).unwrap_or(u32::MAX), self.seq)
@@ -96,7 +96,7 @@ impl EventPast {
         }
     }
 
-    /// Lets go of points that are not of the page, whatever is read later.
+    /// Drops points that cannot be on the page, whatever is read later.
     fn let_go(&mut self, hold: Hold<'_>) {
         match hold {
             Hold::First { limit, .. } => {
@@ -114,13 +114,13 @@ impl EventPast {
         let points = self.records.values().flat_map(|path| &path.points);
         self.held = points.map(Point::weight).sum();
         if matches!(hold, Hold::Last) {
-            // There are as many records.
+            // The number of records requires it.
             self.held_max = self.held_max.max(2 * self.held);
         }
     }
 
-    /// The last point of a page, where more is held. Points that are read later may come before it: they add changes
-    /// and take none away, so that it is not beyond the end for that.
+    /// The last point of the page, if more is held. Points read later may precede it: they only add changes, so the
+    /// page can only end earlier.
     fn end_of_page(&mut self, limit: usize) -> Option<PathPlace> {
         let mut paths: Vec<&mut RecordPath> = self.records.values_mut().collect();
         paths.sort_unstable_by(|one, other| one.head.order().cmp(&other.head.order()));
@@ -142,8 +142,8 @@ impl EventPast {
 }
 
 impl RecordPath {
-    /// Lets go of points before those with the last prices, which are not the last ones of any record, whatever is
-    /// read later.
+    /// Drops points before those with the last prices, which cannot be the last ones of any record, whatever is read
+    /// later.
     fn hold_last(&mut self) {
         self.points.sort_unstable_by_key(Point::place);
         let Some(last) = self.points.iter().rposition(|point| !point.outcomes.is_empty()) else {
@@ -178,7 +178,7 @@ mod tests {
         (head, point, (price > 0).then(outcome).into_iter().collect())
     }
 
-    /// The last prices of each record, and when they were taken back.
+    /// The last prices of each record, and the time of their withdrawal.
     fn last_of(past: EventPast) -> Vec<(Option<Point>, Option<Timestamp>)> {
         let last = |path: RecordPath| {
             let priced = path.points.iter().rposition(|point| !point.outcomes.is_empty());

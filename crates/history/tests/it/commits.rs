@@ -1,4 +1,4 @@
-//! Commits: all or nothing, by one of many.
+//! Commits: atomic, and by one of several writers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,8 +70,8 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A commit makes files one after the other. Killed after any of them, or in the middle of one, the archive is as
-/// before or as after, and is continued without a fault.
+/// A commit writes files one after the other. If it is killed after any of them, or in the middle of one, the archive
+/// is in the state before or after, and can be continued.
 #[test]
 fn a_writer_that_is_killed_at_any_step_leaves_an_archive_that_is_continued() {
     let dir = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn a_writer_that_is_killed_at_any_step_leaves_an_archive_that_is_continued() {
                 let bytes = fs::read(after.join(step)).unwrap();
                 let target = root.join(step);
                 fs::create_dir_all(target.parent().unwrap()).unwrap();
-                // What is linked or renamed is there whole or not at all.
+                // Links and renames are atomic.
                 let (torn, whole) = (at == killed, at >= committed);
                 match (torn, whole) {
                     (true, true) => fs::write(target.with_extension("tmp"), &bytes[..9]).unwrap(),
@@ -131,17 +131,17 @@ fn damage_is_found_and_named() {
     fs::write(&path, whole).unwrap();
     assert!(archive.verify(&commit).faults.is_empty());
 
-    // A file that nothing names any more: its entries are missing.
+    // A file that is no longer named: its entries are missing.
     let mut less = commit.clone();
     less.files.retain(|file| file.table != Table::Reads);
     let faults = archive.verify(&less).faults;
     assert!(matches!(faults[0], Fault::Missing { .. }), "{faults:?}");
-    // One of scores, which entries are not read back from.
+    // A file of scores, which entries are not read back from.
     let mut less = commit.clone();
     less.files.retain(|file| file.table != Table::Scores);
     let faults = archive.verify(&less).faults;
     assert!(matches!(faults[..], [Fault::MissingScore { .. }]), "{faults:?}");
-    // And one that is named twice, or is in the archive once more under another name.
+    // A file that is named twice, or is in the archive again under another name.
     for table in Table::ALL {
         let Some(file) = commit.files.iter().find(|file| file.table == table) else {
             assert_eq!(table, Table::Closing, "the log has all the others");
@@ -163,7 +163,7 @@ fn damage_is_found_and_named() {
             entry && table.key() != "events"
         };
         assert!(twice, "{table:?}: {faults:?}");
-        // Rows that are not those that the commit says.
+        // Rows that differ from those of the commit.
         let mut other = commit.clone();
         let at = other.files.iter().position(|other| other.path == file.path).unwrap();
         other.files[at].rows += 1;
@@ -198,7 +198,7 @@ fn entries_that_the_log_has_lost_are_known_to_be_missing() {
     assert!(archive.verify(&commit).faults.is_empty());
 }
 
-/// What no commit names goes, after a time; what one names stays.
+/// Files that no commit names are deleted after a time; named ones stay.
 #[test]
 fn what_is_left_over_is_deleted_later() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Files put together, and what is past retention taken out: nothing changes for whoever reads.
+//! Merged files, and files removed past retention: nothing changes for readers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::shown::{Log, shown_of};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Puts together what is due, until there is nothing left to do.
+/// Merges what is due, until there is nothing left to do.
 fn compact(archive: &Archive, which: &Compact, oldest: Timestamp) {
     loop {
         let commit = archive.newest().unwrap();
@@ -28,7 +28,7 @@ fn compact(archive: &Archive, which: &Compact, oldest: Timestamp) {
     }
 }
 
-/// How many files there are of each folder of a date.
+/// Numbers of files in each folder of a date.
 fn files_of(commit: &Commit) -> BTreeMap<String, Vec<usize>> {
     let mut folders: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for file in &commit.files {
@@ -106,7 +106,7 @@ fn days_that_are_over_become_one_file_of_each_table_and_sport() {
     }
 }
 
-/// Files that were replaced stay for an hour, however old they are, and go then.
+/// Replaced files stay for an hour, however old they are, and are then deleted.
 #[test]
 fn whoever_reads_by_an_older_commit_finds_its_files_for_another_hour() {
     let dir = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ fn whoever_reads_by_an_older_commit_finds_its_files_for_another_hour() {
     assert_eq!(archive.clean(&after).unwrap(), replaced.len());
     assert!(replaced.iter().all(|path| !dir.path().join(path).exists()));
     assert_holds(&archive, &DAYS);
-    // A copy of an archive has only what counts.
+    // A copy of an archive has only the files of its commit.
     let copied = dir.path().join("copy");
     assert_eq!(archive.copy_to(&copied).unwrap(), after.paths().count());
     assert_holds(&Archive::at(&copied), &DAYS);
@@ -150,7 +150,8 @@ fn small_log() -> Vec<Entry> {
     log.0
 }
 
-/// Killed between any two steps, or in the middle of one, the archive is whole, goes on, and can be put together again.
+/// Killed between any two steps, or in the middle of one, the archive is whole, can be continued, and can be merged
+/// again.
 #[test]
 fn a_process_that_is_killed_at_any_step_of_a_compaction_changes_nothing() {
     let log = small_log();
@@ -168,13 +169,13 @@ fn a_process_that_is_killed_at_any_step_of_a_compaction_changes_nothing() {
     let mut steps: Vec<(String, bool)> =
         next.paths().filter(is_new).map(|path| (path.to_owned(), false)).collect();
     assert!(steps.len() > 3, "{steps:?}");
-    // These are linked or renamed: there whole, or not at all.
+    // These are linked or renamed, which is atomic.
     steps.push((format!("commit/{:08}.json", next.commit), true));
     steps.push(("files.json".to_owned(), true));
     let replaced: Vec<&str> = base.paths().filter(is_old).collect();
     assert!(replaced.len() > 8, "{replaced:?}");
     for killed in 0..=steps.len() + replaced.len() {
-        // What is deleted is there or not.
+        // A deletion is atomic.
         for torn in [false, true].into_iter().take(if killed < steps.len() { 2 } else { 1 }) {
             let root = dir.path().join(format!("killed-{killed}-{torn}"));
             copy(&before, &root);
@@ -266,7 +267,7 @@ fn a_file_that_is_missing_does_not_keep_what_is_past_retention() {
     assert!(archive.newest().unwrap().files.len() < commit.files.len());
 }
 
-/// Short parts do not add up while a day goes on.
+/// Short parts do not accumulate during a day.
 #[test]
 fn many_small_files_of_today_are_put_together() {
     let dir = tempfile::tempdir().unwrap();
@@ -325,10 +326,10 @@ fn what_is_past_retention_goes_and_every_later_publication_can_be_made() {
             }
         }
         assert_eq!(wanted.len(), 0);
-        // There is nothing more to do, and the archive goes on.
+        // There is nothing more to do, and the archive can be continued.
         assert!(archive.compact(&commit, &Compact::Due, oldest).unwrap().is_none());
         assert!(next_part(&archive, &commit, &DAYS, 1).is_none());
-        // Of older books only the last is needed.
+        // Of the older books only the last is needed.
         compact(&archive, &Compact::Due, all[5].published_at);
         let later = archive.newest().unwrap();
         assert_eq!((commit.images.len(), later.images.len()), (6, 3));

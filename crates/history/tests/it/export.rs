@@ -1,4 +1,4 @@
-//! Rows for other programs.
+//! Export of rows for other programs.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn every_row_of_a_time_is_exported_in_every_format() {
     let dir = tempfile::tempdir().unwrap();
     let archive = archive_log(dir.path(), &DAYS, 1);
     let commit = archive.newest().unwrap();
-    // From the second publication, which is of the second day, up to the fifth, which is left out.
+    // From the second publication, which is of the second day, up to the fifth, which is excluded.
     let eight_hours = Duration::from_secs(8 * 3600);
     let (from, to) = (FROM.plus(eight_hours), FROM.plus(eight_hours * 4));
     for table in TABLES {

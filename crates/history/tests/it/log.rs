@@ -1,4 +1,4 @@
-//! A log to be archived: the sandbox for some minutes, and an entry of each kind besides.
+//! A log to archive: some minutes of the sandbox, and an entry of each other kind.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -21,7 +21,7 @@ pub(crate) static CATALOGUE: LazyLock<Arc<Catalogue>> =
 
 pub(crate) static LOG: LazyLock<Vec<Entry>> = LazyLock::new(make_log);
 
-/// The same with its publications eight hours apart: one, three and two of a day.
+/// The same with publications eight hours apart: one, three and two on a day.
 pub(crate) static DAYS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let (mut log, mut cuts) = (LOG.clone(), 0);
     for entry in &mut log {
@@ -49,7 +49,7 @@ fn make_log() -> Vec<Entry> {
     log(FROM, Change::Founded { ids });
     log(FROM, configured());
     let mut messages = simulation.world_at(FROM);
-    // Some events of every sport. Messages about others are refused, as nobody listed them.
+    // Some events of every sport. Messages about others are rejected, because they were not listed.
     let listed = |message: &FeedMessage| matches!(message.body, Body::Event { .. });
     let mut count = 0_u32;
     messages.retain(|message| {
@@ -67,7 +67,7 @@ fn make_log() -> Vec<Entry> {
             let Ok(decision) = book.apply("sandbox", message, at) else { continue };
             decision.change.into_iter().chain(decision.follow).for_each(|change| log(at, change));
             if let Body::Odds(_) = &message.body {
-                // What did not change is confirmed.
+                // Unchanged data is confirmed.
                 let mut again = message.clone();
                 again.ts = Some(at.plus(Duration::from_millis(1)));
                 let Ok(again) = book.apply("sandbox", &again, at) else { continue };
@@ -162,13 +162,13 @@ fn other_kinds() -> Vec<Change> {
     ]
 }
 
-/// A number that differs for entries that do.
+/// A hash of an entry.
 pub(crate) fn checksum(entry: &Entry) -> u32 {
     let text = format!("{entry:?}");
     text.bytes().fold(7, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
 }
 
-/// The book of the end of an archive.
+/// The book at the end of an archive.
 pub(crate) fn book_at_end(archive: &Archive, commit: &Commit) -> Book {
     let lineage = commit.lineages.len() - 1;
     let (mut book, base) = match commit.image_up_to(lineage, u64::MAX) {
@@ -209,14 +209,14 @@ pub(crate) fn next_part(
     (!part.is_empty()).then_some(part)
 }
 
-/// Archives a log from where the archive ends.
+/// Archives a log, continuing from the end of the archive.
 pub(crate) fn archive_log(root: &Path, log: &[Entry], entries: usize) -> Archive {
     let archive = Archive::create(root).unwrap();
     go_on(&archive, log, entries).unwrap();
     archive
 }
 
-/// Archives a log from where an archive ends.
+/// The same for an open archive.
 pub(crate) fn go_on(archive: &Archive, log: &[Entry], entries: usize) -> Result<(), ArchiveError> {
     loop {
         let commit = archive.newest()?;
@@ -226,7 +226,7 @@ pub(crate) fn go_on(archive: &Archive, log: &[Entry], entries: usize) -> Result<
     }
 }
 
-/// Everything is there, once, and equals the log.
+/// Everything is there once, and equals the log.
 pub(crate) fn assert_holds(archive: &Archive, log: &[Entry]) {
     let commit = archive.newest().unwrap();
     let verified = archive.verify(&commit);

@@ -1,4 +1,4 @@
-//! The archive from outside: what goes in comes back, once, whatever happens meanwhile.
+//! The archive from outside: everything written is read back, once, whatever happens meanwhile.
 #![expect(
     clippy::tests_outside_test_module,
     clippy::unwrap_used,

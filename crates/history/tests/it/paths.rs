@@ -1,4 +1,4 @@
-//! What became of prices, beside a model that looks at every publication.
+//! Price histories, compared with a model that reads every publication.
 
 mod starts;
 
@@ -71,7 +71,7 @@ static HOURS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     entries
 });
 
-/// One bookmaker of each event takes its prices back.
+/// One bookmaker of each event withdraws its prices.
 fn withdrawals(book: &Book, ts: Timestamp) -> Vec<Change> {
     let first = |event: &market::book::Event| {
         let open = event.open_records().next()?;
@@ -84,17 +84,17 @@ fn withdrawals(book: &Book, ts: Timestamp) -> Vec<Change> {
     book.events().filter_map(first).collect()
 }
 
-/// Name and price of each outcome, and its point with the exact price, which changes also where the other does not.
+/// Name and price of each outcome, and its point with the exact price, which may change without the price.
 type Prices = Vec<(String, String, String)>;
 
-/// What is said of a record: the changes that were published, and the closing line.
+/// The history of a record: the published changes, and the closing line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     points: Vec<(Timestamp, Prices)>,
     close: Option<(Timestamp, &'static str, bool, Timestamp, Timestamp, Prices)>,
 }
 
-/// The same from every publication, one after the other.
+/// The same, derived from every publication in order.
 #[derive(Debug, Default)]
 struct Model {
     records: BTreeMap<(EventId, String), Said>,
@@ -152,11 +152,11 @@ impl Model {
                 said.points.push((at, prices));
             }
         }
-        // What is not offered any more was last confirmed when it was.
+        // A price that is not offered any more was last confirmed while it was.
         self.fresh.extend(fresh);
     }
 
-    /// What it says before it looks at a publication that shows a start.
+    /// Notes a start before the model reads the publication that shows it.
     fn note_start(&mut self, event: EventId, start: Option<(Timestamp, StartBy)>) {
         let before = self.starts.get(&event).copied();
         if before.map(|(_, by)| by) == start.map(|(_, by)| by) {
@@ -202,7 +202,7 @@ fn wanted(event: EventId) -> Wanted<'static> {
     Wanted { event, bookmaker, market, from: None, to: None, all: false, hold }
 }
 
-/// What an archive and what comes after it say of an event.
+/// The past of an event from an archive and the entries after it.
 fn past(archive: &Archive, commit: &Commit, part: Option<&Part>, wanted: &Wanted<'_>) -> EventPast {
     past_in(EventPast::default(), (archive, commit), part, wanted)
 }
@@ -238,7 +238,7 @@ fn check(model: &Model, archive: &Archive, part: Option<&Part>) {
     }
 }
 
-/// The log up to an entry is archived, the rest is looked at.
+/// A part for reading with the entries after those that are archived.
 fn rest_of(archive: &Archive, log: &[Entry], rows: Rows) -> Part {
     let commit = archive.newest().unwrap();
     let part = match commit.lineages.is_empty() {
@@ -295,7 +295,7 @@ fn the_closing_lines_of_many_events_are_those_of_each() {
         let root = dir.path().join(group_rows.to_string());
         let archive = archive_log(&root, &HOURS, 2000).with_group_rows(group_rows);
         let of_one = |key: &str| bookmaker.is_empty() || key == bookmaker;
-        // What was not put together yet, and what was.
+        // Before and after merging.
         for _ in 0..2 {
             let commit = archive.newest().unwrap();
             let mut found = 0;
@@ -326,7 +326,7 @@ fn the_closing_lines_of_many_events_are_those_of_each() {
     }
 }
 
-/// The book of one event at the end of an archive, with nothing of others.
+/// The book of one event at the end of an archive, without others.
 fn book_of(archive: &Archive, commit: &Commit, event: EventId) -> Book {
     let Some(image) = commit.image_up_to(0, u64::MAX) else { return new_book() };
     let (bytes, part) = (archive.image(image).unwrap(), [event]);
@@ -445,7 +445,7 @@ fn points_of(path: &RecordPath) -> impl Iterator<Item = (PathPlace, String)> {
     path.points.iter().map(move |point| (place(point), format!("{:?} {point:?}", path.head)))
 }
 
-/// A page of points, and where the next one begins if there is one.
+/// A page of points, and the start of the next one if there is one.
 fn page_of(past: EventPast, limit: usize) -> (Vec<String>, Option<PathPlace>) {
     let end = past.end().cloned();
     let paths = past.into_paths();
@@ -457,7 +457,7 @@ fn page_of(past: EventPast, limit: usize) -> (Vec<String>, Option<PathPlace>) {
     (points.into_iter().map(|(_, told)| told).collect(), next)
 }
 
-/// Whatever there is memory for, pages say the same, and what is read for the next page is what this one left out.
+/// Whatever the memory bound, pages have the same content, and the next page starts where this one ended.
 #[test]
 fn pages_that_are_held_add_up_to_all_changes() {
     let dir = tempfile::tempdir().unwrap();

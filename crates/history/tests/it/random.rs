@@ -1,5 +1,5 @@
-//! Random logs (H25): what is archived comes back equal, and every publication can be made again from it, whatever the
-//! parts, before and after files are put together, and after the log was restored from an older copy.
+//! Random logs (H25): archived entries are read back unchanged, and every publication can be rebuilt from them,
+//! whatever the parts, before and after merging, and after the log was restored from an older copy.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::shown;
 
 const SEEDS: u64 = 2;
 const ENTRIES: usize = 300;
-/// Between two entries on average, so that a log is of several days.
+/// Average time between two entries, so that a log covers several days.
 const STEP_S: u64 = 900;
 
-/// Sports with the markets that are quoted there; events are of one each in turn.
+/// Sports with the markets that are quoted there; events alternate between them.
 const SPORTS: [(&str, &[Market]); 4] = [
     ("mma", &[Market::Moneyline, Market::TotalRounds]),
     ("american_football", &[Market::Moneyline, Market::Spread]),
@@ -29,7 +29,7 @@ const SPORTS: [(&str, &[Market]); 4] = [
 const BOOKMAKERS: [&str; 3] = ["fanduel", "draftkings", "pinnacle"];
 const NAMES: [&str; 3] = ["Ann Archer", "Bea Bowen", "Zoë Zhu"];
 
-/// The same numbers for the same seed.
+/// A generator with the same numbers for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -47,7 +47,7 @@ impl Random {
     }
 }
 
-/// A log that is being made, with the book of its end.
+/// A log under construction, with the book at its end.
 struct Making {
     random: Random,
     log: Vec<Entry>,
@@ -102,7 +102,7 @@ impl Making {
                 Change::Withdrawn { feed: bookmaker.into(), reference, ts: at }
             }
             19 if is_known && random.one_in(2) => Change::Expired { event },
-            // The other one is of the same sport, as there are four of them.
+            // The other one is of the same sport, because there are four sports.
             20 if is_known && number >= 4 => {
                 let elder = EventId::from_number(u64::try_from(number).unwrap() - 3);
                 self.book.event(elder)?;
@@ -172,7 +172,7 @@ impl Making {
         Change::Scored { event, score, ts: self.at }
     }
 
-    /// Another process goes on with the book of a checkpoint.
+    /// Another process continues with the book of a checkpoint.
     fn restarted(&mut self) -> Change {
         let image = self.book.to_image();
         let version = market::book::IMAGE_VERSION;
@@ -194,7 +194,7 @@ fn random_log(seed: u64) -> Making {
     making
 }
 
-/// All that answers are made of.
+/// Everything that answers are made from.
 fn look_of(book: &Book) -> String {
     let mut lines = Vec::new();
     for event in book.events() {
@@ -214,7 +214,7 @@ fn look_of(book: &Book) -> String {
     lines.join("\n")
 }
 
-/// What is shown at each publication of a log.
+/// The content of each publication of a log.
 fn looks(log: &[Entry]) -> Vec<(u64, String)> {
     let mut book = new_book();
     let mut looks = Vec::new();
@@ -227,7 +227,8 @@ fn looks(log: &[Entry]) -> Vec<(u64, String)> {
     looks
 }
 
-/// A lineage has the entries of a log after the first ones, and every publication can be made again from it.
+/// Checks that a lineage has the entries of a log after the first ones, and that every publication can be rebuilt from
+/// it.
 fn check(archive: &Archive, lineage: usize, log: &[Entry], common: u64) {
     let commit = archive.newest().unwrap();
     let verified = archive.verify(&commit);
@@ -253,7 +254,7 @@ fn check(archive: &Archive, lineage: usize, log: &[Entry], common: u64) {
     }
 }
 
-/// The log is put back to one of its publications, and goes on otherwise.
+/// Resets the log to one of its publications, and continues differently.
 fn restore(archive: &Archive, mut making: Making) -> (Making, u64) {
     let cuts = looks(&making.log);
     let common = cuts[cuts.len() / 3 + making.random.below(cuts.len() / 3)].0;

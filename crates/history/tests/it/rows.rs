@@ -1,4 +1,4 @@
-//! The tables as others read them.
+//! The tables as other programs read them.
 
 use std::path::Path;
 
@@ -102,7 +102,7 @@ fn tables_say_what_was_published_and_when() {
     assert!(path.starts_with("odds/sport=") && path.contains(&format!("/date={date}/")), "{path}");
 }
 
-/// What H23 allows for a change is met with these. All readers know them.
+/// These are needed to stay within the size that H23 allows for a change. All readers know them.
 #[test]
 fn times_and_numbers_of_entries_have_no_dictionary() {
     let dir = tempfile::tempdir().unwrap();

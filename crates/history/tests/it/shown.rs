@@ -1,4 +1,4 @@
-//! `odds` and `scores` say at every publication what it shows, also where nobody said so.
+//! `odds` and `scores` describe every publication completely, including changes that were not reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) type Shown = BTreeMap<String, BTreeSet<(String, String, String)>>;
 
 type Row = Vec<(String, String)>;
 
-/// What a book shows.
+/// The prices that a book shows.
 pub(crate) fn shown_of(book: &Book) -> Shown {
     let mut shown = Shown::new();
     for event in book.events().filter(|event| event.is_listed()) {
@@ -33,7 +33,7 @@ pub(crate) fn shown_of(book: &Book) -> Shown {
     shown
 }
 
-/// What the table shows at each publication: of each record the last rows that were shown.
+/// The prices that the table shows at each publication: of each record the last shown rows.
 fn shown_in_table(archive: &Archive, root: &Path, publications: &[Timestamp]) -> Vec<Shown> {
     let mut odds = rows(archive, root, Table::Odds);
     odds.retain(|row| cell(row, "shown") == "true");
@@ -65,7 +65,7 @@ fn shown_in_table(archive: &Archive, root: &Path, publications: &[Timestamp]) ->
     all
 }
 
-/// Status and scores of each listed event, and when they last changed.
+/// Status and scores of each listed event, and the time of their last change.
 type Scores = BTreeMap<String, [String; 4]>;
 
 fn scores_of(book: &Book) -> Scores {
@@ -89,7 +89,7 @@ fn time_of(row: &Row, name: &str) -> Timestamp {
     Timestamp::parse(&text).unwrap()
 }
 
-/// What `scores` shows at a publication of the events that are listed then.
+/// Checks the scores that `scores` has at a publication for the events listed then.
 fn check_scores(scores: &[Row], at: Timestamp, expected: &Scores) {
     for (event, expected) in expected {
         let own = scores.iter().filter(|row| cell(row, "event_id") == event);
@@ -151,7 +151,7 @@ fn the_table_shows_what_publications_of_the_sandbox_show() {
     check(&LOG);
 }
 
-/// A log that is made by hand.
+/// A log written by hand.
 pub(crate) struct Log(pub(crate) Vec<Entry>);
 
 impl Log {
@@ -161,7 +161,7 @@ impl Log {
         self.0.push(Entry { seq, at, change });
     }
 
-    /// When the last entry was written.
+    /// Time of the last entry.
     fn time(&self) -> Timestamp {
         FROM.plus(Duration::from_secs(u64::try_from(self.0.len()).unwrap()))
     }
@@ -180,7 +180,7 @@ impl Log {
         self.list_for(event, feed, home, FROM.plus(Duration::from_secs(7200)));
     }
 
-    /// Lists an event that is announced for a time.
+    /// Lists an event with a scheduled start.
     pub(crate) fn list_for(&mut self, event: u64, feed: &str, home: &str, at: Timestamp) {
         self.push(Change::Listed(Listed {
             event: EventId::from_number(event),
@@ -240,7 +240,7 @@ impl Log {
     }
 }
 
-/// What confirmed prices may be of an earlier lineage, which the next one does not need to say.
+/// The confirmation of prices may be in an earlier lineage, which the next one does not repeat.
 #[test]
 fn a_lineage_begins_with_how_fresh_it_shows_prices() {
     let mut log = Log(vec![]);

@@ -1,7 +1,7 @@
-//! A request's body as HTTP/1.1 frames it: a number of bytes, or chunks until an empty one (RFC 9112, 7.1).
+//! A request's body in the framing of HTTP/1.1: a number of bytes, or chunks until an empty one (RFC 9112, 7.1).
 //!
-//! It is read when somebody asks for it and no further than that; what was read is handed on at once, in as few pieces
-//! as it came in, so that a body in tiny chunks takes no more memory than its bytes.
+//! It is read on demand and no further. Bytes are passed on at once in as few pieces as they arrived in, so that a
+//! body in tiny chunks takes no more memory than its bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -13,33 +13,33 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::wire::Wire;
 use crate::sendfile::Socket;
 
-/// How much of a body is read at a time.
+/// Bytes read at a time.
 const READ_BYTES: usize = 32 << 10;
-/// The longest line that a chunk's size and its extensions are on, and all trailers together.
+/// Maximum length of the line with a chunk's size and extensions, and of all trailers together.
 const LINE_BYTES_MAX: usize = 4 << 10;
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// How a body ends, and how far it has come.
+/// The framing of a body, and the progress of reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// This number of bytes is left.
+    /// Number of bytes left.
     Length(u64),
     Chunked(Chunk),
 }
 
-/// What comes next in a body of chunks.
+/// The next element of a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chunk {
     Size,
     Data(u64),
     /// The line break after the data.
     Break,
-    /// Lines after the last chunk, of which this number of bytes has come.
+    /// Lines after the last chunk, with the number of bytes received.
     Trailers(usize),
     Done,
 }
 
-/// The bytes are not framed as they should be.
+/// The bytes violate the framing.
 #[derive(Debug, PartialEq, Eq)]
 struct Malformed;
 
@@ -58,7 +58,7 @@ impl Framing {
         matches!(self, Self::Length(0) | Self::Chunked(Chunk::Done))
     }
 
-    /// How many bytes are still to come, where that is known.
+    /// Number of bytes still to come, if known.
     pub(super) fn left(self) -> Option<u64> {
         match self {
             Self::Length(left) => Some(left),
@@ -67,7 +67,7 @@ impl Framing {
         }
     }
 
-    /// Takes what belongs to the body out of what was read, and leaves what follows it.
+    /// Removes the bytes of the body from the bytes read, and leaves what follows it.
     fn decode(&mut self, read: &mut Vec<u8>) -> Result<Vec<u8>, Malformed> {
         match self {
             Self::Length(left) => {
@@ -86,7 +86,7 @@ impl Framing {
 }
 
 impl Chunk {
-    /// The data in what was read, and how much of that was looked at.
+    /// The data in the bytes read, and the number of bytes consumed.
     fn decode(&mut self, read: &[u8]) -> Result<(Vec<u8>, usize), Malformed> {
         let (mut data, mut at) = (Vec::new(), 0);
         loop {
@@ -114,7 +114,7 @@ impl Chunk {
         }
     }
 
-    /// What comes after a line.
+    /// The element after a line.
     fn after(self, line: &[u8]) -> Result<Self, Malformed> {
         match self {
             Self::Break if line.is_empty() => Ok(Self::Size),
@@ -131,7 +131,7 @@ impl Chunk {
     }
 }
 
-/// The next line without its end; `None` while it is not whole.
+/// The next line without its end; `None` while it is incomplete.
 fn line(unread: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     let near = unread.get(..LINE_BYTES_MAX).unwrap_or(unread);
     match memchr::memchr(b'\n', near).and_then(|end| near.get(..end)) {
@@ -141,7 +141,7 @@ fn line(unread: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     }
 }
 
-/// The size that a chunk's line begins with; its extensions mean nothing to us.
+/// The size at the start of a chunk's line; its extensions are ignored.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let end = line.iter().position(|byte| *byte == b';').unwrap_or(line.len());
     let digits = line.get(..end)?.trim_ascii_end();
@@ -150,13 +150,13 @@ fn chunk_size(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// The body of the request that a connection is at.
+/// The body of a connection's present request.
 pub(super) struct Incoming<'a, S> {
     wire: &'a mut Wire<S>,
-    /// What was read and not looked at: of the body, or of what follows it.
+    /// Bytes read and not decoded: of the body, or of what follows it.
     read: Vec<u8>,
     framing: Framing,
-    /// What the client waits for before it sends the body.
+    /// The interim response that the client expects before it sends the body.
     invitation: &'static [u8],
 }
 
@@ -167,7 +167,7 @@ impl<'a, S> Incoming<'a, S> {
         framing: Framing,
         expects: bool,
     ) -> Self {
-        // Who sends without being asked is not asked.
+        // A client that sends the body without waiting gets no interim response.
         let invitation = if expects && read.is_empty() { CONTINUE } else { &[] };
         Self { wire, read, framing, invitation }
     }
@@ -176,7 +176,7 @@ impl<'a, S> Incoming<'a, S> {
         self.framing
     }
 
-    /// Whether the client still waits to be asked for the body.
+    /// True if the client still waits for the interim response.
     pub(super) fn is_uninvited(&self) -> bool {
         !self.invitation.is_empty()
     }
@@ -185,7 +185,7 @@ impl<'a, S> Incoming<'a, S> {
         self.wire
     }
 
-    /// What was read beyond the body.
+    /// The bytes read beyond the body.
     pub(super) fn into_rest(self) -> Vec<u8> {
         self.read
     }
@@ -239,7 +239,7 @@ impl<S: Socket> Body for Incoming<'_, S> {
 mod tests {
     use super::*;
 
-    /// What is decoded when the bytes come a number at a time, and what is left over.
+    /// The data decoded if the bytes arrive in pieces of `step`, and the bytes left over.
     fn decoded(text: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>, bool), Malformed> {
         let (mut framing, mut read, mut data) = (Framing::chunked(), Vec::new(), Vec::new());
         for part in text.chunks(step) {

@@ -1,4 +1,4 @@
-//! A connection's bytes, and how long they are waited for.
+//! The bytes of a connection, and its time limits.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -23,14 +23,14 @@ use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_T
 use crate::unread::WRITE_TIME_MAX;
 use crate::vanished::{Looks, PeerWatch};
 
-/// How much is read at a time: more than nearly every head, and little for a stack.
+/// Bytes read at a time: more than nearly every head, and little for a stack.
 const READ_BYTES: usize = 4 << 10;
-/// How much is read of what a client sends after it was asked to go.
+/// Maximum number of reads from a client after it was asked to close.
 const LINGER_READS_MAX: usize = 4_096;
-/// Pieces of an answer that leave in one write.
+/// Maximum number of an answer's pieces in one write.
 const PIECES_AT_ONCE: usize = 16;
 
-/// An answer and how it is to go out.
+/// An answer and its way of sending.
 pub(super) struct Outgoing {
     pub(super) reply: Reply,
     pub(super) method: Method,
@@ -39,7 +39,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// What is sent to a client before the connection is closed on it.
+    /// The last answer before the connection is closed.
     pub(super) fn last(reply: Reply, at: Timestamp) -> Self {
         Self { reply, method: Method::Get, close: true, at }
     }
@@ -52,7 +52,7 @@ pub(super) struct Wire<S> {
     closing: Pin<Box<dyn Future<Output = ()> + Send>>,
     phase: watch::Receiver<Phase>,
     listens: bool,
-    /// Whether a request was answered.
+    /// True if a request was answered.
     pub(super) was_asked: bool,
 }
 
@@ -64,13 +64,14 @@ impl<S: Socket> Wire<S> {
         Self { stream, timeout, closing, phase, listens: false, was_asked: false }
     }
 
-    /// Whether answers are the last on their connection.
+    /// True if answers are the last on their connection.
     pub(super) fn is_stopping(&self) -> bool {
         *self.phase.borrow() >= Phase::Draining
     }
 
-    /// Whether the service closes; if not, the task is woken when it does. A task is woken the same way all its life,
-    /// so while the service runs it asks for that once, and looks from then on. The wake-up of the drain uses that up.
+    /// True if the service closes; otherwise the task is woken when it does. A task keeps the same waker all its life,
+    /// so it registers once while the service runs, and only checks from then on. The wake-up of the drain uses up
+    /// that registration.
     fn is_closing(&mut self, context: &mut Context<'_>) -> bool {
         if self.listens && *self.phase.borrow() == Phase::Serving {
             return false;
@@ -79,8 +80,8 @@ impl<S: Socket> Wire<S> {
         self.closing.as_mut().poll(context).is_ready()
     }
 
-    /// Waits for more bytes. False when the connection ended or took too long, or when the service closes
-    /// between two requests: one that has begun to arrive is still answered.
+    /// Waits for more bytes. Returns false if the connection ended or took too long, or if the service closes between
+    /// two requests: one that has begun to arrive is still answered.
     pub(super) async fn fill(&mut self, held: &mut Vec<u8>, counters: &Counters) -> bool {
         let idle = held.is_empty();
         if idle {
@@ -96,7 +97,7 @@ impl<S: Socket> Wire<S> {
                 if self.was_asked && !self.stream.has_unread() {
                     return Poll::Ready(false);
                 }
-                // Who has just come has not had the time to ask.
+                // A client that has just connected has not had the time to send a request.
                 hurried = true;
                 self.timeout.allow(FIRST_TIME_AT_CLOSE);
             }
@@ -111,7 +112,7 @@ impl<S: Socket> Wire<S> {
         .await
     }
 
-    /// Sends an answer, in one write where the socket takes it. False when the client did not take it.
+    /// Sends an answer, in one write if the socket takes it. Returns false if the client did not take it.
     pub(super) async fn send(&mut self, answer: Outgoing, counters: &Counters) -> bool {
         let Outgoing { mut reply, method, close, at } = answer;
         if !matches!(reply.status, 204 | 304) {
@@ -148,7 +149,7 @@ impl<S: Socket> Wire<S> {
         }
     }
 
-    /// Sends a body that is made meanwhile. False when the client did not take it, or it ended too early.
+    /// Sends a body while it is produced. Returns false if the client did not take it, or if the body ended too early.
     async fn send_long(&mut self, long: LongBody, counters: &Counters) -> bool {
         let LongBody { length, mut pieces } = long;
         let mut left = length;
@@ -174,8 +175,7 @@ impl<S: Socket> Wire<S> {
         true
     }
 
-    /// Sends an answer that goes on for as long as somebody watches; its end is the connection's. The client's system
-    /// says when the client is gone.
+    /// Sends an answer without an end; the connection ends with it. The socket reports if the client is gone.
     pub(super) async fn send_stream(
         self,
         mut head: Reply,
@@ -206,7 +206,7 @@ impl<S: Socket> Wire<S> {
                 if sent.is_ready() {
                     return sent.map_err(|error| error.kind());
                 }
-                // Who is slow to read is not one who does not.
+                // A client that reads slowly is not one that does not read.
                 if part.len() < left {
                     left = part.len();
                     own.timeout.allow(WRITE_TIME_MAX);
@@ -219,7 +219,7 @@ impl<S: Socket> Wire<S> {
             match sent.await {
                 Ok(()) => {}
                 Err(io::ErrorKind::TimedOut) => return stream.note_slow(),
-                // Before the stream goes: who waits for its end finds the connection closed.
+                // Before the stream is dropped: a task that waits for its end finds the connection closed.
                 Err(io::ErrorKind::ConnectionAborted) => return break_off(own.stream.tcp()),
                 Err(_) => return,
             }
@@ -230,7 +230,7 @@ impl<S: Socket> Wire<S> {
                 let gone = match read {
                     Poll::Ready(Ok(0) | Err(_)) => true,
                     Poll::Ready(Ok(_)) => {
-                        // What is asked behind a request without an end is not answered.
+                        // Requests after one without an end are not answered.
                         stream.receive(&scrap);
                         scrap.clear();
                         context.waker().wake_by_ref();
@@ -241,7 +241,7 @@ impl<S: Socket> Wire<S> {
                 if gone {
                     return Poll::Ready(None);
                 }
-                // What the stream has to say at its end is still sent.
+                // The stream's last bytes at its end are still sent.
                 stops = stops || stop.as_mut().poll(context).is_ready();
                 match stream.poll_next(context) {
                     Poll::Pending if stops => Poll::Ready(None),
@@ -251,19 +251,19 @@ impl<S: Socket> Wire<S> {
             .await;
         }
         drop(stop);
-        // Nobody writes any more.
+        // No other task writes any more.
         drop(stream);
         own.finish().await;
     }
 
-    /// The same connection with a socket that somebody else can write to as well, where it is of such a kind.
+    /// The same connection with a socket that others can write to as well, if it is of such a kind.
     fn share(self) -> (Wire<S::Shared>, Option<Arc<TcpStream>>) {
         let Self { stream, timeout, closing, phase, listens, was_asked } = self;
         let (stream, shared) = stream.share();
         (Wire { stream, timeout, closing, phase, listens, was_asked }, shared)
     }
 
-    /// Comes back with an error when the client has been waited for long enough to read.
+    /// Returns an error once the time limit for the client to read is over.
     fn poll_lost(
         &mut self,
         counters: &Counters,
@@ -276,13 +276,13 @@ impl<S: Socket> Wire<S> {
         Poll::Pending
     }
 
-    /// Begins to wait for the rest of a body that nobody needs.
+    /// Starts the time limit for an unneeded rest of a body.
     pub(super) fn wait_for_rest(&mut self) {
         self.timeout.allow(HEAD_TIME_MAX);
     }
 
-    /// Lets the client read what was written before the connection goes: closing with unread bytes would
-    /// reset it.
+    /// Lets the client read what was written before the connection is closed: closing with unread bytes would reset
+    /// it.
     pub(super) async fn finish(mut self) {
         self.timeout.allow(LINGER_TIME_MAX);
         let shut = poll_fn(|context| match Pin::new(&mut self.stream).poll_shutdown(context) {
@@ -295,11 +295,11 @@ impl<S: Socket> Wire<S> {
             return;
         }
         let mut scrap = Vec::new();
-        // A client that keeps sending is not listened to for long.
+        // A client that keeps sending is read for a bounded time.
         for _ in 0..LINGER_READS_MAX {
             scrap.clear();
             let heard = poll_fn(|context| {
-                // Looked at first: somebody who always has more to say would never be late.
+                // Checked first: a client that always has more to send would never be late.
                 if self.timeout.is_over(context) {
                     return Poll::Ready(false);
                 }
@@ -314,14 +314,14 @@ impl<S: Socket> Wire<S> {
     }
 }
 
-/// Ends a connection at once. What its client has not taken is lost, and it gets to know that.
+/// Ends a connection at once. Bytes that its client has not taken are lost, and the client notices that.
 fn break_off(stream: &TcpStream) {
     if let Err(error) = connect_unspec(stream) {
         tracing::debug!(event = "connection.not_broken_off", %error, "a connection is closed in the ordinary way");
     }
 }
 
-/// The last header lines, and the end of the head.
+/// Appends the last header lines, and the end of the head.
 fn put_end(reply: &mut Reply, at: Timestamp, close: bool) {
     reply.head.put_bytes("date", &http_date_bytes(at));
     if close {
@@ -330,7 +330,7 @@ fn put_end(reply: &mut Reply, at: Timestamp, close: bool) {
     reply.head.end();
 }
 
-/// Counts what a client holds by not reading it.
+/// Counts the bytes that a client occupies by not reading them.
 struct Waiting<'a> {
     counters: &'a Counters,
     bytes: usize,

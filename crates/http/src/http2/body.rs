@@ -1,4 +1,4 @@
-//! What hyper sends: a body that is whole, or one that goes on while somebody watches.
+//! The bodies that hyper sends: with an end, or without one.
 
 use std::io;
 use std::pin::Pin;
@@ -14,14 +14,14 @@ use crate::reply::{self, BodyStream, LongBody};
 #[derive(Debug)]
 pub(super) enum Body {
     Whole(Option<Piece>),
-    /// Each part is waited for like a body of its own, so that a watcher who does not read is cut like any reader.
+    /// Each part has a time limit like a body of its own, so that a client that does not read is cut like any other.
     Stream(WatchedStream, Arc<Waits>),
-    /// The same with a length: where it ends before that, the stream is reset.
+    /// The same with a length: if it ends before that, the stream is reset.
     Long(LongBody, Arc<Waits>),
 }
 
 impl Body {
-    /// The body of a reply whose other holders, if any, keep it for everybody.
+    /// The body of a reply, which other holders may share.
     pub(super) fn of(body: &reply::Body, waits: &Arc<Waits>) -> Self {
         if body.is_empty() {
             return Self::empty();
@@ -69,7 +69,7 @@ impl hyper::body::Body for Body {
     ) -> Poll<Option<io::Result<Frame<Piece>>>> {
         let piece = match self.get_mut() {
             Self::Whole(whole) => Poll::Ready(whole.take()),
-            // All who watch get the same bytes.
+            // All clients of the stream get the same bytes.
             Self::Stream(stream, waits) => {
                 let part = ready!(stream.poll_next(context)).transpose();
                 let bytes = match part {

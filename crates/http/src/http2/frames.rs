@@ -1,11 +1,11 @@
-//! The frames a client sends, as far as time-outs need to know them: since when one that is not whole is on its way.
+//! The frames that a client sends, as far as time limits need them: the time since when one is incomplete.
 //!
 //! Hyper waits for the rest of a frame, and for the rest of a head in several frames, for as long as the connection
-//! lives, and says nothing of it.
+//! lives, and does not report it.
 
 use tokio::time::Instant;
 
-/// All of what a connection begins with, up to the first frame.
+/// Length of the connection preface, before the first frame.
 const PREFACE_BYTES: usize = 24;
 const HEADER_BYTES: usize = 9;
 const DATA: u8 = 0;
@@ -13,23 +13,23 @@ const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
-/// Where in its frames a connection is.
+/// The position of a connection within its frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// Bytes of the preface that were there.
+    /// Bytes of the preface received.
     preface: usize,
     header: [u8; HEADER_BYTES],
-    /// Bytes of the frame's header that are there.
+    /// Bytes of the frame's header received.
     header_bytes: usize,
-    /// Bytes of the frame's payload that are not.
+    /// Bytes of the frame's payload still missing.
     left: usize,
-    /// A head has begun and its last frame was not the last.
+    /// True if a head has begun and its last frame did not end it.
     in_head: bool,
     since: Option<Instant>,
 }
 
 impl Frames {
-    /// Takes note of bytes that were read.
+    /// Notes bytes that were read.
     pub(super) fn note(&mut self, mut bytes: &[u8], now: Instant) {
         let preface = bytes.len().min(PREFACE_BYTES - self.preface);
         self.preface += preface;
@@ -52,13 +52,13 @@ impl Frames {
         }
     }
 
-    /// Since when something is on its way that hyper waits for before it can do anything with it. A body may take its
-    /// time: whoever reads it counts that.
+    /// Time since when hyper waits for the rest of something before it can process it. A body may take its time; its
+    /// reader measures that.
     pub(super) fn incomplete_since(&self) -> Option<Instant> {
         self.since
     }
 
-    /// Takes bytes of a frame's header; says how many.
+    /// Consumes bytes of a frame's header, and returns their number.
     fn note_header(&mut self, bytes: &[u8], now: Instant) -> usize {
         self.since.get_or_insert(now);
         let mut taken = 0;
@@ -89,7 +89,7 @@ mod tests {
         [vec![0, 0, length, kind, flags, 0, 0, 0, 1], vec![7; payload]].concat()
     }
 
-    /// Whether something is incomplete after these bytes, however they arrive.
+    /// True if something is incomplete after these bytes, however they arrive.
     fn is_incomplete(frames: &[Vec<u8>]) -> bool {
         let bytes = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frames.concat()].concat();
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! A stream whose first bytes were already read, and which says what it is waited for. From its first answer without an
-//! end on, its client is watched: it may vanish while there is nothing to send (S11).
+//! A stream whose first bytes were already read, and which reports its waits. From its first answer without an end on,
+//! its client is watched, because it may vanish while there is nothing to send (S11).
 
 use std::io;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use crate::vanished::{Looks, PeerWatch};
 pub(crate) struct PrefixedStream<S> {
     first: Bytes,
     stream: S,
-    /// Who is notified of what comes and goes.
+    /// Notified of reads and writes.
     waits: Arc<Waits>,
     /// Set once the client is watched.
     looks: Option<Looks>,
 }
 
 impl<S: Socket> PrefixedStream<S> {
-    /// A stream whose time-outs are kept there.
+    /// A stream that records its waits in `waits`.
     pub(crate) fn new(first: Bytes, stream: S, waits: Arc<Waits>) -> Self {
         Self { first, stream, waits, looks: None }
     }
@@ -38,7 +38,7 @@ impl<S: Socket> PrefixedStream<S> {
         }
     }
 
-    /// Looks where it is time to. The connection's task is woken then, and reads or flushes in any case.
+    /// Checks the client if that is due. The connection's task is woken then, and reads or flushes in any case.
     fn look(&mut self, context: &mut Context<'_>) {
         if let Some(looks) = &mut self.looks {
             looks.poll(self.stream.tcp(), context);
@@ -132,7 +132,7 @@ mod tests {
         stream.write_all(b"hello").await.unwrap();
         assert!(socket_keepalive(&stream.stream).unwrap());
         assert_ne!(tcp_user_timeout(&stream.stream).unwrap(), 0);
-        // Its window is closed, and it is looked at again though nothing comes and nothing goes.
+        // Its window is closed, and it is checked again though nothing is received or sent.
         let piece = vec![0; 1 << 16];
         while timeout(Duration::from_millis(200), stream.write_all(&piece)).await.is_ok() {}
         let reading = std::future::poll_fn(|context| {

@@ -1,9 +1,8 @@
-//! What a connection of HTTP/2 is waited for, and since when: the time-outs of the lane hold there, too (D32).
+//! The waits of an HTTP/2 connection and their start times: the time limits of HTTP/1.1 apply here, too (D32).
 //!
 //! Hyper keeps a connection for as long as it answers pings, and never gives up on a client that does not read. So the
-//! stream says what comes and when nothing can go, every request is counted while it is answered, and every body on
-//! its way out holds a mark until hyper has written all of it, whatever it waits for: the socket, or the client's
-//! leave.
+//! stream reports reads and blocked writes, every request is counted while it is answered, and every outgoing body
+//! holds a mark until hyper has written all of it, whether it waits for the socket or for flow control.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -25,34 +24,34 @@ use crate::unread::WRITE_TIME_MAX;
 pub(crate) struct Waits {
     server: Arc<Server>,
     state: Mutex<State>,
-    /// Whether the client was given up because it did not read.
+    /// True if the client was given up because it did not read.
     slow: AtomicBool,
-    /// Whether an answer without an end was begun.
+    /// True if an answer without an end was begun.
     streamed: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
     frames: Frames,
-    /// Until when the first request has to be there; `None` once it was.
+    /// Deadline of the first request; `None` once it has arrived.
     first_until: Option<Instant>,
     /// Requests being answered.
     answering: u64,
-    /// How many of them were counted as clients that ask, and in which interval.
+    /// Number of them that were counted as clients, and the interval of that.
     counted: u64,
     interval: u64,
-    /// Since when nothing has been under way, if nothing is.
+    /// Time since when nothing has been under way, if nothing is.
     idle_since: Instant,
     idle_max: Duration,
     write_since: Option<Instant>,
-    /// Until when each body has to be taken.
+    /// Deadlines of the bodies.
     bodies: BTreeMap<u64, Instant>,
     bodies_ever: u64,
-    /// Answers without an end.
+    /// Number of answers without an end.
     streams: u64,
 }
 
-/// What was waited for in vain.
+/// The wait whose limit was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Late {
     Head,
@@ -62,7 +61,7 @@ pub(super) enum Late {
 }
 
 impl Waits {
-    /// A connection whose first byte came at that time.
+    /// A connection whose first byte arrived at that time.
     pub(super) fn new(server: &Arc<Server>, begun: Instant) -> Arc<Self> {
         let state = State {
             frames: Frames::default(),
@@ -95,12 +94,12 @@ impl Waits {
         }
     }
 
-    /// A head was whole; the request is under way until what this gives is dropped.
+    /// Notes that a head is complete; the request is under way until the returned value is dropped.
     pub(super) fn begin_answer(self: &Arc<Self>) -> Answering {
         let mut state = self.lock();
         state.first_until = None;
         state.answering += 1;
-        // Requests that overlap are as many clients; those that follow each other are one.
+        // Requests that overlap count as several clients; those that follow each other count as one.
         let interval = self.server.load.interval();
         if state.interval != interval {
             (state.interval, state.counted) = (interval, 0);
@@ -112,7 +111,8 @@ impl Waits {
         Answering(Arc::clone(self))
     }
 
-    /// A body on its way, of which nobody else holds this number of bytes; it is waited for until the mark is dropped.
+    /// An outgoing body, of which this number of bytes is not shared; its time limit applies until the mark is
+    /// dropped.
     pub(super) fn mark(self: &Arc<Self>, bytes: usize) -> Mark {
         let unread = &self.server.counters.unread;
         unread.add(bytes);
@@ -120,7 +120,8 @@ impl Waits {
         Mark { waits: Arc::clone(self), number, bytes, renews: false }
     }
 
-    /// A part of a stream on its way, which all who watch get. The wait begins anew whenever some of it is taken.
+    /// A part of a stream, whose bytes are shared by all its clients. The time limit restarts whenever some of it is
+    /// taken.
     pub(super) fn mark_part(self: &Arc<Self>) -> Mark {
         let number = self.begin_wait(WRITE_TIME_MAX);
         Mark { waits: Arc::clone(self), number, bytes: 0, renews: true }
@@ -134,7 +135,7 @@ impl Waits {
         number
     }
 
-    /// An answer without an end begins.
+    /// Notes that an answer without an end begins.
     pub(super) fn begin_stream(&self) {
         self.lock().streams += 1;
         self.streamed.store(true, Ordering::Relaxed);
@@ -145,38 +146,38 @@ impl Waits {
         state.streams = state.streams.saturating_sub(1);
     }
 
-    /// Whether an answer without an end was begun, also where it has ended.
+    /// True if an answer without an end was begun, even if it has ended.
     pub(super) fn has_streamed(&self) -> bool {
         self.streamed.load(Ordering::Relaxed)
     }
 
-    /// Whether a request has come.
+    /// True if a request has arrived.
     pub(super) fn was_asked(&self) -> bool {
         self.lock().first_until.is_none()
     }
 
-    /// The service stops: who has not asked yet has little time to.
+    /// Notes that the service stops: a client without a request has little time left to send one.
     pub(super) fn shorten_waits(&self) {
         let mut state = self.lock();
         let soon = Instant::now() + FIRST_TIME_AT_CLOSE;
         state.first_until = state.first_until.map(|until| until.min(soon));
     }
 
-    /// The client was notified that the connection ends; when nothing is under way, it is not waited for.
+    /// The client was notified that the connection ends; if nothing is under way, it is not waited for.
     pub(super) fn leave(&self) {
         let mut state = self.lock();
         state.idle_since = Instant::now();
         state.idle_max = LINGER_TIME_MAX;
     }
 
-    /// When what is waited for is late first, and what that is.
+    /// The earliest deadline, and the wait that it limits.
     pub(super) fn deadline(&self) -> Option<(Instant, Late)> {
         let state = self.lock();
         let rest = state.frames.incomplete_since().map(|since| since + HEAD_TIME_MAX);
         let head = [state.first_until, rest].into_iter().flatten().min();
         let write_time = match state.streams {
             0 => self.server.counters.unread.write_time(),
-            // Each of the other bodies has its own time.
+            // Each of the other bodies has its own limit.
             _ => WRITE_TIME_MAX,
         };
         let write = state.write_since.map(|since| since + write_time);
@@ -190,12 +191,12 @@ impl Waits {
             .min_by_key(|(until, _)| *until)
     }
 
-    /// Notes what the client was waited for in vain: the connection ends.
+    /// Notes the exceeded limit: the connection ends.
     pub(super) fn note_late(&self, late: Late) {
         self.slow.store(late == Late::Reader, Ordering::Relaxed);
     }
 
-    /// Whether the client was given up because it did not read.
+    /// True if the client was given up because it did not read.
     pub(super) fn is_slow(&self) -> bool {
         self.slow.load(Ordering::Relaxed)
     }
@@ -206,7 +207,7 @@ impl Waits {
     }
 }
 
-/// A request that is being answered, also where its client has given it up.
+/// A request that is being answered, even if its client has given it up.
 #[derive(Debug)]
 pub(super) struct Answering(Arc<Waits>);
 
@@ -223,13 +224,13 @@ impl Drop for Answering {
 pub(super) struct Mark {
     waits: Arc<Waits>,
     number: u64,
-    /// What nobody else holds of it.
+    /// Number of its bytes that are not shared.
     bytes: usize,
     renews: bool,
 }
 
 impl Mark {
-    /// Some of the body was taken.
+    /// Notes that some of the body was taken.
     fn note_taken(&self) {
         if self.renews
             && let Some(until) = self.waits.lock().bodies.get_mut(&self.number)
@@ -248,11 +249,11 @@ impl Drop for Mark {
     }
 }
 
-/// A body in hyper's hands. It holds the bytes, which others may hold too, and their mark; no snapshot.
+/// A body passed to hyper. It holds the bytes, which others may share, and their mark; it holds no snapshot.
 #[derive(Debug)]
 pub(super) struct Piece {
     body: Body,
-    /// The piece it is at, and how much of that is gone.
+    /// Index of the current piece, and the number of its bytes already sent.
     at: usize,
     sent: usize,
     mark: Mark,
@@ -261,7 +262,7 @@ pub(super) struct Piece {
 impl Piece {
     pub(super) fn new(body: Body, mark: Mark) -> Self {
         let mut piece = Self { body, at: 0, sent: 0, mark };
-        // Beyond what is empty.
+        // Skips empty pieces.
         piece.advance(0);
         piece
     }
@@ -341,7 +342,7 @@ pub(super) mod tests {
         assert!(reader_until(&waits).unwrap() > first);
         drop(piece);
         assert_eq!(reader_until(&waits), None);
-        // An answer has one time for all of it.
+        // An answer has one time limit for all of it.
         let whole = Body::Whole(Bytes::from_static(b"an answer"));
         let mut piece = Piece::new(whole, waits.mark(9));
         let first = reader_until(&waits).unwrap();
@@ -362,7 +363,7 @@ pub(super) mod tests {
         let part = waits.mark_part();
         let long = Instant::now() + WRITE_TIME_MAX / 2;
         assert!(reader_until(&waits).is_some_and(|until| until > long));
-        // Not so another answer on the same connection.
+        // Another answer on the same connection has its own.
         let answer = waits.mark(100);
         assert!(reader_until(&waits).is_some_and(|until| until < long));
         drop((part, answer));

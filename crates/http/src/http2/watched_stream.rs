@@ -1,7 +1,7 @@
-//! A stream in hyper's hands. Hyper does not ask for more while the client does not take what it was given, so the
-//! stream could not end then: a task of its own ends it.
+//! A stream passed to hyper. Hyper does not poll it while the client does not take the last part, so the stream could
+//! not end then: a task of its own ends it.
 //!
-//! The connection may be that of other streams, too, and stays. Hyper resets the ended stream as soon as it asks again.
+//! The connection may be shared by other streams, and stays. Hyper resets the ended stream as soon as it polls again.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,7 +16,7 @@ use crate::reply::BodyStream;
 #[derive(Debug)]
 pub(super) struct WatchedStream {
     shared: Arc<Shared>,
-    /// The task, which ends with this.
+    /// The watching task, which ends with this.
     _watching: JoinSet<()>,
 }
 
@@ -50,7 +50,7 @@ impl WatchedStream {
             return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
         };
         let next = stream.poll_next(context);
-        // Whether that is taken is to be watched.
+        // The task watches whether this part is taken.
         let waker = state.waker.take_if(|_| next.is_ready());
         drop(state);
         if let Some(waker) = waker {
@@ -67,7 +67,7 @@ impl WatchedStream {
 }
 
 impl Shared {
-    /// Ends the stream where its client does not take its end.
+    /// Ends the stream if it is overdue while its client does not take the last part.
     async fn watch(self: Arc<Self>) {
         let overdue = poll_fn(|context| {
             let mut state = self.lock();

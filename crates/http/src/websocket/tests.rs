@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A frame as a client sends it.
+/// A frame in the format of a client.
 fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = begin_frame(first & 0xF, payload.len());
     frame[0] = first;
@@ -13,7 +13,7 @@ fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// All that is read of bytes that come in pieces.
+/// Everything read from bytes that arrive in pieces.
 fn read(bytes: &[u8], piece: usize) -> (Vec<Received>, Option<BadFrame>) {
     let (mut reader, mut received) = (FrameReader::<Discarded>::default(), Vec::new());
     for mut rest in bytes.chunks(piece) {

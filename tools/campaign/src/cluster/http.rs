@@ -1,4 +1,4 @@
-//! A client that shows everything: which connection, which bytes, how it failed.
+//! A client that exposes all details: the connection, the bytes, and the kind of failure.
 
 use std::{
     io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-/// More than any answer asked for here.
+/// Maximum size of a body; more than any answer requested here.
 const BODY_BYTES_MAX: usize = 32 << 20;
 
 /// One client with at most one connection, which it keeps.
@@ -17,7 +17,7 @@ pub(crate) struct Client {
     held: Option<BufReader<TcpStream>>,
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -33,13 +33,13 @@ impl Answer {
 }
 
 impl Client {
-    /// A client of a port of this machine that waits so long for each piece of an answer.
+    /// A client of a port of this machine that waits this long for each piece of an answer.
     pub(crate) fn new(port: u16, timeout: Duration) -> Self {
         Self { to: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), timeout, held: None }
     }
 
-    /// Asks; `headers` are whole lines. A kept connection that turns out to be closed is replaced once, as HTTP
-    /// has it for requests that change nothing.
+    /// Sends a GET; `headers` are whole lines. A kept connection that turns out to be closed is replaced once, as HTTP
+    /// allows for idempotent requests.
     pub(crate) fn get(&mut self, path: &str, headers: &str) -> io::Result<Answer> {
         let request = format!("GET {path} HTTP/1.1\r\nhost: cluster\r\n{headers}\r\n");
         if let Some(held) = self.held.take() {
@@ -65,7 +65,7 @@ impl Client {
         read_answer(&mut held)
     }
 
-    /// Opens a stream of events; gives the status, and the events where it is 200.
+    /// Opens a stream of events; returns the status, and the events if it is 200.
     pub(crate) fn stream(&self, path: &str, headers: &str) -> io::Result<(u16, Events)> {
         let mut held = self.connect()?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: cluster\r\n{headers}\r\n");
@@ -92,7 +92,7 @@ impl Client {
     }
 }
 
-/// Whether a connection was closed before anything of an answer came.
+/// True if a connection was closed before any byte of an answer arrived.
 fn is_closed(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -129,7 +129,7 @@ fn read_answer(held: &mut BufReader<TcpStream>) -> io::Result<Answer> {
 fn read_status(held: &mut BufReader<TcpStream>) -> io::Result<u16> {
     let first = read_line(held)?;
     if first.is_empty() {
-        // Different from an answer that is cut short: nothing of it came.
+        // Distinguishes this from a truncated answer: no byte of it arrived.
         return Err(ErrorKind::NotConnected.into());
     }
     first.get(9..12).and_then(|digits| digits.parse().ok()).ok_or_else(|| bad("no status"))
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves each connection its answers, then closes it.
+    /// Sends each connection its answers, then closes it.
     fn server(answers: Vec<Vec<&'static str>>) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

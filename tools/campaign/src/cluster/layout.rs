@@ -1,7 +1,7 @@
 //! The layout of a cluster on one machine: its folder, its ports, and the settings of each process.
 //!
-//! A process is started in its own folder, where it writes its pid and its output. So a later run, also after a crash
-//! of this program, finds what runs.
+//! A process is started in its own folder, where it writes its pid and its output. So a later run finds the running
+//! processes, even after a crash of this program.
 
 use std::{
     collections::BTreeMap,
@@ -20,31 +20,31 @@ use super::{
     unit::{ALL, APIS, NATS, Unit},
 };
 
-/// The database that everything is in.
+/// Name of the database.
 const DATABASE: &str = "linesman";
-/// A verb that waits for a server that is held still is given up after this.
+/// Maximum time of a verb that waits for a paused server.
 const VERB_SECONDS_MAX: &str = "60";
 /// Writes its pid and becomes the program.
 const LAUNCH: &str = "echo $$ > pid; exec \"$@\"";
 
-/// Ports by which one process reaches another; where none is said, the other's own.
+/// Ports by which one process reaches another; without an entry, the other's own port.
 pub(crate) type Links = BTreeMap<(Unit, Unit), u16>;
 
-/// What differs between a cluster to work with and one to break.
+/// Options that differ between a cluster for development and one for fault tests.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterOptions {
     pub(crate) lifetime: Lifetime,
-    /// Lines of configuration for every node; they go on where `[server]` was begun.
+    /// Lines of configuration for every node; they continue the `[server]` section.
     pub(crate) settings: String,
     /// Environment of every node.
     pub(crate) environment: Vec<(String, String)>,
-    /// Where servers are cut off from each other, they must not tell each other ways around it.
+    /// False if servers are cut off from each other: they must not announce other routes.
     pub(crate) advertises: bool,
-    /// Whether PostgreSQL waits for the disk.
+    /// True if PostgreSQL waits for the disk.
     pub(crate) syncs: bool,
 }
 
-/// How long processes live.
+/// Lifetime of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lifetime {
     /// No longer than the thread that started them.
@@ -55,31 +55,32 @@ pub(crate) enum Lifetime {
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterLayout {
     pub(crate) folder: PathBuf,
-    /// What verbs are run with, and nodes that are not among `programs`.
+    /// The program for verbs, and for nodes that are not among `programs`.
     program: PathBuf,
     /// Nodes that run another build.
     pub(crate) programs: BTreeMap<Unit, PathBuf>,
     pub(crate) links: Links,
     pub(crate) options: ClusterOptions,
     ports: BTreeMap<Unit, Ports>,
-    /// Looked for once, so that all servers are the same whatever is installed meanwhile.
+    /// Found once, so that all servers are the same even if another version is installed meanwhile.
     nats: OnceLock<NatsProgram>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ports {
-    /// Where it serves.
+    /// The port of its service.
     main: u16,
-    /// Where NATS servers talk to each other, and where our nodes show their metrics.
+    /// The port of a NATS server for the other servers, or of our node's metrics.
     side: u16,
-    /// Where NATS servers tell how they are.
+    /// The port of a NATS server's health report.
     health: u16,
 }
 
 impl ClusterLayout {
     /// A layout in a folder: with the ports that were chosen there before, or with free ones.
     pub(crate) fn at(folder: &Path, program: &Path, options: ClusterOptions) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         let file = folder.join("ports.json");
         let ports = if file.is_file() {
             read_ports(&fs::read_to_string(&file)?).with_context(|| {
@@ -110,22 +111,22 @@ impl ClusterLayout {
         Ok(self.nats.get_or_init(|| found))
     }
 
-    /// Where a process serves.
+    /// The port of a process's service.
     pub(crate) fn port(&self, unit: Unit) -> u16 {
         self.ports.get(&unit).map_or(0, |ports| ports.main)
     }
 
-    /// Where NATS servers talk to each other, and where our nodes show their metrics.
+    /// The port of a NATS server for the other servers, or of our node's metrics.
     pub(crate) fn side_port(&self, unit: Unit) -> u16 {
         self.ports.get(&unit).map_or(0, |ports| ports.side)
     }
 
-    /// Where a NATS server tells how it is.
+    /// The port of a NATS server's health report.
     pub(crate) fn health_port(&self, unit: Unit) -> u16 {
         self.ports.get(&unit).map_or(0, |ports| ports.health)
     }
 
-    /// Where `from` has to knock to reach `to`.
+    /// The port by which `from` reaches `to`.
     pub(crate) fn port_from(&self, from: Unit, to: Unit) -> u16 {
         let own = match (from, to) {
             (Unit::Nats(_), Unit::Nats(_)) => self.side_port(to),
@@ -138,15 +139,15 @@ impl ClusterLayout {
         self.folder.join(unit.to_string())
     }
 
-    /// Where the log's servers are, past every link.
+    /// The URL of the log's servers, without links.
     pub(crate) fn nats_url(&self) -> String {
         nats_url(|nats| self.port(nats))
     }
 
-    /// Makes the folders and files that a process needs before it is started.
+    /// Creates the folders and files that a process needs before it is started.
     pub(crate) fn prepare(&self, unit: Unit) -> Result<()> {
         let home = self.folder_of(unit);
-        fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
+        fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
         match unit {
             Unit::Postgres => self.prepare_postgres(&home),
             Unit::Nats(_) => Ok(fs::write(home.join("nats.conf"), self.nats_settings(unit))?),
@@ -172,7 +173,7 @@ impl ClusterLayout {
         command.spawn().with_context(|| format!("cannot start {unit}"))
     }
 
-    /// A verb of the program on this cluster, as an operator runs it: past every link.
+    /// A verb of the program on this cluster, as an operator runs it: without links.
     pub(crate) fn verb(&self, words: &[&str]) -> Result<Command> {
         self.verb_of(&self.program, words)
     }
@@ -197,7 +198,7 @@ impl ClusterLayout {
         if data.is_dir() {
             return Ok(());
         }
-        // Under another name until it is whole, for whoever is interrupted here.
+        // Under another name until it is complete, in case of an interruption.
         let fresh = home.join("data.fresh");
         if fresh.is_dir() {
             fs::remove_dir_all(&fresh)?;
@@ -209,7 +210,7 @@ impl ClusterLayout {
         Ok(())
     }
 
-    /// Makes the database, where there is none.
+    /// Creates the database, if there is none.
     pub(crate) fn create_database(&self) -> Result<()> {
         let mut create = self.ask_postgres("createdb")?;
         match shell::output(create.args(["-U", "postgres", DATABASE])) {
@@ -218,7 +219,7 @@ impl ClusterLayout {
         }
     }
 
-    /// A program of PostgreSQL's that asks the server.
+    /// A client program of PostgreSQL, with the server's address.
     pub(crate) fn ask_postgres(&self, program: &str) -> Result<Command> {
         let mut command = as_postgres(program, &self.folder_of(Unit::Postgres))?;
         command.args(["-h", "127.0.0.1", "-p", &self.port(Unit::Postgres).to_string()]);
@@ -264,7 +265,7 @@ impl ClusterLayout {
             .filter(|other| *other != unit)
             .map(|other| format!("nats://127.0.0.1:{}", self.port_from(unit, other)))
             .collect();
-        // Port 9 is nobody's: what a server learns from others leads nowhere, and only the routes written here count.
+        // Nothing listens on port 9: advertised routes lead nowhere, and only the routes written here are used.
         let advertise = if self.options.advertises { "" } else { "advertise: \"127.0.0.1:9\"" };
         format!(
             "server_name: {unit}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\njetstream {{ store_dir: store, max_mem: 64MB, max_file: 4GB }}\n\
@@ -297,17 +298,17 @@ fn user(unit: Unit) -> Option<&'static str> {
     (unit == Unit::Postgres).then_some(test_servers::POSTGRES_USER)
 }
 
-/// The signal that ends a process at once or in good order, whichever leaves nothing behind.
+/// The signal that ends a process without leaving children behind.
 fn end_signal(unit: Unit) -> &'static str {
     match unit {
-        // Killed, these would leave their children.
+        // If these were killed, their children would remain.
         Unit::Postgres => "INT",
         Unit::Nginx => "TERM",
         Unit::Nats(_) | Unit::Ingest(_) | Unit::Api(_) => "KILL",
     }
 }
 
-/// A command in a session of its own, which no terminal ends.
+/// A command in a session of its own, which does not end with the terminal.
 fn detached(user: Option<&str>) -> Command {
     let mut command = Command::new("setsid");
     if let Some(user) = user.filter(|_| rustix::process::geteuid().is_root()) {
@@ -341,7 +342,7 @@ fn read_ports(text: &str) -> Result<Vec<Ports>> {
     Ok(ports)
 }
 
-/// Which process serves at a port, of those behind the load balancer; `links` lead there too.
+/// The api node at a port, directly or by a link.
 pub(crate) fn api_at(layout: &ClusterLayout, port: u16) -> Option<Unit> {
     APIS.into_iter()
         .find(|api| layout.port(*api) == port || layout.port_from(Unit::Nginx, *api) == port)

@@ -1,8 +1,8 @@
 //! nginx in front of the api nodes, and the list of nodes behind it.
 //!
-//! nginx only notices a dead node by a failed request. So [`keep_nodes`] asks every node's `/readyz`, writes the list
-//! of those that are ready, and makes nginx reload it. Where none is ready all stay listed: an old snapshot, marked as
-//! old, is better than nothing. A GET goes to the next node where one fails or answers 503.
+//! nginx only notices a dead node by a failed request. So [`keep_nodes`] queries every node's `/readyz`, writes the
+//! list of those that are ready, and makes nginx reload it. If none is ready all stay listed: an old snapshot, marked
+//! as old, is better than nothing. A GET is sent to the next node if one fails or answers 503.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, time::Duration};
 
@@ -16,11 +16,11 @@ use super::{
     unit::{APIS, Unit},
 };
 
-/// How often nodes are asked.
+/// Interval of the queries.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
-/// How long a node may take to say that it is ready.
+/// Maximum time of a node's answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(750);
-/// Failures in a row that take a node out; one success brings it back.
+/// Successive failures after which a node is removed; one success restores it.
 const FAILURES_MAX: u32 = 2;
 
 const SETTINGS: &str = r#"worker_processes 1;
@@ -66,7 +66,8 @@ pub(super) fn prepare(layout: &ClusterLayout, home: &Path) -> Result<()> {
 fn nodes_text(layout: &ClusterLayout, nodes: &[Unit]) -> String {
     let mut text = String::new();
     for node in nodes {
-        // nginx's own judgement is off (`max_fails=0`): one slow answer must not take a node away from everybody.
+        // nginx's own failure detection is off (`max_fails=0`): one slow answer must not remove a node for all
+        // clients.
         writeln!(text, "server 127.0.0.1:{} max_fails=0;", layout.port_from(Unit::Nginx, *node))
             .unwrap_or_default();
     }
@@ -89,17 +90,17 @@ pub(crate) fn keep_nodes(layout: &ClusterLayout, goes_on: impl Fn() -> bool) {
     }
 }
 
-/// The nodes' failures in a row, and the nodes that nginx has: all at first.
+/// Successive failures of the nodes, and the nodes listed for nginx: all at first.
 struct Watch {
     failures: BTreeMap<Unit, u32>,
     listed: Vec<Unit>,
 }
 
 impl Watch {
-    /// Asks every node once and tells nginx what has changed; returns whether something has.
+    /// Queries every node once and notifies nginx of changes; returns whether there were any.
     fn check(&mut self, layout: &ClusterLayout) -> Result<bool> {
         for api in APIS {
-            // Through nginx's own link: a node that nginx cannot reach is out, too.
+            // Through nginx's own link: a node that nginx cannot reach is removed, too.
             let mut client = Client::new(layout.port_from(Unit::Nginx, api), ANSWER_TIME_MAX);
             let is_ready = client
                 .get("/readyz", "connection: close\r\n")
@@ -122,7 +123,7 @@ impl Watch {
     }
 }
 
-/// Those that are ready; where none is, all.
+/// The nodes that are ready; all if none is.
 fn choose(failures: &BTreeMap<Unit, u32>) -> Vec<Unit> {
     let is_ready = |api: &Unit| failures.get(api).copied().unwrap_or_default() < FAILURES_MAX;
     let ready: Vec<Unit> = APIS.into_iter().filter(is_ready).collect();

@@ -1,4 +1,4 @@
-//! Processes of a cluster, also of an earlier run: found by their pid files, ended by their pids.
+//! Processes of a cluster, also of an earlier run: found by their pid files, stopped by their pids.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::{layout::ClusterLayout, unit::Unit};
 
-/// How long a process may take to stop in order.
+/// Maximum time of an orderly stop.
 const END_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The running process of a part, if any. A reused pid does not count: our processes run in the cluster's folder.
@@ -32,7 +32,7 @@ pub(crate) fn signal(pid: Pid, signal: Signal) -> Result<()> {
         .with_context(|| format!("process {} cannot be signalled", pid.as_raw_nonzero()))
 }
 
-/// Stops a process in order, or kills it after a while.
+/// Stops a process in an orderly way, or kills it after a while.
 pub(crate) fn end(layout: &ClusterLayout, unit: Unit) -> Result<()> {
     let Some(pid) = find(layout, unit) else { return Ok(()) };
     // A paused process does not receive other signals.
@@ -71,7 +71,7 @@ fn is_zombie(pid: Pid) -> bool {
     stat_field(pid.as_raw_nonzero().get(), 0).is_none_or(|state| state == "Z")
 }
 
-/// A field of `/proc/PID/stat` after the name, which may have anything in it.
+/// A field of `/proc/PID/stat` after the name, which may contain any character.
 fn stat_field(pid: i32, index: usize) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(") ")?;

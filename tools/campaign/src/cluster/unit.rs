@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A process of the cluster. Numbers begin at one.
+/// A process of the cluster. Numbers start at one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Unit {
     Postgres,
@@ -17,10 +17,10 @@ pub(crate) enum Unit {
 pub(crate) const NATS: [Unit; 3] = [Unit::Nats(1), Unit::Nats(2), Unit::Nats(3)];
 pub(crate) const INGESTS: [Unit; 2] = [Unit::Ingest(1), Unit::Ingest(2)];
 pub(crate) const APIS: [Unit; 3] = [Unit::Api(1), Unit::Api(2), Unit::Api(3)];
-/// Who runs our program.
+/// The nodes, which run our program.
 pub(crate) const NODES: [Unit; 5] =
     [Unit::Ingest(1), Unit::Ingest(2), Unit::Api(1), Unit::Api(2), Unit::Api(3)];
-/// Everything, in an order that is kind to the reader of the output; the parts need none.
+/// All parts, in an order for readers of the output; the parts themselves need none.
 pub(crate) const ALL: [Unit; 10] = [
     Unit::Postgres,
     Unit::Nats(1),
@@ -35,7 +35,7 @@ pub(crate) const ALL: [Unit; 10] = [
 ];
 
 impl Unit {
-    /// What `serve --role` is given; `None` for what is not ours.
+    /// The value for `serve --role`; `None` for other programs.
     pub(crate) fn role(self) -> Option<&'static str> {
         match self {
             Self::Ingest(_) => Some("ingest"),

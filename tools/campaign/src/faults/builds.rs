@@ -1,4 +1,4 @@
-//! Two builds of the program in one cluster, as during an upgrade: which node runs which.
+//! Two builds of the program in one cluster, as during an upgrade: the build of each node.
 
 use std::{
     collections::BTreeMap,
@@ -10,14 +10,14 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::cluster::unit::{NODES, Unit};
 
-/// Who begins on the other build: one of each role stays on this one.
+/// The nodes that start with the other build: one of each role stays on this one.
 const BEGIN_BESIDE: [Unit; 3] = [Unit::Ingest(2), Unit::Api(1), Unit::Api(3)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Build {
-    /// What this repository builds.
+    /// The build of this repository.
     This,
-    /// What `--beside` names.
+    /// The build that `--beside` names.
     Beside,
 }
 
@@ -39,18 +39,18 @@ impl fmt::Display for Build {
     }
 }
 
-/// The programs, and what each node has run, the last one now.
+/// The programs, and the builds that each node has run, the current one last.
 #[derive(Debug)]
 pub(super) struct Builds {
     this: PathBuf,
     beside: Option<PathBuf>,
-    /// What was copied, since two builds may give themselves the same version.
+    /// The paths of the originals, because two builds may report the same version.
     origin: String,
     ran: BTreeMap<Unit, Vec<Build>>,
 }
 
 impl Builds {
-    /// Copies the programs, so that a build meanwhile does not change what is started again.
+    /// Copies the programs, so that a build meanwhile does not change restarted nodes.
     pub(super) fn copy(folder: &Path, program: &Path, beside: Option<&Path>) -> Result<Self> {
         let this = folder.join("linesman");
         fs::copy(program, &this)?;
@@ -76,7 +76,7 @@ impl Builds {
         Self { this, beside, origin: String::new(), ran }
     }
 
-    /// How many different programs there are.
+    /// Number of different programs.
     pub(super) fn count(&self) -> usize {
         1 + usize::from(self.beside.is_some())
     }
@@ -90,13 +90,13 @@ impl Builds {
         self.path(self.now(node))
     }
 
-    /// The program that comes to the empty database first, of this build where the seed is odd: the tables that one
-    /// build has made must be good for the other, whichever it was.
+    /// The program that first uses the empty database, of this build if the seed is odd: each build must be able to
+    /// use tables that the other has created.
     pub(super) fn first(&self, seed: u64) -> &Path {
         self.path(if seed.is_multiple_of(2) { Build::Beside } else { Build::This })
     }
 
-    /// From now on a node runs the other one.
+    /// Switches a node to the other build.
     pub(super) fn exchange(&mut self, node: Unit) -> Build {
         let build = self.now(node).other();
         self.ran.entry(node).or_default().push(build);
@@ -114,7 +114,7 @@ impl Builds {
         }
     }
 
-    /// What the report says: the programs' own words, and what each node ran, in order.
+    /// The text for the report: the programs' versions, and the builds that each node ran, in order.
     pub(super) fn tell(&self) -> Result<String> {
         let mut text = format!("this: {}\n", version(&self.this)?);
         let Some(beside) = &self.beside else { return Ok(text) };
@@ -127,7 +127,7 @@ impl Builds {
     }
 }
 
-/// What a program says of itself.
+/// The version that a program reports.
 fn version(program: &Path) -> Result<String> {
     let folder = program.parent().unwrap_or(program);
     Ok(shell::output(shell::command(program, folder).arg("--version"))?.trim().to_owned())

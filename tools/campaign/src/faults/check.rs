@@ -1,4 +1,4 @@
-//! The checker: what clients saw and what the log holds, against what was promised.
+//! The checker: compares the clients' observations and the log with the promises.
 //!
 //! Each rule is a plain function from records to a [`Finding`], tested with histories in which it is broken.
 
@@ -16,18 +16,18 @@ use super::{
 
 pub(super) use self::{answers::ends_alike, availability::Score, observed_log::ObservedLog};
 
-/// Evidence that is shown; all of it is in the records.
+/// Maximum number of violations shown; all of them can be found in the records.
 const EVIDENCE_MAX: usize = 20;
 
-/// What became of one rule.
+/// The result of one rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) rule: &'static str,
     pub(super) figures: String,
-    /// One sentence for each time it was broken.
+    /// One sentence for each violation.
     pub(super) broken: Vec<String>,
     pub(super) broken_count: usize,
-    /// Whether it holds depends on how much of its processors the machine gives us.
+    /// True if the result depends on how much processor time the machine gives us.
     pub(super) is_timed: bool,
 }
 

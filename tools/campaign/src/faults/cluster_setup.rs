@@ -20,11 +20,11 @@ use crate::cluster::{
 };
 
 /// Prices are published every second, so that a campaign sees many epochs, and are stale after ten. All parts and all
-/// clients share one machine, often with a compiler: what a node sheds where it is a quarter of a second late (as is
-/// the default) says how busy that machine is, and not how the service takes a fault.
+/// clients share one machine, often with a compiler: with the default of a quarter of a second, load shedding would
+/// show how busy that machine is, and not how the service handles a fault.
 const SETTINGS: &str = "shed_after = \"2s\"\n\n[market]\nrefresh_interval = \"1s\"\nstale_after = \"10s\"\n\n[sandbox]\nenabled = false\n\n\
                         [log]\nfilter = \"info\"\nformat = \"human\"\n";
-/// Steps the clock that a program sees, by a file.
+/// Changes the clock that a program sees, by a file.
 pub(super) const CLOCK_PACKAGE: (&str, [&str; 2]) = (
     "libfaketime",
     [
@@ -32,19 +32,19 @@ pub(super) const CLOCK_PACKAGE: (&str, [&str; 2]) = (
         "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
     ],
 );
-/// The disk of a server of the log, where it can be made to fill up.
+/// Size of the disk of a server of the log, if it can be filled.
 const DISK_BYTES: u32 = 128 << 20;
 const BALLAST: &str = "ballast";
-/// The folder of history, and what it is called while no node can use it.
+/// The folder of history, and its name while no node can use it.
 pub(super) const ARCHIVE: &str = "archive";
 const ARCHIVE_AWAY: &str = "archive-away";
 
-/// What becomes of a server's copy of the log whose disk was full.
+/// The handling of a server's copy of the log after its disk was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiskContent {
     Kept,
-    /// The others still have all of it. Debian's nats-server (2.9) may otherwise never catch up with them: it says
-    /// "catchup stalled" for ever, and followers that are put on it wait in vain.
+    /// The other servers still have all of it. Otherwise Debian's nats-server (2.9) may never catch up with them: it
+    /// reports "catchup stalled" forever, and followers that are connected to it wait in vain.
     Deleted,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct TestCluster {
     pub(super) proxies: Proxies,
     pub(super) builds: Builds,
     children: BTreeMap<Unit, Child>,
-    /// Disks of their own, to be taken away in the end.
+    /// Mounted disks, which are unmounted at the end.
     disks: Vec<PathBuf>,
     has_clocks: bool,
 }
@@ -69,7 +69,7 @@ impl TestCluster {
                 ("LD_PRELOAD".to_owned(), library.display().to_string()),
                 ("FAKETIME_TIMESTAMP_FILE".to_owned(), "{home}/clock".to_owned()),
                 ("FAKETIME_CACHE_DURATION".to_owned(), "1".to_owned()),
-                // What runs steadily goes on steadily: only the time of day is stepped.
+                // The monotonic clock is unchanged: only the time of day is stepped.
                 ("FAKETIME_DONT_FAKE_MONOTONIC".to_owned(), "1".to_owned()),
             ]
         });
@@ -81,7 +81,7 @@ impl TestCluster {
             ),
             environment: environment.collect(),
             advertises: false,
-            // Processes are ended here and never the machine, so nothing is lost; and a disk that is busy with
+            // Only processes are ended and never the machine, so nothing is lost; and a disk that is busy with
             // something else for seconds is not one of the faults.
             syncs: false,
         };
@@ -134,8 +134,8 @@ impl TestCluster {
     pub(super) fn kill(&mut self, unit: Unit) -> Result<()> {
         let Some(mut child) = self.children.remove(&unit) else { bail!("{unit} does not run") };
         if unit == Unit::Postgres {
-            // Its children notice a while later that it is gone, and it cannot be started until then. This is its own
-            // way to end at once: nothing is finished, and the next start recovers.
+            // Its children notice a while later that it is gone, and it cannot be started until then. This signal is
+            // its own way to end at once: nothing is finished, and the next start recovers.
             process::signal(Pid::from_child(&child), Signal::QUIT)?;
         } else {
             child.kill()?;
@@ -152,7 +152,7 @@ impl TestCluster {
         Ok(())
     }
 
-    /// Starts a node that was stopped, with the other build.
+    /// Starts a stopped node with the other build.
     pub(super) fn start_other(&mut self, node: Unit) -> Result<()> {
         let build = self.builds.exchange(node);
         shell::say(&format!("     {node} runs `{build}` now"));
@@ -171,7 +171,7 @@ impl TestCluster {
     fn signal_all(&self, unit: Unit, signal: Signal) -> Result<()> {
         let child = self.children.get(&unit).with_context(|| format!("{unit} does not run"))?;
         for pid in process::family(Pid::from_child(child)) {
-            // A child of PostgreSQL's may just have ended.
+            // A child of PostgreSQL may just have ended.
             process::signal(pid, signal).unwrap_or_default();
         }
         Ok(())
@@ -189,7 +189,7 @@ impl TestCluster {
         dead
     }
 
-    /// Sets a node's clock off by some seconds.
+    /// Shifts a node's clock by some seconds.
     pub(super) fn step_clock(&self, node: Unit, seconds: i32) -> Result<()> {
         self.step_clock_file(node, seconds)
     }
@@ -198,13 +198,13 @@ impl TestCluster {
         if node.role().is_none() {
             return Ok(());
         }
-        // In one step, since it is read at any moment.
+        // Atomically, because it may be read at any moment.
         let home = self.layout.folder_of(node);
         fs::write(home.join("clock.fresh"), format!("{seconds:+}"))?;
         Ok(fs::rename(home.join("clock.fresh"), home.join("clock"))?)
     }
 
-    /// Takes the folder of history away. A file in its place keeps everyone from making another.
+    /// Moves the folder of history away. A file in its place prevents the nodes from creating another.
     pub(super) fn take_archive_away(&self) -> Result<()> {
         fs::write(self.layout.folder.join(ARCHIVE_AWAY), "")?;
         self.exchange_archive()
@@ -215,16 +215,16 @@ impl TestCluster {
         Ok(fs::remove_file(self.layout.folder.join(ARCHIVE_AWAY))?)
     }
 
-    /// In one step: a node makes the folder where it is missing.
+    /// Atomically, because a node creates the folder if it is missing.
     fn exchange_archive(&self) -> Result<()> {
         let [archive, away] = [ARCHIVE, ARCHIVE_AWAY].map(|name| self.layout.folder.join(name));
         Ok(renameat_with(CWD, archive, CWD, away, RenameFlags::EXCHANGE)?)
     }
 
-    /// Gives each server of the log a small disk of its own, where we may.
+    /// Gives each server of the log a small disk of its own, if permitted.
     fn make_disks(&mut self) -> Result<()> {
         if !geteuid().is_root() {
-            shell::say("   only root can make disks: none will be filled");
+            shell::say("   only root can create disks: none will be filled");
             return Ok(());
         }
         for nats in NATS {
@@ -233,7 +233,7 @@ impl TestCluster {
             let mut mount = shell::command("mount", &self.layout.folder);
             mount.args(["-t", "tmpfs", "-o", &format!("size={DISK_BYTES}"), "linesman-faults"]);
             if !shell::succeeds(mount.arg(&disk)) {
-                shell::say("   disks cannot be made here: none will be filled");
+                shell::say("   disks cannot be created here: none will be filled");
                 return Ok(());
             }
             self.disks.push(disk);
@@ -241,21 +241,21 @@ impl TestCluster {
         Ok(())
     }
 
-    /// Leaves no room at all on a server's disk.
+    /// Fills a server's disk completely.
     pub(super) fn fill_disk(&self, nats: Unit) -> Result<()> {
         let file = self.layout.folder_of(nats).join("store").join(BALLAST);
         let mut fill = shell::command("dd", &self.layout.folder);
         fill.args(["if=/dev/zero", "bs=64k", &format!("of={}", file.display())]);
-        // It is meant to fail, when the disk is full.
+        // It fails as intended when the disk is full.
         fill.output().context("cannot fill a disk")?;
         Ok(())
     }
 
-    /// Makes room. NATS switches JetStream off where its disk is full and leaves it so: whoever makes room has to
-    /// start it again, which its own documentation asks of operators, too.
+    /// Frees the disk. NATS disables JetStream when its disk is full and leaves it so: after freeing the disk the
+    /// server must be restarted, which its documentation asks of operators, too.
     pub(super) fn free_disk(&mut self, nats: Unit, content: DiskContent) -> Result<()> {
         let store = self.layout.folder_of(nats).join("store");
-        // With its disk full it does not end in good order.
+        // With a full disk it does not stop in an orderly way.
         self.kill(nats)?;
         match content {
             DiskContent::Kept => fs::remove_file(store.join(BALLAST))?,
@@ -274,7 +274,7 @@ impl Drop for TestCluster {
     fn drop(&mut self) {
         for unit in ALL.into_iter().rev() {
             if self.children.contains_key(&unit) {
-                // The end of the campaign: what does not end in order is killed with the thread.
+                // The end of the campaign: a process that does not stop is killed with the thread.
                 self.resume(unit).unwrap_or_default();
                 self.stop(unit).unwrap_or_default();
             }
@@ -292,16 +292,16 @@ fn find_clock_library() -> Option<PathBuf> {
     CLOCK_PACKAGE.1.into_iter().map(PathBuf::from).find(|library| library.is_file())
 }
 
-/// Removes what an earlier campaign left, also one that was killed.
+/// Removes the remains of an earlier campaign, even of one that was killed.
 pub(super) fn clear(folder: &Path) -> Result<()> {
     for nats in NATS {
         let disk = folder.join("cluster").join(nats.to_string()).join("store");
-        // It fails where nothing is mounted.
+        // It fails if nothing is mounted.
         shell::succeeds(shell::command("umount", Path::new("/")).arg(disk));
     }
     if folder.is_dir() {
         fs::remove_dir_all(folder)
             .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
 }

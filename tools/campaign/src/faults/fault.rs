@@ -1,4 +1,4 @@
-//! What can be broken, and how it is made whole again.
+//! The faults, and how each is healed.
 
 use std::{fmt, time::Duration};
 
@@ -16,21 +16,21 @@ use crate::cluster::unit::{ALL, APIS, INGESTS, NATS, NODES, Unit};
 pub(super) enum Fault {
     /// Killed, and started again.
     Kill(Unit),
-    /// Stopped in order, and started again.
+    /// Stopped in an orderly way, and started again.
     Stop(Unit),
-    /// Stopped in order, and started again with the other of two builds, as an upgrade does.
+    /// Stopped in an orderly way, and started with the other of two builds, as in an upgrade.
     Exchange(Unit),
     /// Paused (SIGSTOP), and resumed.
     Pause(Unit),
     /// The connections of a part to all parts of one kind.
     Link(LinkFault, Between),
-    /// All servers of the log are gone at once.
+    /// All servers of the log are killed at once.
     NoLog,
     /// The disk of one server of the log is full, or of all.
     DiskFull(Option<Unit>),
     /// A node's clock is off by some seconds.
     Clock(Unit, i32),
-    /// The folder of history is of no use to any node, as a share that fails.
+    /// The folder of history is unusable for all nodes, like a failing share.
     NoArchive,
 }
 
@@ -66,7 +66,7 @@ impl Between {
 }
 
 impl Fault {
-    /// What is promised in it.
+    /// The kind of fault, which decides about the promises.
     pub(super) fn kind(self) -> Kind {
         match self {
             Self::NoLog | Self::DiskFull(None) => Kind::NoLog,
@@ -84,8 +84,8 @@ impl Fault {
         }
     }
 
-    /// How long it lasts: longer than a node may serve on what it remembers of keys (5 s), and than an ingest's
-    /// lease, so that what was held or cut off finds the world changed.
+    /// Its duration: longer than a node may accept keys from memory (5 s), and than an ingest's lease, so that a part
+    /// that was paused or cut off finds the state changed.
     pub(super) fn lasts(self) -> Duration {
         Duration::from_secs(match self.kind() {
             Kind::NoLog => 16,
@@ -93,7 +93,7 @@ impl Fault {
             Kind::Single => match self {
                 Self::Kill(_) | Self::Stop(_) | Self::Exchange(_) => 6,
                 Self::Pause(_) | Self::Link(..) | Self::Clock(..) => 9,
-                // Longer than the time after which a part is due.
+                // Longer than `history.part_interval`.
                 Self::NoLog | Self::DiskFull(_) | Self::NoArchive => 10,
             },
         })
@@ -170,7 +170,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Every fault there is.
+/// All faults.
 pub(super) fn all() -> Vec<Fault> {
     let broken = ALL.into_iter().filter(|unit| *unit != Unit::Nginx);
     let mut all: Vec<Fault> = broken.clone().map(Fault::Kill).collect();
@@ -194,12 +194,12 @@ pub(super) fn all() -> Vec<Fault> {
     all
 }
 
-/// What can be done besides where there are two builds: every node changes to the other one.
+/// Further faults with two builds: every node changes to the other one.
 pub(super) fn exchanges() -> [Fault; 5] {
     NODES.map(Fault::Exchange)
 }
 
-/// The most telling ones, for a run of two minutes.
+/// The most significant faults, for a run of two minutes.
 pub(super) fn short() -> Vec<Fault> {
     vec![
         Fault::Kill(Unit::Ingest(1)),

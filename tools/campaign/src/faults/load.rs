@@ -1,5 +1,5 @@
-//! The steady load: readers, pushers, somebody who revokes keys, somebody who runs into limits, somebody who looks at
-//! every node's status. Each is a thread with clients of its own; all that they see goes into the journal.
+//! The steady load: readers, pushers, clients that revoke keys, that reach limits, or that read every node's status.
+//! Each is a thread with clients of its own; all observations go into the journal.
 
 mod limits;
 mod pusher;
@@ -30,16 +30,16 @@ pub(super) use self::{reader::STATUS, stream::FEW};
 
 /// The name of the key that may have few streams.
 pub(super) const FEW_KEY: &str = "few";
-/// How many readers ask through the load balancer.
+/// Number of readers behind the load balancer.
 const READERS: usize = 5;
-/// How long a client waits: longer than the load balancer needs to try all nodes.
+/// Timeout of a client: longer than the load balancer needs to try all nodes.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 const STALL_CHECK: Duration = Duration::from_millis(50);
-/// Later than this is remarkable.
+/// Minimum delay that is reported.
 const STALL: Duration = Duration::from_millis(400);
 
-/// What every worker has.
+/// The shared state of all workers.
 #[derive(Clone, Debug)]
 pub(super) struct LoadContext {
     pub(super) layout: Arc<ClusterLayout>,
@@ -56,7 +56,7 @@ impl LoadContext {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Runs a verb of the program and gives what it prints.
+    /// Runs a verb of the program and returns its output.
     pub(super) fn verb(&self, words: &[&str]) -> Result<String> {
         Ok(shell::output(&mut self.layout.verb(words)?)?.trim().to_owned())
     }
@@ -79,12 +79,12 @@ impl LoadContext {
     }
 }
 
-/// What the workers come with.
+/// The credentials of the workers.
 #[derive(Debug)]
 pub(super) struct Credentials {
     /// One for each pusher.
     tokens: Vec<String>,
-    /// A key without limits that anybody could meet.
+    /// A key whose limits are never reached.
     pub(super) steady: String,
     /// One for streams, and one that may have few of them.
     streams: String,
@@ -104,7 +104,7 @@ impl Credentials {
     }
 }
 
-/// The workers; they end when they are asked to.
+/// The workers; they end on request.
 #[derive(Debug)]
 pub(super) struct Load {
     context: LoadContext,
@@ -112,7 +112,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Lists the events and begins to push.
+    /// Lists the events and starts to push.
     pub(super) fn begin(
         context: &LoadContext,
         credentials: &Credentials,
@@ -134,7 +134,7 @@ impl Load {
         Ok(())
     }
 
-    /// Begins to read, once there is all that there will be to read.
+    /// Starts to read, once all series have prices.
     pub(super) fn begin_to_read(&mut self, credentials: &Credentials, seed: u64) -> Result<()> {
         let (context, steady) = (self.context.clone(), &credentials.steady);
         for number in 0..READERS {
@@ -190,7 +190,7 @@ impl Load {
     /// Ends all workers.
     ///
     /// # Errors
-    /// One of them had failed.
+    /// A worker had failed.
     pub(super) fn end(self) -> Result<()> {
         self.context.stop.store(true, Ordering::Relaxed);
         for worker in self.workers {
@@ -205,8 +205,8 @@ fn random(seed: u64, worker: usize) -> Random {
     Random::new(seed ^ u64::try_from(worker).unwrap_or_default().wrapping_mul(0x9e37_79b9))
 }
 
-/// Notes when this machine was so busy that nobody on it got anything done: what was slow then was not the cluster's
-/// doing.
+/// Notes when this machine was so busy that no process made progress: the cluster is not to blame for delays at that
+/// time.
 fn watch_stalls(context: &LoadContext) {
     while context.goes_on() {
         let before = Instant::now();
@@ -223,7 +223,7 @@ fn list_events(context: &LoadContext, pusher: usize, token: &str) -> Result<()> 
     let client = Client::new(context.layout.port(Unit::Nginx), TIMEOUT);
     let headers = pusher::headers(token);
     let mut last = String::new();
-    // Nobody is broken yet, but an ingest may still be on its way to its lease.
+    // No fault has started, but an ingest may still be waiting for its lease.
     shell::wait_until("events are listed", Duration::from_secs(60), || {
         let answer = client.post(pusher::INGEST_PATH, &headers, market::listing(pusher).as_bytes());
         last = format!("{answer:?}");

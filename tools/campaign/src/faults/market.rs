@@ -1,8 +1,8 @@
-//! The market that is pushed: a few events whose every price tells which push it came from.
+//! The market that is pushed: a few events whose every price identifies its push.
 //!
 //! A pusher owns two events and counts its batches. A batch has one line for each of its series (a market of an event
-//! at a bookmaker), and the price in it is 2 plus a thousandth for each batch: so the log and every answer say which
-//! batch they show, and nothing but the numbers has to be remembered.
+//! at a bookmaker), and the price in it is 2 plus a thousandth for each batch: so the log and every answer show their
+//! batch, and only the numbers have to be kept.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(super) const PUSHERS: usize = 4;
 pub(super) const BOOKMAKERS: [&str; 3] = ["fanduel", "draftkings", "betmgm"];
 const EVENTS_EACH: usize = 2;
-/// Names that nobody would take for each other.
+/// Names that matching never confuses.
 const PEOPLE: [[&str; 2]; PUSHERS * EVENTS_EACH] = [
     ["Anton Berger", "Luis Calderon"],
     ["Dmitri Sokolov", "Kenji Watanabe"],
@@ -31,7 +31,7 @@ pub(super) struct Series {
     pub(super) line: usize,
 }
 
-/// What a series is.
+/// The properties of a series.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     event: usize,
@@ -92,7 +92,7 @@ pub(super) fn listing(pusher: usize) -> String {
     text
 }
 
-/// A pusher's batch with a number, dated.
+/// A pusher's batch with a number and a time.
 pub(super) fn batch(pusher: usize, n: u32, ts_ms: i64) -> String {
     let mut text = String::new();
     let ts = Timestamp::from_millisecond(ts_ms).unwrap_or_default();
@@ -103,7 +103,7 @@ pub(super) fn batch(pusher: usize, n: u32, ts_ms: i64) -> String {
             "moneyline" => (home, away, ""),
             _ => ("Over", "Under", ",\"point\":2.5"),
         };
-        // The price is written by hand: it must not go through floating point.
+        // The price is written digit by digit: it must not go through floating point.
         writeln!(
             text,
             r#"{{"type":"odds","ref":"e{event}","bookmaker":"{bookmaker}","market":"{market}","format":"decimal","ts":"{ts:.3}","outcomes":[{{"name":"{first}","price":{price}{point}}},{{"name":"{second}","price":1.5{point}}}]}}"#
@@ -113,7 +113,7 @@ pub(super) fn batch(pusher: usize, n: u32, ts_ms: i64) -> String {
     text
 }
 
-/// The number of the batch that a price, as answered, came from.
+/// The number of the batch of a price in an answer.
 pub(super) fn number_in(price: &Value) -> Option<u32> {
     let text = price.to_string();
     let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
@@ -121,7 +121,7 @@ pub(super) fn number_in(price: &Value) -> Option<u32> {
     (whole.parse::<u32>().ok()? * 1000 + thousandths).checked_sub(2000)
 }
 
-/// The number of the batch that a price in the log came from; there it is profit and stake.
+/// The number of the batch of a price in the log, where it is profit and stake.
 pub(super) fn number_of_ratio(profit: u64, stake: u64) -> Option<u32> {
     let thousandths = profit.checked_mul(1000)?.checked_div(stake)?;
     u32::try_from(thousandths.checked_sub(1000)?).ok()

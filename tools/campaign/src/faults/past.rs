@@ -1,5 +1,5 @@
-//! What readers saw, asked for again by its time: every node answers it with the same bytes and the same tag (H4), the
-//! archive has every entry once (H17), and every node reads it (H20).
+//! The readers' answers, requested again as of their time: every node answers with the same bytes and the same tag
+//! (H4), the archive has every entry once (H17), and every node reads it (H20).
 
 use std::{
     collections::BTreeMap,
@@ -22,14 +22,14 @@ use crate::cluster::{
     unit::{APIS, Unit},
 };
 
-/// Answers that are asked for again of every node; all others of one node each.
+/// Number of answers that are requested from every node; the others are requested from one node each.
 const OF_EVERY_NODE: usize = 150;
-/// Requests without an answer after which a node is not asked any more.
+/// Maximum number of requests without an answer before a node is skipped.
 const UNANSWERED_MAX: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(250);
 
-/// An answer that a reader got, and of which publication.
+/// An answer that a reader got, with its publication.
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     path: &'a str,
@@ -38,7 +38,7 @@ struct Seen<'a> {
     body: &'a [u8],
 }
 
-/// The rules of history. `key` must not run into its own limits; `entries` is how many the log has, or fewer.
+/// Checks the rules of history. `key` must not reach its own limits; `entries` is the length of the log, or less.
 pub(super) fn judge(
     layout: &ClusterLayout,
     key: &str,
@@ -48,9 +48,9 @@ pub(super) fn judge(
     vec![as_seen(layout, key, records), once(layout, entries), known_everywhere(layout, key)]
 }
 
-/// Everything that was seen, once, in the order of publications.
+/// All distinct answers, in the order of publications.
 fn different(records: &Records) -> Vec<Seen<'_>> {
-    // A clock that was stepped ahead may have made publications of times to come.
+    // A clock that was stepped ahead may have made publications of the future.
     let now = jiff::Timestamp::from_millisecond(now_ms()).map(|now| now.to_string());
     let now = now.unwrap_or_default();
     let mut different: BTreeMap<(&str, &str), Seen<'_>> = BTreeMap::new();
@@ -67,8 +67,8 @@ fn different(records: &Records) -> Vec<Seen<'_>> {
     different.into_values().collect()
 }
 
-/// What each of some nodes is asked for: one publication after the other goes to the next node, which makes it again
-/// once, and a sample, spread over the whole campaign, to all of them.
+/// The answers to request from each node: each publication from one node, alternating, so that it is rebuilt once, and
+/// a sample over the whole campaign from all nodes.
 fn divide<'a>(different: &[Seen<'a>], nodes: usize) -> Vec<Vec<Seen<'a>>> {
     let step = different.len().div_ceil(OF_EVERY_NODE).max(1);
     let mut asked = vec![Vec::new(); nodes];
@@ -91,7 +91,7 @@ fn as_seen(layout: &ClusterLayout, key: &str, records: &Records) -> Finding {
     let mut finding = Finding::new("as_of gives every node's readers what was seen then");
     let different = different(records);
     let asked = divide(&different, APIS.len());
-    // Each node by itself: the past is made again in turns.
+    // The nodes in parallel, each with one request at a time: the past is rebuilt one publication after the other.
     let compared: Vec<(usize, Vec<String>)> = thread::scope(|scope| {
         let node = |(api, asked)| scope.spawn(move || compare(layout, api, key, asked));
         let nodes: Vec<_> =
@@ -110,7 +110,7 @@ fn as_seen(layout: &ClusterLayout, key: &str, records: &Records) -> Finding {
     finding
 }
 
-/// Asks a node for answers again. Returns how many it gave, and which were others.
+/// Requests answers from a node again. Returns the number compared, and the differences.
 fn compare(
     layout: &ClusterLayout,
     api: Unit,
@@ -161,7 +161,7 @@ fn once(layout: &ClusterLayout, entries: u64) -> Finding {
     finding
 }
 
-/// The last entry that the archive has.
+/// The last archived entry.
 fn last_archived(layout: &ClusterLayout) -> Option<u64> {
     let files = fs::read(layout.folder.join(ARCHIVE).join("live/files.json")).ok()?;
     let files: Value = serde_json::from_slice(&files).ok()?;
@@ -169,7 +169,7 @@ fn last_archived(layout: &ClusterLayout) -> Option<u64> {
     files.get("files")?.as_array()?.iter().filter_map(last).max()
 }
 
-/// Every node knows the same reach of history.
+/// Every node reports the same start of history.
 fn known_everywhere(layout: &ClusterLayout, key: &str) -> Finding {
     let mut finding = Finding::new("every node reads the archive that the leader writes");
     let mut begins: BTreeMap<Unit, String> = BTreeMap::new();
@@ -182,7 +182,7 @@ fn known_everywhere(layout: &ClusterLayout, key: &str) -> Finding {
         let from = reach.as_ref().and_then(|reach| reach.get("from")?.as_str());
         match from {
             Some(from) => drop(begins.insert(api, from.to_owned())),
-            None => finding.violate(|| format!("{api} does not say how far history reaches")),
+            None => finding.violate(|| format!("{api} does not report the start of history")),
         }
         let count = reach.as_ref().and_then(|reach| reach.get("publications")?.as_u64());
         publications = publications.max(count.unwrap_or_default());
@@ -196,7 +196,7 @@ fn known_everywhere(layout: &ClusterLayout, key: &str) -> Finding {
     finding
 }
 
-/// Asks a node until it can answer: the past is made again in turns.
+/// Repeats a request until a node can answer: the past is rebuilt one publication after the other.
 fn ask(client: &mut Client, key: &str, path: &str) -> Option<Answer> {
     let begun = Instant::now();
     loop {
@@ -223,7 +223,7 @@ mod tests {
             let at = jiff::Timestamp::from_millisecond(at).unwrap().to_string();
             let (etag, body) = (Some("\"a\"".to_owned()), Some(7));
             let read = Read { status: 200, published_at: Some(at), etag, body, ..Read::default() };
-            // The same answer twice is one.
+            // The same answer twice counts once.
             let other = Read { path: "/v1/books".to_owned(), ..read.clone() };
             records.reads.extend([read.clone(), read, other]);
         }

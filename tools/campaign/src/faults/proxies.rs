@@ -11,18 +11,18 @@ use crate::cluster::{
     unit::{APIS, NATS, NODES, Unit},
 };
 
-/// What happens to a connection.
+/// The fault of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkFault {
     /// Connections are closed, new ones at once.
     Cut,
     /// Nothing is passed on and no connection is closed.
     Stalled,
-    /// Everything is late.
+    /// All bytes are delayed.
     Slow,
 }
 
-/// So late that time-outs of less than a second are met, and no others.
+/// Long enough to exceed timeouts of less than a second, and no others.
 const DELAY: Duration = Duration::from_millis(150);
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Proxies {
 }
 
 impl Proxies {
-    /// Starts all proxies of a layout and enters their ports as its links.
+    /// Starts all proxies of a layout and stores their ports as its links.
     pub(super) fn start(layout: &mut ClusterLayout) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

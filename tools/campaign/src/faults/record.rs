@@ -1,5 +1,5 @@
-//! What was seen: every request, push and revocation with its answer, every fault. Kept in memory for the checker and
-//! written to `records.jsonl` as it happens, for people.
+//! The observations: every request, push and revocation with its answer, every fault. Kept in memory for the checker
+//! and written to `records.jsonl` as they happen, for people.
 
 use std::{
     collections::HashMap,
@@ -23,19 +23,19 @@ pub(super) fn now_ms() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// A request and what came of it.
+/// A request and its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Read {
     pub(super) sent_ms: i64,
     pub(super) done_ms: i64,
-    /// Asked through the load balancer.
+    /// True if it was sent through the load balancer.
     pub(super) balanced: bool,
-    /// Who answered, as far as known.
+    /// The node that answered, as far as known.
     pub(super) node: Option<Unit>,
     /// The key's name; never the key.
     pub(super) key: String,
     pub(super) path: String,
-    /// 0 where no answer came.
+    /// 0 if there was no answer.
     pub(super) status: u16,
     /// The server's own time.
     pub(super) date_ms: Option<i64>,
@@ -44,10 +44,10 @@ pub(super) struct Read {
     pub(super) etag: Option<String>,
     /// `x-published-at`
     pub(super) published_at: Option<String>,
-    /// Stands for the body of a 200.
+    /// A hash of the body of a 200.
     #[serde(serialize_with = "hexadecimal")]
     pub(super) body: Option<u64>,
-    /// What went wrong, or the error's code.
+    /// The failure, or the error's code.
     pub(super) error: Option<String>,
 }
 
@@ -67,11 +67,11 @@ pub(super) struct Push {
 pub(super) enum Outcome {
     /// Every line was accepted, or known already.
     Taken,
-    /// Answered, and at least one line was not taken.
+    /// Answered, and at least one line was not accepted.
     Partly(String),
     /// Answered with an error.
     Refused(u16),
-    /// Not answered: it may be taken or not.
+    /// Not answered: it may have been accepted or not.
     Unknown(String),
 }
 
@@ -93,24 +93,24 @@ pub(super) struct StreamRun {
     pub(super) last_ms: i64,
     /// The latest time of a cut.
     pub(super) last_cut_ms: Option<i64>,
-    /// Cuts with changes, but for the first.
+    /// Cuts with changes, without the first.
     pub(super) changes: u64,
-    /// The code it ended with, where it is known.
+    /// The code that it ended with, if known.
     pub(super) end: Option<String>,
 }
 
-/// What was folded from a stream up to a cut.
+/// The state folded from a stream up to a cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct StreamCut {
     pub(super) node: Unit,
     pub(super) mode: &'static str,
     pub(super) at_ms: i64,
     pub(super) published: bool,
-    /// Stands for the records.
+    /// A hash of the records.
     pub(super) body: u64,
 }
 
-/// A key is out of force, says whoever called for it.
+/// A revoked key, according to the client that revoked it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Revocation {
     pub(super) key: String,
@@ -126,29 +126,29 @@ pub(super) struct Limits {
     pub(super) per_day: u64,
 }
 
-/// What was broken, from when until when.
+/// A fault with its start and end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Episode {
     pub(super) fault: String,
     pub(super) kind: Kind,
     pub(super) began_ms: i64,
     pub(super) healed_ms: i64,
-    /// When everything was as before; `None` where it never was.
+    /// Time of the full recovery; `None` if there was none.
     pub(super) caught_up_ms: Option<i64>,
 }
 
-/// Faults in which something particular is promised.
+/// Faults with special promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Kind {
     /// One part fails.
     Single,
-    /// Nobody has PostgreSQL.
+    /// PostgreSQL is unreachable for all.
     NoDatabase,
-    /// Nobody can write the log.
+    /// The log cannot be written.
     NoLog,
 }
 
-/// Everything together.
+/// All observations.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) reads: Vec<Read>,
@@ -158,17 +158,17 @@ pub(super) struct Records {
     pub(super) limits: Vec<Limits>,
     pub(super) streams: Vec<StreamRun>,
     pub(super) cuts: Vec<StreamCut>,
-    /// Of keys that are spent by streams.
+    /// Limits of keys that are used by streams.
     pub(super) stream_limits: Vec<Limits>,
     pub(super) episodes: Vec<Episode>,
     pub(super) bodies: HashMap<u64, Vec<u8>>,
-    /// How late a thread was that only wanted to wake up, in milliseconds.
+    /// Wake-up delays of a thread, in milliseconds.
     pub(super) stalls: Vec<u64>,
-    /// Parts that ended though nobody had ended them.
+    /// Parts that ended though the campaign had not ended them.
     pub(super) exits: Vec<String>,
 }
 
-/// Where everybody writes.
+/// The journal that all workers write to.
 #[derive(Debug)]
 pub(super) struct Journal {
     records: Mutex<Records>,
@@ -182,7 +182,7 @@ impl Journal {
         Ok(Self { records: Mutex::default(), file: Mutex::new(BufWriter::new(file)) })
     }
 
-    /// Notes a record: `list` is where it is kept in memory.
+    /// Notes a record: `list` is its place in memory.
     pub(super) fn note<T: Serialize>(
         &self,
         what: &str,
@@ -191,13 +191,13 @@ impl Journal {
     ) {
         let line = json!({ what: &record });
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A full disk shows when the file is flushed at the end.
+        // A full disk is reported when the file is flushed at the end.
         writeln!(file, "{line}").unwrap_or_default();
         drop(file);
         list(&mut self.lock()).push(record);
     }
 
-    /// Keeps a body once, and gives what stands for it.
+    /// Stores a body once, and returns its hash.
     pub(super) fn keep_body(&self, body: &[u8]) -> u64 {
         let mut hasher = DefaultHasher::new();
         body.hash(&mut hasher);
@@ -206,7 +206,7 @@ impl Journal {
         name
     }
 
-    /// Takes everything out, once nobody writes any more.
+    /// Returns all records, once nothing writes any more.
     ///
     /// # Errors
     /// The file cannot be written to its end.
@@ -221,7 +221,7 @@ impl Journal {
     }
 }
 
-/// As the files of bodies are named.
+/// In the format of the names of the bodies' files.
 fn hexadecimal<S: Serializer>(body: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
     body.map(|body| format!("{body:016x}")).serialize(serializer)
 }

@@ -1,4 +1,4 @@
-//! The table that people read, and the evidence beside it.
+//! The table for people, and the evidence for it.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -9,7 +9,7 @@ use super::{
     record::Records,
 };
 
-/// Prints the table with what is to be known about the run, and writes it with all evidence to `report.txt`.
+/// Prints the table with the data of the run, and writes it with all evidence to `report.txt`.
 pub(super) fn tell(
     folder: &Path,
     about: &str,
@@ -65,7 +65,9 @@ fn table(about: &str, records: &Records, findings: &[Finding]) -> String {
     }
     if let Some(most) = records.stalls.iter().max() {
         let count = records.stalls.len();
-        text += &format!("\nThis machine was busy elsewhere {count} times, for up to {most} ms.\n");
+        text += &format!(
+            "\nThis machine was busy with other work {count} times, for up to {most} ms.\n"
+        );
     }
     text += &format!("\n{about}");
     text

@@ -11,7 +11,7 @@ use crate::begun::open_archive;
 use crate::writer::test_options;
 use crate::{Archiver, WorldHandle};
 
-/// A live world that has just begun, with an archive that has nothing yet.
+/// A live world that has just started, with an empty archive.
 fn past(dir: &Path) -> LoggedPast {
     let options = options(dir);
     open_archive(&options).unwrap();
@@ -28,7 +28,7 @@ fn options(dir: &Path) -> WorldOptions {
     options
 }
 
-/// Runs a world for a moment: some names are learned, and published. `archive` says whether that is archived, too.
+/// Runs a world for a moment: some names are learned and published. `archive`: whether that is archived too.
 fn run(options: &WorldOptions, from: i64, names: &[&str], archive: bool) {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(from)));
     let (handle, mut writer) =
@@ -96,7 +96,7 @@ fn an_entry_of_a_restored_log_is_not_taken_for_the_one_that_was_lost() {
     }
 }
 
-/// The end of the past of events is made from where the archive ends.
+/// The end of an event's history is built from where the archive ends.
 #[test]
 fn where_the_end_of_the_archive_is_damaged_the_log_has_the_same() {
     let dir = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ fn where_the_archive_was_never_read_nothing_is_said_of_where_history_begins() {
     let last = past.index().cuts.last().copied().unwrap();
     assert!(past.before(last.seq, last.at).is_err_and(is_unreadable));
     assert!(past.find(last.at, last.at).is_err_and(is_unreadable));
-    // A new service has not begun it yet.
+    // A new service has not started its archive yet.
     fs::remove_file(dir.path().join("archive-begun")).unwrap();
     *past.looked.lock().unwrap() = None;
     assert_eq!(past.reach().unwrap().from, last.at);

@@ -1,4 +1,4 @@
-//! When an event started, and what is left of one that was listed before retention.
+//! The start of an event, and the remains of one that was listed before retention.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn a_start_is_taken_back_with_the_score_and_comes_again() {
         said_of(&paths[0]).close
     };
     assert_eq!(close(&log, "back"), None);
-    // An export has the line, and the row that takes it back.
+    // An export has the line, and the row that withdraws it.
     let back = Archive::at(&dir.path().join("back"));
     let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
     let (table, format) = (Table::Closing, ExportFormat::Csv);
@@ -48,7 +48,7 @@ fn an_event_that_is_listed_again_keeps_its_start() {
         4 => FROM.plus(Duration::from_secs(24)),
         _ => FROM.plus(EPOCH * 120),
     };
-    // Two go live and one comes to its time before they are withdrawn; the time of the fourth comes after that.
+    // Two go live and one reaches its start before they are withdrawn; the start of the fourth comes after that.
     for event in 1..=4 {
         log.list_for(event, "fanduel", "Ann", commence(event));
         log.quote(event, "fanduel", 150);
@@ -66,7 +66,7 @@ fn an_event_that_is_listed_again_keeps_its_start() {
         log.withdraw(event, "fanduel");
     }
     log.publish();
-    // The time of the fourth comes while nobody lists it.
+    // The start of the fourth passes while it is not listed.
     for _ in 0..3 {
         log.publish();
     }
@@ -113,7 +113,7 @@ fn a_start_that_only_a_lost_log_showed_is_taken_back() {
     };
     let shown = log.0.last().unwrap().at;
     assert_eq!(closes(&archive), [Some((shown, "160".into())), Some((shown, "150".into()))]);
-    // What was restored goes on from the first publication, at a later time.
+    // The restored log continues from the first publication, at a later time.
     let commit = archive.newest().unwrap();
     let before = book_at_end(&archive, &commit);
     let mut book = new_book();
@@ -132,7 +132,7 @@ fn a_start_that_only_a_lost_log_showed_is_taken_back() {
     assert_eq!(closes(&archive), [Some((shown.plus(hour * 2), "150".into())), None]);
 }
 
-/// What lists an event and its first prices are of days that are gone.
+/// The listing of an event and its first prices are of days past retention.
 #[test]
 fn an_event_that_was_listed_before_retention_has_what_is_left_of_its_past() {
     let dir = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ fn an_event_that_was_listed_before_retention_has_what_is_left_of_its_past() {
     };
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     assert_eq!(prices(known), ("160".into(), texts(&["160", "170"]), None));
-    // Its first row that is left says that it is live.
+    // Its first remaining row says that it is live.
     log.score(1, Status::Live);
     log.publish_at(day(5));
     log.quote(1, "fanduel", 0);
@@ -192,7 +192,7 @@ fn an_event_that_was_listed_before_retention_has_what_is_left_of_its_past() {
     assert!(past(&archive, &commit, None, &other).into_paths().is_empty());
 }
 
-/// An archive that waits for a damaged file to be put back would let the log grow meanwhile.
+/// If the archive waited until a damaged file was restored, the log would grow meanwhile.
 #[test]
 fn a_damaged_file_costs_the_closing_lines_that_need_it_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
@@ -215,7 +215,7 @@ fn a_damaged_file_costs_the_closing_lines_that_need_it_and_nothing_else() {
     log.publish();
     log.quote(2, "fanduel", 170);
     log.publish();
-    // The second was listed after what is damaged, and its files are whole.
+    // The second was listed after the damaged entries, and its files are intact.
     let archive = Archive::at(dir.path());
     go_on(&archive, &log.0, 1).unwrap();
     let commit = archive.newest().unwrap();

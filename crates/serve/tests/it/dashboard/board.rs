@@ -1,4 +1,4 @@
-//! The board: what it shows is what the API answers, small, escaped, and the same for everybody.
+//! The board: it shows the same as the API, in small pages, escaped, and the same for all visitors.
 
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ async fn the_board_shows_the_prices_that_the_api_answers_and_marks_the_best() {
         .collect();
     assert_eq!(best, ["\u{2212}138"]);
     let decimal = browser.get("/board/mma").await;
-    // A column has one number of places: DraftKings quotes two, the others' are computed.
+    // A column has one number of decimal places: DraftKings quotes two, the other columns are computed.
     assert_eq!(texts(decimal.text(), ANN), ["2.180", "2.250", "2.25", "2.200", "2.190"]);
     let fractional = browser.get("/board/mma?format=fractional&region=us").await;
     assert_eq!(texts(fractional.text(), ANN), ["5/4", "5/4", "6/5"]);
@@ -66,7 +66,7 @@ async fn the_board_shows_the_prices_that_the_api_answers_and_marks_the_best() {
     assert!(!page.text().contains("<script>") && page.text().contains("type=\"module\""));
 }
 
-/// C7: a cell without a price has its state in words, on the board and on an event's page.
+/// C7: a cell without a price shows its state as text, on the board and on an event's page.
 #[tokio::test]
 async fn a_cell_without_a_price_says_why() {
     let board = live_board().await;
@@ -128,7 +128,7 @@ async fn suspended_and_late_prices_are_shown_as_such_and_are_never_best() {
     board.app.publish().await;
     let mut browser = Browser::new(&board.app);
     let page = browser.get("/board/mma?format=american").await;
-    // Sportsbet, then those that are late: 888sport, bet365, DraftKings, FanDuel.
+    // Sportsbet, then the late ones: 888sport, bet365, DraftKings, FanDuel.
     let late_ones = cells(page.text(), ANN);
     assert_eq!(late_ones[2].0, "w x");
     assert!(late_ones[2].1.starts_with("suspended since 12:00"), "{late_ones:?}");
@@ -163,11 +163,11 @@ async fn each_line_has_its_own_rows_and_its_own_best_price() {
     let rows: Vec<&str> = page.text().split("<tr class=\"o").skip(1).collect();
     let line = |at: usize| between(rows[at], "<span class=\"line\">", "</span>").unwrap();
     let best = |at: usize| between(rows[at], "<td class=\"best\">", "</span>").unwrap();
-    // The line that most bookmakers have comes first.
+    // The most common line comes first.
     assert_eq!([0, 1, 2, 3].map(line), ["\u{2212}3.5", "+3.5", "\u{2212}2.5", "+2.5"]);
     assert_eq!(best(0), "<span><b>1.952</b><small>DraftKings</small>");
     assert_eq!(best(2), "<span><b>1.800</b><small>bet365</small>");
-    // 888sport, bet365, DraftKings, FanDuel: one number of places in each column.
+    // 888sport, bet365, DraftKings, FanDuel: one number of decimal places in each column.
     assert_eq!(texts(rows[0], home), ["1.90", "other line", "1.952", "1.909"]);
     assert_eq!(texts(rows[3], away), ["other line", "1.90", "other line", "other line"]);
     assert_eq!(texts(rows[1], away), ["1.90", "other line", "1.900", "1.909"]);
@@ -214,10 +214,10 @@ async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
     let app =
         TestApp::builder().pages(PeopleRules::default(), live()).keeping_pages().start().await;
     let board = TestMarket::on(app).await;
-    // What is current is noted in its own time, and a price that nobody has noted was never shown.
+    // Current prices are noted asynchronously, and a price that was not noted counts as never shown.
     let begun = Instant::now();
     while board.app.get_operator("/metrics").await.text().contains("linesman_board_paths 0\n") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is noted");
+        assert!(begun.elapsed() < Duration::from_secs(60), "no price was noted");
     }
     for price in [130, 140] {
         board.push(&[line::moneyline("bout-1", "fanduel", (ANN, price), (BEA, -140))]).await;
@@ -251,7 +251,7 @@ async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
 #[tokio::test]
 async fn value_and_arbitrage_are_shown_with_the_age_of_every_price() {
     let board = live_board().await;
-    // Two others say about even; one pays 2.5 for Ann.
+    // Two others quote about even; one pays 2.5 for Ann.
     let prices = |price: f64, other: f64| json!([{ "name": ANN, "price": price }, { "name": BEA, "price": other }]);
     let spread = |book, price, other| {
         line::odds("bout-1", book, "moneyline", "decimal", &prices(price, other))
@@ -312,7 +312,7 @@ async fn golf_shows_favourites_first_and_the_score_by_periods_is_on_the_page() {
     assert!(bout.text().contains("0\u{2013}1"));
 }
 
-/// Names that want to be more than text.
+/// Names with markup and text direction.
 const HOSTILE: [&str; 2] =
     ["<script>alert(1)</script> O'Neil \"Q\" & Co", "\u{5e9}\u{5dc}\u{5d5}\u{5dd} </tbody><b>"];
 
@@ -337,7 +337,7 @@ async fn whatever_a_name_has_in_it_stays_text() {
         assert!(
             text.contains("&#60;script&#62;alert(1)") || text.contains("&lt;script&gt;alert(1)")
         );
-        // What turns the writing round is kept inside its own element.
+        // Text that changes the writing direction is kept inside its own element.
         for (at, _) in text.match_indices('\u{5e9}') {
             let before = &text[..at];
             assert!(before.rfind("<bdi>") > before.rfind("</bdi>"), "{path}: {before}");
@@ -383,7 +383,7 @@ async fn a_market_of_a_hundred_events_and_twelve_bookmakers_is_small() {
     }
     let plain = board.app.get_without_key("/board/boxing").await;
     assert_eq!(plain.text().matches("<tr class=\"o").count(), 200);
-    assert!(plain.header("set-cookie").is_none(), "a page for everybody has nobody's cookie");
+    assert!(plain.header("set-cookie").is_none(), "a public page sets no cookie");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Servers that are not there yet, or not any more.
+//! Servers that are not reachable yet, or not any more.
 
 use std::time::{Duration, Instant};
 
@@ -28,12 +28,16 @@ async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
     let ready = node.get_operator("/readyz").await;
     assert_eq!(ready.status, 503);
     assert!(ready.text().contains("the log was not read yet"), "{}", ready.text());
-    assert_eq!(node.get(ODDS, &key).await.status, 503, "nothing is not shown as an empty market");
+    assert_eq!(
+        node.get(ODDS, &key).await.status,
+        503,
+        "missing data is not shown as an empty market"
+    );
     assert_eq!(node.get("/v1/status", &key).await.json()["status"], "degraded");
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     assert_eq!(one_push(&node, &node.any_feed().await, &price).await, 503, "not refused for good");
     bed.nats.start_again(0).unwrap();
-    // The snapshot is there a moment before the node says so.
+    // The snapshot is published a moment before the node reports it.
     let live = node.service.api.world(World::Live);
     wait_for("the log", || cut_at(&node) > Timestamp::from_secs(1) && live.has_begun()).await;
     let events = node.get("/v1/sports/mma/events", &key).await.json();
@@ -53,7 +57,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
     let keys = [cluster.readers[0].live_key().await, cluster.readers[1].live_key().await];
     for (node, key) in cluster.readers.iter().zip(&keys) {
         let events = node.get("/v1/sports/mma/events", key).await.json();
-        assert_eq!(events.as_array().unwrap().len(), 1, "what was last published is still served");
+        assert_eq!(events.as_array().unwrap().len(), 1, "the last publication is still served");
     }
     // As far as these know, others may have a newer snapshot: after a while that is reported, and they are not ready.
     cluster.joining.clock.advance(4 * EPOCH);
@@ -74,7 +78,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
     }
 }
 
-/// Where nobody writes, nobody is ahead: a balancer that asks is not left without any node.
+/// Without a leader no node is ahead: a load balancer is not left without any node.
 async fn word_that_nobody_writes(cluster: &Cluster, key: &str) {
     let (node, clock) = (&cluster.readers[0], &cluster.joining.clock);
     let [live, sandbox] = [World::Live, World::Sandbox].map(|world| node.service.api.world(world));
@@ -85,7 +89,7 @@ async fn word_that_nobody_writes(cluster: &Cluster, key: &str) {
     assert_eq!(ready.status, 200);
     assert!(ready.text().contains("no leader"), "{}", ready.text());
     assert_eq!(node.get("/v1/status", key).await.json()["status"], "degraded");
-    // It has to be said again and again.
+    // The report expires and must be repeated.
     clock.advance(Duration::from_secs(6));
     assert_eq!(node.get_operator("/readyz").await.status, 503);
     for said in [Some(true), None] {
@@ -95,7 +99,7 @@ async fn word_that_nobody_writes(cluster: &Cluster, key: &str) {
     }
     let begun = Instant::now();
     while !node.get_operator("/readyz").await.text().contains("does not follow the log") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it does not say why");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the reason is missing");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Who comes late, or was away for long, begins with a checkpoint.
+//! A node that starts late, or was away for long, starts from a checkpoint.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{Cluster, ODDS, cut_at, publish};
 use crate::harness::{LogServers, TestApp, line, wait_for};
 use crate::test_market::{ANN, BEA};
 
-/// Writes two checkpoints, as the writer does now and then, and lets go of all entries before them.
+/// Writes two checkpoints, as the writer does from time to time, and deletes all entries before them.
 fn shorten_log(servers: &LogServers) {
     let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
     let catalogue = Arc::new(Catalogue::load(None).unwrap());
@@ -54,11 +54,11 @@ async fn a_node_that_was_away_for_longer_than_the_log_reaches_begins_again_from_
     let shown = away.get(ODDS, &away.live_key().await).await;
     assert_eq!(shown.json()[0]["outcomes"][0]["price"], 109);
     assert_eq!(shown.text(), one.get(ODDS, &one.live_key().await).await.text());
-    // And from there on it follows.
+    // And it follows from there.
     publish(&cluster.joining.clock, &[one, &away]).await;
 }
 
-/// Has the writer take many entries.
+/// Makes the writer accept many entries.
 async fn fill(cluster: &Cluster, entries: u32) {
     let feed = cluster.writer.any_feed().await;
     let beats: String = (0..entries)
@@ -91,7 +91,7 @@ async fn whoever_starts_reads_a_checkpoint_that_is_not_much_older_than_a_minute(
     for _ in 0..3 {
         cluster.publish().await;
     }
-    // The writer takes this once it has done everything else.
+    // The writer accepts this once it has done everything else.
     cluster.writer.push_all(&feed, &[line::event("b", "mma", "Cleo Cruz", "Dora Dunn")]).await;
     assert_eq!(checkpoints(&cluster.writer).await, "1");
     let servers = cluster.joining.servers.clone();
@@ -99,7 +99,7 @@ async fn whoever_starts_reads_a_checkpoint_that_is_not_much_older_than_a_minute(
         let log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
         log.last_seq() - log.checkpoint_seq()
     });
-    assert!(left.join().unwrap() < 10, "what is left to be read is little");
+    assert!(left.join().unwrap() < 10, "few entries are left to read");
     let late = TestApp::builder().joining(cluster.joining.clone()).start().await;
     wait_for("what was published", || cut_at(&late) == cut_at(&cluster.writer)).await;
     let [writer, ..] = cluster.nodes();

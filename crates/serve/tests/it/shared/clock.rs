@@ -1,4 +1,4 @@
-//! The clock that nodes share is the database's, and somebody may set that.
+//! The shared clock of the nodes is the database's, and it may be set.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Cluster, EPOCH, ODDS, cut_at, lead, publish};
 use crate::harness::{TestApp, line, wait_for};
 use crate::test_market::{ANN, BEA};
 
-/// Waits until all nodes show a snapshot of this instant, and gives the one body that they show.
+/// Waits until all nodes show a snapshot of this instant, and returns the common body.
 async fn shown_at(nodes: &[&TestApp], at: Timestamp) -> String {
     let mut bodies = Vec::new();
     for node in nodes {
@@ -46,7 +46,7 @@ async fn a_clock_set_back_stops_no_node_and_no_epoch_is_shown_differently() {
     publish(clock, &nodes).await;
     let ahead = clock.now();
 
-    // Back where it was: the epoch was shown, and what is shown now is of another instant.
+    // Set back to the true time: that epoch was shown already, so the new snapshot is of another instant.
     clock.set(right);
     shown_at(&nodes, right.plus(Duration::from_millis(1))).await;
     assert_eq!(status(&nodes).await, ["ok"; 4]);
@@ -55,14 +55,14 @@ async fn a_clock_set_back_stops_no_node_and_no_epoch_is_shown_differently() {
     clock.set(later);
     assert!(shown_at(&nodes, later).await.contains("140"));
 
-    // Set back once more, and nobody writes.
+    // Set back once more, without a leader.
     cluster.leadership.withdraw();
     wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads()).await;
     clock.set(right);
     assert_eq!(status(&nodes).await, ["degraded"; 4]);
     clock.set(later);
 
-    // Whoever takes over knows which epochs were shown; once the clock has caught up, all is as before.
+    // A new leader knows which epochs were shown; once the clock has caught up, all is as before.
     lead(&heir, &heirs_seat, 2).await;
     heir.push_all(&heir.feed("one", None).await, &[price(145)]).await;
     let second_time = ahead.plus(Duration::from_millis(5));

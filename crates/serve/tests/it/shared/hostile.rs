@@ -1,4 +1,4 @@
-//! Servers that were set back, with ids in what they lost.
+//! Servers that were reset to an earlier state, and had lost entries with ids.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::test_market::{ANN, BEA};
 
 const EVENTS: &str = "/v1/sports/mma/events";
 
-/// Who plays, by id.
+/// Home sides by id.
 async fn shown(app: &TestApp) -> BTreeMap<String, String> {
     let events: Vec<Value> =
         app.get(EVENTS, &app.live_key().await).await.json().as_array().unwrap().clone();

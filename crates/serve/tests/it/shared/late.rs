@@ -1,4 +1,4 @@
-//! A push that was handed over and got stuck on the way, while its sender was served by a copy of it and went on.
+//! A forwarded push that was delayed, while a copy of it was accepted and its sender continued.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn a_copy_that_comes_late_does_not_undo_what_was_taken_since() {
     let servers = &cluster.joining.servers;
     let caller = LeaderClient::open(&servers.place(World::Live)).await.unwrap();
     wait_for("the servers", || caller.bytes_max().is_some()).await;
-    // `None`: as a program from before asks.
+    // `None`: like a request of an older program.
     let hand_over = async |price: Value, before_ms: Option<i64>| -> Value {
         let mut asked = json!({"push": {"feed": "north", "bookmaker": null, "lines": [1]}});
         if let Some(before_ms) = before_ms {

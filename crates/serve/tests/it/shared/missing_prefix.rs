@@ -1,4 +1,5 @@
-//! A log whose beginning is gone, and no checkpoint that holds it: as after a restore of one stream without the other.
+//! A log without its beginning, and without a checkpoint that covers it: as after a restore of one stream without the
+//! other.
 
 use change_log::StreamLog;
 use domain::World;
@@ -22,7 +23,7 @@ async fn a_log_without_its_beginning_is_not_taken_for_a_whole_one() {
     let live = standby.service.api.world(World::Live);
     let begun = std::time::Instant::now();
     while !standby.get_operator("/readyz").await.text().contains("the log begins with entry 42") {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it does not say so");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "the reason is missing");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     assert!(!live.leads() && !leadership.is_healthy());

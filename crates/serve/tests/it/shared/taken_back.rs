@@ -1,5 +1,5 @@
-//! The servers lose what they acknowledged, and other entries take the place of what was lost, before a node that had
-//! read it is back.
+//! The servers lose acknowledged entries, and other entries take their place, before a node that had read them is
+//! back.
 
 use domain::World;
 use test_servers::Proxy;
@@ -44,7 +44,7 @@ async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
     take_away(&mut bed);
     bed.nats.restore_data(0, &copy).unwrap();
     lead_again(&mut bed, 3).await;
-    // As many entries as were lost, and more.
+    // At least as many entries as were lost.
     for n in 140..150 {
         wait_for_push(&writer, &feed, &price(n)).await;
     }

@@ -44,7 +44,7 @@ pub(crate) async fn a_day_later(place: Option<Location>) -> (TestApp, String) {
     let answer = app.get(ODDS, &key).await;
     assert_eq!(answer.refusal(), (404, "not_in_history".to_owned()));
     assert!(answer.message().contains("no day has final files yet"), "{}", answer.message());
-    // The same day once more, so that there are files to put together.
+    // The same day again, so that there are files to merge.
     app.push_all(&feed, &[line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160))]).await;
     app.publish().await;
     flush(&app).await;
@@ -53,7 +53,7 @@ pub(crate) async fn a_day_later(place: Option<Location>) -> (TestApp, String) {
     (app, key)
 }
 
-/// The file that the archive names for a table of 2026-11-14, and what is in it.
+/// The file of a table for 2026-11-14 according to the archive, and its content.
 async fn only_file(archive: &Archive, table: Table) -> (TableFile, Bytes) {
     let archive = archive.clone();
     let reading = tokio::task::spawn_blocking(move || {
@@ -65,7 +65,7 @@ async fn only_file(archive: &Archive, table: Table) -> (TableFile, Bytes) {
     reading.await.unwrap()
 }
 
-/// A file of a day that is over, added behind the service's back.
+/// A file of a day that is over, added without the service.
 fn add_file(root: &Path, date: &str, lineage: usize, bytes: &[u8]) -> TableFile {
     let archive = Archive::at(root);
     let mut commit = archive.newest().unwrap();
@@ -189,7 +189,7 @@ async fn a_large_file_is_sent_in_pieces_and_a_damaged_one_breaks_off() {
         let part = Answer::of(ask(client, "bytes=1000000-2999999")).await;
         assert!(part.status == 206 && part.body == bytes[1_000_000..3_000_000]);
     }
-    // A connection goes on after it.
+    // The connection continues after it.
     let request = format!(
         "GET {path} HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\nrange: bytes=0-1999999\r\n\r\n"
     );
@@ -269,7 +269,7 @@ async fn what_is_not_there_or_not_allowed_is_refused_and_costs_nothing() {
     }
     assert_eq!(app.get("/v1/status", &key).await.requests_used(), used);
 
-    // No key has the permission by default, and groups hold here, too.
+    // No key has the permission by default, and sport groups apply here, too.
     let plain = app.live_key().await;
     let answer = app.get(ODDS, &plain).await;
     assert_eq!(answer.refusal(), (403, "forbidden".to_owned()));
@@ -281,7 +281,7 @@ async fn what_is_not_there_or_not_allowed_is_refused_and_costs_nothing() {
     };
     let golf = app.key(golf).await;
     assert_eq!(app.get(ODDS, &golf).await.refusal(), (403, "forbidden".to_owned()));
-    // It is not the permission to read odds, nor needs it.
+    // It is independent of the permission to read odds.
     let only =
         app.key(NewKey { export_read: true, odds_read: false, ..unlimited(KeyKind::Production) });
     let only = only.await;

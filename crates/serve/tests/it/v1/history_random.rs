@@ -1,5 +1,5 @@
-//! H25 at the API: what it answered at each publication of a random market is what it answers as of then, wherever that
-//! is read from: the log, the archive, files that were put together, and after a log was restored and lost.
+//! H25 at the API: the answers at each publication of a random market equal those as of then, whether they are read
+//! from the log, the archive, or merged files, and after a log was restored and lost.
 
 use std::fs;
 use std::time::Duration;
@@ -36,7 +36,7 @@ const PEOPLE: [&str; 8] = [
     "Hana Holt",
 ];
 
-/// The same numbers for the same seed.
+/// A generator with the same numbers for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -54,7 +54,7 @@ impl Random {
         if self.below(2) == 0 { price } else { -price }
     }
 
-    /// What a feed may say next; some of it is refused, for example of what nobody has listed.
+    /// A feed's next line; some are rejected, for example those of events that were not listed.
     fn line(&mut self) -> Value {
         let number = self.below(6);
         let reference = format!("r{number}");
@@ -71,7 +71,7 @@ impl Random {
             5..12 => {
                 let away = ("", self.price());
                 let mut odds = line::moneyline(&reference, bookmaker, (home, self.price()), away);
-                // The other one may have another name by now.
+                // The other side may have another name by now.
                 odds["outcomes"][1]["name"] = self.of(&PEOPLE[6..]).into();
                 odds
             }
@@ -96,7 +96,7 @@ struct Market {
 }
 
 impl Market {
-    /// Some pushes, and what is answered of each publication after them.
+    /// Some pushes, with the answers for each publication after them.
     async fn go_on(&mut self, app: &TestApp, rounds: usize) {
         for _ in 0..rounds {
             for feed in &self.feeds {
@@ -120,7 +120,7 @@ impl Market {
         }
     }
 
-    /// An operator takes two events for one.
+    /// An operator merges two events.
     async fn merge(&mut self, app: &TestApp) {
         let events = app.get("/v1/sports/mma/events?limit=500", &self.key).await.json();
         let ids = events.as_array().unwrap().iter();
@@ -128,7 +128,7 @@ impl Market {
         if let [one, other, ..] = *ids {
             let merged =
                 app.service.api.world(World::Live).operate(Operation::Merge { one, other });
-            // They may have met already.
+            // The merge may be refused.
             merged.await.ok();
         }
     }
@@ -166,7 +166,7 @@ async fn a_random_market_is_answered_again_from_wherever_it_is_read() {
     flush(&app, Compact::Due).await;
     market.check(&app).await;
 
-    // The log is put back as it was, and goes on otherwise.
+    // The log is restored to its earlier state, and continues differently.
     let app = again(app, |dir| {
         fs::remove_dir_all(dir.join("live")).unwrap();
         fs::rename(backup.path().join("live"), dir.join("live")).unwrap();

@@ -1,4 +1,4 @@
-//! `/v1/sports/{sport_key}/events/{event_id}/odds/history`: what became of prices (H10 to H12).
+//! `/v1/sports/{sport_key}/events/{event_id}/odds/history`: price histories (H10 to H12).
 
 mod standing;
 
@@ -17,7 +17,7 @@ use crate::test_market::{ANN, BEA};
 /// Publications of a fight: priced, moved twice in one epoch, withdrawn at one bookmaker, live, over, gone.
 struct Told {
     event: String,
-    /// When each was made.
+    /// Time of each.
     times: Vec<String>,
 }
 
@@ -177,7 +177,7 @@ async fn a_path_is_the_same_from_the_log_and_from_the_archive() {
             assert_eq!(told.get(&app, &key, query).await, *before);
         }
     }
-    // With the log gone, too.
+    // Also without the log.
     let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
     fs::remove_dir_all(dir.path().join("live")).unwrap();
     let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
@@ -187,7 +187,7 @@ async fn a_path_is_the_same_from_the_log_and_from_the_archive() {
     }
 }
 
-/// The end of a path is made from the event alone, and from those that it was joined with.
+/// The end of a path is built from the event alone, and from those that it was joined with.
 #[tokio::test]
 async fn a_path_goes_through_events_that_are_joined_before_and_after_it_is_archived() {
     let app = TestApp::builder().archived().start().await;
@@ -229,7 +229,7 @@ async fn a_path_goes_through_events_that_are_joined_before_and_after_it_is_archi
         }
         paths
     };
-    // What is kept of one event alone is of no use once it is joined with another.
+    // Data kept for one event alone is useless once it is joined with another.
     assert_eq!(prices_of(&paths().await[0][0]), [&json!(135), &json!(140)]);
     let [one, other] = ids.each_ref().map(|id| EventId::parse(id).unwrap());
     world.operate(Operation::Merge { one, other }).await.unwrap();
@@ -248,7 +248,7 @@ async fn a_path_goes_through_events_that_are_joined_before_and_after_it_is_archi
     }
 }
 
-/// All pages of a target, one path after the other; a path that was cut off is put together again.
+/// All pages of a target; a path that was split between pages is joined again.
 async fn all_pages(app: &TestApp, key: &str, target: &str) -> (usize, Vec<Value>) {
     let (mut pages, mut paths): (usize, Vec<Value>) = (0, Vec::new());
     let mut target = target.to_owned();
@@ -346,7 +346,7 @@ async fn an_answer_is_kept_for_its_publication_and_costs_one_request() {
     assert_eq!(again.status().as_u16(), 304);
 }
 
-/// Each price of the sandbox as of some publications, beside what its path says.
+/// Compares each price of the sandbox as of some publications with its path.
 #[tokio::test]
 async fn a_path_of_the_sandbox_is_what_its_publications_show() {
     let app = TestApp::builder().sandbox(7).start().await;
@@ -392,7 +392,7 @@ async fn closing_lines_are_those_of_paths_page_by_page() {
     let app = TestApp::builder().archived().start().await;
     let (feed, key) = (app.any_feed().await, app.live_key().await);
     let told = Told::new(&app, &feed, &key).await;
-    // One that has not started has none.
+    // An event that has not started has none.
     let waiting = [
         line::event("b", "mma", "Cleo Crane", "Dora Dale"),
         line::moneyline("b", "fanduel", ("Cleo Crane", 120), ("Dora Dale", -140)),
@@ -456,7 +456,7 @@ async fn closing_lines_of_the_sandbox_follow_from_its_seed() {
     assert_eq!(paths[0]["close"], records[0]["close"]);
 }
 
-/// The times and reasons of an event's points, of the one record that it has.
+/// The times and reasons of the points of an event's only record.
 async fn points_of(app: &TestApp, key: &str, event: &str) -> Vec<(String, Value)> {
     let path = format!("/v1/sports/mma/events/{event}/odds/history");
     let answer = app.get(&path, key).await;
@@ -469,7 +469,7 @@ async fn points_of(app: &TestApp, key: &str, event: &str) -> Vec<(String, Value)
         .collect()
 }
 
-/// H10: what lists it is past retention, while it is shown as it always was.
+/// H10: its listing is past retention, while the event is shown as always.
 #[tokio::test]
 async fn an_event_that_was_listed_before_retention_has_a_path() {
     let day = Duration::from_secs(24 * 3600);
@@ -491,7 +491,7 @@ async fn an_event_that_was_listed_before_retention_has_a_path() {
     assert!(first(&paths[0]) > 135, "the first prices are past retention: {paths}");
     assert_eq!(paths[0]["open"]["exact"], false);
     let opened = first(&paths[0]);
-    // Its first row that is left is one of today, and what was left of its prices still is.
+    // Its first remaining row is of today, and its remaining prices stay.
     app.push_all(&feed, &[line::score("a", "live", 1, 0)]).await;
     app.publish().await;
     for flushed in [false, true] {

@@ -1,4 +1,4 @@
-//! Every node answers the same, and what it answers is what the log held when the snapshot was cut.
+//! Every node gives the same answers, and they equal the state of the log when the snapshot was cut.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// For one `ETag` of one selection there is one body, whoever answered. (The `ETag` is made from the body, so two
-/// bodies of one epoch under two tags are found by [`as_the_log`].)
+/// For one `ETag` of one selection there is one body, whichever node answered. (The `ETag` is derived from the body,
+/// so two bodies of one epoch under two tags are found by [`as_the_log`].)
 pub(super) fn one_body(reads: &[Read]) -> Finding {
     let mut finding = Finding::new("one body for each selection and ETag");
     let mut first: HashMap<(&str, &str), &Read> = HashMap::new();
@@ -37,9 +37,9 @@ pub(super) fn one_body(reads: &[Read]) -> Finding {
     finding
 }
 
-/// For one body of a selection there is one `ETag`, whoever answered. Two builds may make their tags differently: a
-/// client then gets whole what it holds already, which is reported and costs nothing else. Whether another page follows
-/// is in the tag and not in the body, so pages are not looked at.
+/// For one body of a selection there is one `ETag`, whichever node answered. Two builds may derive their tags
+/// differently: a client then gets a body again that it has already, which is reported and costs nothing else. The
+/// existence of a next page is part of the tag and not of the body, so pages are not checked.
 pub(super) fn one_tag(reads: &[Read], walks: &[Walk], builds: usize) -> Finding {
     let mut finding = Finding::new("one ETag for each selection and body");
     let paged: BTreeSet<&str> = walks.iter().map(|walk| walk.path.as_str()).collect();
@@ -66,19 +66,19 @@ pub(super) fn one_tag(reads: &[Read], walks: &[Walk], builds: usize) -> Finding 
     finding
 }
 
-/// What a body shows of the prices that were pushed.
+/// The pushed prices in a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// The instant of the epoch, where the body says it.
+    /// The instant of the epoch, if the body has it.
     generated_at_ms: Option<i64>,
     pub(super) numbers: BTreeMap<Series, u32>,
 }
 
-/// A [`Shown`] to look up by.
+/// A [`Shown`] as a key for lookups.
 type State = (Option<i64>, Vec<(Series, u32)>);
 
-/// Every answer with prices is a snapshot that the log cut: of one epoch there is one state, the log's, on every node;
-/// and of one state of a selection there is one body.
+/// Every answer with prices is a snapshot that the log cut: one epoch has one state, the log's, on every node; and one
+/// state of a selection has one body.
 pub(super) fn as_the_log(
     reads: &[Read],
     bodies: &HashMap<u64, Vec<u8>>,
@@ -96,14 +96,14 @@ pub(super) fn as_the_log(
     for ((path, name), read) in &seen {
         let shown = bodies.get(name).and_then(|body| shown(body, &homes));
         let Some(shown) = shown else {
-            finding.violate(|| format!("{path}: body {name:016x} is not to be understood"));
+            finding.violate(|| format!("{path}: body {name:016x} cannot be parsed"));
             continue;
         };
         if !is_cut(&shown, log) {
             finding.violate(|| {
                 let node = read.node.map_or("nobody known".to_owned(), |node| node.to_string());
                 format!(
-                    "{path} at {} from {node} shows what the log never cut: body {name:016x}",
+                    "{path} at {} from {node} shows a state that the log never cut: body {name:016x}",
                     read.done_ms
                 )
             });
@@ -130,7 +130,7 @@ fn is_cut(shown: &Shown, log: &ObservedLog) -> bool {
     })
 }
 
-/// In the end every api node shows all that the log holds.
+/// At the end every api node shows everything in the log.
 pub(in crate::faults) fn ends_alike(last: &[(Unit, Value)], log: &ObservedLog) -> Finding {
     let mut finding = Finding::new("in the end every node shows all that the log holds");
     let texts = last.iter().map(|(_, body)| body.to_string().into_bytes());
@@ -156,7 +156,7 @@ pub(in crate::faults) fn ends_alike(last: &[(Unit, Value)], log: &ObservedLog) -
     finding
 }
 
-/// Which events are whose, learnt from the winner markets.
+/// Home sides of events by id, taken from the winner markets.
 pub(super) fn homes(bodies: &HashMap<u64, Vec<u8>>) -> HashMap<String, String> {
     let mut homes = HashMap::new();
     for body in bodies.values() {
@@ -206,13 +206,13 @@ pub(super) fn shown(body: &[u8], homes: &HashMap<String, String>) -> Option<Show
     Some(shown)
 }
 
-/// The first outcome's price has the number; the other is too low to be one.
+/// The first outcome's price contains the number; the other price is too low for one.
 fn number(record: &Value) -> Option<u32> {
     let outcomes = record.get("outcomes")?.as_array()?;
     outcomes.iter().find_map(|outcome| market::number_in(outcome.get("price")?))
 }
 
-/// Going through the pages, wherever each comes from, gives every record once, in the one order there is.
+/// Reading all pages, whichever node each comes from, gives every record once, in the only order.
 pub(super) fn whole_walks(walks: &[Walk]) -> Finding {
     let mut finding = Finding::new("paging across nodes is whole");
     let mut first: BTreeMap<&str, &Walk> = BTreeMap::new();

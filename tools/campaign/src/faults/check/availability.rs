@@ -15,10 +15,10 @@ use crate::{
 
 /// One in this number of requests may fail.
 const ONE_IN: usize = 1000;
-/// How long a node may take to notice that the log is gone.
+/// Maximum time for a node to notice the loss of the log.
 const NOTICED_MS: i64 = 10_000;
 
-/// What happened to the reads of one fault.
+/// The results of the reads during one fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::faults) struct Score {
     pub(in crate::faults) requests: usize,
@@ -28,7 +28,7 @@ pub(in crate::faults) struct Score {
 }
 
 impl Score {
-    /// Reads through the load balancer with a key that has no limit to meet, sent between two instants.
+    /// Reads through the load balancer with an unlimited key, sent between two instants.
     pub(in crate::faults) fn between(reads: &[Read], from_ms: i64, to_ms: i64) -> Self {
         let mut score = Self::default();
         let steady = reads.iter().filter(|read| read.balanced && read.key == "steady");
@@ -49,7 +49,7 @@ impl Score {
     }
 }
 
-/// During each fault of a kind, and until all was as before, reads are answered.
+/// During each fault of a kind, and until recovery, reads are answered.
 pub(super) fn reads(records: &Records, kind: Kind, rule: &'static str) -> Finding {
     let mut finding = Finding::timed(rule);
     let mut total = Score::default();
@@ -78,12 +78,12 @@ pub(super) fn reads(records: &Records, kind: Kind, rule: &'static str) -> Findin
         total.requests, total.failed, total.slowest_ms
     );
     if count > 0 && total.requests == 0 {
-        finding.violate(|| "nobody asked anything".to_owned());
+        finding.violate(|| "there were no requests".to_owned());
     }
     finding
 }
 
-/// While nobody can reach the log, every api node says that it is degraded.
+/// While the log is unreachable, every api node reports that it is degraded.
 pub(super) fn degraded(records: &Records) -> Finding {
     let mut finding = Finding::timed("NATS down: /v1/status says degraded");
     let mut probes = 0;
@@ -92,7 +92,7 @@ pub(super) fn degraded(records: &Records) -> Finding {
             let told = told(records, episode, api);
             probes += told.len();
             if told.is_empty() {
-                finding.violate(|| format!("{}: {api} was not heard", episode.fault));
+                finding.violate(|| format!("{}: {api} did not answer", episode.fault));
             }
             for status in told.iter().filter(|status| *status != "degraded") {
                 finding.violate(|| format!("{}: {api} says {status}", episode.fault));
@@ -103,7 +103,7 @@ pub(super) fn degraded(records: &Records) -> Finding {
     finding
 }
 
-/// What a node said of itself once it must have noticed.
+/// The status that a node reported after the time in which it must notice.
 fn told(records: &Records, episode: &Episode, api: Unit) -> Vec<String> {
     let from_ms = episode.began_ms + NOTICED_MS;
     let own = records.reads.iter().filter(|read| read.node == Some(api) && read.path == STATUS);
@@ -117,7 +117,7 @@ fn told(records: &Records, episode: &Episode, api: Unit) -> Vec<String> {
         .collect()
 }
 
-/// After each fault everything is as before, without a restart.
+/// After each fault everything recovers without a restart.
 pub(super) fn caught_up(episodes: &[Episode]) -> Finding {
     let mut finding = Finding::timed("everything catches up by itself");
     let mut took: Vec<(i64, &str)> = Vec::new();
@@ -136,7 +136,7 @@ pub(super) fn caught_up(episodes: &[Episode]) -> Finding {
     finding
 }
 
-/// No process ended that nobody had ended.
+/// No process ended except by the campaign.
 pub(super) fn no_process_ended(exits: &[String]) -> Finding {
     let mut finding = Finding::new("no process ends by itself");
     for exit in exits {

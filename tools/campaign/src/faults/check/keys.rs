@@ -1,4 +1,4 @@
-//! Revoked keys are out, and no limit is passed.
+//! Revoked keys are refused, and no limit is exceeded.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,10 +7,10 @@ use crate::faults::record::{Limits, Read, Revocation};
 
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
-/// The header tells the second, and may be written a moment after the decision.
+/// Tolerance of the `date` header, which has a resolution of a second and may be written a moment after the decision.
 const DATE_SLACK_MS: i64 = 1000;
 
-/// No request that was sent after a revocation had returned succeeded.
+/// No request that was sent after the return of a revocation succeeded.
 pub(super) fn revoked_are_out(reads: &[Read], revocations: &[Revocation]) -> Finding {
     let mut finding = Finding::new("no request with a revoked key succeeds");
     let returned: HashMap<&str, i64> =
@@ -50,7 +50,7 @@ pub(super) fn revoked_are_out(reads: &[Read], revocations: &[Revocation]) -> Fin
     finding
 }
 
-/// By the windows of the server that answered, no key got more than its limits.
+/// By the windows of the answering servers, no key exceeded its limits.
 pub(super) fn within_limits(reads: &[Read], limits: &[Limits]) -> Finding {
     let mut finding = Finding::new("no key exceeds a limit in any window");
     let mut by_key: BTreeMap<&str, Vec<&Read>> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) fn within_limits(reads: &[Read], limits: &[Limits]) -> Finding {
     let mut reached = 0;
     for limit in limits {
         let own = by_key.get(limit.key.as_str()).map(Vec::as_slice).unwrap_or_default();
-        // Everything counts to the minute, a 304 does not to the day.
+        // Every answer counts toward the minute, a 304 not toward the day.
         let minute: Vec<i64> = own.iter().filter_map(|read| read.date_ms).collect();
         let fresh = own.iter().filter(|read| read.status == 200);
         let day: Vec<i64> = fresh.filter_map(|read| read.date_ms).collect();
@@ -88,8 +88,8 @@ pub(super) fn within_limits(reads: &[Read], limits: &[Limits]) -> Finding {
     finding
 }
 
-/// Where more answers must lie in a run of windows than those windows allow: the run's begin, the answers, and how
-/// many windows it has. An answer at the edge of two may belong to either, so what counts is what cannot be elsewhere.
+/// A run of windows that must have had more answers than allowed: its start, the answers, and the number of windows.
+/// An answer at the edge of two may belong to either, so only answers count that cannot be elsewhere.
 fn excess(mut dates: Vec<i64>, window_ms: i64, most: u64) -> Option<(i64, usize, i64)> {
     dates.sort_unstable();
     let window = |at_ms: i64| at_ms.div_euclid(window_ms);

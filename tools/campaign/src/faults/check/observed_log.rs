@@ -1,4 +1,4 @@
-//! What the log tells, read back entry by entry.
+//! The content of the log, read back entry by entry.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::faults::market::{self, Series};
 
-/// The log, as far as the checker cares: prices by the number of their batch, and where snapshots were cut.
+/// The parts of the log that the checker needs: prices by the number of their batch, and the cuts of snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::faults) struct ObservedLog {
     /// Each series' numbers, in the order of the log.
@@ -16,7 +16,7 @@ pub(in crate::faults) struct ObservedLog {
     pub(in crate::faults) entries: u64,
 }
 
-/// A published snapshot: when, and the number that each series had.
+/// A published snapshot: its time, and the number of each series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) at_ms: i64,
@@ -30,7 +30,7 @@ impl ObservedLog {
         let mut homes: HashMap<u64, String> = HashMap::new();
         let mut shows = BTreeMap::new();
         for line in text.lines() {
-            let entry: Value = serde_json::from_str(line).context("the log is printed badly")?;
+            let entry: Value = serde_json::from_str(line).context("the printed log is not JSON")?;
             let change = entry.get("change").context("an entry has no change")?;
             log.entries += 1;
             if let Some(listed) = change.get("Listed") {

@@ -1,4 +1,4 @@
-//! What was acknowledged is in the log, once and in order.
+//! Acknowledged batches are in the log, once and in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::faults::{
     record::{Outcome, Push},
 };
 
-/// Every batch that was acknowledged is in the log with all its lines, and the log has none that was never sent.
+/// Every acknowledged batch is in the log with all its lines, and the log has none that was never sent.
 pub(super) fn none_lost(pushes: &[Push], log: &ObservedLog) -> Finding {
     let mut finding = Finding::new("no acknowledged push is lost");
     let mut sent: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
@@ -67,7 +67,7 @@ pub(super) fn none_twice(log: &ObservedLog) -> Finding {
     finding
 }
 
-/// The numbers of a series rise.
+/// The numbers of a series increase.
 pub(super) fn in_order(log: &ObservedLog) -> Finding {
     let mut finding = Finding::new("order per (bookmaker, event, market) is kept");
     for (series, numbers) in &log.quoted {
@@ -121,7 +121,10 @@ mod tests {
         lost.quoted.insert(Series { pusher: 0, line: 3 }, vec![1]);
         assert_eq!(none_lost(&pushes, &lost).broken_count, 1);
         assert!(!none_lost(&pushes, &log(&[1, 2, 3])).holds());
-        assert!(!none_lost(&[], &ObservedLog::default()).holds(), "nothing taken proves nothing");
+        assert!(
+            !none_lost(&[], &ObservedLog::default()).holds(),
+            "no accepted push proves nothing"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What streams sent is what the log holds, no key has more of them than it may, and none outlives its key.
+//! Streams sent the content of the log, no key had more streams than its limit, and none outlived its key.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::faults::record::{Limits, Revocation, StreamCut, StreamRun};
 
-/// S4 and S6: with every publication a stream has exactly what the log held then, on every node and in both modes; and
-/// what was sent before a publication is in the log.
+/// S4 and S6: with every publication a stream has exactly the log's state at that time, on every node and in both
+/// modes; and changes sent before a publication are in the log.
 pub(super) fn as_the_log(
     cuts: &[StreamCut],
     bodies: &HashMap<u64, Vec<u8>>,
@@ -26,7 +26,7 @@ pub(super) fn as_the_log(
         *counts.entry((cut.mode, cut.published)).or_default() += 1;
         let at = || format!("{} ({}) at {}", cut.node, cut.mode, cut.at_ms);
         let Some(shown) = bodies.get(&cut.body).and_then(|body| shown(body, &homes)) else {
-            finding.violate(|| format!("{} has records that are not to be understood", at()));
+            finding.violate(|| format!("{} has records that cannot be parsed", at()));
             continue;
         };
         let is_held = match published.get(&cut.at_ms) {
@@ -37,7 +37,8 @@ pub(super) fn as_the_log(
             }),
         };
         if !is_held {
-            finding.violate(|| format!("{} has what the log does not: {:016x}", at(), cut.body));
+            finding
+                .violate(|| format!("{} has a state that the log lacks: {:016x}", at(), cut.body));
         }
     }
     let told = counts.iter().map(|((mode, published), count)| {
@@ -51,11 +52,12 @@ pub(super) fn as_the_log(
     finding
 }
 
-/// S11: at no instant a key had more streams than it may. A stream was open at least from its first byte to its last.
+/// S11: at no instant a key had more streams than its limit. A stream was open at least from its first byte to its
+/// last.
 pub(super) fn within_limit(runs: &[StreamRun], key: &str, limit: u32) -> Finding {
     let mut finding = Finding::new("no key has more streams than it may, over all nodes");
     let own: Vec<&StreamRun> = runs.iter().filter(|run| run.key == key).collect();
-    // Where a stream ends another may begin in the same millisecond.
+    // If a stream ends another may begin in the same millisecond.
     let mut edges: Vec<(i64, i32)> = Vec::new();
     for run in own.iter().filter(|run| run.last_ms > run.opened_ms) {
         edges.extend([(run.opened_ms, 1), (run.last_ms, -1)]);
@@ -92,7 +94,7 @@ pub(super) fn within_quota(runs: &[StreamRun], limits: &[Limits]) -> Finding {
     finding
 }
 
-/// S14: nothing that was published after a revocation had returned is sent on a stream of the key.
+/// S14: nothing that was published after the return of a revocation is sent on a stream of the key.
 pub(super) fn revoked_are_silent(runs: &[StreamRun], revocations: &[Revocation]) -> Finding {
     let mut finding = Finding::new("nothing later is sent on a stream of a revoked key");
     let returned: HashMap<&str, i64> =
@@ -101,7 +103,7 @@ pub(super) fn revoked_are_silent(runs: &[StreamRun], revocations: &[Revocation])
     for run in runs {
         let Some(returned_ms) = returned.get(run.key.as_str()) else { continue };
         ended += usize::from(run.end.as_deref() == Some("authentication_failed"));
-        // The publication's own time may be of a clock that was stepped: it also has to have come later.
+        // The publication's own time may be of a clock that was stepped: it must also have arrived later.
         let is_late = run.last_cut_ms.is_some_and(|at_ms| at_ms > *returned_ms);
         if is_late && run.last_ms > *returned_ms {
             finding.violate(|| {

@@ -7,24 +7,24 @@ use shell::random::Random;
 use super::{LoadContext, reader::Requester};
 use crate::{cluster::unit::APIS, faults::record::Limits};
 
-/// A key with limits, renewed when it has been spent for a while.
+/// A key with limits, replaced when it has been exhausted for a while.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyProfile {
     pub(super) name: &'static str,
     per_minute: u64,
     per_day: u64,
-    /// Refusals in a row after which the key is replaced; minutes renew themselves.
+    /// Successive refusals after which the key is replaced; the minute's limit renews itself.
     refusals_max: u32,
 }
 
-/// One that meets its minute, one that meets its day.
+/// One key that reaches its limit for a minute, and one for a day.
 pub(super) const PROFILES: [KeyProfile; 2] = [
     KeyProfile { name: "minute", per_minute: 60, per_day: 1_000_000, refusals_max: u32::MAX },
     KeyProfile { name: "day", per_minute: 100_000, per_day: 150, refusals_max: 40 },
 ];
 const PATH: &str = "/v1/sports/mma/odds?odds_format=decimal&limit=500";
 const PAUSE: Duration = Duration::from_millis(60);
-/// A node that is held still must not keep it from the others.
+/// A paused node must not keep it from the others.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct LimitClient {
@@ -63,7 +63,7 @@ impl LimitClient {
         }
     }
 
-    /// While the database is gone there are no new keys; the old one has to do.
+    /// While the database is unreachable there are no new keys; the old one stays in use.
     fn renew(&mut self) {
         self.refusals = 0;
         self.made += 1;

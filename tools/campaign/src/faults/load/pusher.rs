@@ -20,9 +20,9 @@ use crate::{
 pub(super) const INGEST_PATH: &str = "/ingest/v1/messages";
 /// A little longer than a node waits for the leader.
 const TIMEOUT: Duration = Duration::from_secs(7);
-/// Between two batches.
+/// Pause between two batches.
 const PAUSE: Duration = Duration::from_millis(350);
-/// After a refusal, which asks to retry shortly.
+/// Pause after a refusal, which asks to retry shortly.
 const PAUSE_REFUSED: Duration = Duration::from_millis(400);
 
 pub(super) struct Pusher {
@@ -48,14 +48,15 @@ impl Pusher {
             }
             let outcome = self.send();
             let is_taken = outcome == Outcome::Taken;
-            // Half of what failed is given up: then it may or may not be there, but never after what comes next.
+            // Half of the failed batches are given up: they may or may not be in the log, but never after the next
+            // batch.
             goes_again = !is_taken && self.random.index(2) == 0;
             shell::sleep(if is_taken { PAUSE } else { PAUSE_REFUSED });
         }
     }
 
     fn send(&mut self) -> Outcome {
-        // A third goes through the load balancer, the rest to any node.
+        // A third is sent through the load balancer, the rest to any node.
         let node = match self.random.index(3) {
             0 => None,
             _ => self.random.pick(&NODES).copied(),
@@ -80,9 +81,9 @@ pub(super) fn headers(token: &str) -> String {
     format!("authorization: Bearer {token}\r\ncontent-type: application/x-ndjson\r\n")
 }
 
-/// What an answer says of a batch.
+/// The outcome of a batch according to its answer.
 pub(super) fn outcome(answer: &Answer) -> Outcome {
-    // The load balancer's own refusals tell nothing of what a node behind it did.
+    // The load balancer's own refusals say nothing about a node behind it.
     if answer.status == 504 || answer.status == 502 {
         return Outcome::Unknown(answer.status.to_string());
     }

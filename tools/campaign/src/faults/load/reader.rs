@@ -16,7 +16,7 @@ use crate::{
     faults::record::{Read, Walk, now_ms},
 };
 
-/// What is asked for, again and again.
+/// The paths that are requested repeatedly.
 const PATHS: [&str; 8] = [
     "/v1/sports/mma/odds?group_by=bout&odds_format=decimal",
     "/v1/sports/mma/odds?odds_format=decimal&limit=500",
@@ -37,10 +37,10 @@ pub(in crate::faults) const STATUS: &str = "/v1/status";
 const PAUSE: Duration = Duration::from_millis(25);
 const PROBE_EVERY: Duration = Duration::from_millis(500);
 const PROBE_TIME_MAX: Duration = Duration::from_secs(2);
-/// How often what is held already is asked for, in a hundred.
+/// Percentage of requests for a body that the client has already.
 const CONDITIONAL: usize = 30;
 
-/// A client with a key that notes what it sees.
+/// A client with a key that records its observations.
 #[derive(Debug)]
 pub(in crate::faults) struct Requester {
     context: LoadContext,
@@ -59,7 +59,7 @@ impl Requester {
         Self { context: context.clone(), client: Client::new(port, timeout), node }
     }
 
-    /// Asks and notes it. `named` is what the key is called.
+    /// Sends a request and records the result. `named` is the key's name.
     pub(in crate::faults) fn ask(
         &mut self,
         path: &str,
@@ -108,21 +108,21 @@ impl Requester {
         } else if answer.status >= 400 {
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             let said = |field| body.pointer(field).and_then(Value::as_str);
-            // One code may have several causes; the words tell which.
+            // One code may have several causes; the message distinguishes them.
             read.error = said("/error/code")
                 .map(|code| format!("{code}: {}", said("/error/message").unwrap_or_default()));
         }
     }
 }
 
-/// A reader behind the load balancer whose key has no limit that it could meet.
+/// A reader behind the load balancer whose key's limits are never reached.
 pub(super) struct Reader {
     requester: Requester,
     context: LoadContext,
     key: String,
     random: Random,
     etags: HashMap<&'static str, String>,
-    /// Whether it goes through pages, too.
+    /// True if it reads pages, too.
     pages: bool,
 }
 
@@ -155,7 +155,7 @@ impl Reader {
         }
     }
 
-    /// Goes through all pages, wherever each comes from.
+    /// Reads all pages, whichever node each comes from.
     fn walk(&mut self) {
         let Some(first) = self.random.pick(&PAGES).copied() else { return };
         let mut walk = Walk { begun_ms: now_ms(), path: first.to_owned(), ids: Vec::new() };
@@ -172,7 +172,7 @@ impl Reader {
             next = answer.header("link").and_then(next_path);
             shell::sleep(PAUSE);
         }
-        // More pages than there are records: the repeated ids show it.
+        // If there are more pages than records, the repeated ids show it.
         self.context.journal.note("walk", walk, |records| &mut records.walks);
     }
 }
@@ -187,7 +187,7 @@ fn next_path(link: &str) -> Option<String> {
     Some(path.to_owned())
 }
 
-/// Looks at one node's status, whatever the load balancer thinks of it.
+/// Reads one node's status, independently of the load balancer.
 pub(super) struct Prober {
     requester: Requester,
     context: LoadContext,

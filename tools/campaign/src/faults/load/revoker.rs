@@ -16,13 +16,13 @@ use crate::{
 };
 
 const PATH: &str = "/v1/sports";
-/// Between two uses of a key at a node.
+/// Pause between two uses of a key at a node.
 const PAUSE: Duration = Duration::from_millis(40);
-/// How long a key is used before it is revoked, and again until the next one is made.
+/// Time for which a key is used before it is revoked, and again until the next one is created.
 const LIFE: Duration = Duration::from_millis(1500);
 /// Longer than any fault.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The key of the moment, and revoked ones that are tried again: after the next faults, too.
+/// The current key, and revoked ones that are tried again, also after the next faults.
 const KEYS: usize = 12;
 /// Concurrent revokers: a call waits for an unreachable node, and others should continue meanwhile.
 pub(super) const REVOKERS: usize = 3;
@@ -59,7 +59,7 @@ impl Revoker {
         while self.context.goes_on() {
             made += 1;
             let name = format!("revoked-{}-{made}", self.number);
-            // While the database is gone there are no new keys.
+            // While the database is unreachable there are no new keys.
             if let Ok(key) = self.context.new_key(&name, 100_000, 100_000) {
                 self.pool.add(name.clone(), key.clone());
                 shell::sleep(LIFE);
@@ -69,7 +69,7 @@ impl Revoker {
         }
     }
 
-    /// Calls until it is done: a call that failed promises nothing.
+    /// Repeats the call until it succeeds: a failed call promises nothing.
     fn revoke(&self, name: &str, key: &str) {
         while self.context.goes_on() {
             let called_ms = now_ms();

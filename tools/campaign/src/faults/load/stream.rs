@@ -1,5 +1,5 @@
-//! Streams on every node: followers of both modes that go on from their last cut, clients of a key with few streams
-//! that want more, one whose day is short, and users of keys that are revoked.
+//! Streams on every node: followers of both modes that continue from their last cut, clients of a key that exceed its
+//! streams, one with a small daily limit, and users of keys that are revoked.
 
 use std::{
     collections::BTreeMap,
@@ -21,18 +21,18 @@ use crate::{
 };
 
 pub(super) const MODES: [&str; 2] = ["publication", "live"];
-/// Streams that the key with few may have, and clients of it on each node.
+/// Maximum streams of the key with few; below, clients of it on each node.
 pub(in crate::faults) const FEW: u32 = 4;
 pub(super) const FEW_CLIENTS: usize = 3;
-/// Requests that the key with a short day has.
+/// Daily limit of the key with a short day.
 const SHORT_DAY: u64 = 40;
-/// More than the heartbeat that is asked for: a node that is silent for longer is given up.
+/// Longer than the requested heartbeat: a node that is silent for longer is given up.
 const TIMEOUT: Duration = Duration::from_secs(8);
-/// Before the next attempt.
+/// Pause before the next attempt.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long the clients of limited keys stay, at most.
+/// Maximum stay of the clients of limited keys.
 const STAY_MS: i64 = 4000;
-/// Refusals in a row after which a short day is over.
+/// Successive refusals after which a short day is over.
 const REFUSALS_MAX: u32 = 10;
 
 /// A key for streams.
@@ -59,22 +59,22 @@ pub(super) fn new_key(
     ])
 }
 
-/// One stream of one key after the other, at one node.
+/// Successive streams of one key at one node.
 #[derive(Debug)]
 struct StreamClient {
     context: LoadContext,
     node: Unit,
     mode: &'static str,
-    /// The last cut, for who goes on from there.
+    /// The last cut, to continue from there.
     cursor: Option<String>,
-    /// What was folded, by id.
+    /// The folded state, by id.
     records: BTreeMap<String, Value>,
 }
 
-/// What is done with a stream.
+/// The use of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Its state is noted with every cut, until it ends.
+    /// Its state is recorded with every cut, until it ends.
     Follow,
     /// It is held for a while.
     Hold,
@@ -85,7 +85,7 @@ impl StreamClient {
         Self { context: context.clone(), node, mode, cursor: None, records: BTreeMap::new() }
     }
 
-    /// Opens a stream and reads it; gives the status of the answer, 0 where there was none.
+    /// Opens a stream and reads it; returns the status of the answer, 0 if there was none.
     fn run(&mut self, (name, key): (&str, &str), how: Use) -> u16 {
         let path = format!(
             "/v1/stream?sports=mma,tennis&odds_format=decimal&freshness=none&heartbeat=5&mode={}",
@@ -153,7 +153,7 @@ impl StreamClient {
     fn put(&mut self, records: Option<&Value>) {
         for record in array(records) {
             let Some(id) = record.get("id").and_then(Value::as_str) else { continue };
-            // When a price was confirmed is not in a delta.
+            // The confirmation time of a price is not in a delta.
             let mut kept = record.as_object().cloned().unwrap_or_else(Map::new);
             kept.remove("last_update");
             self.records.insert(id.to_owned(), kept.into());
@@ -183,7 +183,7 @@ fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Follows a node in a mode for as long as the campaign lasts.
+/// Follows a node in a mode during the whole campaign.
 pub(super) fn follow(context: &LoadContext, node: Unit, mode: &'static str, key: &str) {
     let mut client = StreamClient::new(context, node, mode);
     while context.goes_on() {
@@ -192,7 +192,7 @@ pub(super) fn follow(context: &LoadContext, node: Unit, mode: &'static str, key:
     }
 }
 
-/// Opens streams of a key that may have few, again and again.
+/// Opens streams of a key that may have few, repeatedly.
 pub(super) fn crowd(context: &LoadContext, node: Unit, key: &str) {
     while context.goes_on() {
         StreamClient::new(context, node, "publication").run((super::FEW_KEY, key), Use::Hold);
@@ -200,7 +200,7 @@ pub(super) fn crowd(context: &LoadContext, node: Unit, key: &str) {
     }
 }
 
-/// Opens streams of a key until its day is over, and goes on with another key.
+/// Opens streams of a key until its daily limit is reached, and continues with another key.
 pub(super) fn spend(context: &LoadContext, nodes: &[Unit], random: &mut Random) {
     let (mut made, mut refusals, mut key) = (0, u32::MAX, None);
     while context.goes_on() {

@@ -45,7 +45,7 @@ fn a_node_that_says_ok_without_a_log_is_told_and_so_is_silence() {
     };
     assert!(judge(["degraded"; 3], 12_000).holds());
     assert!(!judge(["degraded", "ok", "degraded"], 12_000).holds());
-    assert!(!judge(["degraded"; 3], 5000).holds(), "nobody was heard late enough");
+    assert!(!judge(["degraded"; 3], 5000).holds(), "no answer was late enough");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn a_revoked_key_that_gets_in_is_told() {
         let bad = [good.as_slice(), &[read("k", 101, status)]].concat();
         assert_eq!(revoked_are_out(&bad, &revoked).broken_count, 1);
     }
-    assert!(!revoked_are_out(&good[..2], &revoked).holds(), "nothing asked after shows nothing");
+    assert!(!revoked_are_out(&good[..2], &revoked).holds(), "no request afterwards proves nothing");
 }
 
 fn limits(per_minute: u64, per_day: u64) -> [Limits; 1] {
