@@ -208,7 +208,7 @@ impl ApiError {
     pub fn internal() -> Self {
         Self::new(
             ErrorCode::Internal,
-            "the service failed to answer; the request id finds the reason in its log",
+            "the service failed to answer; its log has the reason under the request id",
         )
     }
 

@@ -222,17 +222,17 @@ impl Push {
     fn not_taken(&self, why: NotTaken) -> ApiError {
         match why {
             NotTaken::LogFailed => ApiError::unavailable(
-                "the push could not be made durable; send it again, which doubles nothing",
+                "the push could not be stored; retry it (retries are idempotent)",
             ),
             NotTaken::Stopped => ApiError::unavailable(
-                "the service is stopping, and not all of the push was taken; send it again, which doubles nothing",
+                "the service is stopping, and the push may be stored only in part; retry it (retries are idempotent)",
             ),
             NotTaken::Overtaken | NotTaken::NoWriter | NotTaken::Overdue => ApiError::unavailable(
                 "the leader did not confirm the push, so it may not be stored; retry it (retries are idempotent)",
             ),
             NotTaken::Withdrawn => admit(&self.api, &self.delivery).err().unwrap_or_else(|| {
                 ApiError::unavailable(
-                    "the feed was stopped in the middle of the push; send it again, which doubles nothing",
+                    "the feed was stopped during the push; retry it (retries are idempotent)",
                 )
             }),
         }
@@ -241,7 +241,7 @@ impl Push {
 
 fn paused(feed: &str) -> ApiError {
     let text = format!(
-        "feed `{feed}` is paused by the operator, and this was not taken, or not all of it; push again once it is resumed"
+        "feed `{feed}` is paused by the operator; the push was not stored, or only in part; push again once it is resumed"
     );
     ApiError::new(ErrorCode::FeedPaused, text).retry_after(PAUSED_RETRY_S)
 }

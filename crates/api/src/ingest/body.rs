@@ -66,9 +66,9 @@ fn too_large() -> ApiError {
 pub(super) fn no_room(no_room: NoRoom) -> ApiError {
     ApiError::unavailable(match no_room {
         NoRoom::Feed => {
-            "this feed's ingest queue is full; nothing of this push was taken, retry shortly"
+            "this feed's ingest queue is full; nothing of this push was stored, retry shortly"
         }
-        NoRoom::All => "the ingest queue is full; nothing of this push was taken, retry shortly",
+        NoRoom::All => "the ingest queue is full; nothing of this push was stored, retry shortly",
     })
     .retry_after(NO_ROOM_RETRY_S)
 }

@@ -267,8 +267,11 @@ fn feed_score() -> Value {
             ("name", name("The player.")),
             (
                 "rounds",
-                json!({ "type": "array", "items": { "type": "integer" }, "description": "The player's totals of the \
-                                                                                        rounds played." }),
+                json!({
+                    "type": "array",
+                    "items": { "type": "integer" },
+                    "description": "The player's totals of the rounds played.",
+                }),
             ),
         ],
         &[],
@@ -286,8 +289,10 @@ fn feed_score() -> Value {
         ),
         (
             "correction",
-            json!({ "type": "boolean", "description": "True if an earlier report was wrong; otherwise a score that \
-                                                      goes backwards is rejected." }),
+            json!({
+                "type": "boolean",
+                "description": "True if an earlier report was wrong; otherwise a score that goes backwards is rejected.",
+            }),
         ),
     ];
     let optional = ["home_score", "away_score", "periods", "winner", "leaders", "correction"];

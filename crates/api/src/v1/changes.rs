@@ -35,7 +35,7 @@ impl Admitted<'_> {
             return Err(expired());
         }
         if since.selection != position.selection {
-            let text = "`since` is the cursor of another selection; read this one in whole first";
+            let text = "`since` is the cursor of another selection; first read this selection without `since`";
             return Err(ApiError::param(Param::Since.name(), text));
         }
         let answer = self.delta(list, since, position, &published).await?;
@@ -207,7 +207,7 @@ pub(super) fn has_come_to(handle: &WorldHandle, at: u64) -> bool {
 }
 
 fn expired() -> ApiError {
-    let text = "changes since this cursor are not known any more, or are too many; \
+    let text = "the changes since this cursor are no longer available, or are too many; \
                 read everything again without `since`";
     ApiError::new(ErrorCode::CursorExpired, text)
 }

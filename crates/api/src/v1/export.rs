@@ -123,7 +123,7 @@ fn no_file(error: &ExportError) -> ApiError {
         ExportError::NotFinal(None) => {
             "no day has final files yet; `exported_to` of /v1/history says when one has".to_owned()
         }
-        ExportError::NoRows => "there are no such rows of that day, or none any more".to_owned(),
+        ExportError::NoRows => "that day has no such rows, or they are past retention".to_owned(),
         ExportError::History(error) => return refused(error),
     };
     ApiError::new(ErrorCode::NotInHistory, text)

@@ -89,7 +89,7 @@ impl Fault {
             Self::Maintenance => Err(v1::closed(RETRY_AFTER_S)),
             Self::Internal => Err(ApiError::internal()),
             Self::Unavailable => {
-                let text = "the service cannot answer at the moment; try again shortly";
+                let text = "the service cannot answer now; retry shortly";
                 Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(RETRY_AFTER_S))
             }
             Self::Slow => {

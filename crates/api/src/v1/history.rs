@@ -238,13 +238,13 @@ pub(crate) fn refused(error: &HistoryError) -> ApiError {
             ApiError::new(ErrorCode::NotInHistory, text)
         }
         HistoryError::Busy => {
-            ApiError::unavailable("other times are being looked up; try again shortly")
+            ApiError::unavailable("too many lookups of past times are running; retry shortly")
         }
         HistoryError::NoCatalogue => ApiError::unavailable(
             "that time was published with another catalogue, which this service does not have",
         ),
         HistoryError::TooFar | HistoryError::Unreadable(_) => {
-            ApiError::unavailable("that time cannot be read at the moment; try again shortly")
+            ApiError::unavailable("that time cannot be read now; retry shortly")
         }
     }
 }

@@ -513,7 +513,7 @@ impl Values<'_> {
             return Err(ApiError::param(name, text));
         }
         if !sport.bouts {
-            let text = format!("`group_by=bout` is for fight sports; {} is none", sport.key);
+            let text = format!("`group_by=bout` is for fight sports; {} is not one", sport.key);
             return Err(ApiError::param(name, text));
         }
         if market.is_some_and(|market| market != Market::Moneyline) {

@@ -93,7 +93,7 @@ pub(crate) fn charged(charge: Charge) -> Result<Standing, ApiError> {
         Charge::Granted(standing) => Ok(standing),
         Charge::Refused(refusal) => Err(refused(refusal)),
         Charge::Unavailable => {
-            let text = "requests cannot be counted at the moment; try again shortly";
+            let text = "requests cannot be counted now; retry shortly";
             Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S))
         }
     }
