@@ -79,10 +79,10 @@ impl LogPosition {
 }
 
 /// Where a publication is in its world's log, and what tells it from others there.
-pub(crate) type LogPlace = (u64, u32);
+pub type LogPlace = (u64, u32);
 
 /// The place of a publication.
-pub(crate) fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
+pub fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
     match world {
         // Publications and what is between them follow from the world and the time.
         World::Sandbox => {

@@ -20,6 +20,7 @@ mod group;
 mod metrics;
 mod render;
 mod replay;
+mod screen;
 mod selection;
 mod shared;
 mod slots;
@@ -34,26 +35,29 @@ use accounts::StreamRefusal;
 use domain::{Catalogue, SportId, World};
 use engine::Place;
 use http::{Head, Reply};
-use xxhash_rust::xxh3::xxh3_64;
 
 use self::event_stream::EventStream;
 use self::group::Groups;
-use self::metrics::Metrics;
+use self::metrics::{Metrics, StreamMetrics};
 use self::replay::{Replay, ReplayTurn, Replays};
-use self::selection::Selection;
+use self::selection::{Followed, Selection};
 use self::shared::Renders;
 use self::slots::{NodeSlots, Refused, StreamSlot};
-use self::subscription::{Begin, Subscription};
+use self::subscription::{Begin, Subscription, key_number};
 use self::websocket::WebSocket;
 use super::changes::Base;
 use super::history::refused;
 use super::{Admitted, Answered, charged, check_permission, not_yet};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
-use crate::position::{LogPosition, place_of, sought};
+use crate::position::{LogPosition, sought};
 use crate::v1::param::Param;
 use crate::v1::query::stream::{Since, StreamParams};
 use crate::v1::wire::stream::{Hello, Mode, Reset, Transport, hello};
+
+pub use crate::position::{LogPlace, place_of};
+
+pub use self::screen::{MakingStep, NoStep, Screen, ScreenStep, follow_screen, screen_cursor};
 
 /// What the operator decided about streams.
 #[derive(Clone, Copy, Debug)]
@@ -95,30 +99,50 @@ pub struct Streams {
     renders: Renders,
     replays: Replays,
     metrics: Metrics,
-    /// By world, and then by mode.
-    groups: [[Arc<Groups>; 2]; 2],
+    /// Screens take nothing from those who follow lists.
+    screen_renders: Renders,
+    screen_metrics: StreamMetrics,
+    /// By world: those who follow lists, by mode, and those who follow screens.
+    groups: [[Arc<Groups>; 3]; 2],
 }
 
 impl Streams {
     pub(crate) fn new(settings: StreamSettings, catalogue: Arc<Catalogue>) -> Self {
         let (slots, metrics) = (Arc::default(), Metrics::default());
         let replays = Replays::new(settings.replays_max);
-        let groups = [World::Live, World::Sandbox]
-            .map(|world| Mode::ALL.map(|mode| Groups::new(world, mode)));
+        let lists_max = settings.connections_max;
+        let groups = [World::Live, World::Sandbox].map(|world| {
+            [
+                Groups::new(world, Mode::Publication, lists_max),
+                Groups::new(world, Mode::Live, lists_max),
+                Groups::new(world, Mode::Publication, screen::SCREENS_MAX),
+            ]
+        });
+        let screen_renders = Renders::new(screen::BYTES_MAX, Arc::clone(&catalogue));
         let renders = Renders::new(settings.memory_max, catalogue);
-        Self { settings, slots, renders, replays, metrics, groups }
+        let screen_metrics = StreamMetrics::default();
+        Self { settings, slots, renders, replays, metrics, screen_renders, screen_metrics, groups }
     }
 
-    /// Where those of a world and a mode wait.
-    fn groups(&self, world: World, mode: Mode) -> &Arc<Groups> {
+    /// Where those of a selection wait.
+    fn groups(&self, selection: &Selection) -> &Arc<Groups> {
         let [live, sandbox] = &self.groups;
-        let [publication, between] = match world {
+        let [publication, between, screens] = match selection.world {
             World::Live => live,
             World::Sandbox => sandbox,
         };
-        match mode {
-            Mode::Publication => publication,
-            Mode::Live => between,
+        match (&selection.followed, selection.mode) {
+            (Followed::Screen(_), _) => screens,
+            (Followed::Lists(..), Mode::Publication) => publication,
+            (Followed::Lists(..), Mode::Live) => between,
+        }
+    }
+
+    /// What makes the events of a selection.
+    fn renders(&self, selection: &Selection) -> &Renders {
+        match selection.followed {
+            Followed::Lists(..) => &self.renders,
+            Followed::Screen(_) => &self.screen_renders,
         }
     }
 }
@@ -191,7 +215,9 @@ impl Admitted<'_> {
             interval_ms: handle.refresh_interval().as_millis(),
         });
         let entry = Arc::clone(self.entry);
-        let subscription = Subscription::new(self.api, entry, &selection, begin, slot);
+        let member =
+            self.api.streams.groups(&selection).join(&selection).ok_or_else(node_is_full)?;
+        let subscription = Subscription::new(self.api, entry, slot, member, begin);
         let subscription = subscription.saying(&first, reset, params.heartbeat_s);
         let subscription = subscription.ending_at(params.until).replaying(replay).resuming(turn);
         Ok((into_reply(EventStream::new(subscription), accept.as_deref()), Some(standing)))
@@ -341,7 +367,7 @@ impl Admitted<'_> {
     }
 
     fn key_number(&self) -> u64 {
-        xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
+        key_number(self.entry)
     }
 
     async fn take_stream_slot(&self) -> Result<StreamSlot, ApiError> {
@@ -360,11 +386,13 @@ impl Admitted<'_> {
             Refused::Key(StreamRefusal::Unavailable) => {
                 ApiError::unavailable("the streams of this key cannot be counted now; try again")
             }
-            Refused::Node => {
-                ApiError::unavailable("this node has as many streams as it takes; try again")
-            }
+            Refused::Node => node_is_full(),
         })
     }
+}
+
+fn node_is_full() -> ApiError {
+    ApiError::unavailable("this node has as many streams as it takes; try again")
 }
 
 /// The answer that a stream follows: the answer to the key of a WebSocket, or the head of events.

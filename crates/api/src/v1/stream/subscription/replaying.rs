@@ -6,7 +6,6 @@ use engine::{Published, Reached, WorldHandle};
 
 use super::Subscription;
 use crate::position::LogPlace;
-use crate::v1::charged;
 use crate::v1::stream::end::End;
 use crate::v1::stream::render::Rendered;
 use crate::v1::stream::replay::Step;
@@ -66,10 +65,6 @@ impl Subscription {
     }
 
     async fn pay_for(&self, step: &Step) -> Result<(), End> {
-        if step.costs {
-            let charge = self.api.accounts.charge_quota(&self.entry, self.api.clock.now()).await;
-            charged(charge)?;
-        }
-        Ok(())
+        if step.costs { self.charge().await } else { Ok(()) }
     }
 }
