@@ -62,6 +62,8 @@ struct State {
     called: bool,
     /// Whether the task writes something of its own in the middle of the wait.
     paused: bool,
+    /// What says that nothing happened, while the next events are made.
+    heartbeat: Option<Bytes>,
 }
 
 /// The next events of a group, on their way to its waiters.
@@ -91,7 +93,7 @@ impl Waiter {
     /// Lets others write from now on.
     pub(super) fn register(&self, waiting: Waiting) -> Registered<'_> {
         let mut state = self.lock();
-        (state.waiting, state.called) = (Some(waiting), false);
+        (state.waiting, state.called, state.heartbeat) = (Some(waiting), false, None);
         Registered(self)
     }
 
@@ -105,6 +107,19 @@ impl Waiter {
 
     pub(super) fn resume(&self) {
         self.lock().paused = false;
+    }
+
+    /// Has a heartbeat sent while the task makes the next events.
+    pub(super) fn put_heartbeat(&self, heartbeat: Bytes) {
+        self.lock().heartbeat = Some(heartbeat);
+    }
+
+    /// A heartbeat to send. Others are kept from writing meanwhile.
+    pub(super) fn take_heartbeat(&self) -> Option<Bytes> {
+        let mut state = self.lock();
+        let heartbeat = state.heartbeat.take();
+        state.paused |= heartbeat.is_some();
+        heartbeat
     }
 
     /// Has the task look for itself.

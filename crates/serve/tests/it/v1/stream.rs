@@ -11,6 +11,7 @@ mod replay;
 mod replay_live;
 mod websocket;
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use accounts::{Actor, KeyKind, Maintenance, NewKey};
@@ -521,6 +522,28 @@ async fn who_is_slow_gets_the_sum_of_what_was_missed_and_nobody_waits() {
     assert!(cuts < 120, "{cuts}");
     assert!(conflated().await >= 1);
     assert_eq!(slow.state, quick.state);
+}
+
+/// S15: also while its first events are made, which may take long.
+#[test]
+fn a_comment_comes_while_events_are_made() {
+    // The only thread for such work is taken until the test gives it back.
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (app, _, key) = opened().await;
+        let (release, released) = mpsc::channel::<()>();
+        let stall = tokio::task::spawn_blocking(move || released.recv());
+        let (mut client, _) = Client::open(&app, &key, "?sports=mma&heartbeat=5", None).await;
+        for _ in 0..2 {
+            assert_eq!(client.block().await.as_deref(), Some(": 5"));
+        }
+        drop(release);
+        assert!(stall.await.unwrap().is_err());
+        assert_eq!(names(&client.cut().await), ["snapshot", "cut"]);
+        app.publish().await;
+        assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
+    });
 }
 
 #[tokio::test]

@@ -83,15 +83,25 @@ impl Subscription {
         key_end(&self.api, self.right.as_ref())
     }
 
-    /// Comes back when the stream has to end.
+    /// Comes back when the stream has to end. Heartbeats go on meanwhile.
     pub(super) fn ended(&self) -> impl Future<Output = End> + Send + use<> {
         let (mut right, selection) = (self.now_right(), Arc::clone(&self.selection));
+        let (waiter, seconds) = (self.waiter(), self.heartbeat_s);
+        let mut heartbeat_at = self.heartbeat_at();
         async move {
             loop {
                 if let Err(end) = right.check(&selection) {
                     return end;
                 }
-                right.change().await;
+                let now = Instant::now();
+                if heartbeat_at <= now {
+                    waiter.put_heartbeat(selection.transport.heartbeat(seconds));
+                    heartbeat_at = now + Duration::from_secs(seconds.into());
+                }
+                tokio::select! {
+                    () = right.change() => {}
+                    () = sleep_until(heartbeat_at) => {}
+                }
             }
         }
     }

@@ -103,7 +103,7 @@ impl Subscription {
         if is_silent { Woken::Heartbeat } else { Woken::Changed }
     }
 
-    fn heartbeat_at(&self) -> Instant {
+    pub(super) fn heartbeat_at(&self) -> Instant {
         self.sent_at + Duration::from_secs(self.heartbeat_s.into())
     }
 }
