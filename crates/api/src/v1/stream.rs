@@ -39,7 +39,7 @@ use http::{Head, Reply};
 use self::event_stream::EventStream;
 use self::group::Groups;
 use self::metrics::{Metrics, StreamMetrics};
-use self::replay::{Replay, ReplayTurn, Replays};
+use self::replay::{Replay, ReplayTurn, Replayer, Replays};
 use self::selection::{Followed, Selection};
 use self::shared::Renders;
 use self::slots::{NodeSlots, Refused, StreamSlot};
@@ -191,8 +191,9 @@ impl Admitted<'_> {
         let selection = Arc::new(selection);
         self.check_replay(&params)?;
         self.check_until(&params).await?;
-        let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
+        // Before the turn to be sent the past: who is refused a place takes none.
         let slot = self.take_stream_slot().await?;
+        let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
         let replay = match turn.take() {
             Some(turn) if params.replays_all => Some(Replay::new(turn)),
             None if params.replays_all => Some(Replay::new(self.take_turn().await?)),
@@ -359,7 +360,7 @@ impl Admitted<'_> {
     }
 
     async fn take_turn(&self) -> Result<ReplayTurn, ApiError> {
-        let turn = self.api.streams.replays.take(self.key_number()).await;
+        let turn = Replayer { api: self.api, entry: self.entry }.take_turn().await;
         turn.ok_or_else(|| {
             let text = "the past is sent to others, or to this key, at the moment; try again";
             ApiError::unavailable(text)

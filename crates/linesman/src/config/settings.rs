@@ -163,8 +163,8 @@ settings! {
         /// three quarters of `server.connections_max`.
         connections_max: Option<Count<usize, 1, 1_000_000>>, such as 7500;
         /// Streams at the same time that are sent every publication of the past (`replay=all`), or that go on from a
-        /// position in the archive, on each node; one of each key. Further ones wait for ten seconds and are then
-        /// answered 503.
+        /// position in the archive, on each node; of each key one, over all nodes. Further ones wait for ten seconds
+        /// and are then answered 503.
         replays_max: Count<usize, 1, 1000> = 4;
         /// Memory for the events of streams that are shared or not yet read by clients, in MiB.
         memory_mb: Count<usize, 1, 1_000_000> = 64;

@@ -347,7 +347,7 @@ impl Subscription {
         if let (Begin::At(place), Mode::Live, Some(_)) =
             (self.begin, self.selection.mode, &self.replay)
         {
-            return self.replay_change(handle, place, &present, key).await;
+            return self.replay_change(handle, place, &present).await;
         }
         let last = self.last(handle, &present, key).await;
         let (from, to) = match (self.begin, last) {
@@ -359,7 +359,7 @@ impl Subscription {
                 }
             }
             (Begin::At(place), Ok(last)) if self.replay.is_some() => {
-                return self.replay_step(handle, place, &last, key).await;
+                return self.replay_step(handle, place, &last).await;
             }
             (Begin::At(place), last) => (self.start(place), last),
             (Begin::Now, last) => (StartFrom::Nothing, last),
