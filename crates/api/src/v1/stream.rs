@@ -43,7 +43,7 @@ use self::replay::{Replay, ReplayTurn, Replayer, Replays};
 use self::selection::{Followed, Selection};
 use self::shared::Renders;
 use self::slots::{NodeSlots, Refused, StreamSlot};
-use self::subscription::{Begin, Subscription, key_number};
+use self::subscription::{Begin, Held, KeyRight, Subscription, key_number};
 use self::websocket::WebSocket;
 use super::changes::Base;
 use super::history::refused;
@@ -57,7 +57,7 @@ use crate::v1::wire::stream::{Hello, Mode, Reset, Transport, hello};
 
 pub use crate::position::{LogPlace, place_of};
 
-pub use self::screen::{MakingStep, NoStep, Screen, ScreenStep, follow_screen, screen_cursor};
+pub use self::screen::{MakingStep, Screen, ScreenStep, follow_screen, screen_cursor};
 
 /// What the operator decided about streams.
 #[derive(Clone, Copy, Debug)]
@@ -218,7 +218,9 @@ impl Admitted<'_> {
         let entry = Arc::clone(self.entry);
         let member =
             self.api.streams.groups(&selection).join(&selection).ok_or_else(node_is_full)?;
-        let subscription = Subscription::new(self.api, entry, slot, member, begin);
+        let held = Held::Key { _hold: self.api.accounts.keys.hold(&entry) };
+        let right = KeyRight { entry, slot: Arc::new(slot) };
+        let subscription = Subscription::new(self.api, Some(right), held, member, begin);
         let subscription = subscription.saying(&first, reset, params.heartbeat_s);
         let subscription = subscription.ending_at(params.until).replaying(replay).resuming(turn);
         Ok((into_reply(EventStream::new(subscription), accept.as_deref()), Some(standing)))

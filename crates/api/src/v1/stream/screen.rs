@@ -16,7 +16,7 @@ use market::Snapshot;
 use super::Streams;
 use super::event_stream::EventStream;
 use super::selection::Selection;
-use super::subscription::{Begin, Subscription};
+use super::subscription::{Begin, Held, Subscription};
 use crate::context::Api;
 use crate::position::{LogPlace, LogPosition, place_of};
 use crate::v1::wire::stream::{EndCode, greeting};
@@ -35,11 +35,11 @@ pub trait Screen: fmt::Debug + Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// The event that leads a browser to a publication from what it shows, which is nothing that is known where there
-    /// is no place.
+    /// is no place. `None`: it cannot be made now.
     fn step<'a>(&'a self, from: Option<LogPlace>, to: &'a Arc<Published>) -> MakingStep<'a>;
 }
 
-pub type MakingStep<'a> = Pin<Box<dyn Future<Output = Result<ScreenStep, NoStep>> + Send + 'a>>;
+pub type MakingStep<'a> = Pin<Box<dyn Future<Output = Option<ScreenStep>> + Send + 'a>>;
 
 /// An event of a screen.
 #[derive(Debug)]
@@ -47,14 +47,6 @@ pub struct ScreenStep {
     pub event: &'static str,
     /// One line of JSON.
     pub data: String,
-}
-
-/// Why there is no event.
-#[derive(Clone, Copy, Debug)]
-pub enum NoStep {
-    /// It may be possible in a moment.
-    Busy,
-    Failed,
 }
 
 impl PartialEq for dyn Screen {
@@ -90,7 +82,8 @@ pub fn follow_screen(
     let position = LogPosition::decode(cursor)
         .filter(|position| (position.world, position.selection) == (world, SCREEN_CHECK));
     let begin = position.map_or(Begin::Now, |position| Begin::At((position.at, position.check)));
-    let subscription = Subscription::of_viewer(api, slot, member, begin);
+    let held = Held::Place { _slot: slot };
+    let subscription = Subscription::new(api, None, held, member, begin);
     let subscription = subscription.saying(&greeting(), None, HEARTBEAT_S);
     Some(Box::new(EventStream::new(subscription)))
 }

@@ -8,7 +8,6 @@ use engine::{HistoryError, LiveStep, MadeOnce, Passed, Published, WalkedChange, 
 use tokio::sync::Semaphore;
 
 use super::render::{Common, Rendered};
-use super::screen::NoStep;
 use super::selection::{Followed, Selection};
 use crate::position::{LogPlace, place_of, sought};
 use crate::v1::changes::Base;
@@ -96,7 +95,7 @@ impl Renders {
             let rendered = match &selection.followed {
                 Followed::Lists(..) => self.make_lists(handle, selection, from, to, key).await?,
                 Followed::Screen(screen) => {
-                    let step = screen.step(from.place(), to).await?;
+                    let step = screen.step(from.place(), to).await.ok_or(NotRendered::Later)?;
                     Rendered::of_screen(selection, step, to, &self.common)
                 }
             };
@@ -296,15 +295,6 @@ pub(super) async fn base(
         Ok(Base::Unknown) => Err(NotRendered::Reset(Reset::Unknown)),
         Ok(Base::Ahead) => Err(NotRendered::Ahead),
         Err(error) => Err(error.into()),
-    }
-}
-
-impl From<NoStep> for NotRendered {
-    fn from(why: NoStep) -> Self {
-        match why {
-            NoStep::Busy => Self::Later,
-            NoStep::Failed => Self::Failed,
-        }
     }
 }
 

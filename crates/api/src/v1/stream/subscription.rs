@@ -61,7 +61,7 @@ pub(super) struct KeyRight {
 
 /// What ends with a stream, and others wait for.
 #[derive(Debug)]
-enum Held {
+pub(super) enum Held {
     /// Who ends the key waits for the stream.
     Key { _hold: KeyHold },
     /// A viewer's place.
@@ -124,25 +124,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Of a key.
     pub(super) fn new(
-        api: &Arc<Api>,
-        entry: Arc<KeyEntry>,
-        slot: StreamSlot,
-        member: Member,
-        begin: Begin,
-    ) -> Self {
-        let held = Held::Key { _hold: api.accounts.keys.hold(&entry) };
-        let right = KeyRight { entry, slot: Arc::new(slot) };
-        Self::with(api, Some(right), held, member, begin)
-    }
-
-    /// Of a viewer, who needs no key.
-    pub(super) fn of_viewer(api: &Arc<Api>, slot: Slot, member: Member, begin: Begin) -> Self {
-        Self::with(api, None, Held::Place { _slot: slot }, member, begin)
-    }
-
-    fn with(
         api: &Arc<Api>,
         right: Option<KeyRight>,
         held: Held,

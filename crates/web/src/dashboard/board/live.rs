@@ -19,7 +19,7 @@ use crate::dashboard::board::pages::NotWatched;
 use crate::dashboard::board::screen::{Screen, ScreenInput};
 use crate::dashboard::board::worker_slots::NoWorkerSlot;
 use api::Asset;
-use api::v1::stream::{LogPlace, MakingStep, NoStep, ScreenStep, follow_screen, place_of};
+use api::v1::stream::{LogPlace, MakingStep, ScreenStep, follow_screen, place_of};
 use http::{BodyStream, Slots};
 
 /// Screens kept at the same time, of several publications.
@@ -162,7 +162,15 @@ impl api::v1::stream::Screen for Watched {
     }
 
     fn step<'a>(&'a self, from: Option<LogPlace>, to: &'a Arc<Published>) -> MakingStep<'a> {
-        Box::pin(async move { Ok(self.make_step(from, to).await?) })
+        Box::pin(async move {
+            let made = self.make_step(from, to).await;
+            let made = made.inspect_err(|why| {
+                if let NoWorkerSlot::Failed(error) = why {
+                    tracing::error!(event = "board.failed", %error, "a board could not be made");
+                }
+            });
+            made.ok()
+        })
     }
 }
 
@@ -185,18 +193,6 @@ impl Watched {
             // The browser is to take the page afresh.
             None => ScreenStep { event: "whole", data: "{}".to_owned() },
         })
-    }
-}
-
-impl From<NoWorkerSlot> for NoStep {
-    fn from(why: NoWorkerSlot) -> Self {
-        match why {
-            NoWorkerSlot::Busy => Self::Busy,
-            NoWorkerSlot::Failed(error) => {
-                tracing::error!(event = "board.failed", %error, "a board could not be made");
-                Self::Failed
-            }
-        }
     }
 }
 
