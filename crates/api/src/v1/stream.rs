@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use accounts::StreamRefusal;
 use domain::{Catalogue, SportId, World};
-use engine::Place;
+use engine::{Place, Published};
 use http::{Head, Reply};
 
 use self::event_stream::EventStream;
@@ -45,7 +45,7 @@ use self::shared::Renders;
 use self::slots::{NodeSlots, Refused, StreamSlot};
 use self::subscription::{Begin, Held, KeyRight, Subscription, key_number};
 use self::websocket::WebSocket;
-use super::changes::Base;
+use super::changes::{Base, has_come_to};
 use super::history::refused;
 use super::{Admitted, Answered, charged, check_permission, not_yet};
 use crate::error::{ApiError, ErrorCode};
@@ -190,10 +190,16 @@ impl Admitted<'_> {
         let selection = Selection::new(world, lists, mode, freshness, transport, self.api);
         let selection = Arc::new(selection);
         self.check_replay(&params)?;
-        self.check_until(&params).await?;
+        let last = self.last_until(&params).await?;
         // Before the turn to be sent the past: who is refused a place takes none.
         let slot = self.take_stream_slot().await?;
         let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
+        if transport == Transport::ServerSentEvents && self.has_come_to_end(&params, begin, last) {
+            // An EventSource comes back after `done`, too, and 204 alone ends it.
+            let mut head = Head::default();
+            head.put("cache-control", "no-store");
+            return Ok((Reply::empty(204, head), None));
+        }
         let replay = match turn.take() {
             Some(turn) if params.replays_all => Some(Replay::new(turn)),
             None if params.replays_all => Some(Replay::new(self.take_turn().await?)),
@@ -256,9 +262,10 @@ impl Admitted<'_> {
         Ok(sports)
     }
 
-    /// Refuses an end before the beginning, and one that history does not have.
-    async fn check_until(&self, params: &StreamParams) -> Result<(), ApiError> {
-        let Some(until) = params.until else { return Ok(()) };
+    /// The last publication up to the end, where that has come. Refuses an end before the beginning, and one that
+    /// history does not have.
+    async fn last_until(&self, params: &StreamParams) -> Result<Option<Arc<Published>>, ApiError> {
+        let Some(until) = params.until else { return Ok(None) };
         let name = Param::Until.name();
         match params.since {
             Some(Since::Time(at)) if until < at => {
@@ -271,11 +278,32 @@ impl Admitted<'_> {
             Some(_) | None => {}
         }
         let handle = self.api.world(self.world());
-        if until < handle.published().snapshot.cut_at {
+        let present = Arc::clone(&handle.published());
+        if until < present.snapshot.cut_at {
             let past = handle.as_of(until, self.key_number()).await;
-            past.map_err(|error| refused(&error))?;
+            return Ok(Some(past.map_err(|error| refused(&error))?.published));
         }
-        Ok(())
+        Ok((until <= self.now && until < present.until).then_some(present))
+    }
+
+    /// Whether a client that connects again has all that it was to be sent. `last`: the last publication of that.
+    fn has_come_to_end(
+        &self,
+        params: &StreamParams,
+        begin: Begin,
+        last: Option<Arc<Published>>,
+    ) -> bool {
+        let (Some(last), Some(_), Begin::At((at, _))) =
+            (last, self.request.page.last_event_id, begin)
+        else {
+            return false;
+        };
+        let (world, snapshot) = (self.world(), &last.snapshot);
+        // What was accepted after the publication belongs to a replay of every change.
+        let is_all = !(params.replays_all && params.mode == Mode::Live)
+            || params.until == Some(snapshot.cut_at);
+        let (last, _) = place_of(world, snapshot);
+        is_all && at >= last && has_come_to(self.api.world(world), at)
     }
 
     /// Where a stream begins.
