@@ -80,10 +80,10 @@ impl LogPosition {
 }
 
 /// Position of a publication in its world's log, with the check of its entry.
-pub(crate) type LogPlace = (u64, u32);
+pub type LogPlace = (u64, u32);
 
 /// The place of a publication.
-pub(crate) fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
+pub fn place_of(world: World, snapshot: &Snapshot) -> LogPlace {
     match world {
         // Publications, and the states between them, depend only on the world and the time.
         World::Sandbox => {

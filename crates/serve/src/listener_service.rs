@@ -167,7 +167,8 @@ impl http::Service for ListenerService {
                 catch_panics(&api.metrics, pin!(taken)).await
             }
             (Method::Get, Some(Target::Page)) if web::is_stream(request.path) => {
-                Ok(web::watch(web, request, request_id))
+                let watching = async { Ok(web::watch(web, request, request_id).await) };
+                catch_panics(&api.metrics, pin!(watching)).await
             }
             _ => {
                 let answering = pin!(self.route(request, connection, request_id));

@@ -14,7 +14,7 @@ const day = document.getElementById("day");
 const LATER = 30_000;
 
 let source = null;
-let seen = table()?.dataset.cut;
+let seen = table()?.dataset.cursor;
 let retry = 0;
 
 function connect() {
@@ -151,7 +151,7 @@ async function afresh() {
   document.getElementById("screen").replaceWith(fresh.getElementById("screen"));
   document.getElementById("cut").replaceWith(fresh.getElementById("cut"));
   document.querySelector(".board-box")?.scrollTo(left, top);
-  seen = table()?.dataset.cut ?? seen;
+  seen = table()?.dataset.cursor ?? seen;
   localise();
   filter();
   hint();

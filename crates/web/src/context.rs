@@ -92,7 +92,7 @@ impl Web {
             all: settings.board_watchers_max,
             source: settings.board_watchers_per_source_max,
         };
-        let board = Board::new(Arc::clone(&api), settings.board, watchers_max);
+        let board = Board::new(Arc::clone(&api), watchers_max);
         Arc::new(Self {
             started: api.clock.now(),
             traffic: Traffic::default(),
@@ -121,17 +121,16 @@ impl Web {
         let name = "linesman_board_watchers";
         page.family(name, "gauge", "Browsers now watching a board.");
         page.line(format_args!("{name} {}", self.board.hub.watchers()));
-        let [dropped, refused] = self.board.hub.losses();
         let name = "linesman_board_watchers_dropped_total";
         page.family(
             name,
             "counter",
             "Watchers disconnected because they did not keep up; browsers reconnect.",
         );
-        page.line(format_args!("{name} {}", dropped.load(Ordering::Relaxed)));
+        page.line(format_args!("{name} {}", self.api.streams.slow_viewers()));
         let name = "linesman_board_watchers_refused_total";
         page.family(name, "counter", "Watchers refused because the limit was reached.");
-        page.line(format_args!("{name} {}", refused.load(Ordering::Relaxed)));
+        page.line(format_args!("{name} {}", self.board.hub.refused.load(Ordering::Relaxed)));
         let name = "linesman_board_paths";
         page.family(
             name,

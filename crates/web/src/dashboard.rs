@@ -68,14 +68,14 @@ pub fn is_stream(path: &str) -> bool {
 }
 
 /// Starts watching a board; the response is a stream.
-pub fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Reply {
+pub async fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Reply {
     if web.settings.board.is_none() {
         return page::error_reply(PageError::NotFound);
     }
-    match board::watch(web, request) {
+    match board::watch(web, request).await {
         Ok(watch) => {
             let mut reply = page::guarded(Reply::new(200, "text/event-stream", ""));
-            reply.stream = Some(Box::new(watch));
+            reply.stream = Some(watch);
             reply
         }
         Err(board::NotWatched::PageError(error)) => page::error_reply(error),

@@ -179,6 +179,11 @@ def test_stream_ends(clients: Clients) -> None:
     changes = clients.linesman(Proxy.make(script=script).url, clock=clock).stream()
     assert [update.cut["cursor"] for update in changes] == ["c1"]
     assert clock.waits == [3.0, 0.5] and list(changes) == []
+    # The connection was lost before the end came.
+    proxy = Proxy.make(script=[answer(hello(), snapshot(), cut("c1"), broken=True), {"status": 204}])
+    changes = clients.linesman(proxy.url, clock=FakeClock()).stream()
+    assert [update.cut["cursor"] for update in changes] == ["c1"] and list(changes) == []
+    assert cursors(proxy) == [None, "c1"]
     proxy = Proxy.make(script=[answer(hello(), end("authentication_failed"))])
     changes = clients.linesman(proxy.url).stream()
     with pytest.raises(linesman.AuthenticationFailed) as caught:

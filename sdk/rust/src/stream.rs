@@ -7,8 +7,8 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::http::{RETRIED, Request, backoff};
@@ -237,7 +237,8 @@ impl Changes {
                 http.settings.clock.sleep(wait).await;
                 self.wait = None;
             }
-            self.connection = Some(self.connect().await?);
+            self.connection = self.connect().await?;
+            self.ended = self.connection.is_none();
             return Ok(None);
         };
         let error = match connection.next(http, self.silence_max).await {
@@ -264,7 +265,8 @@ impl Changes {
         Err(error)
     }
 
-    async fn connect(&self) -> Result<Connection> {
+    /// `None` where there is nothing to come after the last cut but the end.
+    async fn connect(&self) -> Result<Option<Connection>> {
         let mut headers =
             HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
         let cursor = self.cursor.as_deref().and_then(|cursor| HeaderValue::from_str(cursor).ok());
@@ -277,9 +279,12 @@ impl Changes {
             retried: &RETRIED,
         };
         let response = self.reader.http.open(request).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
-            return Ok(Connection::new(response));
+            return Ok(Some(Connection::new(response)));
         }
         let message = "the response is no stream of events: is the URL that of a Linesman server?";
         Err(Error::new(ErrorCode::UnexpectedResponse, message))

@@ -40,6 +40,7 @@ export interface CallOptions {
 
 /** A successful response whose body is read in pieces. */
 export interface Opened {
+  status: number;
   headers: Headers;
   /** The next piece, or null at the end. Without a byte for `silence` seconds plus the timeout it is lost. */
   read(silence: number): Promise<Uint8Array | null>;
@@ -112,8 +113,9 @@ export class Http {
         if (!response.ok) throw errorOf(await readAnswer(response));
         const reader = response.body?.getReader();
         const read = async () => (await reader?.read())?.value ?? null;
-        const { headers: told } = response;
-        return { headers: told, read: (silence: number) => within(silence, read), close: () => controller.abort() };
+        const { status, headers: told } = response;
+        const close = () => controller.abort();
+        return { status, headers: told, read: (silence: number) => within(silence, read), close };
       });
     });
   }

@@ -91,6 +91,7 @@ export class Changes implements AsyncIterableIterator<Update> {
   /** Processes one event, reads one piece or opens one connection. */
   async #step(): Promise<Update | null> {
     const connection = (this.#connection ??= await this.#connect());
+    if (!connection) return null;
     const block = connection.blocks.shift();
     if (block) return this.#take(block);
     try {
@@ -107,13 +108,16 @@ export class Changes implements AsyncIterableIterator<Update> {
     return null;
   }
 
-  async #connect(): Promise<Connection> {
+  /** Null where there is nothing to come after the last cut but the end. */
+  async #connect(): Promise<Connection | null> {
     if (this.#wait > 0) await this.#http.clock.sleep(this.#wait, this.#options.signal);
     this.#wait = 0;
     const headers = { Accept: EVENTS, ...(this.#cursor && { "Last-Event-ID": this.#cursor }) };
     const opened = await this.#http.open(this.#path, headers, this.#options);
     if (opened.headers.get("content-type")?.startsWith(EVENTS)) return { ...opened, parser: new Parser(), blocks: [] };
     opened.close();
+    this.#ended = opened.status === 204;
+    if (this.#ended) return null;
     throw notOfTheApi("is not one of events");
   }
 

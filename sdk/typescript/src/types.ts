@@ -2767,6 +2767,21 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description `Last-Event-ID` is at or past `until`: there is nothing more to come, and a browser's `EventSource` does not connect again. Costs no quota. */
+        Ended: {
+            headers: {
+                "x-request-id": components["headers"]["x-request-id"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "x-requests-remaining": components["headers"]["x-requests-remaining"];
+                "x-requests-used": components["headers"]["x-requests-used"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
         /** @description `upgrade_required`: The request asks for a version of the WebSocket protocol other than 13. */
         UpgradeRequired: {
             headers: {
@@ -3267,6 +3282,7 @@ export type ResponseCursorExpired = components['responses']['CursorExpired'];
 export type ResponseSportNotFoundOrEventNotFoundOrNotInHistoryOrNotFound = components['responses']['SportNotFoundOrEventNotFoundOrNotInHistoryOrNotFound'];
 export type ResponseRateLimited = components['responses']['RateLimited'];
 export type ResponseUnavailable = components['responses']['Unavailable'];
+export type ResponseEnded = components['responses']['Ended'];
 export type ResponseUpgradeRequired = components['responses']['UpgradeRequired'];
 export type ResponseRateLimitedOrQuotaExceededOrTooManyStreams = components['responses']['RateLimitedOrQuotaExceededOrTooManyStreams'];
 export type ResponseFileNotModified = components['responses']['FileNotModified'];
@@ -4295,6 +4311,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            204: components["responses"]["Ended"];
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["AuthenticationFailed"];
             403: components["responses"]["Forbidden"];

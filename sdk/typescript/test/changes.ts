@@ -187,6 +187,12 @@ export const changes: Record<string, () => Promise<void>> = {
     const changes = client.stream();
     assert.deepEqual((await all(changes)).map(({ cut }) => cut.cursor), ["c1"]);
     assert.deepEqual([clock.waits, await all(changes)], [[3, 0.5], []]);
+    // The connection was lost before the end came.
+    const lost = answer(hello(), snapshot([]), cut("c1"));
+    const over = await proxied({ script: [{ ...lost, broken: true }, { status: 204 }] });
+    const past = over.client.stream();
+    assert.deepEqual((await all(past)).map(({ cut }) => cut.cursor), ["c1"]);
+    assert.deepEqual([await all(past), cursors(await over.seen())], [[], [null, "c1"]]);
     const revoked = await proxied({ script: [answer(hello(), end("authentication_failed"))] });
     const ended = revoked.client.stream();
     const error = await failure(ended.next(), linesman.AuthenticationFailed);

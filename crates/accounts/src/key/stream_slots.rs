@@ -169,6 +169,15 @@ impl StreamSlots {
         }
     }
 
+    /// Takes the turn of a key to be sent the past, of which it has one over all nodes. It counts as a stream of a name
+    /// of its own.
+    ///
+    /// # Errors
+    /// It is taken, or that is not known.
+    pub async fn open_replay(self: &Arc<Self>, key: &KeyId) -> Result<StreamSlot, StreamRefusal> {
+        self.open(&KeyId::from_stored(&format!("{}/replay", key.as_str())), 1).await
+    }
+
     fn open_alone(self: &Arc<Self>, key: &KeyId, limit: u32) -> Result<StreamSlot, StreamRefusal> {
         let mut state = self.lock();
         let own = state.keys.get(key.as_str()).map_or(0, |count| count.open);

@@ -167,3 +167,30 @@ async fn a_single_process_counts_in_memory() {
     assert_eq!(node.streams.stats(), None);
     node.shut_down().await;
 }
+
+/// S11: one past at a time is sent to a key, wherever it is asked for; beside its streams, which count as ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_has_one_replay_over_all_nodes() {
+    let town = Town::of(TestStore::at(NOON));
+    let (one, two) = (Node::start(&town).await, Node::start(&town).await);
+    let key = key_of(&town, &one).await;
+    let [first, second] = [&one, &two].map(|node| &node.member.node.streams);
+    let replay = first.open_replay(&key).await.unwrap();
+    for streams in [first, second] {
+        assert_eq!(streams.open_replay(&key).await.err(), Some(StreamRefusal::Limit));
+    }
+    let stream = two.open(&key, 1).await.unwrap();
+    drop(replay);
+    let begun = Instant::now();
+    let again = loop {
+        match second.open_replay(&key).await {
+            Ok(replay) => break replay,
+            Err(refusal) => assert!(begun.elapsed() < TEST_TIMEOUT, "{refusal:?}"),
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(first.open_replay(&key).await.err(), Some(StreamRefusal::Limit));
+    drop((again, stream));
+    one.shut_down().await;
+    two.shut_down().await;
+}

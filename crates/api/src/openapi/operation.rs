@@ -32,6 +32,9 @@ fn path_item(operation: Operation, responses: &mut Responses) -> Value {
     if operation.has_position() {
         answers.push(responses.unchanged());
     }
+    if operation.is_stream() {
+        answers.push(responses.ended());
+    }
     if operation.is_file() {
         answers.push(("206".to_owned(), file("The part requested by `Range`.", &[CONTENT_RANGE])));
         answers.push(responses.file_not_modified());

@@ -76,6 +76,18 @@ impl Responses {
         ("204".to_owned(), refer("responses", "Unchanged"))
     }
 
+    /// The answer to who follows a stream again that was to end, and has all of it.
+    pub(crate) fn ended(&mut self) -> (String, Value) {
+        let headers = [REQUEST_ID, CACHE_CONTROL].into_iter().chain(standing());
+        let response = json!({
+            "description": "`Last-Event-ID` is at or past `until`: there is nothing more to come, and a browser's \
+                            `EventSource` does not connect again. Costs no quota.",
+            "headers": refer_to_headers(headers),
+        });
+        self.0.insert("Ended".to_owned(), response);
+        ("204".to_owned(), refer("responses", "Ended"))
+    }
+
     pub(crate) fn into_components(self) -> Value {
         Value::Object(self.0)
     }

@@ -20,6 +20,7 @@ mod group;
 mod metrics;
 mod render;
 mod replay;
+mod screen;
 mod selection;
 mod shared;
 mod slots;
@@ -32,28 +33,31 @@ use std::sync::Arc;
 
 use accounts::StreamRefusal;
 use domain::{Catalogue, SportId, World};
-use engine::Place;
+use engine::{Place, Published};
 use http::{Head, Reply};
-use xxhash_rust::xxh3::xxh3_64;
 
 use self::event_stream::EventStream;
 use self::group::Groups;
-use self::metrics::Metrics;
-use self::replay::{Replay, ReplayTurn, Replays};
-use self::selection::Selection;
+use self::metrics::{Metrics, StreamMetrics};
+use self::replay::{Replay, ReplayTurn, Replayer, Replays};
+use self::selection::{Followed, Selection};
 use self::shared::Renders;
 use self::slots::{NodeSlots, Refused, StreamSlot};
-use self::subscription::{Begin, Subscription};
+use self::subscription::{Begin, Held, KeyRight, Subscription, key_number};
 use self::websocket::WebSocket;
-use super::changes::Base;
+use super::changes::{Base, has_come_to};
 use super::history::refused;
 use super::{Admitted, Answered, charged, check_permission, not_yet};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
-use crate::position::{LogPosition, place_of, sought};
+use crate::position::{LogPosition, sought};
 use crate::v1::param::Param;
 use crate::v1::query::stream::{Since, StreamParams};
 use crate::v1::wire::stream::{Hello, Mode, Reset, Transport, hello};
+
+pub use crate::position::{LogPlace, place_of};
+
+pub use self::screen::{MakingStep, Screen, ScreenStep, follow_screen, screen_cursor};
 
 /// What the operator decided about streams.
 #[derive(Clone, Copy, Debug)]
@@ -95,30 +99,50 @@ pub struct Streams {
     renders: Renders,
     replays: Replays,
     metrics: Metrics,
-    /// By world, and then by mode.
-    groups: [[Arc<Groups>; 2]; 2],
+    /// Screens take nothing from those who follow lists.
+    screen_renders: Renders,
+    screen_metrics: StreamMetrics,
+    /// By world: those who follow lists, by mode, and those who follow screens.
+    groups: [[Arc<Groups>; 3]; 2],
 }
 
 impl Streams {
     pub(crate) fn new(settings: StreamSettings, catalogue: Arc<Catalogue>) -> Self {
         let (slots, metrics) = (Arc::default(), Metrics::default());
         let replays = Replays::new(settings.replays_max);
-        let groups = [World::Live, World::Sandbox]
-            .map(|world| Mode::ALL.map(|mode| Groups::new(world, mode)));
+        let lists_max = settings.connections_max;
+        let groups = [World::Live, World::Sandbox].map(|world| {
+            [
+                Groups::new(world, Mode::Publication, lists_max),
+                Groups::new(world, Mode::Live, lists_max),
+                Groups::new(world, Mode::Publication, screen::SCREENS_MAX),
+            ]
+        });
+        let screen_renders = Renders::new(screen::BYTES_MAX, Arc::clone(&catalogue));
         let renders = Renders::new(settings.memory_max, catalogue);
-        Self { settings, slots, renders, replays, metrics, groups }
+        let screen_metrics = StreamMetrics::default();
+        Self { settings, slots, renders, replays, metrics, screen_renders, screen_metrics, groups }
     }
 
-    /// Where those of a world and a mode wait.
-    fn groups(&self, world: World, mode: Mode) -> &Arc<Groups> {
+    /// Where those of a selection wait.
+    fn groups(&self, selection: &Selection) -> &Arc<Groups> {
         let [live, sandbox] = &self.groups;
-        let [publication, between] = match world {
+        let [publication, between, screens] = match selection.world {
             World::Live => live,
             World::Sandbox => sandbox,
         };
-        match mode {
-            Mode::Publication => publication,
-            Mode::Live => between,
+        match (&selection.followed, selection.mode) {
+            (Followed::Screen(_), _) => screens,
+            (Followed::Lists(..), Mode::Publication) => publication,
+            (Followed::Lists(..), Mode::Live) => between,
+        }
+    }
+
+    /// What makes the events of a selection.
+    fn renders(&self, selection: &Selection) -> &Renders {
+        match selection.followed {
+            Followed::Lists(..) => &self.renders,
+            Followed::Screen(_) => &self.screen_renders,
         }
     }
 }
@@ -166,9 +190,16 @@ impl Admitted<'_> {
         let selection = Selection::new(world, lists, mode, freshness, transport, self.api);
         let selection = Arc::new(selection);
         self.check_replay(&params)?;
-        self.check_until(&params).await?;
-        let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
+        let last = self.last_until(&params).await?;
+        // Before the turn to be sent the past: who is refused a place takes none.
         let slot = self.take_stream_slot().await?;
+        let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
+        if transport == Transport::ServerSentEvents && self.has_come_to_end(&params, begin, last) {
+            // An EventSource comes back after `done`, too, and 204 alone ends it.
+            let mut head = Head::default();
+            head.put("cache-control", "no-store");
+            return Ok((Reply::empty(204, head), None));
+        }
         let replay = match turn.take() {
             Some(turn) if params.replays_all => Some(Replay::new(turn)),
             None if params.replays_all => Some(Replay::new(self.take_turn().await?)),
@@ -191,7 +222,11 @@ impl Admitted<'_> {
             interval_ms: handle.refresh_interval().as_millis(),
         });
         let entry = Arc::clone(self.entry);
-        let subscription = Subscription::new(self.api, entry, &selection, begin, slot);
+        let member =
+            self.api.streams.groups(&selection).join(&selection).ok_or_else(node_is_full)?;
+        let held = Held::Key { _hold: self.api.accounts.keys.hold(&entry) };
+        let right = KeyRight { entry, slot: Arc::new(slot) };
+        let subscription = Subscription::new(self.api, Some(right), held, member, begin);
         let subscription = subscription.saying(&first, reset, params.heartbeat_s);
         let subscription = subscription.ending_at(params.until).replaying(replay).resuming(turn);
         Ok((into_reply(EventStream::new(subscription), accept.as_deref()), Some(standing)))
@@ -227,9 +262,10 @@ impl Admitted<'_> {
         Ok(sports)
     }
 
-    /// Refuses an end before the beginning, and one that history does not have.
-    async fn check_until(&self, params: &StreamParams) -> Result<(), ApiError> {
-        let Some(until) = params.until else { return Ok(()) };
+    /// The last publication up to the end, where that has come. Refuses an end before the beginning, and one that
+    /// history does not have.
+    async fn last_until(&self, params: &StreamParams) -> Result<Option<Arc<Published>>, ApiError> {
+        let Some(until) = params.until else { return Ok(None) };
         let name = Param::Until.name();
         match params.since {
             Some(Since::Time(at)) if until < at => {
@@ -242,11 +278,32 @@ impl Admitted<'_> {
             Some(_) | None => {}
         }
         let handle = self.api.world(self.world());
-        if until < handle.published().snapshot.cut_at {
+        let present = Arc::clone(&handle.published());
+        if until < present.snapshot.cut_at {
             let past = handle.as_of(until, self.key_number()).await;
-            past.map_err(|error| refused(&error))?;
+            return Ok(Some(past.map_err(|error| refused(&error))?.published));
         }
-        Ok(())
+        Ok((until <= self.now && until < present.until).then_some(present))
+    }
+
+    /// Whether a client that connects again has all that it was to be sent. `last`: the last publication of that.
+    fn has_come_to_end(
+        &self,
+        params: &StreamParams,
+        begin: Begin,
+        last: Option<Arc<Published>>,
+    ) -> bool {
+        let (Some(last), Some(_), Begin::At((at, _))) =
+            (last, self.request.page.last_event_id, begin)
+        else {
+            return false;
+        };
+        let (world, snapshot) = (self.world(), &last.snapshot);
+        // What was accepted after the publication belongs to a replay of every change.
+        let is_all = !(params.replays_all && params.mode == Mode::Live)
+            || params.until == Some(snapshot.cut_at);
+        let (last, _) = place_of(world, snapshot);
+        is_all && at >= last && has_come_to(self.api.world(world), at)
     }
 
     /// Where a stream begins.
@@ -333,7 +390,7 @@ impl Admitted<'_> {
     }
 
     async fn take_turn(&self) -> Result<ReplayTurn, ApiError> {
-        let turn = self.api.streams.replays.take(self.key_number()).await;
+        let turn = Replayer { api: self.api, entry: self.entry }.take_turn().await;
         turn.ok_or_else(|| {
             let text = "the past is sent to others, or to this key, at the moment; try again";
             ApiError::unavailable(text)
@@ -341,7 +398,7 @@ impl Admitted<'_> {
     }
 
     fn key_number(&self) -> u64 {
-        xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
+        key_number(self.entry)
     }
 
     async fn take_stream_slot(&self) -> Result<StreamSlot, ApiError> {
@@ -360,11 +417,13 @@ impl Admitted<'_> {
             Refused::Key(StreamRefusal::Unavailable) => {
                 ApiError::unavailable("the streams of this key cannot be counted now; try again")
             }
-            Refused::Node => {
-                ApiError::unavailable("this node has as many streams as it takes; try again")
-            }
+            Refused::Node => node_is_full(),
         })
     }
+}
+
+fn node_is_full() -> ApiError {
+    ApiError::unavailable("this node has as many streams as it takes; try again")
 }
 
 /// The answer that a stream follows: the answer to the key of a WebSocket, or the head of events.

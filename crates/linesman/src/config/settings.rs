@@ -164,8 +164,8 @@ settings! {
         /// three quarters of `server.connections_max`.
         connections_max: Option<Count<usize, 1, 1_000_000>>, such as 7500;
         /// Maximum number of streams on each node that send every publication of the past (`replay=all`), or that
-        /// continue from a position in the archive; at most one per key. Further ones wait for ten seconds and are
-        /// then answered 503.
+        /// continue from a position in the archive; at most one per key, over all nodes. Further ones wait for ten
+        /// seconds and are then answered 503.
         replays_max: Count<usize, 1, 1000> = 4;
         /// Maximum memory for the events of streams that are shared or not yet read by clients, in MiB.
         memory_mb: Count<usize, 1, 1_000_000> = 64;

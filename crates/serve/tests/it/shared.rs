@@ -17,7 +17,7 @@ use engine::Leadership;
 use serde_json::{Value, json};
 use test_servers::Proxy;
 
-use crate::harness::{Bed, Joining, TestApp, line, ndjson, wait_for};
+use crate::harness::{Bed, Builder, Joining, TestApp, line, ndjson, wait_for};
 use crate::test_market::{ANN, BEA, lines};
 
 const ODDS: &str = "/v1/sports/mma/odds";
@@ -49,6 +49,33 @@ pub(crate) async fn publish(clock: &ManualClock, nodes: &[&TestApp]) {
     }
 }
 
+/// A node that writes and one that follows.
+pub(crate) struct Pair {
+    pub(crate) writer: TestApp,
+    pub(crate) reader: TestApp,
+    pub(crate) joining: Joining,
+    leadership: Arc<Leadership>,
+    // The last to go: the nodes speak with it until they have stopped.
+    bed: Bed,
+}
+
+impl Pair {
+    /// `node` begins each of them.
+    pub(crate) async fn start(node: impl Fn() -> Builder) -> Self {
+        let bed = Bed::start();
+        let joining = Joining::new(&bed);
+        let (electable, leadership) = joining.electable();
+        let writer = node().joining(electable).start().await;
+        lead(&writer, &leadership, 1).await;
+        let reader = node().joining(joining.clone()).start().await;
+        Self { writer, reader, joining, leadership, bed }
+    }
+
+    pub(crate) async fn publish(&self) {
+        publish(&self.joining.clock, &[&self.writer, &self.reader]).await;
+    }
+}
+
 /// A node that writes and two that follow.
 struct Cluster {
     writer: TestApp,
@@ -61,14 +88,10 @@ struct Cluster {
 
 impl Cluster {
     async fn start() -> Self {
-        let bed = Bed::start();
-        let joining = Joining::new(&bed);
-        let (electable, leadership) = joining.electable();
-        let writer = TestApp::builder().joining(electable).start().await;
-        lead(&writer, &leadership, 1).await;
-        let follow = async || TestApp::builder().joining(joining.clone()).start().await;
-        let readers = [follow().await, follow().await];
-        Self { leadership, writer, readers, joining, bed }
+        let pair = Pair::start(TestApp::builder).await;
+        let Pair { writer, reader, joining, leadership, bed } = pair;
+        let readers = [reader, TestApp::builder().joining(joining.clone()).start().await];
+        Self { writer, readers, leadership, joining, bed }
     }
 
     fn nodes(&self) -> [&TestApp; 3] {

@@ -23,7 +23,6 @@ mod worker_slots;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use api::Api;
-use domain::World;
 use engine::PriceHistory;
 use http::SlotLimits;
 use market::Snapshot;
@@ -39,8 +38,6 @@ pub(crate) use self::pages::{NotWatched, answer, watch};
 #[derive(Debug)]
 pub(crate) struct Board {
     api: Arc<Api>,
-    /// Market shown; `None` disables the board.
-    world: Option<World>,
     watchers_max: SlotLimits,
     pub(crate) history: RwLock<PriceHistory>,
     pub(crate) hub: BoardHub,
@@ -49,10 +46,9 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    pub(crate) fn new(api: Arc<Api>, world: Option<World>, watchers_max: SlotLimits) -> Self {
+    pub(crate) fn new(api: Arc<Api>, watchers_max: SlotLimits) -> Self {
         Self {
             api,
-            world,
             watchers_max,
             history: RwLock::default(),
             hub: BoardHub::default(),

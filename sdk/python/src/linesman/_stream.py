@@ -81,6 +81,7 @@ class Follower:
         while not self._ended:
             if self._parser is None:
                 self._parser = yield from self._connect(random)
+                continue
             block = self._parser.next()
             if block is None:
                 piece = yield Read()
@@ -102,7 +103,10 @@ class Follower:
         request = self._settings.request("GET", self._target, headers)
         max_wait = self._settings.max_wait
         response = yield from exchange(request, retried=RETRIED, max_wait=max_wait, random=random)
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+        if response.status == 204:
+            # There was nothing to come after the last cut but the end.
+            self._ended = True
+        elif not response.headers.get("content-type", "").startswith("text/event-stream"):
             raise response.unexpected("is no stream of events")
         return Parser()
 

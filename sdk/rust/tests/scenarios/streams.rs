@@ -254,6 +254,13 @@ pub(crate) async fn stream_ends() {
     assert_eq!(rest(&mut changes).await, ["c1"]);
     assert!(changes.next().await.is_none());
     assert_eq!(clock.waits(), [3.0, 0.5]);
+    // The connection was lost before the end came.
+    let lost = broken(&[hello(false), snapshot(&[]), cut("c1")]);
+    let proxy = Proxy::with_script(json!([lost, {"status": 204}])).await;
+    let mut changes = proxy.builder(&FakeClock::new(0.5)).build().unwrap().stream().open();
+    assert_eq!(rest(&mut changes).await, ["c1"]);
+    assert!(changes.next().await.is_none());
+    assert_eq!(proxy.requests().await.len(), 2);
     let revoked = json!([answer(&[hello(false), end("authentication_failed", 0)])]);
     let proxy = Proxy::with_script(revoked).await;
     let mut changes = proxy.client().stream().open();

@@ -24,13 +24,9 @@ impl EventStream {
     }
 
     /// Keeps others from writing to the client while something is sent beside the events. False where an event is sent
-    /// in part: its end comes next.
+    /// in part: its end comes next. They may go on with the next call of `poll_next`.
     pub(super) fn try_pause(&self) -> bool {
         self.waiter.try_pause()
-    }
-
-    pub(super) fn resume(&self) {
-        self.waiter.resume();
     }
 
     /// Lets events be made while something is sent beside them.
@@ -41,7 +37,14 @@ impl EventStream {
 
 impl StreamBody for EventStream {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        self.body.poll_next(context)
+        self.waiter.resume();
+        let next = self.body.poll_next(context);
+        if next.is_pending()
+            && let Some(heartbeat) = self.waiter.take_heartbeat()
+        {
+            return Poll::Ready(Some(heartbeat));
+        }
+        next
     }
 
     fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {

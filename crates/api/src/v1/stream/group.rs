@@ -30,6 +30,7 @@ const LOOK_AFTER: Duration = Duration::from_secs(4);
 pub(super) struct Groups {
     world: World,
     mode: Mode,
+    max: usize,
     state: Mutex<GroupsState>,
 }
 
@@ -69,13 +70,16 @@ pub(super) struct Member {
 }
 
 impl Groups {
-    pub(super) fn new(world: World, mode: Mode) -> Arc<Self> {
-        Arc::new(Self { world, mode, state: Mutex::default() })
+    pub(super) fn new(world: World, mode: Mode, max: usize) -> Arc<Self> {
+        Arc::new(Self { world, mode, max, state: Mutex::default() })
     }
 
-    /// Takes a stream in.
-    pub(super) fn join(self: &Arc<Self>, selection: &Arc<Selection>) -> Member {
+    /// Takes a stream in; `None`: it would be the first of a group, and there are as many groups as there may be.
+    pub(super) fn join(self: &Arc<Self>, selection: &Arc<Selection>) -> Option<Member> {
         let mut all = self.lock();
+        if all.groups.len() >= self.max && !all.groups.contains_key(selection) {
+            return None;
+        }
         let group = all.groups.entry(Arc::clone(selection)).or_insert_with_key(|selection| {
             Arc::new(Group { selection: Arc::clone(selection), state: Mutex::default() })
         });
@@ -88,7 +92,7 @@ impl Groups {
             number
         };
         drop(all);
-        Member { all: Arc::clone(self), group, number, waiter }
+        Some(Member { all: Arc::clone(self), group, number, waiter })
     }
 
     /// Sees to it that somebody listens for publications.
@@ -191,7 +195,7 @@ impl Group {
     async fn serve(self: &Arc<Self>, api: &Arc<Api>, from: LogPlace) -> Option<LogPlace> {
         let handle = api.world(self.selection.world);
         let to = self.selection.next_after(from, handle)?;
-        let renders = &api.streams.renders;
+        let renders = api.streams.renders(&self.selection);
         // Nothing of the past is made again for a group: where it is, is kept.
         let events = renders.events(handle, &self.selection, StartFrom::Here(from), &to, 0).await;
         let Ok(rendered) = events else {
@@ -237,7 +241,7 @@ impl Group {
         black_box(sockets.map(DirectSocket::number).fold(0, i32::wrapping_add));
         let written = waiters.iter().filter(|waiter| waiter.deliver(&delivery)).count();
         if let Some(chunk) = rendered.chunks.only() {
-            let metrics = api.streams.metrics(self.selection.mode, self.selection.transport);
+            let metrics = api.streams.metrics(&self.selection);
             metrics.note_written(written, chunk, rendered.conflated, now.since(rendered.cut_at));
         }
     }

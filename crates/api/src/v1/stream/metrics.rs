@@ -7,6 +7,7 @@ use domain::MetricsText;
 
 use super::Streams;
 use super::render::Chunk;
+use super::selection::{Followed, Selection};
 use crate::metrics::seconds;
 use crate::v1::wire::stream::{EndCode, Mode, Transport};
 
@@ -74,6 +75,12 @@ impl StreamMetrics {
         own.last().unwrap_or(&self.closed).fetch_add(1, Ordering::Relaxed);
     }
 
+    /// How many have ended with a code.
+    pub(super) fn ended(&self, code: EndCode) -> u64 {
+        let codes = EndCode::ALL.iter().zip(&self.ended);
+        codes.filter(|(own, _)| **own == code).map(|(_, own)| own.load(Ordering::Relaxed)).sum()
+    }
+
     /// Notes events that were written to several clients, and how long after their publication.
     pub(super) fn note_written(
         &self,
@@ -101,8 +108,15 @@ impl StreamMetrics {
 }
 
 impl Streams {
-    /// The figures of the streams of a mode that travel so.
-    pub(super) fn metrics(&self, mode: Mode, transport: Transport) -> &StreamMetrics {
+    /// The figures of the streams of a selection.
+    pub(super) fn metrics(&self, selection: &Selection) -> &StreamMetrics {
+        match selection.followed {
+            Followed::Lists(..) => self.metrics_of(selection.mode, selection.transport),
+            Followed::Screen(_) => &self.screen_metrics,
+        }
+    }
+
+    fn metrics_of(&self, mode: Mode, transport: Transport) -> &StreamMetrics {
         let Metrics([publication, live]) = &self.metrics;
         let [sse, websocket] = match mode {
             Mode::Publication => publication,
@@ -120,7 +134,7 @@ impl Streams {
             Transport::ALL.map(|transport| {
                 let (way, mode_key) = (transport.key(), mode.key());
                 let labels = format!("mode=\"{mode_key}\",transport=\"{way}\"");
-                (labels, self.metrics(mode, transport))
+                (labels, self.metrics_of(mode, transport))
             })
         });
         let all = all.as_flattened();

@@ -8,6 +8,7 @@ use domain::{Catalogue, Timestamp};
 use engine::{LiveStep, Passed, Published};
 use market::Snapshot;
 
+use super::screen::ScreenStep;
 use super::selection::Selection;
 use super::unread::{Chunks, Unread};
 use crate::answers::List;
@@ -77,6 +78,19 @@ impl Rendered {
         Self::between(selection, ends, shown, (!step.skipped.is_empty(), between), common)
     }
 
+    /// What changed on a screen, which nobody pays for.
+    pub(super) fn of_screen(
+        selection: &Selection,
+        ScreenStep { event, data }: ScreenStep,
+        to: &Published,
+        common: &Common,
+    ) -> Self {
+        let id = Some(selection.cursor(&to.snapshot));
+        let event = Event { name: event, id, retry_ms: None, data: data.into() };
+        let chunks = Chunks::new(together(vec![event], selection.transport), &common.unread);
+        Self { chunks, ..Self::moved(selection, to) }
+    }
+
     /// Nothing but another place, at which everything is the same.
     pub(super) fn moved(selection: &Selection, shown: &Published) -> Self {
         Self {
@@ -99,7 +113,8 @@ impl Rendered {
     ) -> Self {
         let (is_between, paid_until) = (shown.is_between, shown.until);
         let (mut events, mut freshness): (Vec<Event>, Vec<Event>) = Default::default();
-        for list in &selection.lists {
+        let (lists, wanted) = selection.lists();
+        for list in lists {
             let delta = Delta::between((list, catalogue), from, to, &between);
             let is_sum = conflated || delta.has_passed();
             conflated = is_sum;
@@ -111,7 +126,7 @@ impl Rendered {
             });
             let then = list.in_catalogue(catalogue, to.catalogue());
             if let (Some(List::Odds(odds, ..)), Some(_)) = (then.as_deref(), from) {
-                freshness.extend(match selection.freshness {
+                freshness.extend(match wanted {
                     // How fresh sources are is said with publications.
                     Freshness::Sources if is_between => Vec::new(),
                     Freshness::Records if is_between && delta.is_fresh_alike() => Vec::new(),

@@ -5,54 +5,83 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use accounts::{KeyEntry, StreamRefusal, StreamSlot};
 use engine::{ChangeWalk, Published, Reached, Walk, WorldHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::render::Rendered;
 use super::selection::Selection;
-use super::shared::{NotRendered, Renders, StartFrom, base};
+use super::shared::{NotRendered, StartFrom, base};
+use super::subscription::key_number;
+use crate::context::Api;
 use crate::position::{LogPlace, place_of, sought};
 use crate::v1::wire::stream::Mode;
 
 /// How long a replay waits for its turn.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often it asks for the turn of its key, which a stream on another node may have.
+const TURN_ASKED_EVERY: Duration = Duration::from_millis(500);
 /// Publications of the past that cost one request.
 pub(super) const PUBLICATIONS_PER_REQUEST: u64 = 500;
 
-/// How many replays there may be: of all keys together, and one of each.
+/// How many replays there may be on this node, of all keys together. Of a key there is one on all nodes.
 #[derive(Debug)]
 pub(super) struct Replays {
     turns: Arc<Semaphore>,
-    /// Only of keys that have one or wait for it.
+    /// Who waits for the turn of a key here; only of keys that have it or wait for it.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
 }
 
 /// The right to replay, for as long as it lasts.
 #[derive(Debug)]
 pub(super) struct ReplayTurn {
-    _of_key: OwnedSemaphorePermit,
+    _of_key: (OwnedSemaphorePermit, StreamSlot),
     _of_all: OwnedSemaphorePermit,
+}
+
+/// Whom the past is sent to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replayer<'a> {
+    pub(super) api: &'a Api,
+    pub(super) entry: &'a KeyEntry,
+}
+
+impl Replayer<'_> {
+    pub(super) fn key(&self) -> u64 {
+        key_number(self.entry)
+    }
+
+    /// Waits for a turn; `None`: none came.
+    pub(super) async fn take_turn(&self) -> Option<ReplayTurn> {
+        let Replays { turns, keys } = &self.api.streams.replays;
+        let of_key = {
+            let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.retain(|_, turns| Arc::strong_count(turns) > 1);
+            Arc::clone(keys.entry(self.key()).or_insert_with(|| Arc::new(Semaphore::new(1))))
+        };
+        let taking = async {
+            let of_key = of_key.acquire_owned().await.ok()?;
+            loop {
+                // Who waits for one of the two does not hold the other meanwhile.
+                let _of_all = Arc::clone(turns).acquire_owned().await.ok()?;
+                let slots = &self.api.accounts.streams;
+                match slots.open_replay(&self.entry.grant.key_id).await {
+                    Ok(slot) => return Some(ReplayTurn { _of_key: (of_key, slot), _of_all }),
+                    Err(StreamRefusal::Limit) => {}
+                    Err(StreamRefusal::Unavailable) => return None,
+                }
+                drop(_of_all);
+                sleep(TURN_ASKED_EVERY).await;
+            }
+        };
+        timeout(TURN_WAIT_MAX, taking).await.ok().flatten()
+    }
 }
 
 impl Replays {
     pub(super) fn new(max: usize) -> Self {
         Self { turns: Arc::new(Semaphore::new(max)), keys: Mutex::default() }
-    }
-
-    /// Waits for a turn; `None`: none came.
-    pub(super) async fn take(&self, key: u64) -> Option<ReplayTurn> {
-        let of_key = {
-            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.retain(|_, turns| Arc::strong_count(turns) > 1);
-            Arc::clone(keys.entry(key).or_insert_with(|| Arc::new(Semaphore::new(1))))
-        };
-        let taking = async {
-            let _of_key = of_key.acquire_owned().await.ok()?;
-            let _of_all = Arc::clone(&self.turns).acquire_owned().await.ok()?;
-            Some(ReplayTurn { _of_key, _of_all })
-        };
-        timeout(TURN_WAIT_MAX, taking).await.ok().flatten()
     }
 }
 
@@ -88,13 +117,13 @@ impl Replay {
     /// begins anew at the place.
     pub(super) async fn step(
         &mut self,
-        (renders, replays): (&Renders, &Replays),
+        by: Replayer<'_>,
         handle: &WorldHandle,
         selection: &Arc<Selection>,
         place: LogPlace,
         present: &Arc<Published>,
-        key: u64,
     ) -> Result<Step, NotRendered> {
+        let (renders, key) = (&by.api.streams.renders, by.key());
         let current = present.snapshot.cut_at;
         let (walk, last) = match self.walk.take() {
             Some(walk) => walk,
@@ -108,7 +137,7 @@ impl Replay {
                     return Ok(Step { rendered, costs: false });
                 }
                 if self.turn.is_none() {
-                    self.turn = Some(replays.take(key).await.ok_or(NotRendered::Later)?);
+                    self.turn = Some(by.take_turn().await.ok_or(NotRendered::Later)?);
                 }
                 let walk = handle.walk(sought(handle.world, place.0), key).await?;
                 (walk.ok_or(NotRendered::Later)?, held)
@@ -131,12 +160,12 @@ impl Replay {
     /// from what is shown live where that is still kept, and from the log or the archive where it is not.
     pub(super) async fn change(
         &mut self,
-        (renders, replays): (&Renders, &Replays),
+        by: Replayer<'_>,
         (handle, reached): (&WorldHandle, Reached),
         selection: &Arc<Selection>,
         place: LogPlace,
-        key: u64,
     ) -> Result<Option<Step>, NotRendered> {
+        let (renders, key) = (&by.api.streams.renders, by.key());
         let (world, whole) = (handle.world, selection.wants_whole());
         let at = sought(world, place.0);
         // Who follows live has what is shown to others live. What came before that comes change by change.
@@ -159,7 +188,7 @@ impl Replay {
             None => {
                 let (held, _) = base(handle, place, Mode::Live, key).await?;
                 if self.turn.is_none() {
-                    self.turn = Some(replays.take(key).await.ok_or(NotRendered::Later)?);
+                    self.turn = Some(by.take_turn().await.ok_or(NotRendered::Later)?);
                 }
                 let walk = handle.walk_changes(at, &held, whole, key).await?;
                 walk.ok_or(NotRendered::Later)?

@@ -6,6 +6,7 @@ use domain::{SportId, World};
 use engine::{Published, WorldHandle};
 use market::Snapshot;
 
+use super::screen::{SCREEN_CHECK, Screen};
 use crate::answers::List;
 use crate::context::Api;
 use crate::position::{LogPlace, LogPosition, lists_check, place_of};
@@ -15,14 +16,21 @@ use crate::v1::wire::stream::{Freshness, Mode, Transport};
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Selection {
     pub(super) world: World,
-    /// By sport and then by channel, in the order in which they are sent.
-    pub(super) lists: Vec<List>,
+    pub(super) followed: Followed,
     pub(super) mode: Mode,
-    pub(super) freshness: Freshness,
     /// How its events are written.
     pub(super) transport: Transport,
     /// What tells its cursors from those of others.
     pub(super) check: u32,
+}
+
+/// What events are made of.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) enum Followed {
+    /// By sport and then by channel, in the order in which they are sent.
+    Lists(Vec<List>, Freshness),
+    /// What a page shows.
+    Screen(Arc<dyn Screen>),
 }
 
 impl Selection {
@@ -35,7 +43,12 @@ impl Selection {
         api: &Api,
     ) -> Self {
         let check = lists_check(lists.iter(), &api.catalogue);
-        Self { world, lists, mode, freshness, transport, check }
+        Self { world, followed: Followed::Lists(lists, freshness), mode, transport, check }
+    }
+
+    pub(super) fn of_screen(world: World, screen: Arc<dyn Screen>) -> Self {
+        let (mode, transport) = (Mode::Publication, Transport::ServerSentEvents);
+        Self { world, followed: Followed::Screen(screen), mode, transport, check: SCREEN_CHECK }
     }
 
     pub(super) fn place_of(&self, snapshot: &Snapshot) -> LogPlace {
@@ -80,7 +93,7 @@ impl Selection {
 
     /// Whether it needs whole snapshots between publications.
     pub(super) fn wants_whole(&self) -> bool {
-        self.mode == Mode::Live && self.freshness == Freshness::Records
+        self.mode == Mode::Live && self.lists().1 == Freshness::Records
     }
 
     /// The cursor of a publication, or of what is shown between two.
@@ -91,6 +104,14 @@ impl Selection {
 
     /// The sport of each list.
     pub(super) fn sports(&self) -> impl Iterator<Item = SportId> {
-        self.lists.iter().map(List::sport)
+        self.lists().0.iter().map(List::sport)
+    }
+
+    /// Its lists, and what is said about how fresh they are.
+    pub(super) fn lists(&self) -> (&[List], Freshness) {
+        match &self.followed {
+            Followed::Lists(lists, freshness) => (lists, *freshness),
+            Followed::Screen(_) => (&[], Freshness::None),
+        }
     }
 }

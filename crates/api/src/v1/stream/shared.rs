@@ -8,7 +8,7 @@ use engine::{HistoryError, LiveStep, MadeOnce, Passed, Published, WalkedChange, 
 use tokio::sync::Semaphore;
 
 use super::render::{Common, Rendered};
-use super::selection::Selection;
+use super::selection::{Followed, Selection};
 use crate::position::{LogPlace, place_of, sought};
 use crate::v1::changes::Base;
 use crate::v1::wire::stream::{Mode, Reset};
@@ -36,6 +36,15 @@ pub(super) enum StartFrom {
     Here(LogPlace),
     /// What another connection has sent, of this node or of another, perhaps with a part of what follows.
     Elsewhere(LogPlace),
+}
+
+impl StartFrom {
+    fn place(self) -> Option<LogPlace> {
+        match self {
+            Self::Nothing => None,
+            Self::Here(place) | Self::Elsewhere(place) => Some(place),
+        }
+    }
 }
 
 /// The events of all streams.
@@ -83,31 +92,43 @@ impl Renders {
         let name = Key { selection: Arc::clone(selection), from, to: to_place };
         let made = self.kept.get(&name, async || {
             self.make_room()?;
-            let step = match from {
-                StartFrom::Here(place) if !selection.wants_whole() => live_step(handle, place, to),
-                StartFrom::Here(_) | StartFrom::Elsewhere(_) | StartFrom::Nothing => None,
-            };
-            let rendered = match step {
-                Some(step) => self.make_step(selection, step, to).await?,
-                None => {
-                    let base = match from {
-                        StartFrom::Here(place) | StartFrom::Elsewhere(place) => {
-                            Some(base_of(handle, selection, place, key).await?)
-                        }
-                        StartFrom::Nothing => None,
-                    };
-                    let to = handle.whole(to).await.ok_or(NotRendered::Later)?;
-                    let passed = match &base {
-                        Some(base) => passed(handle, selection, (from, base), &to).await?,
-                        None => None,
-                    };
-                    self.make(selection, base, &to, passed).await?
+            let rendered = match &selection.followed {
+                Followed::Lists(..) => self.make_lists(handle, selection, from, to, key).await?,
+                Followed::Screen(screen) => {
+                    let step = screen.step(from.place(), to).await.ok_or(NotRendered::Later)?;
+                    Rendered::of_screen(selection, step, to, &self.common)
                 }
             };
             let bytes = rendered.chunks.bytes();
             Ok((rendered, bytes))
         });
         made.await
+    }
+
+    async fn make_lists(
+        &self,
+        handle: &WorldHandle,
+        selection: &Arc<Selection>,
+        from: StartFrom,
+        to: &Arc<Published>,
+        key: u64,
+    ) -> Result<Rendered, NotRendered> {
+        if let StartFrom::Here(place) = from
+            && !selection.wants_whole()
+            && let Some(step) = live_step(handle, place, to)
+        {
+            return self.make_step(selection, step, to).await;
+        }
+        let base = match from.place() {
+            Some(place) => Some(base_of(handle, selection, place, key).await?),
+            None => None,
+        };
+        let to = handle.whole(to).await.ok_or(NotRendered::Later)?;
+        let passed = match &base {
+            Some(base) => passed(handle, selection, (from, base), &to).await?,
+            None => None,
+        };
+        self.make(selection, base, &to, passed).await
     }
 
     /// Events for one client alone, which are not kept.

@@ -14,7 +14,7 @@ use accounts::{KeyEntry, KeyHold};
 use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WholeSnapshots, WorldHandle};
-use http::ByteSource;
+use http::{ByteSource, Slot};
 use market::Snapshot;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -52,6 +52,22 @@ pub(super) enum Begin {
     At(LogPlace),
 }
 
+/// What gives the right to a stream.
+#[derive(Clone, Debug)]
+pub(super) struct KeyRight {
+    pub(super) entry: Arc<KeyEntry>,
+    pub(super) slot: Arc<StreamSlot>,
+}
+
+/// What ends with a stream, and others wait for.
+#[derive(Debug)]
+pub(super) enum Held {
+    /// Who ends the key waits for the stream.
+    Key { _hold: KeyHold },
+    /// A viewer's place.
+    Place { _slot: Slot },
+}
+
 /// What is on its way: events that others send, too, and how many of their chunks are gone.
 #[derive(Debug)]
 struct Outgoing {
@@ -62,7 +78,9 @@ struct Outgoing {
 /// One stream.
 pub(super) struct Subscription {
     api: Arc<Api>,
-    entry: Arc<KeyEntry>,
+    /// `None` where anybody may follow.
+    right: Option<KeyRight>,
+    _held: Held,
     selection: Arc<Selection>,
     begin: Begin,
     /// Set where every publication is sent.
@@ -97,13 +115,10 @@ pub(super) struct Subscription {
     end_code: Option<EndCode>,
     /// Whether its client is given up, because it does not read.
     slow: watch::Receiver<bool>,
-    slot: Arc<StreamSlot>,
     /// Those who follow the same.
     member: Member,
     /// Says when streams of this node may count no more.
     losses: watch::Receiver<u64>,
-    /// Who ends the key waits for the stream.
-    _hold: KeyHold,
     /// Set while its client does not take what it was sent.
     overdue: Option<Overdue>,
 }
@@ -111,15 +126,15 @@ pub(super) struct Subscription {
 impl Subscription {
     pub(super) fn new(
         api: &Arc<Api>,
-        entry: Arc<KeyEntry>,
-        selection: &Arc<Selection>,
+        right: Option<KeyRight>,
+        held: Held,
+        member: Member,
         begin: Begin,
-        slot: StreamSlot,
     ) -> Self {
+        let selection = Arc::clone(member.selection());
         let handle = api.world(selection.world);
-        let member = api.streams.groups(selection.world, selection.mode).join(selection);
         Self {
-            number: api.streams.metrics(selection.mode, selection.transport).note_begin(),
+            number: api.streams.metrics(&selection).note_begin(),
             live: (selection.mode == Mode::Live).then(|| handle.live_changes()),
             _whole: selection.wants_whole().then(|| handle.want_whole()),
             publications: handle.publications(),
@@ -127,9 +142,9 @@ impl Subscription {
             stopping: api.server.stopping(),
             paid: handle.published().snapshot.cut_at,
             api: Arc::clone(api),
-            _hold: api.accounts.keys.hold(&entry),
-            entry,
-            selection: Arc::clone(member.selection()),
+            right,
+            _held: held,
+            selection,
             member,
             begin,
             begun: false,
@@ -146,7 +161,6 @@ impl Subscription {
             // Its other end comes with what sends the stream.
             slow: watch::channel(false).1,
             losses: api.accounts.streams.losses(),
-            slot: Arc::new(slot),
             overdue: None,
         }
     }
@@ -311,11 +325,11 @@ impl Subscription {
         // First: every publication before it is current then, and none is passed over.
         let shown = self.selection.shown(handle);
         let present = Arc::clone(&handle.published());
-        let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
+        let key = self.right.as_ref().map_or(0, |right| key_number(&right.entry));
         if let (Begin::At(place), Mode::Live, Some(_)) =
             (self.begin, self.selection.mode, &self.replay)
         {
-            return self.replay_change(handle, place, &present, key).await;
+            return self.replay_change(handle, place, &present).await;
         }
         let last = self.last(handle, &present, key).await;
         let (from, to) = match (self.begin, last) {
@@ -327,14 +341,17 @@ impl Subscription {
                 }
             }
             (Begin::At(place), Ok(last)) if self.replay.is_some() => {
-                return self.replay_step(handle, place, &last, key).await;
+                return self.replay_step(handle, place, &last).await;
             }
             (Begin::At(place), last) => (self.start(place), last),
             (Begin::Now, last) => (StartFrom::Nothing, last),
             (Begin::Past(place), _) => (StartFrom::Nothing, past(handle, place, key).await),
         };
         let events = match to {
-            Ok(to) => api.streams.renders.events(handle, &self.selection, from, &to, key).await,
+            Ok(to) => {
+                let renders = api.streams.renders(&self.selection);
+                renders.events(handle, &self.selection, from, &to, key).await
+            }
             Err(error) => Err(error),
         };
         self.rendered(events)
@@ -429,8 +446,7 @@ impl Subscription {
     async fn pay(&mut self, rendered: &Rendered) -> Result<(), End> {
         let is_first = !self.begun && self.begin == Begin::Now;
         if !is_first && rendered.has_changes && rendered.paid_until > self.paid {
-            let charge = self.api.accounts.charge_quota(&self.entry, self.api.clock.now()).await;
-            charged(charge)?;
+            self.charge().await?;
         }
         if is_first || rendered.has_changes {
             self.paid = self.paid.max(rendered.paid_until);
@@ -438,8 +454,15 @@ impl Subscription {
         Ok(())
     }
 
+    /// Pays for one request.
+    async fn charge(&self) -> Result<(), End> {
+        let Some(KeyRight { entry, .. }) = &self.right else { return Ok(()) };
+        charged(self.api.accounts.charge_quota(entry, self.api.clock.now()).await)?;
+        Ok(())
+    }
+
     fn metrics(&self) -> &StreamMetrics {
-        self.api.streams.metrics(self.selection.mode, self.selection.transport)
+        self.api.streams.metrics(&self.selection)
     }
 
     fn note_reset(&mut self, reason: Reset) {
@@ -479,6 +502,11 @@ impl ByteSource for Subscription {
     fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.poll_end_overdue(context)
     }
+}
+
+/// What tells a key from others where the past is made again.
+pub(super) fn key_number(entry: &KeyEntry) -> u64 {
+    xxh3_64(entry.grant.key_id.as_str().as_bytes())
 }
 
 /// The publication at a place.

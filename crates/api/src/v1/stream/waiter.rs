@@ -10,14 +10,14 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 
-use accounts::{Charge, KeyEntry, Maintenance};
+use accounts::{Charge, Maintenance};
 use bytes::Bytes;
 use domain::Timestamp;
 use http::DirectSocket;
 use tokio::time::Instant;
 
 use super::render::Rendered;
-use super::slots::StreamSlot;
+use super::subscription::KeyRight;
 use super::unread::Chunks;
 use crate::context::Api;
 use crate::position::LogPlace;
@@ -33,8 +33,8 @@ pub(super) struct Waiter {
 /// What a stream leaves while it waits.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    pub(super) entry: Arc<KeyEntry>,
-    pub(super) slot: Arc<StreamSlot>,
+    /// The key that it goes by, where it does.
+    pub(super) right: Option<KeyRight>,
     /// Where it is.
     pub(super) place: LogPlace,
     /// The publication up to which the quota is paid.
@@ -62,6 +62,8 @@ struct State {
     called: bool,
     /// Whether the task writes something of its own in the middle of the wait.
     paused: bool,
+    /// What says that nothing happened, while the next events are made.
+    heartbeat: Option<Bytes>,
 }
 
 /// The next events of a group, on their way to its waiters.
@@ -91,7 +93,7 @@ impl Waiter {
     /// Lets others write from now on.
     pub(super) fn register(&self, waiting: Waiting) -> Registered<'_> {
         let mut state = self.lock();
-        (state.waiting, state.called) = (Some(waiting), false);
+        (state.waiting, state.called, state.heartbeat) = (Some(waiting), false, None);
         Registered(self)
     }
 
@@ -105,6 +107,19 @@ impl Waiter {
 
     pub(super) fn resume(&self) {
         self.lock().paused = false;
+    }
+
+    /// Has a heartbeat sent while the task makes the next events.
+    pub(super) fn put_heartbeat(&self, heartbeat: Bytes) {
+        self.lock().heartbeat = Some(heartbeat);
+    }
+
+    /// A heartbeat to send. Others are kept from writing meanwhile.
+    pub(super) fn take_heartbeat(&self) -> Option<Bytes> {
+        let mut state = self.lock();
+        let heartbeat = state.heartbeat.take();
+        state.paused |= heartbeat.is_some();
+        heartbeat
     }
 
     /// Has the task look for itself.
@@ -175,20 +190,22 @@ impl State {
 impl Delivery<'_> {
     /// Whether the stream may be sent anything, as far as can be said here.
     fn may_go_to(&self, waiting: &Waiting) -> bool {
-        let confirmed = self.api.accounts.keys.confirm(&waiting.entry, self.now);
-        confirmed.is_ok_and(|same| Arc::ptr_eq(&same, &waiting.entry))
+        let Some(KeyRight { entry, slot }) = &waiting.right else { return true };
+        let confirmed = self.api.accounts.keys.confirm(entry, self.now);
+        confirmed.is_ok_and(|same| Arc::ptr_eq(&same, entry))
             // The slot is asked only where it matters: it is in memory that nothing else here needs.
-            && (!self.api.accounts.streams.may_lose() || waiting.slot.is_held())
+            && (!self.api.accounts.streams.may_lose() || slot.is_held())
             && self.api.accounts.maintenance() == Maintenance::Off
     }
 
     /// Pays for changes, once for each publication. If not, nothing was spent.
     fn is_paid_by(&self, waiting: &mut Waiting) -> bool {
         let Rendered { has_changes, paid_until, .. } = **self.rendered;
+        let Some(KeyRight { entry, .. }) = &waiting.right else { return true };
         if !has_changes || paid_until <= waiting.paid {
             return true;
         }
-        let spend = waiting.entry.meters.spend_quota(1, self.now);
+        let spend = entry.meters.spend_quota(1, self.now);
         let paid = matches!(spend.settled(), Some(Charge::Granted(_)));
         if paid {
             waiting.paid = paid_until;

@@ -80,7 +80,6 @@ impl StreamBody for WebSocket {
         if (self.closes || self.answer.is_some()) && self.events.try_pause() {
             return Poll::Ready(self.answer.take());
         }
-        self.events.resume();
         if let Some(until) = &mut self.pong_until
             && until.as_mut().poll(context).is_ready()
         {

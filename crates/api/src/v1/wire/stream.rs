@@ -300,6 +300,11 @@ pub(crate) fn hello(hello: &Hello<'_>) -> Event {
     Event { retry_ms: Some(RETRY_MS), ..Event::new("hello", out) }
 }
 
+/// The first event of a page: when to come back.
+pub(crate) fn greeting() -> Event {
+    Event { retry_ms: Some(RETRY_MS), ..Event::new("hello", "{}") }
+}
+
 pub(crate) fn reset(reason: Reset) -> Event {
     let mut out = StreamReset::REASON.first.to_owned();
     push_plain(reason.key(), &mut out);

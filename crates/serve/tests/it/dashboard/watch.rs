@@ -39,14 +39,19 @@ impl Stream {
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "no-store");
         let mut stream = Self { response, held: Vec::new() };
-        assert_eq!(stream.frame().await.as_deref(), Some("retry: 3000"));
+        // Never `retry` alone: some clients make an event of that.
+        assert_eq!(stream.frame().await.unwrap(), "retry: 2000\nevent: hello\ndata: {}");
         stream
     }
 
+    /// The next block that is no comment.
     async fn frame(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.held.windows(2).position(|two| two == b"\n\n") {
                 let frame: Vec<u8> = self.held.drain(..end + 2).take(end).collect();
+                if frame.starts_with(b":") {
+                    continue;
+                }
                 return Some(String::from_utf8(frame).unwrap());
             }
             let chunk =
@@ -67,10 +72,10 @@ impl Stream {
     }
 }
 
-/// The cut that a page shows.
-async fn cut_of(board: &TestMarket, path: &str) -> String {
+/// The cursor of what a page shows.
+async fn cursor_of(board: &TestMarket, path: &str) -> String {
     let page = board.app.get_without_key(path).await;
-    page.text().split("data-cut=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    page.text().split("data-cursor=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
 async fn move_to(board: &TestMarket, price: i32) {
@@ -84,7 +89,7 @@ const STREAM: &str = "/board/mma/stream?market=moneyline&format=american&region=
 #[tokio::test]
 async fn a_move_comes_as_a_small_delta_to_everybody_who_watches() {
     let board = kept(live()).await;
-    let since = cut_of(&board, PATH).await;
+    let since = cursor_of(&board, PATH).await;
     let from = format!("{STREAM}&since={since}");
     let (mut one, mut other) =
         (Stream::open(&board, &from, None).await, Stream::open(&board, &from, None).await);
@@ -123,7 +128,7 @@ async fn a_move_comes_as_a_small_delta_to_everybody_who_watches() {
 #[tokio::test]
 async fn events_that_come_and_go_come_as_rows_that_are_text() {
     let board = kept(live()).await;
-    let since = cut_of(&board, PATH).await;
+    let since = cursor_of(&board, PATH).await;
     let mut stream = Stream::open(&board, &format!("{STREAM}&since={since}"), None).await;
     let home = "<script>alert(1)</script> \u{5e9}\u{5dc}\u{5d5}\u{5dd}";
     board
@@ -311,6 +316,9 @@ async fn a_service_that_stops_lets_its_watchers_go() {
     let mut stream = Stream::open(&board, STREAM, None).await;
     assert_eq!(stream.next().await.1, "whole");
     let stopping = tokio::spawn(async move { board.app.stop().await });
+    // As every stream: not all come back at once.
+    let end = stream.frame().await.unwrap();
+    assert!(end.starts_with("retry: ") && end.contains("\"code\":\"unavailable\""), "{end}");
     assert_eq!(stream.frame().await, None);
     stopping.await.unwrap();
 }

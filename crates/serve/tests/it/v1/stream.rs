@@ -1,5 +1,6 @@
 //! `/v1/stream`: changes as they are published (S1 to S15).
 
+mod bounds;
 mod catalogues;
 mod client;
 mod cluster;
@@ -9,8 +10,10 @@ mod live;
 mod model;
 mod replay;
 mod replay_live;
+mod resume;
 mod websocket;
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use accounts::{Actor, KeyKind, Maintenance, NewKey};
@@ -20,7 +23,6 @@ use serde_json::{Value, json};
 
 use self::client::{Client, PATIENCE, ask, at_of, check, move_to, names, opened, opened_on};
 use crate::harness::{Answer, TestApp, line, ndjson, unlimited};
-use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn after_every_cut_the_folded_state_is_what_all_pages_have() {
@@ -163,151 +165,6 @@ async fn open_streams(app: &TestApp) -> u32 {
     let mut lines = metrics.text().lines();
     let open = lines.find(|line| line.starts_with("linesman_stream_open{")).unwrap();
     open.rsplit(' ').next().unwrap().parse().unwrap()
-}
-
-#[tokio::test]
-async fn a_stream_goes_on_after_a_restart_and_says_where_it_cannot() {
-    let (app, feed, key) = opened().await;
-    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
-    client.cut().await;
-    let (cursor, state) = (client.cursor.clone(), client.state.clone());
-    move_to(&app, &feed, 140).await;
-    move_to(&app, &feed, 150).await;
-    client.cut().await;
-    client.cut().await;
-    let disk = app.copy_of_disk();
-    let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
-    for last in [true, false] {
-        let query = format!("?sports=mma{}", if last { "" } else { "&since=" });
-        let query = if last { query } else { query + &cursor };
-        let (mut back, hello) = Client::open(&again, &key, &query, last.then_some(&*cursor)).await;
-        assert_eq!(hello["resumed"], true);
-        back.state = state.clone();
-        let events = back.cut().await;
-        assert_eq!(names(&events), ["delta", "fresh", "cut"]);
-        assert_eq!(events[0].data["conflated"], true, "two publications in one");
-        assert_eq!((&back.state, &back.cursor), (&client.state, &client.cursor));
-    }
-    // A time begins with the publication of that time, and goes on from there.
-    let at = app.now().minus(app.refresh_interval).minus(app.refresh_interval);
-    let at = String::from_utf8(at.millis_text().to_vec()).unwrap();
-    let (mut past, hello) =
-        Client::open(&again, &key, &format!("?sports=mma&since={at}"), None).await;
-    assert_eq!(hello["resumed"], false);
-    assert_eq!((at_of(&past.cut().await), &past.state), (at, &state));
-    past.cut().await;
-    assert_eq!((&past.state, &past.cursor), (&client.state, &client.cursor));
-    // What cannot be gone on from begins anew, and says why.
-    let other = TestApp::start().await;
-    let foreign = other.get("/v1/sports/mma/odds", &other.live_key().await).await;
-    let foreign = foreign.header("x-cursor").unwrap().to_owned();
-    let scores = again.get("/v1/sports/mma/scores", &key).await;
-    let scores = scores.header("x-cursor").unwrap();
-    for (last, reason) in [(&*foreign, "unknown"), (scores, "selection"), ("nonsense", "unknown")] {
-        let (mut fresh, hello) = Client::open(&again, &key, "?sports=mma", Some(last)).await;
-        assert_eq!(hello["resumed"], false);
-        let events = fresh.cut().await;
-        assert_eq!(names(&events), ["reset", "snapshot", "cut"], "{last}");
-        assert_eq!(events[0].data["reason"], reason);
-        assert_eq!(fresh.state, client.state);
-    }
-    let (mut fresh, _) =
-        Client::open(&again, &key, &format!("?sports=mma&since={foreign}"), None).await;
-    assert_eq!(names(&fresh.cut().await), ["reset", "snapshot", "cut"]);
-    assert_eq!(fresh.state, client.state);
-}
-
-/// S7: where there is no archive, the log has what is gone on from.
-#[tokio::test]
-async fn a_stream_goes_on_after_a_restart_without_history() {
-    let app = TestApp::builder().without_history().start().await;
-    let (app, feed, key) = opened_on(app).await;
-    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
-    client.cut().await;
-    let (cursor, state) = (client.cursor.clone(), client.state.clone());
-    move_to(&app, &feed, 140).await;
-    move_to(&app, &feed, 150).await;
-    client.cut().await;
-    client.cut().await;
-    let disk = app.copy_of_disk();
-    let builder = TestApp::builder().without_history().starting_at(app.now());
-    let again = builder.on(disk).start().await;
-    for (replay, cuts) in [("", 1), ("&replay=all", 2)] {
-        let query = format!("?sports=mma&since={cursor}{replay}");
-        let (mut back, hello) = Client::open(&again, &key, &query, None).await;
-        assert_eq!(hello["resumed"], true, "{query}");
-        back.state = state.clone();
-        for _ in 0..cuts {
-            assert_eq!(names(&back.cut().await), ["delta", "fresh", "cut"], "{query}");
-        }
-        assert_eq!((&back.state, &back.cursor), (&client.state, &client.cursor));
-    }
-    let delta = again.get(&format!("/v1/sports/mma/odds?since={cursor}"), &key).await;
-    assert_eq!(delta.status, 200, "{}", delta.text());
-}
-
-/// S7: what came and went while a client was away is removed.
-#[tokio::test]
-async fn what_came_and_went_in_between_is_removed() {
-    let (app, feed, key) = opened().await;
-    let query = "?sports=mma&channels=odds,events";
-    let (mut client, _) = Client::open(&app, &key, query, None).await;
-    client.cut().await;
-    let (cursor, state) = (client.cursor.clone(), client.state.clone());
-    let betmgm = line::moneyline("a", "betmgm", (ANN, 140), (BEA, -160));
-    app.push_all(&feed, &[betmgm, line::event("b", "mma", "Cid Cole", "Dan Dorn")]).await;
-    app.publish().await;
-    client.cut().await;
-    let passing: Vec<_> = client.state.keys().filter(|key| !state.contains_key(*key)).collect();
-    let passing: Vec<String> = passing.into_iter().map(|(_, _, id)| id.clone()).collect();
-    assert_eq!(passing.len(), 2, "a record and an event: {passing:?}");
-    // Never published.
-    let unseen = line::moneyline("a", "caesars", (ANN, 140), (BEA, -160));
-    let empty = |bookmaker| json!({"type": "odds", "ref": "a", "bookmaker": bookmaker, "market": "moneyline", "outcomes": []});
-    let gone = [unseen, empty("caesars"), empty("betmgm"), json!({"type": "remove", "ref": "b"})];
-    app.push_all(&feed, &gone).await;
-    app.publish().await;
-    client.cut().await;
-    assert_eq!(client.state, state);
-    let disk = app.copy_of_disk();
-    let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
-    for app in [&app, &again] {
-        let (mut back, _) = Client::open(app, &key, query, Some(&cursor)).await;
-        back.state = state.clone();
-        let events = back.cut().await;
-        let removed = events.iter().flat_map(|event| event.data["removed"].as_array());
-        let removed: Vec<&Value> = removed.flatten().collect();
-        let mut ids: Vec<_> = removed.iter().map(|gone| gone["id"].as_str().unwrap()).collect();
-        ids.sort_unstable();
-        let mut expected: Vec<_> = passing.iter().map(String::as_str).collect();
-        expected.sort_unstable();
-        assert_eq!(ids, expected, "{events:?}");
-        let mut why: Vec<_> = removed.iter().map(|gone| gone["reason"].as_str().unwrap()).collect();
-        why.sort_unstable();
-        assert_eq!(why, ["no_prices", "removed"]);
-        assert_eq!(back.state, state);
-    }
-}
-
-/// S8: the sandbox of another seed is another world.
-#[tokio::test]
-async fn a_cursor_of_another_sandbox_begins_anew() {
-    let app = TestApp::builder().sandbox(7).start().await;
-    let odds = app.get("/v1/sports/mma/odds", &app.sandbox_key().await).await;
-    let cursor = odds.header("x-cursor").unwrap();
-    for (seed, resumes) in [(7, true), (8, false)] {
-        let other = TestApp::builder().sandbox(seed).starting_at(app.now()).start().await;
-        let key = other.sandbox_key().await;
-        let (mut client, _) = Client::open(&other, &key, "?sports=mma", Some(cursor)).await;
-        other.publish_both().await;
-        let first = client.event().await.unwrap();
-        assert_eq!(first.name != "reset", resumes, "{seed}: {}", first.name);
-        if !resumes {
-            assert_eq!(first.data["reason"], "unknown");
-        }
-        let delta = other.get(&format!("/v1/sports/mma/odds?since={cursor}"), &key).await;
-        assert_eq!(delta.status != 410, resumes, "{seed}: {}", delta.text());
-    }
 }
 
 #[tokio::test]
@@ -521,6 +378,28 @@ async fn who_is_slow_gets_the_sum_of_what_was_missed_and_nobody_waits() {
     assert!(cuts < 120, "{cuts}");
     assert!(conflated().await >= 1);
     assert_eq!(slow.state, quick.state);
+}
+
+/// S15: also while its first events are made, which may take long.
+#[test]
+fn a_comment_comes_while_events_are_made() {
+    // The only thread for such work is taken until the test gives it back.
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (app, _, key) = opened().await;
+        let (release, released) = mpsc::channel::<()>();
+        let stall = tokio::task::spawn_blocking(move || released.recv());
+        let (mut client, _) = Client::open(&app, &key, "?sports=mma&heartbeat=5", None).await;
+        for _ in 0..2 {
+            assert_eq!(client.block().await.as_deref(), Some(": 5"));
+        }
+        drop(release);
+        assert!(stall.await.unwrap().is_err());
+        assert_eq!(names(&client.cut().await), ["snapshot", "cut"]);
+        app.publish().await;
+        assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
+    });
 }
 
 #[tokio::test]

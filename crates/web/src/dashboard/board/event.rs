@@ -105,7 +105,7 @@ pub(crate) fn render(
     let about = About { screen, block, mine, past, winners, format };
     let page = EventPage {
         shell,
-        frame: Frame::new(web, &choice, &path, screen.cut, &Filter::default()),
+        frame: Frame::new(web, &choice, &path, screen, &Filter::default()),
         sport: sport.title.to_string(),
         back: format!("/board/{}{}", sport.key, choice.query(&web.api.catalogue)),
         competition: event.details.competition.to_string(),

@@ -6,6 +6,7 @@ use crate::context::Web;
 use crate::dashboard::asset;
 use crate::dashboard::board::choice::{Choice, Link};
 use crate::dashboard::board::filter::Filter;
+use crate::dashboard::board::screen::Screen;
 
 /// A bookmaker offered for selection.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub(crate) struct Frame {
     pub(crate) all: String,
     pub(crate) stream: String,
     pub(crate) cut: Timestamp,
+    pub(crate) cursor: String,
     pub(crate) cut_text: String,
     /// CSS class for the width of a price: `w1`, or `w2` for fractions.
     pub(crate) width: &'static str,
@@ -42,7 +44,7 @@ impl Frame {
         web: &Web,
         choice: &Choice,
         path: &str,
-        cut: Timestamp,
+        screen: &Screen,
         filter: &Filter,
     ) -> Self {
         let catalogue = &web.api.catalogue;
@@ -62,8 +64,9 @@ impl Frame {
             offered: offered(web, choice),
             all: format!("{path}{}{}", everybody.query(catalogue), filter.query()),
             stream: format!("{path}/stream{}", choice.query(catalogue)),
-            cut,
-            cut_text: clock_text(cut),
+            cut: screen.cut,
+            cursor: screen.cursor.clone(),
+            cut_text: clock_text(screen.cut),
             width: width(choice.format),
         }
     }

@@ -1,47 +1,37 @@
-//! Boards that people look at: each screen made once for a publication, whoever asks for it, and what changed sent to
-//! everybody who watches.
+//! Boards that people look at: each screen made once for a publication, whoever asks for it.
 //!
-//! Somebody who watches is at a publication, as a client of `/v1/stream` is, and is sent what leads from there to the
-//! present one. Whoever is slow gets the sum of what they missed. Where the screen that a browser shows is not kept any
-//! more, it takes the page afresh.
+//! Somebody who watches follows the screen as a stream of the API follows lists (`api::v1::stream`). Here is what leads
+//! from one publication to another. Where the screen that a browser shows is not kept any more, it takes the page
+//! afresh.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use bytes::Bytes;
-use domain::{EventId, Timestamp};
+use domain::{EventId, Timestamp, World};
 use engine::{MadeOnce, Published};
-use tokio::sync::watch;
 
 use crate::dashboard::board::Board;
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::delta;
+use crate::dashboard::board::pages::NotWatched;
 use crate::dashboard::board::screen::{Screen, ScreenInput};
 use crate::dashboard::board::worker_slots::NoWorkerSlot;
 use api::Asset;
-use http::{ByteSource, Slot, Slots, SourceBody};
+use api::v1::stream::{LogPlace, MakingStep, ScreenStep, follow_screen, place_of};
+use http::{BodyStream, Slots};
 
-/// Views watched at the same time: each is made anew with every publication.
-const VIEWS_MAX: usize = 256;
 /// Screens kept at the same time, of several publications.
 const SCREENS_MAX: usize = 2048;
 const SCREEN_BYTES_MAX: usize = 64 << 20;
-/// What leads from one screen to another, kept at the same time.
-const FRAMES_MAX: usize = 4096;
-const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Pages kept ready at the same time; the largest takes half a megabyte with its encodings.
 const PAGES_MAX: usize = 128;
-/// How long a watcher waits before it asks for a screen again that could not be made now.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// What a browser waits before it comes back, in milliseconds.
-const RETRY: &str = "retry: 3000\n\n";
 
 /// What is looked at: a sport's market, or one event's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct View {
+    pub(crate) world: World,
     pub(crate) choice: Choice,
     pub(crate) event: Option<EventId>,
 }
@@ -64,26 +54,18 @@ struct Pages {
 /// All boards that are looked at.
 #[derive(Debug)]
 pub(crate) struct BoardHub {
-    screens: MadeOnce<(View, Timestamp), Screen>,
-    /// What leads from one publication to another.
-    frames: MadeOnce<(View, Timestamp, Timestamp), Bytes>,
+    screens: MadeOnce<(View, LogPlace), Screen>,
     pages: Mutex<Pages>,
-    /// How many watch each view.
-    views: Mutex<HashMap<View, usize>>,
     slots: Arc<Slots>,
-    dropped: AtomicU64,
-    refused: AtomicU64,
+    pub(crate) refused: AtomicU64,
 }
 
 impl Default for BoardHub {
     fn default() -> Self {
         Self {
             screens: MadeOnce::new(SCREEN_BYTES_MAX, SCREENS_MAX),
-            frames: MadeOnce::new(FRAME_BYTES_MAX, FRAMES_MAX),
             pages: Mutex::default(),
-            views: Mutex::default(),
             slots: Arc::default(),
-            dropped: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
     }
@@ -97,7 +79,7 @@ impl BoardHub {
         view: View,
         published: &Arc<Published>,
     ) -> Result<Arc<Screen>, NoWorkerSlot> {
-        let key = (view, published.snapshot.cut_at);
+        let key = (view, place_of(view.world, &published.snapshot));
         let made = self.screens.get(&key, async || {
             let (making, published) = (Arc::clone(board), Arc::clone(published));
             let screen = board.workers.take(move || make_screen(&making, view, &published)).await?;
@@ -107,69 +89,32 @@ impl BoardHub {
         made.await
     }
 
-    /// What leads a browser from the screen that it shows to that of a publication.
-    async fn frame(
-        &self,
-        board: &Arc<Board>,
-        view: View,
-        from: Option<Timestamp>,
-        published: &Arc<Published>,
-    ) -> Result<Arc<Bytes>, NoWorkerSlot> {
-        let new = self.screen(board, view, published).await?;
-        let old = from.and_then(|from| self.screens.find(&(view, from)));
-        let Some(old) = old else { return Ok(Arc::new(whole(new.cut))) };
-        let key = (view, old.cut, new.cut);
-        let made = self.frames.get(&key, async || {
-            let query = view.choice.query(&board.api.catalogue);
-            let work = move || match delta::between(&old, &new, &query, view.event.is_none()) {
-                Some(delta) => frame(new.cut, "delta", &delta),
-                None => whole(new.cut),
-            };
-            let frame = board.workers.take(work).await?;
-            let bytes = frame.len();
-            Ok((frame, bytes))
-        });
-        made.await
-    }
-
-    /// Begins to watch. `since` is what the browser shows; what changed after it comes first.
+    /// Begins to watch. `cursor` is of what the browser shows; what changed after it comes first.
     ///
     /// # Errors
-    /// The limit of viewers, of viewers from this source or of views is reached.
-    pub(crate) fn watch(
+    /// The limit of viewers, of viewers from this source or of views is reached, or the screen cannot be made.
+    pub(crate) async fn watch(
         board: &Arc<Board>,
         view: View,
-        since: Option<Timestamp>,
+        cursor: &str,
         source: Option<IpAddr>,
-    ) -> Result<Watch, NoSlot> {
-        let hub = &board.hub;
-        let world = board.world.ok_or(NoSlot)?;
+    ) -> Result<BodyStream, NotWatched> {
+        let (hub, world) = (&board.hub, view.world);
+        // What comes next is compared with it.
+        let published = Arc::clone(&board.api.world(world).published());
+        hub.screen(board, view, &published).await?;
+        let watched = Watched { board: Arc::clone(board), view, name: format!("{view:?}") };
         let slot = hub.slots.take(source, board.watchers_max);
-        let Some(slot) = slot.filter(|_| hub.enter(view)) else {
+        let watch =
+            slot.and_then(|slot| follow_screen(&board.api, world, Arc::new(watched), cursor, slot));
+        watch.ok_or_else(|| {
             hub.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(NoSlot);
-        };
-        let (sender, slow) = watch::channel(false);
-        let watcher = Watcher {
-            publications: board.api.world(world).publications(),
-            stopping: board.api.server.stopping(),
-            board: Arc::clone(board),
-            view,
-            at: since,
-            greeted: false,
-            slow,
-            _slot: slot,
-        };
-        Ok(SourceBody::new(watcher, sender))
+            NotWatched::NoSlot
+        })
     }
 
     pub(crate) fn watchers(&self) -> usize {
         self.slots.taken()
-    }
-
-    /// Watchers let go because they did not read, and turned away because there was no slot.
-    pub(crate) fn losses(&self) -> [&AtomicU64; 2] {
-        [&self.dropped, &self.refused]
     }
 
     /// A page made before for the same publication.
@@ -187,134 +132,68 @@ impl BoardHub {
             pages.ready.insert(key, Arc::clone(page));
         }
     }
-
-    /// Counts a watcher of a view, unless it would be one view too many; one that is watched already takes any number.
-    fn enter(&self, view: View) -> bool {
-        let mut views = lock(&self.views);
-        if views.len() >= VIEWS_MAX && !views.contains_key(&view) {
-            return false;
-        }
-        *views.entry(view).or_default() += 1;
-        true
-    }
-
-    fn leave(&self, view: View) {
-        let mut views = lock(&self.views);
-        if let Some(watchers) = views.get_mut(&view) {
-            *watchers = watchers.saturating_sub(1);
-            if *watchers == 0 {
-                views.remove(&view);
-            }
-        }
-    }
 }
 
 fn make_screen(board: &Board, view: View, published: &Published) -> Screen {
     // The keeper may not have come to this publication yet.
     board.note(&published.snapshot);
     let history = board.history.read().unwrap_or_else(PoisonError::into_inner);
-    let stale_after = board.world.map(|world| board.api.world(world).stale_after());
     let input = ScreenInput {
         snapshot: &published.snapshot,
         history: &history,
-        stale_after: stale_after.unwrap_or_default(),
+        stale_after: board.api.world(view.world).stale_after(),
+        world: view.world,
     };
     Screen::new(&input, &view.choice, view.event)
 }
 
-/// A board as a connection sends it.
-pub(crate) type Watch = SourceBody<Watcher>;
-
-/// Somebody who watches a board.
-pub(crate) struct Watcher {
+/// A view that is watched.
+#[derive(Debug)]
+struct Watched {
     board: Arc<Board>,
     view: View,
-    /// The publication that the browser shows.
-    at: Option<Timestamp>,
-    /// Whether it was sent when to come back.
-    greeted: bool,
-    publications: watch::Receiver<()>,
-    stopping: watch::Receiver<bool>,
-    /// Whether it is given up, because it does not read.
-    slow: watch::Receiver<bool>,
-    _slot: Slot,
+    /// All that tells the view from others.
+    name: String,
 }
 
-impl ByteSource for Watcher {
-    async fn next_bytes(&mut self) -> Option<Bytes> {
-        if !self.greeted {
-            self.greeted = true;
-            return Some(Bytes::from_static(RETRY.as_bytes()));
-        }
-        let board = Arc::clone(&self.board);
-        let world = board.api.world(board.world?);
-        while !*self.stopping.borrow_and_update() {
-            self.publications.borrow_and_update();
-            let published = Arc::clone(&world.published());
-            let cut = published.snapshot.cut_at;
-            let hub = &board.hub;
-            let made = if self.at == Some(cut) {
-                // What comes next is compared with it.
-                hub.screen(&board, self.view, &published).await.map(|_| None)
-            } else {
-                hub.frame(&board, self.view, self.at, &published).await.map(Some)
-            };
-            let again_after = match made {
-                Ok(Some(frame)) => {
-                    self.at = Some(cut);
-                    return Some(Bytes::clone(&frame));
-                }
-                Ok(None) => None,
-                Err(NoWorkerSlot::Busy) => Some(AGAIN_AFTER),
-                Err(NoWorkerSlot::Failed(error)) => {
+impl api::v1::stream::Screen for Watched {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn step<'a>(&'a self, from: Option<LogPlace>, to: &'a Arc<Published>) -> MakingStep<'a> {
+        Box::pin(async move {
+            let made = self.make_step(from, to).await;
+            let made = made.inspect_err(|why| {
+                if let NoWorkerSlot::Failed(error) = why {
                     tracing::error!(event = "board.failed", %error, "a board could not be made");
-                    return None;
                 }
-            };
-            self.wait(again_after).await?;
-        }
-        None
+            });
+            made.ok()
+        })
     }
 }
 
-impl Watcher {
-    /// Waits for a publication, or for this long; `None` where the service stops.
-    async fn wait(&mut self, again_after: Option<Duration>) -> Option<()> {
-        let again = async {
-            match again_after {
-                Some(time) => tokio::time::sleep(time).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            told = self.publications.changed() => told.ok(),
-            told = self.stopping.changed() => told.ok(),
-            () = again => Some(()),
+impl Watched {
+    async fn make_step(
+        &self,
+        from: Option<LogPlace>,
+        to: &Arc<Published>,
+    ) -> Result<ScreenStep, NoWorkerSlot> {
+        let Self { board, view, .. } = self;
+        let new = board.hub.screen(board, *view, to).await?;
+        let mut delta = None;
+        if let Some(old) = from.and_then(|from| board.hub.screens.find(&(*view, from))) {
+            let (query, linked) = (view.choice.query(&board.api.catalogue), view.event.is_none());
+            let work = move || delta::between(&old, &new, &query, linked);
+            delta = board.workers.take(work).await?;
         }
+        Ok(match delta {
+            Some(data) => ScreenStep { event: "delta", data },
+            // The browser is to take the page afresh.
+            None => ScreenStep { event: "whole", data: "{}".to_owned() },
+        })
     }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        let hub = &self.board.hub;
-        hub.leave(self.view);
-        if *self.slow.borrow() {
-            hub.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// There is no slot for another watcher.
-#[derive(Debug)]
-pub(crate) struct NoSlot;
-
-/// Tells a browser to take the page afresh.
-fn whole(cut: Timestamp) -> Bytes {
-    frame(cut, "whole", "{}")
-}
-
-fn frame(cut: Timestamp, event: &str, data: &str) -> Bytes {
-    Bytes::from(format!("id: {}\nevent: {event}\ndata: {data}\n\n", cut.as_millis()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use askama::Template;
-use domain::{EventId, Timestamp};
+use domain::EventId;
 use engine::Published;
 
 use crate::context::Web;
 use crate::dashboard::board::choice::{Choice, Link};
 use crate::dashboard::board::filter::{self, Filter};
 use crate::dashboard::board::frame::{Frame, owned};
-use crate::dashboard::board::live::{BoardHub, NoSlot, PageKey, View, Watch};
+use crate::dashboard::board::live::{BoardHub, PageKey, View};
 use crate::dashboard::board::past::{EventPast, EventPasts};
 use crate::dashboard::board::screen::{Fixture, Screen};
 use crate::dashboard::board::worker_slots::NoWorkerSlot;
@@ -21,7 +21,7 @@ use crate::dashboard::page_error::PageError;
 use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::route::{self, BoardAct, Page};
 use api::Asset;
-use http::{Method, Peer, Reply, Request};
+use http::{BodyStream, Method, Peer, Reply, Request};
 
 #[derive(Template)]
 #[template(path = "board.html")]
@@ -101,13 +101,13 @@ pub(crate) async fn answer(
 /// Resolves an address.
 fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, PageError> {
     let catalogue = &web.api.catalogue;
+    let world = web.settings.board.ok_or(PageError::NotFound)?;
     match page {
         BoardAct::Front | BoardAct::Board | BoardAct::Stream | BoardAct::Value => {
             let sport = catalogue.sport_id(id).ok_or(PageError::NotFound)?;
-            Ok(View { choice: Choice::read(catalogue, sport, query)?, event: None })
+            Ok(View { world, choice: Choice::read(catalogue, sport, query)?, event: None })
         }
         BoardAct::Event | BoardAct::EventStream => {
-            let world = web.settings.board.ok_or(PageError::NotFound)?;
             let id = EventId::parse(id).ok_or(PageError::NotFound)?;
             let published = web.api.world(world).published();
             let found = catalogue.sports().find_map(|(sport, _)| {
@@ -115,7 +115,7 @@ fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, PageE
                 Some((sport, row.id))
             });
             let (sport, id) = found.ok_or(PageError::NotFound)?;
-            Ok(View { choice: Choice::read(catalogue, sport, query)?, event: Some(id) })
+            Ok(View { world, choice: Choice::read(catalogue, sport, query)?, event: Some(id) })
         }
     }
 }
@@ -135,8 +135,7 @@ async fn shown(page_request: &PageRequest<'_>, view: View) -> Result<Reply, Page
         outcome: outcome.chars().take(8).collect(),
         maintenance: shell.maintenance,
     };
-    let world = web.api.world(web.settings.board.ok_or(PageError::NotFound)?);
-    let published = Arc::clone(&world.published());
+    let published = Arc::clone(&web.api.world(view.world).published());
     if common && let Some(page) = web.board.hub.page(published.snapshot.cut_at, &key) {
         return Ok(page.reply(page_request.request));
     }
@@ -204,7 +203,7 @@ fn render(
     let path = format!("/board/{}", sport.key);
     let page = BoardPage {
         shell,
-        frame: Frame::new(web, &choice, &path, screen.cut, &filter),
+        frame: Frame::new(web, &choice, &path, &screen, &filter),
         sports: choice.sports(&web.api.catalogue),
         sport: sport.title.to_string(),
         sport_key: sport.key.to_string(),
@@ -230,17 +229,17 @@ impl From<PageError> for NotWatched {
     }
 }
 
-impl From<NoSlot> for NotWatched {
-    fn from(NoSlot: NoSlot) -> Self {
-        Self::NoSlot
+impl From<NoWorkerSlot> for NotWatched {
+    fn from(why: NoWorkerSlot) -> Self {
+        Self::PageError(why.into())
     }
 }
 
 /// Starts watching a board.
 ///
 /// # Errors
-/// There is no such board, or no free slot.
-pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotWatched> {
+/// There is no such board, or no free slot, or its screen cannot be rendered now.
+pub(crate) async fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<BodyStream, NotWatched> {
     let (found, id) = route::find(Method::Get, request.path)?;
     let Page::Board(page) = found.page else {
         return Err(PageError::NotFound.into());
@@ -249,7 +248,7 @@ pub(crate) fn watch(web: &Arc<Web>, request: &Request<'_>) -> Result<Watch, NotW
     let view = view(web, id, page, &query)?;
     // A reconnecting browser sends the id of the last event it saw; a new one names its page's publication.
     let seen = request.page.last_event_id.and_then(|id| std::str::from_utf8(id).ok());
-    let seen = seen.unwrap_or_else(|| query.get("since")).parse().ok().map(Timestamp::from_millis);
+    let seen = seen.unwrap_or_else(|| query.get("since"));
     let source = web.api.server.settings.proxies.client(Peer::current().address, &request.page);
-    Ok(BoardHub::watch(&web.board, view, seen, source)?)
+    BoardHub::watch(&web.board, view, seen, source).await
 }

@@ -60,8 +60,8 @@ async fn read(
     event: EventId,
     published: &Published,
 ) -> Option<Arc<EventPast>> {
-    let world = board.api.world(board.world?);
     let View { choice, .. } = view;
+    let world = board.api.world(view.world);
     let age = u128::try_from(published.snapshot.cut_at.as_millis()).unwrap_or(0);
     let key = (event, choice.market, age / GOOD_FOR.as_millis());
     let request = PathRequest {

@@ -6,7 +6,7 @@ mod builder;
 use std::time::Duration;
 
 use domain::market::PointRule;
-use domain::{BookmakerId, EventId, Price, RecordId, Status, Timestamp};
+use domain::{BookmakerId, EventId, Price, RecordId, Status, Timestamp, World};
 use market::book::OutcomeName;
 use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, SportView};
@@ -14,6 +14,7 @@ use market::{Snapshot, SportView};
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::screen::builder::ScreenBuilder;
 use crate::dashboard::board::text::{age, align};
+use api::v1::stream::screen_cursor;
 use engine::PriceHistory;
 
 pub(crate) use self::builder::code;
@@ -37,12 +38,15 @@ pub(crate) struct ScreenInput<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) history: &'a PriceHistory,
     pub(crate) stale_after: Duration,
+    pub(crate) world: World,
 }
 
 /// A board at one publication.
 #[derive(Debug)]
 pub(crate) struct Screen {
     pub(crate) cut: Timestamp,
+    /// From where on a browser that shows it goes on.
+    pub(crate) cursor: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) fixtures: Vec<Fixture>,
     /// Number of events omitted because of `EVENTS_MAX`.
@@ -151,7 +155,8 @@ impl Screen {
         let hidden = fixtures.len().saturating_sub(EVENTS_MAX);
         fixtures.truncate(EVENTS_MAX);
         align_columns(&mut fixtures, builder.columns.len());
-        Self { cut: input.snapshot.cut_at, columns: builder.columns, fixtures, hidden }
+        let cursor = screen_cursor(input.world, input.snapshot);
+        Self { cut: input.snapshot.cut_at, cursor, columns: builder.columns, fixtures, hidden }
     }
 }
 

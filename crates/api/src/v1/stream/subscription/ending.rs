@@ -10,12 +10,11 @@ use accounts::{KeyEntry, KeyRefusal, Maintenance};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::Subscription;
+use super::{Held, KeyRight, Subscription};
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::v1::stream::end::End;
 use crate::v1::stream::selection::Selection;
-use crate::v1::stream::slots::StreamSlot;
 use crate::v1::wire::stream::EndCode;
 use crate::v1::{admit, closed, key_status_unknown};
 
@@ -33,21 +32,23 @@ pub(super) enum Overdue {
 /// What gives the right to a stream, and says when that may have changed.
 struct Right {
     api: Arc<Api>,
-    entry: Arc<KeyEntry>,
-    slot: Arc<StreamSlot>,
+    key: Option<KeyRight>,
     endings: watch::Receiver<()>,
     losses: watch::Receiver<u64>,
 }
 
 impl Right {
-    /// The key as it is now.
-    fn check(&self, selection: &Selection) -> Result<Arc<KeyEntry>, End> {
-        check(&self.api, &self.slot, &self.entry, selection)
+    /// Takes the key as it is now.
+    fn check(&mut self, selection: &Selection) -> Result<(), End> {
+        if let Some(key) = &mut self.key {
+            key.entry = key.check(&self.api, selection)?;
+        }
+        Ok(())
     }
 
     /// Waits until it may have changed.
     async fn change(&mut self) {
-        let end = key_end(&self.api, &self.entry);
+        let end = key_end(&self.api, self.key.as_ref());
         let expiry = async {
             match end {
                 Some(end) => sleep_until(end).await,
@@ -66,10 +67,11 @@ impl Right {
 impl Subscription {
     /// Whether the key, its place among the key's streams, and maintenance allow the stream to go on.
     pub(super) fn check_right(&mut self) -> Result<(), End> {
-        let entry = check(&self.api, &self.slot, &self.entry, &self.selection)?;
-        if !Arc::ptr_eq(&entry, &self.entry) {
-            self._hold = self.api.accounts.keys.hold(&entry);
-            self.entry = entry;
+        let Some(right) = &mut self.right else { return Ok(()) };
+        let entry = right.check(&self.api, &self.selection)?;
+        if !Arc::ptr_eq(&entry, &right.entry) {
+            self._held = Held::Key { _hold: self.api.accounts.keys.hold(&entry) };
+            right.entry = entry;
         }
         // It had to end, and may go on: maintenance was turned off again, or the key is confirmed again.
         self.overdue.take_if(|overdue| matches!(overdue, Overdue::End(..)));
@@ -78,19 +80,28 @@ impl Subscription {
 
     /// When the key ends, where that is known.
     pub(super) fn key_end(&self) -> Option<Instant> {
-        key_end(&self.api, &self.entry)
+        key_end(&self.api, self.right.as_ref())
     }
 
-    /// Comes back when the stream has to end.
+    /// Comes back when the stream has to end. Heartbeats go on meanwhile.
     pub(super) fn ended(&self) -> impl Future<Output = End> + Send + use<> {
-        let (mut right, selection) = (self.right(), Arc::clone(&self.selection));
+        let (mut right, selection) = (self.now_right(), Arc::clone(&self.selection));
+        let (waiter, seconds) = (self.waiter(), self.heartbeat_s);
+        let mut heartbeat_at = self.heartbeat_at();
         async move {
             loop {
-                match right.check(&selection) {
-                    Ok(entry) => right.entry = entry,
-                    Err(end) => return end,
+                if let Err(end) = right.check(&selection) {
+                    return end;
                 }
-                right.change().await;
+                let now = Instant::now();
+                if heartbeat_at <= now {
+                    waiter.put_heartbeat(selection.transport.heartbeat(seconds));
+                    heartbeat_at = now + Duration::from_secs(seconds.into());
+                }
+                tokio::select! {
+                    () = right.change() => {}
+                    () = sleep_until(heartbeat_at) => {}
+                }
             }
         }
     }
@@ -110,7 +121,7 @@ impl Subscription {
                 }
                 None => {
                     // Before it is looked at: what changes afterwards is noticed.
-                    let mut right = self.right();
+                    let mut right = self.now_right();
                     self.overdue = Some(match self.check_right() {
                         Ok(()) => Overdue::Change(Box::pin(async move { right.change().await })),
                         Err(end) => Overdue::End(end.code, Box::pin(sleep(END_TIME_MAX))),
@@ -125,48 +136,45 @@ impl Subscription {
         self.overdue.take_if(|overdue| matches!(overdue, Overdue::Change(_)));
     }
 
-    fn right(&self) -> Right {
+    fn now_right(&self) -> Right {
         let accounts = &self.api.accounts;
         Right {
             api: Arc::clone(&self.api),
-            entry: Arc::clone(&self.entry),
-            slot: Arc::clone(&self.slot),
+            key: self.right.clone(),
             endings: accounts.endings(),
             losses: accounts.streams.losses(),
         }
     }
 }
 
-fn key_end(api: &Api, entry: &KeyEntry) -> Option<Instant> {
-    let end = entry.ends_at()?;
+fn key_end(api: &Api, key: Option<&KeyRight>) -> Option<Instant> {
+    let end = key?.entry.ends_at()?;
     Some(Instant::now() + end.since(api.clock.now()))
 }
 
-/// The key as it is now, where it still gives the right to a selection.
-fn check(
-    api: &Api,
-    slot: &StreamSlot,
-    entry: &Arc<KeyEntry>,
-    selection: &Selection,
-) -> Result<Arc<KeyEntry>, End> {
-    if !slot.is_held() {
-        return Err(End::uncounted());
-    }
-    if let Maintenance::On { retry_after_s } = api.accounts.maintenance() {
-        return Err(closed(retry_after_s).into());
-    }
-    match api.accounts.keys.confirm(entry, api.clock.now()) {
-        Ok(same) if Arc::ptr_eq(&same, entry) => Ok(same),
-        Ok(other) => {
-            for sport in selection.sports() {
-                admit(&other.grant, &api.catalogue, sport)?;
-            }
-            Ok(other)
+impl KeyRight {
+    /// The key as it is now, where it still gives the right to a selection.
+    fn check(&self, api: &Api, selection: &Selection) -> Result<Arc<KeyEntry>, End> {
+        let Self { entry, slot } = self;
+        if !slot.is_held() {
+            return Err(End::uncounted());
         }
-        Err(KeyRefusal::Unconfirmed) => Err(key_status_unknown().into()),
-        Err(KeyRefusal::Unknown) => {
-            let text = "the API key has ended";
-            Err(ApiError::new(ErrorCode::AuthenticationFailed, text).into())
+        if let Maintenance::On { retry_after_s } = api.accounts.maintenance() {
+            return Err(closed(retry_after_s).into());
+        }
+        match api.accounts.keys.confirm(entry, api.clock.now()) {
+            Ok(same) if Arc::ptr_eq(&same, entry) => Ok(same),
+            Ok(other) => {
+                for sport in selection.sports() {
+                    admit(&other.grant, &api.catalogue, sport)?;
+                }
+                Ok(other)
+            }
+            Err(KeyRefusal::Unconfirmed) => Err(key_status_unknown().into()),
+            Err(KeyRefusal::Unknown) => {
+                let text = "the API key has ended";
+                Err(ApiError::new(ErrorCode::AuthenticationFailed, text).into())
+            }
         }
     }
 }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use engine::{Published, Reached, WorldHandle};
 
-use super::Subscription;
+use super::{KeyRight, Subscription};
 use crate::position::LogPlace;
-use crate::v1::charged;
 use crate::v1::stream::end::End;
 use crate::v1::stream::render::Rendered;
-use crate::v1::stream::replay::Step;
+use crate::v1::stream::replay::{Replayer, Step};
 
 impl Subscription {
     /// The publication after a place, to who is sent every one.
@@ -18,12 +17,11 @@ impl Subscription {
         handle: &WorldHandle,
         place: LogPlace,
         last: &Arc<Published>,
-        key: u64,
     ) -> Result<Option<Arc<Rendered>>, End> {
+        let Some(KeyRight { entry, .. }) = self.right.clone() else { return Ok(None) };
         let Some(mut replay) = self.replay.take() else { return Ok(None) };
-        let api = Arc::clone(&self.api);
-        let means = (&api.streams.renders, &api.streams.replays);
-        let step = replay.step(means, handle, &self.selection, place, last, key).await;
+        let by = Replayer { api: &self.api, entry: &entry };
+        let step = replay.step(by, handle, &self.selection, place, last).await;
         self.replay = Some(replay);
         if let Ok(step) = &step {
             self.pay_for(step).await?;
@@ -37,18 +35,16 @@ impl Subscription {
         handle: &WorldHandle,
         place: LogPlace,
         present: &Arc<Published>,
-        key: u64,
     ) -> Result<Option<Arc<Rendered>>, End> {
+        let Some(KeyRight { entry, .. }) = self.right.clone() else { return Ok(None) };
         let Some(mut replay) = self.replay.take() else { return Ok(None) };
-        let api = Arc::clone(&self.api);
-        let means = (&api.streams.renders, &api.streams.replays);
+        let by = Replayer { api: &self.api, entry: &entry };
         let reached = Reached {
             seq: handle.last_entry(),
             published: present.snapshot.cut_at,
-            now: api.clock.now(),
+            now: self.api.clock.now(),
         };
-        let step =
-            replay.change(means, (handle, reached), &self.selection, place, key).await.transpose();
+        let step = replay.change(by, (handle, reached), &self.selection, place).await.transpose();
         self.replay = Some(replay);
         let step = match step {
             Some(step) => step,
@@ -66,10 +62,6 @@ impl Subscription {
     }
 
     async fn pay_for(&self, step: &Step) -> Result<(), End> {
-        if step.costs {
-            let charge = self.api.accounts.charge_quota(&self.entry, self.api.clock.now()).await;
-            charged(charge)?;
-        }
-        Ok(())
+        if step.costs { self.charge().await } else { Ok(()) }
     }
 }

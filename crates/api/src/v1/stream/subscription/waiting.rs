@@ -1,6 +1,5 @@
 //! What a stream waits for when there is nothing to send: with those who follow the same, or alone.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -76,13 +75,8 @@ impl Subscription {
 
     /// Waits in its group, where events are written for it.
     async fn wait_with_others(&mut self, place: LogPlace) -> Woken {
-        let waiting = Waiting {
-            entry: Arc::clone(&self.entry),
-            slot: Arc::clone(&self.slot),
-            place,
-            paid: self.paid,
-            sent_at: self.sent_at,
-        };
+        let waiting =
+            Waiting { right: self.right.clone(), place, paid: self.paid, sent_at: self.sent_at };
         let registered = self.member.waiter.register(waiting);
         self.member.wait_at(place, &self.api);
         let handle = self.api.world(self.selection.world);
@@ -109,7 +103,7 @@ impl Subscription {
         if is_silent { Woken::Heartbeat } else { Woken::Changed }
     }
 
-    fn heartbeat_at(&self) -> Instant {
+    pub(super) fn heartbeat_at(&self) -> Instant {
         self.sent_at + Duration::from_secs(self.heartbeat_s.into())
     }
 }

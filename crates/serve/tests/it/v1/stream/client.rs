@@ -85,6 +85,23 @@ impl Client {
         }
     }
 
+    /// The text of everything up to the next cut, comments left out.
+    pub(super) async fn blocks_to_cut(&mut self) -> String {
+        let mut text = String::new();
+        loop {
+            let block = self.block().await.expect("a cut");
+            if block.starts_with(':') {
+                continue;
+            }
+            text.push_str(&block);
+            let event = Event::parse(&block);
+            if event.name == "cut" {
+                self.fold(&event);
+                return text;
+            }
+        }
+    }
+
     /// The next event, comments left out; `None` at the end.
     pub(super) async fn event(&mut self) -> Option<Event> {
         loop {

@@ -3,38 +3,32 @@
 use std::time::Duration;
 
 use super::client::{Client, move_to, names, opened, quote};
-use crate::harness::{Bed, Joining, TestApp, line};
-use crate::shared::{lead, publish};
+use crate::harness::{TestApp, line};
+use crate::shared::Pair;
 use crate::test_market::{ANN, BEA, lines};
 
 const LIVE: &str = "?sports=mma&mode=live";
 
 #[tokio::test]
 async fn every_node_sends_what_is_stored_before_it_is_published_and_goes_on_from_anothers_cursor() {
-    // The last to go: the nodes speak with it until they have stopped.
-    let bed = Bed::start();
-    let joining = Joining::new(&bed);
-    let (electable, leadership) = joining.electable();
-    let writer = TestApp::builder().joining(electable).start().await;
-    lead(&writer, &leadership, 1).await;
-    let reader = TestApp::builder().joining(joining.clone()).start().await;
-    let nodes = [&writer, &reader];
+    let pair = Pair::start(TestApp::builder).await;
+    let Pair { writer, reader, joining, .. } = &pair;
     let feed = writer.any_feed().await;
     let lines = [
         line::event("a", "mma", ANN, BEA),
         line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
     ];
     writer.push_all(&feed, &lines).await;
-    publish(&joining.clock, &nodes).await;
+    pair.publish().await;
     let (written_key, read_key) = (writer.live_key().await, reader.live_key().await);
-    let (mut written, _) = Client::open(&writer, &written_key, LIVE, None).await;
-    let (mut read, _) = Client::open(&reader, &read_key, LIVE, None).await;
-    let (mut ends, _) = Client::open(&reader, &read_key, LIVE, None).await;
+    let (mut written, _) = Client::open(writer, &written_key, LIVE, None).await;
+    let (mut read, _) = Client::open(reader, &read_key, LIVE, None).await;
+    let (mut ends, _) = Client::open(reader, &read_key, LIVE, None).await;
     for client in [&mut written, &mut read, &mut ends] {
         client.cut().await;
     }
     joining.clock.advance(Duration::from_secs(1));
-    quote(&writer, &feed, 140).await;
+    quote(writer, &feed, 140).await;
     for client in [&mut written, &mut read, &mut ends] {
         let events = client.cut().await;
         assert_eq!(names(&events), ["delta", "cut"]);
@@ -44,14 +38,14 @@ async fn every_node_sends_what_is_stored_before_it_is_published_and_goes_on_from
     assert_eq!((&written.cursor, &written.state), (&read.cursor, &read.state));
     let (cursor, state) = (ends.cursor.clone(), ends.state.clone());
     drop(ends);
-    quote(&writer, &feed, 150).await;
+    quote(writer, &feed, 150).await;
     written.cut().await;
-    let (mut moved, hello) = Client::open(&writer, &written_key, LIVE, Some(&cursor)).await;
+    let (mut moved, hello) = Client::open(writer, &written_key, LIVE, Some(&cursor)).await;
     assert_eq!(hello["resumed"], true);
     moved.state = state;
     moved.cut().await;
     assert_eq!(moved.state, written.state);
-    publish(&joining.clock, &nodes).await;
+    pair.publish().await;
     for client in [&mut written, &mut moved] {
         assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
     }
@@ -72,25 +66,52 @@ async fn a_cursor_past_the_end_of_the_log_is_unknown_on_a_node_that_has_all_of_i
     let foreign = other.get("/v1/sports/mma/odds", &other_key).await;
     let foreign = foreign.header("x-cursor").unwrap();
 
-    // The last to go: the nodes speak with it until they have stopped.
-    let bed = Bed::start();
-    let joining = Joining::new(&bed);
-    let (electable, leadership) = joining.electable();
-    let writer = TestApp::builder().joining(electable).start().await;
-    lead(&writer, &leadership, 1).await;
-    let reader = TestApp::builder().joining(joining.clone()).start().await;
+    let pair = Pair::start(TestApp::builder).await;
+    let Pair { writer, reader, .. } = &pair;
     writer.push_all(&writer.any_feed().await, &lines()).await;
-    publish(&joining.clock, &[&writer, &reader]).await;
+    pair.publish().await;
     let key = reader.live_key().await;
     let list = async {
         let path = format!("/v1/sports/mma/odds?since={foreign}");
         assert_eq!(reader.get(&path, &key).await.code(), "cursor_expired");
     };
     let stream = async {
-        let (mut client, _) = Client::open(&reader, &key, "?sports=mma", Some(foreign)).await;
+        let (mut client, _) = Client::open(reader, &key, "?sports=mma", Some(foreign)).await;
         let events = client.cut().await;
         assert_eq!(names(&events), ["reset", "snapshot", "cut"]);
         assert_eq!(events[0].data["reason"], "unknown");
     };
     tokio::join!(list, stream);
+}
+
+/// S4: what comes between the same two cuts is the same, whichever node sends it and however it travels there.
+#[tokio::test]
+async fn the_events_between_two_cuts_are_the_same_bytes_on_every_node() {
+    let pair = Pair::start(TestApp::builder).await;
+    let Pair { writer, reader, .. } = &pair;
+    let feed = writer.any_feed().await;
+    writer.push_all(&feed, &lines()).await;
+    pair.publish().await;
+    let keys = [writer.live_key().await, reader.live_key().await];
+    let query = "?channels=odds,scores,events&freshness=records";
+    let (mut here, _) = Client::open(writer, &keys[0], query, None).await;
+    let (mut there, _) = Client::open(reader, &keys[1], query, None).await;
+    let begun = here.blocks_to_cut().await;
+    assert_eq!(there.blocks_to_cut().await, begun);
+    let cursor = here.cursor.clone();
+    let mut last = String::new();
+    for price in [140, 150] {
+        let moved = line::moneyline("bout-1", "fanduel", (ANN, price), (BEA, -155));
+        writer.push_all(&feed, &[moved]).await;
+        pair.publish().await;
+        last = here.blocks_to_cut().await;
+        assert!(last.contains(&format!("\"price\":{price}")), "{last}");
+        assert_eq!(there.blocks_to_cut().await, last);
+    }
+    // From the first cut to the last: the sum, made on each node by itself.
+    let (mut here, _) = Client::open(writer, &keys[0], query, Some(&cursor)).await;
+    let (mut there, _) = Client::open(reader, &keys[1], query, Some(&cursor)).await;
+    let sum = here.blocks_to_cut().await;
+    assert!(sum.contains("\"conflated\":true") && sum != last, "{sum}");
+    assert_eq!(there.blocks_to_cut().await, sum);
 }

@@ -16,7 +16,7 @@ use crate::harness::{Raw, TestApp, line, unlimited, wait_for};
 const STALLED_BYTES: u64 = 16 << 10;
 const EVERYTHING: &str = "/v1/stream?channels=odds,scores,events";
 
-fn text(at: Timestamp) -> String {
+pub(super) fn text(at: Timestamp) -> String {
     String::from_utf8(at.millis_text().to_vec()).unwrap()
 }
 

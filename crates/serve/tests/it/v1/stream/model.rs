@@ -8,8 +8,8 @@ use domain::World;
 use serde_json::{Value, json};
 
 use super::client::{Client, State, check, is_publication};
-use crate::harness::{Bed, Joining, TestApp, line, ndjson};
-use crate::shared::{lead, publish};
+use crate::harness::{TestApp, line, ndjson};
+use crate::shared::Pair;
 
 /// Numbers that look random and are the same in every run.
 pub(super) struct Random(pub(super) u64);
@@ -259,22 +259,17 @@ async fn whatever_is_followed_and_wherever_it_breaks_off_the_state_is_what_the_l
 
 #[tokio::test]
 async fn from_node_to_node_of_a_cluster_the_state_is_what_the_list_has() {
-    // The last to go: the nodes speak with it until they have stopped.
-    let bed = Bed::start();
-    let joining = Joining::new(&bed);
-    let (electable, leadership) = joining.electable();
-    let writer = TestApp::builder().joining(electable).streams(settings()).start().await;
-    lead(&writer, &leadership, 1).await;
-    let reader = TestApp::builder().joining(joining.clone()).streams(settings()).start().await;
+    let pair = Pair::start(|| TestApp::builder().streams(settings())).await;
+    let Pair { writer, reader, .. } = &pair;
     let feed = writer.any_feed().await;
     writer.push_all(&feed, &(0..EVENTS).map(listing).collect::<Vec<_>>()).await;
-    publish(&joining.clock, &[&writer, &reader]).await;
+    pair.publish().await;
     let (written_key, read_key) = (writer.live_key().await, reader.live_key().await);
-    let mut nodes = [(&writer, &*written_key), (&reader, &*read_key)];
+    let mut nodes = [(writer, &*written_key), (reader, &*read_key)];
     let mut model = Model::begin(1, nodes[1]).await;
     for _ in 0..10 {
-        model.change(&writer, &feed).await;
-        publish(&joining.clock, &[&writer, &reader]).await;
+        model.change(writer, &feed).await;
+        pair.publish().await;
         nodes.reverse();
         model.follow(&nodes).await;
     }

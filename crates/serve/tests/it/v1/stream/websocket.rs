@@ -218,10 +218,16 @@ async fn what_a_client_sends_is_answered_or_closes_the_connection() {
 
 #[tokio::test]
 async fn every_end_is_said_and_has_its_close_code() {
-    let (app, _, key) = opened().await;
+    let (app, feed, key) = opened().await;
     let until = String::from_utf8(app.now().millis_text().to_vec()).unwrap();
     let mut done = open(&app, &key, &format!("?sports=mma&since={until}&until={until}")).await;
     assert_eq!((end(&mut done).await, closed_with(&mut done).await), (json!("done"), 1000));
+    let poor = app.limited_key(100, 1, None).await;
+    let mut spent = open(&app, &poor, "?sports=mma").await;
+    up_to_cut(&mut spent).await;
+    move_to(&app, &feed, 140).await;
+    let code = end(&mut spent).await;
+    assert_eq!((code, closed_with(&mut spent).await), (json!("quota_exceeded"), 4429));
     let mut revoked = open(&app, &key, "?sports=mma").await;
     let other = app.live_key().await;
     let (mut closed, mut stopped) = (open(&app, &other, "").await, open(&app, &other, "").await);

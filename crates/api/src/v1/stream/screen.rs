@@ -1,0 +1,96 @@
+//! Pages that people look at, kept up to date by the mechanism of streams: a position, events made once for all who
+//! follow the same, heartbeats, an end that is said. Whose page it is supplies what leads from one publication to
+//! another, and who may look.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{Hash, Hasher};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use domain::World;
+use engine::Published;
+use http::{BodyStream, Slot};
+use market::Snapshot;
+
+use super::Streams;
+use super::event_stream::EventStream;
+use super::selection::Selection;
+use super::subscription::{Begin, Held, Subscription};
+use crate::context::Api;
+use crate::position::{LogPlace, LogPosition, place_of};
+use crate::v1::wire::stream::{EndCode, greeting};
+
+/// Screens that are followed at the same time: each is made anew with every publication.
+pub(super) const SCREENS_MAX: usize = 256;
+/// What the events of screens may take in memory.
+pub(super) const BYTES_MAX: usize = 32 << 20;
+/// What the cursors of screens have in place of a selection.
+pub(super) const SCREEN_CHECK: u32 = 0;
+const HEARTBEAT_S: u32 = 15;
+
+/// What a page shows of a world, as of each publication.
+pub trait Screen: fmt::Debug + Send + Sync + 'static {
+    /// What tells it from others.
+    fn name(&self) -> &str;
+
+    /// The event that leads a browser to a publication from what it shows, which is nothing that is known where there
+    /// is no place. `None`: it cannot be made now.
+    fn step<'a>(&'a self, from: Option<LogPlace>, to: &'a Arc<Published>) -> MakingStep<'a>;
+}
+
+pub type MakingStep<'a> = Pin<Box<dyn Future<Output = Option<ScreenStep>> + Send + 'a>>;
+
+/// An event of a screen.
+#[derive(Debug)]
+pub struct ScreenStep {
+    pub event: &'static str,
+    /// One line of JSON.
+    pub data: String,
+}
+
+impl PartialEq for dyn Screen {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for dyn Screen {}
+
+impl Hash for dyn Screen {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+/// The cursor of a page that shows a publication.
+pub fn screen_cursor(world: World, snapshot: &Snapshot) -> String {
+    let (at, check) = place_of(world, snapshot);
+    LogPosition { world, at, check, selection: SCREEN_CHECK }.encode()
+}
+
+/// Begins to follow a screen from a cursor, for somebody who has a slot; `None`: too many are followed.
+pub fn follow_screen(
+    api: &Arc<Api>,
+    world: World,
+    screen: Arc<dyn Screen>,
+    cursor: &str,
+    slot: Slot,
+) -> Option<BodyStream> {
+    let selection = Arc::new(Selection::of_screen(world, screen));
+    let member = api.streams.groups(&selection).join(&selection)?;
+    let position = LogPosition::decode(cursor)
+        .filter(|position| (position.world, position.selection) == (world, SCREEN_CHECK));
+    let begin = position.map_or(Begin::Now, |position| Begin::At((position.at, position.check)));
+    let held = Held::Place { _slot: slot };
+    let subscription = Subscription::new(api, None, held, member, begin);
+    let subscription = subscription.saying(&greeting(), None, HEARTBEAT_S);
+    Some(Box::new(EventStream::new(subscription)))
+}
+
+impl Streams {
+    /// Those who followed screens and were given up because they did not read.
+    pub fn slow_viewers(&self) -> u64 {
+        self.screen_metrics.ended(EndCode::Slow)
+    }
+}

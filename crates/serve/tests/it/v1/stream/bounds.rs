@@ -1,0 +1,114 @@
+//! What streams and deltas are bounded by (S9, S11, S12).
+
+use std::time::{Duration, Instant};
+
+use accounts::KeyKind;
+use api::v1::stream::StreamSettings;
+use domain::Catalogue;
+use serde_json::Value;
+
+use super::client::{Client, PATIENCE, ask, at_of, move_to, opened, opened_on};
+use super::ends::text;
+use crate::harness::{Raw, TestApp, line, unlimited};
+
+/// Who is refused a place has not waited for the turn to be sent the past, which there is none of here.
+#[tokio::test]
+async fn a_stream_without_a_place_waits_for_no_turn() {
+    let settings = StreamSettings { per_key_max: 1, replays_max: 0, ..StreamSettings::default() };
+    let (app, _, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let query = format!("/v1/stream?sports=mma&replay=all&since={}", client.cursor);
+    assert_eq!(app.get(&query, &key).await.refusal(), (429, "too_many_streams".to_owned()));
+}
+
+#[tokio::test]
+async fn a_key_is_sent_one_past_at_a_time_and_keeps_nobody_else_from_theirs() {
+    let settings = StreamSettings { replays_max: 2, ..StreamSettings::default() };
+    let app = TestApp::builder().sandbox(7).streams(settings).start().await;
+    let [key, other] = [KeyKind::Sandbox; 2].map(|kind| app.key(unlimited(kind)));
+    let (key, other) = (key.await, other.await);
+    let since = text(app.now().minus(Duration::from_secs(24 * 3600)));
+    let query = format!("?replay=all&since={since}");
+    // Who reads nothing does not come to the present.
+    let mut first = Raw::connect_narrow(app.addr).await;
+    let head = format!("GET /v1/stream{query} HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n");
+    first.send(head.as_bytes()).await;
+    assert_eq!(first.read_answer().await.unwrap().status, 200);
+    let path = format!("/v1/stream{query}");
+    let second = app.get(&path, &key);
+    // While it waits.
+    let others = async { Client::open(&app, &other, &query, None).await.0.cut().await };
+    let (second, _) = tokio::join!(second, others);
+    assert_eq!(second.refusal(), (503, "unavailable".to_owned()));
+    drop(first);
+    let begun = Instant::now();
+    while ask(&app, &key, &query, None).await.status() != 200 {
+        assert!(begun.elapsed() < PATIENCE, "no turn came free");
+    }
+}
+
+/// S9: who polls reads everything again, and a stream goes on.
+#[tokio::test]
+async fn a_delta_of_more_than_ten_thousand_records_is_refused() {
+    const LIMIT: usize = 10_000;
+    let (app, feed, key) = opened().await;
+    // All bookmakers.
+    let filter = "regions=us,uk,eu,au";
+    let cursor = app.get(&format!("/v1/sports/mma/odds?{filter}"), &key).await;
+    let cursor = cursor.header("x-cursor").unwrap().to_owned();
+    let bout = |n: usize| (format!("b-{n}"), format!("Adam Ab{n}"), format!("Zed Yx{n}"));
+    let catalogue = Catalogue::load(None).unwrap();
+    let bookmakers: Vec<&str> = catalogue.bookmakers().map(|(_, own)| &*own.key).collect();
+    let bouts: Vec<_> = (0..LIMIT.div_ceil(bookmakers.len())).map(bout).collect();
+    let mut lines: Vec<Value> =
+        bouts.iter().map(|(bout, home, away)| line::event(bout, "mma", home, away)).collect();
+    for (bout, home, away) in &bouts {
+        let of_bout = |book: &&str| line::moneyline(bout, book, (home, 120), (away, -140));
+        lines.extend(bookmakers.iter().map(of_bout));
+    }
+    // As many as there may be; the next is one too many.
+    lines.truncate(bouts.len() + LIMIT);
+    for part in lines.chunks(2000) {
+        app.push_all(&feed, part).await;
+    }
+    app.publish().await;
+    let since = format!("/v1/sports/mma/odds?{filter}&since={cursor}");
+    let delta = app.get(&since, &key).await;
+    assert_eq!(delta.status, 200, "{}", delta.text());
+    assert_eq!(delta.json()["upserts"].as_array().unwrap().len(), LIMIT);
+    move_to(&app, &feed, 140).await;
+    assert_eq!(app.get(&since, &key).await.refusal(), (410, "cursor_expired".to_owned()));
+    let query = format!("?sports=mma&{filter}&since={cursor}");
+    let (mut client, hello) = Client::open(&app, &key, &query, None).await;
+    assert_eq!(hello["resumed"], true);
+    client.cut().await;
+    assert_eq!(client.state.len(), LIMIT + 1);
+}
+
+/// S12: a replay costs a request for every 500 publications.
+#[tokio::test]
+async fn the_501st_publication_of_a_replay_costs_another_request() {
+    let (app, _, _) = opened().await;
+    let key = app.limited_key(100, 100, None).await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let cursor = client.cursor.clone();
+    drop(client);
+    for _ in 0..501 {
+        app.publish().await;
+    }
+    let until = text(app.now());
+    // What comes last is the present, which is free.
+    app.publish().await;
+    let used = async || app.get("/v1/status", &key).await.requests_used();
+    let before = used().await;
+    let query = format!("?sports=mma&freshness=none&replay=all&since={cursor}&until={until}");
+    let (mut replay, _) = Client::open(&app, &key, &query, None).await;
+    for _ in 0..499 {
+        replay.cut().await;
+    }
+    while at_of(&replay.cut().await) != until {}
+    assert_eq!(replay.end().await["code"], "done");
+    assert_eq!(used().await, before + 3, "to begin, for the first 500 and for the next");
+}
