@@ -9,7 +9,7 @@ use domain::Timestamp;
 use domain::message::{Body, FeedMessage, Reject, RejectCode};
 use feeds::adapter::{Coverage, Listed, Offered, Read, Scored};
 use feeds::push::{LINE_BYTES_MAX, Rights};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -32,6 +32,8 @@ const LOG_LINES_PER_S: u32 = 20;
 const LOG_LINE_CHARS_MAX: usize = 500;
 /// Time that a program has to end after SIGTERM.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+/// Time between two looks whether it has ended.
+const GROUP_POLL: Duration = Duration::from_millis(50);
 /// This many failures within the time below end the attempts.
 const FAILURES_MAX: usize = 10;
 const FAILURES_WITHIN: Duration = Duration::from_secs(600);
@@ -63,31 +65,53 @@ pub(crate) struct Exec {
 /// A line of a program with its number.
 type Line = (usize, Vec<u8>);
 
-/// A running program; dropping this kills it with its children.
+/// A running program; dropping this ends it with its children.
 struct Program {
     child: Child,
     group: Option<Pid>,
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        let Some(group) = self.group else { return };
-        signal(group, Signal::TERM);
-        // Kill processes that ignored SIGTERM; on a thread, since the runtime may be shutting down.
-        std::thread::spawn(move || {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "a separate thread that nothing waits for"
-            )]
-            std::thread::sleep(STOP_TIME_MAX);
-            signal(group, Signal::KILL);
-        });
+/// The stdin of a program, until the program does not read it.
+struct Input(Option<ChildStdin>);
+
+impl Input {
+    /// Writes a line. A program that does not read its input is not an error: the wait for it is short, and as half a
+    /// line may be written by then, nothing follows.
+    async fn write_line(&mut self, text: &str) {
+        let Some(stdin) = &mut self.0 else { return };
+        let line = format!("{text}\n");
+        let written = timeout(Duration::from_secs(1), stdin.write_all(line.as_bytes())).await;
+        if !matches!(written, Ok(Ok(()))) {
+            tracing::debug!(event = "adapter.stdin_closed", "the program does not read its stdin");
+            self.0 = None;
+        }
     }
 }
 
-fn signal(group: Pid, signal: Signal) {
-    if let Err(error) = kill_process_group(group, signal) {
-        tracing::debug!(event = "adapter.signal_failed", %error, "the program has ended already");
+impl Drop for Program {
+    fn drop(&mut self) {
+        let Some(group) = self.group else { return };
+        if kill_process_group(group, Signal::TERM).is_err() {
+            return;
+        }
+        // Kill processes that ignore SIGTERM; on a thread, since the runtime may be shutting down.
+        std::thread::spawn(move || {
+            let until = std::time::Instant::now() + STOP_TIME_MAX;
+            while std::time::Instant::now() < until {
+                // Once the group is gone, its number may be given to another.
+                if test_kill_process_group(group).is_err() {
+                    return;
+                }
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "a separate thread that nothing waits for"
+                )]
+                std::thread::sleep(GROUP_POLL);
+            }
+            if let Err(error) = kill_process_group(group, Signal::KILL) {
+                tracing::debug!(event = "adapter.signal_failed", %error, "the program has ended already");
+            }
+        });
     }
 }
 
@@ -159,21 +183,22 @@ impl Exec {
         command.args(rest).env_clear().envs(environment);
         command.env("PATH", &self.settings.path);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
+        command.process_group(0);
         let child = command.spawn().map_err(|error| format!("cannot start `{name}`: {error}"))?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(Program { child, group })
     }
 
     /// Starts the program and sends it the list of open markets.
-    async fn greet(&mut self) -> Result<(Program, ChildStdin, BufReader<ChildStdout>), String> {
+    async fn greet(&mut self) -> Result<(Program, Input, BufReader<ChildStdout>), String> {
         let mut program = self.start()?;
         self.lines = 0;
         if let Some(stderr) = program.child.stderr.take() {
             tokio::spawn(log_lines(self.runner.context.settings.name.clone(), stderr));
         }
         let pipes = program.child.stdin.take().zip(program.child.stdout.take());
-        let (mut stdin, stdout) = pipes.ok_or("the program has no stdin or stdout")?;
+        let (stdin, stdout) = pipes.ok_or("the program has no stdin or stdout")?;
+        let mut stdin = Input(Some(stdin));
         let catalogue = Arc::clone(&self.runner.context.catalogue);
         let name = self.runner.context.settings.name.clone();
         let ledger = self.runner.ledger().await.map_err(|why| why.to_string())?;
@@ -185,7 +210,7 @@ impl Exec {
             })
             .collect();
         let hello = json!({ "hello": 1, "adapter": name, "open": open });
-        write_line(&mut stdin, &hello.to_string()).await;
+        stdin.write_line(&hello.to_string()).await;
         Ok((program, stdin, BufReader::new(stdout)))
     }
 
@@ -273,11 +298,7 @@ impl Exec {
     }
 
     /// Parses lines; rejects are reported to the program.
-    async fn parse(
-        &mut self,
-        lines: Vec<Line>,
-        stdin: &mut ChildStdin,
-    ) -> Vec<(usize, FeedMessage)> {
+    async fn parse(&mut self, lines: Vec<Line>, stdin: &mut Input) -> Vec<(usize, FeedMessage)> {
         let fresh_for =
             self.runner.context.settings.stale_after.or(self.settings.every.map(|every| every * 3));
         let fresh_for_s =
@@ -297,17 +318,13 @@ impl Exec {
         messages
     }
 
-    async fn report(&self, line: usize, reject: &Reject, stdin: &mut ChildStdin) {
+    async fn report(&self, line: usize, reject: &Reject, stdin: &mut Input) {
         self.runner.board().note_dropped(reject.code.slug(), 1);
         let text = json!({ "line": line, "code": reject.code.slug(), "message": reject.message });
-        write_line(stdin, &text.to_string()).await;
+        stdin.write_line(&text.to_string()).await;
     }
 
-    async fn take_batch(
-        &mut self,
-        lines: Vec<Line>,
-        stdin: &mut ChildStdin,
-    ) -> Result<(), NotTaken> {
+    async fn take_batch(&mut self, lines: Vec<Line>, stdin: &mut Input) -> Result<(), NotTaken> {
         let (count, clock) = (lines.len(), Instant::now());
         let messages = self.parse(lines, stdin).await;
         let now = self.runner.now();
@@ -323,7 +340,7 @@ impl Exec {
                 (number, reject.code != RejectCode::IllegalTransition)
             {
                 let text = json!({ "line": number, "code": reject.code.slug(), "message": reject.message });
-                write_line(stdin, &text.to_string()).await;
+                stdin.write_line(&text.to_string()).await;
             }
         }
         if messages.is_empty() && count > 0 {
@@ -343,7 +360,7 @@ impl Exec {
         lines: Vec<Line>,
         at: Timestamp,
         every: Duration,
-        stdin: &mut ChildStdin,
+        stdin: &mut Input,
     ) -> Result<(), NotTaken> {
         let mut read = Read { coverage: Coverage::Complete, ..Read::default() };
         for (_, message) in self.parse(lines, stdin).await {
@@ -398,15 +415,6 @@ fn end_of(status: std::io::Result<ExitStatus>) -> Result<(), String> {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("the program failed: {status}")),
         Err(error) => Err(format!("the program cannot be waited for: {error}")),
-    }
-}
-
-/// Writes a line. A program that does not read its input is not an error, and the wait for it is short.
-async fn write_line(stdin: &mut ChildStdin, text: &str) {
-    let line = format!("{text}\n");
-    let written = timeout(Duration::from_secs(1), stdin.write_all(line.as_bytes())).await;
-    if !matches!(written, Ok(Ok(()))) {
-        tracing::debug!(event = "adapter.stdin_closed", "the program does not read its stdin");
     }
 }
 

@@ -144,12 +144,11 @@ impl Writer {
 
     /// Deletes the oldest tapes of this adapter if they are too large together.
     fn make_room(&self) -> io::Result<()> {
-        let prefix = format!("{}-", self.name);
         let mut tapes: Vec<(PathBuf, u64)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(&prefix) && name.ends_with(".tape.zst") {
+            if is_tape_of(&self.name, &name) {
                 tapes.push((entry.path(), entry.metadata()?.len()));
             }
         }
@@ -164,6 +163,16 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// True for `NAME-20261119T050000Z.tape.zst` and `NAME-20261119T050000Z-1.tape.zst`. The names of other adapters may
+/// begin with this adapter's name.
+fn is_tape_of(adapter: &str, file: &str) -> bool {
+    let rest = file.strip_prefix(adapter).and_then(|rest| rest.strip_prefix('-'));
+    let Some(rest) = rest.and_then(|rest| rest.strip_suffix(".tape.zst")) else { return false };
+    let (stamp, number) = rest.split_once('-').unwrap_or((rest, "0"));
+    let is_stamp = stamp.len() == "20261119T050000Z".len() && stamp.ends_with('Z');
+    is_stamp && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl Drop for Writer {
@@ -204,7 +213,7 @@ impl Tape {
         Ok(Self { lines, number: 0 })
     }
 
-    /// The next record. A tape that was cut off ends there.
+    /// The next record. A compressed tape that was cut off ends there.
     fn next_record(&mut self) -> io::Result<Option<Record>> {
         loop {
             let mut line = Vec::new();
@@ -299,6 +308,19 @@ mod tests {
                 .to_string()
                 .contains("version 2")
         );
+    }
+
+    #[test]
+    fn tapes_of_an_adapter_with_a_longer_name_are_not_its_own() {
+        for own in ["a-20261119T050000Z.tape.zst", "a-20261119T050000Z-12.tape.zst"] {
+            assert!(is_tape_of("a", own), "{own}");
+        }
+        let others = ["a-b-20261119T050000Z.tape.zst", "a-1-20261119T050000Z.tape.zst"];
+        for other in others.into_iter().chain(["a-notes.tape.zst", "ab-20261119T050000Z.tape.zst"])
+        {
+            assert!(!is_tape_of("a", other), "{other}");
+        }
+        assert!(is_tape_of("a-1", "a-1-20261119T050000Z.tape.zst"));
     }
 
     #[test]

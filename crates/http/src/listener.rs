@@ -31,6 +31,9 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// nearly every answer, and allows a few megabytes a second over the longest distance.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
 
+/// Maximum number of waiting connections that are accepted when the service stops: more than a backlog holds.
+const WAITING_MAX: usize = 4_096;
+
 /// Maximum number of connections beyond the limit that are being refused with an answer, on one listener.
 const TURNED_AWAY_MAX: usize = 256;
 
@@ -160,16 +163,19 @@ impl<T: Service> Acceptor<T> {
     /// asked.
     fn take_waiting(&mut self, listener: TcpListener) -> io::Result<()> {
         let listener = listener.into_std()?;
-        loop {
+        for _ in 0..WAITING_MAX {
             match listener.accept() {
                 Ok((stream, address)) => {
                     stream.set_nonblocking(true)?;
                     self.take(TcpStream::from_std(stream)?, address);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // This client has gone; others wait.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Public clients of Server-Sent Events and of WebSockets follow a stream through a restart of the program without
+//! Public clients of Server-Sent Events and of `WebSocket` follow a stream through a restart of the program without
 //! loss. The programs are in `e2e/clients`.
 
 use std::io::{BufRead as _, BufReader};

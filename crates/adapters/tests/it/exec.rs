@@ -84,3 +84,18 @@ async fn a_program_and_its_children_end_with_their_adapter() {
     drop(running);
     wait_for("the end of the child", || (!lives()).then_some(())).await;
 }
+
+#[tokio::test]
+async fn a_program_has_time_to_end_after_its_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ready, ended) = (dir.path().join("ready"), dir.path().join("ended"));
+    let script = format!(
+        "trap 'sleep 0.3; touch {}; exit' TERM; touch {}; while :; do sleep 0.05; done",
+        ended.display(),
+        ready.display()
+    );
+    let running = Running::start(shell(&script, None, false), &TestSink::new());
+    wait_for("the program", || ready.exists().then_some(())).await;
+    drop(running);
+    wait_for("its orderly end", || ended.exists().then_some(())).await;
+}

@@ -166,7 +166,10 @@ impl Betfair {
             self.update_event(&id, &mut read);
         }
         if std::mem::take(&mut self.complete_waits) {
-            return Ok(self.complete(at));
+            let mut complete = self.complete(at);
+            // The statuses of events in play were just found, and are reported once.
+            complete.scores.append(&mut read.scores);
+            return Ok(complete);
         }
         self.emit(at, true, &mut read);
         Ok(read)

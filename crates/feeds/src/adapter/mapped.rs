@@ -94,8 +94,8 @@ fn decode(bytes: &[u8], format: InputFormat) -> Result<Cow<'_, str>, Drift> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
         Err(_) if format == InputFormat::Xml && declares_western(bytes) => {
-            // Each byte is the character with its number, except that Windows has quotes and dashes at control codes.
-            Ok(Cow::Owned(bytes.iter().map(|byte| western(*byte)).collect()))
+            let is_latin_9 = declares(bytes, &["iso-8859-15"]);
+            Ok(Cow::Owned(bytes.iter().map(|byte| western(*byte, is_latin_9)).collect()))
         }
         Err(error) => {
             Err(Drift::new(format!("byte {}", error.valid_up_to()), "the input is not UTF-8"))
@@ -104,20 +104,37 @@ fn decode(bytes: &[u8], format: InputFormat) -> Result<Cow<'_, str>, Drift> {
 }
 
 fn declares_western(bytes: &[u8]) -> bool {
-    let head = bytes.get(..bytes.len().min(200)).unwrap_or_default().to_ascii_lowercase();
-    let head = String::from_utf8_lossy(&head);
-    ["iso-8859-1", "iso-8859-15", "windows-1252", "latin1"].iter().any(|name| head.contains(name))
+    declares(bytes, &["iso-8859-1", "iso-8859-15", "windows-1252", "latin1"])
 }
 
-fn western(byte: u8) -> char {
-    match byte {
-        0x80 => '€',
-        0x91 => '‘',
-        0x92 => '’',
-        0x93 => '“',
-        0x94 => '”',
-        0x96 => '–',
-        0x97 => '—',
+/// True if the beginning of a document names one of these encodings.
+fn declares(bytes: &[u8], names: &[&str]) -> bool {
+    let head = bytes.get(..bytes.len().min(200)).unwrap_or_default().to_ascii_lowercase();
+    let head = String::from_utf8_lossy(&head);
+    names.iter().any(|name| head.contains(name))
+}
+
+/// Characters of Windows-1252 at the control codes from 0x80 of ISO-8859-1, which documents that declare that encoding
+/// use too. Unassigned codes stay control codes.
+const WINDOWS: [char; 32] = [
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
+    '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+];
+
+/// The character of a byte; `is_latin_9`: the document is ISO-8859-15, which differs in eight characters.
+fn western(byte: u8, is_latin_9: bool) -> char {
+    match (byte, is_latin_9) {
+        (0xa4, true) => '€',
+        (0xa6, true) => 'Š',
+        (0xa8, true) => 'š',
+        (0xb4, true) => 'Ž',
+        (0xb8, true) => 'ž',
+        (0xbc, true) => 'Œ',
+        (0xbd, true) => 'œ',
+        (0xbe, true) => 'Ÿ',
+        (0x80..=0x9f, _) => {
+            WINDOWS.get(usize::from(byte - 0x80)).copied().unwrap_or(char::from(byte))
+        }
         _ => char::from(byte),
     }
 }

@@ -285,6 +285,19 @@ fn an_image_is_complete_at_its_last_segment_and_names_come_from_the_catalogue() 
 }
 
 #[test]
+fn an_event_that_is_in_play_when_its_names_arrive_is_reported_as_live() {
+    let mut betfair = Betfair::new(settings("betfair"), Options::default());
+    let now = Timestamp::from_secs(1_800_000_000);
+    let mut in_play = market("1.1", 100, "1.8");
+    in_play["marketDefinition"] = definition(100, "OPEN", true);
+    let read = betfair.translate("s", image(None, &[in_play]).as_bytes(), now).unwrap();
+    assert!(read.scores.is_empty(), "it has no names yet");
+    let read = betfair.read_catalogue(NAMES.as_bytes(), now).unwrap();
+    let statuses: Vec<Status> = read.scores.iter().map(|scored| scored.score.status).collect();
+    assert_eq!(statuses, [Status::Live]);
+}
+
+#[test]
 fn prices_are_conflated_and_suspensions_are_not() {
     let mut betfair = Betfair::new(settings("betfair"), Options::default());
     let now = Timestamp::from_secs(1_800_000_000);

@@ -62,11 +62,12 @@ impl Ratio {
 
     /// The odds of a probability, (1 − p) / p, as a fraction; `None` unless it is between 0 and 1.
     pub(super) fn odds(self) -> Option<String> {
-        let rest = self.denominator - self.numerator;
-        (self.numerator > 0 && rest > 0).then(|| {
-            let odds = Self::new(rest, self.numerator).unwrap_or(Self::ONE);
-            format!("{}/{}", odds.numerator, odds.denominator)
-        })
+        let rest = self.denominator.checked_sub(self.numerator)?;
+        if self.numerator <= 0 || rest <= 0 {
+            return None;
+        }
+        let odds = Self::new(rest, self.numerator)?;
+        Some(format!("{}/{}", odds.numerator, odds.denominator))
     }
 
     /// Thousandths, rounded down, if they fit.
@@ -146,7 +147,8 @@ mod tests {
         assert_eq!(number("0.0105").odds().unwrap(), "1979/21");
         assert_eq!(number("1e3").to_text(), "1000");
         assert_eq!(number("5/2").to_text(), "2.5");
-        for none in ["0", "1", "1.2", "-0.1"] {
+        let huge = format!("-{}", i128::MAX);
+        for none in ["0", "1", "1.2", "-0.1", &huge] {
             assert_eq!(number(none).odds(), None, "{none}");
         }
         for bad in ["", ".", "-", "1/0", "x", "1e99", "1..2", "0x10", "NaN"] {

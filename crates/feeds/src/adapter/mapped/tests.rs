@@ -322,3 +322,17 @@ fn recipes_compile_and_name_their_variables() {
     }
     assert!(Recipe::find("kamby").unwrap_err().to_string().contains("did you mean `kambi`?"));
 }
+
+#[test]
+fn western_encodings_are_those_that_documents_declare() {
+    let text = |encoding: &str| {
+        let mut bytes = format!("<?xml version=\"1.0\" encoding=\"{encoding}\"?>").into_bytes();
+        let head = bytes.len();
+        bytes.extend(b"\x80 \x8a \x9f \xa4 \xbe \xe9");
+        decode(&bytes, InputFormat::Xml).unwrap().get(head..).unwrap().to_owned()
+    };
+    assert_eq!(text("ISO-8859-1"), "€ Š Ÿ ¤ ¾ é");
+    assert_eq!(text("windows-1252"), "€ Š Ÿ ¤ ¾ é");
+    assert_eq!(text("ISO-8859-15"), "€ Š Ÿ € Ÿ é");
+    assert!(decode(b"<a>\xe9</a>", InputFormat::Xml).is_err());
+}
