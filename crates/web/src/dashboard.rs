@@ -75,6 +75,8 @@ pub async fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId)
     match board::watch(web, request).await {
         Ok(watch) => {
             let mut reply = page::guarded(Reply::new(200, "text/event-stream", ""));
+            // nginx would hold events back.
+            reply.head.put("x-accel-buffering", "no");
             reply.stream = Some(watch);
             reply
         }

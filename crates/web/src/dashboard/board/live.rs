@@ -100,17 +100,16 @@ impl BoardHub {
         source: Option<IpAddr>,
     ) -> Result<BodyStream, NotWatched> {
         let (hub, world) = (&board.hub, view.world);
+        let refused = || {
+            hub.refused.fetch_add(1, Ordering::Relaxed);
+            NotWatched::NoSlot
+        };
+        let slot = hub.slots.take(source, board.watchers_max).ok_or_else(refused)?;
         // What comes next is compared with it.
         let published = Arc::clone(&board.api.world(world).published());
         hub.screen(board, view, &published).await?;
         let watched = Watched { board: Arc::clone(board), view, name: format!("{view:?}") };
-        let slot = hub.slots.take(source, board.watchers_max);
-        let watch =
-            slot.and_then(|slot| follow_screen(&board.api, world, Arc::new(watched), cursor, slot));
-        watch.ok_or_else(|| {
-            hub.refused.fetch_add(1, Ordering::Relaxed);
-            NotWatched::NoSlot
-        })
+        follow_screen(&board.api, world, Arc::new(watched), cursor, slot).ok_or_else(refused)
     }
 
     pub(crate) fn watchers(&self) -> usize {
