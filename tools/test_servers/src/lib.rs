@@ -19,7 +19,7 @@ pub use crate::{
 };
 
 #[cfg(feature = "s3")]
-pub use crate::s3::S3;
+pub use crate::s3::{Fate, S3};
 
 /// The user that PostgreSQL's package makes, and that the server is run as where we are root.
 pub const POSTGRES_USER: &str = "postgres";

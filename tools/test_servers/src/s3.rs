@@ -3,17 +3,24 @@
 
 use std::{
     convert::Infallible,
+    future::{pending, poll_fn},
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
+    pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex as Lock, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use hyper::{Method, Request, Response, body::Incoming, header, service::service_fn};
+use hyper::{
+    Method, Request, Response,
+    body::{Body as _, Incoming},
+    header,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use s3s::auth::SimpleAuth;
@@ -22,9 +29,20 @@ use s3s_fs::FileSystem;
 use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Mutex,
+    sync::{Mutex, watch},
     task::JoinHandle,
 };
+
+/// What happens to a write that a test has chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is not carried out, and has no answer while the client waits.
+    Unheard,
+    /// It is carried out, and has no answer while the client waits.
+    Unanswered,
+    /// It is answered with this status, and not carried out.
+    Refused(u16),
+}
 
 /// A server with one bucket; dropped, it is gone.
 #[derive(Debug)]
@@ -50,6 +68,10 @@ struct Shared {
     /// Answers that are still to be lost after the request was carried out.
     lost: AtomicU32,
     requests: AtomicU64,
+    /// The write that something happens to, counted from now on.
+    chosen: Lock<Option<(u32, Fate)>>,
+    /// Whether it has come so far.
+    met: watch::Sender<bool>,
     /// By how much every answer is late, in milliseconds.
     latency_ms: AtomicU64,
 }
@@ -117,6 +139,18 @@ impl S3 {
         self.shared.lost.store(writes, Ordering::Relaxed);
     }
 
+    /// Something happens to the `n`th request from now on that writes or deletes; the first is 1.
+    pub fn choose_write(&self, n: u32, fate: Fate) {
+        self.shared.met.send_replace(false);
+        *self.shared.chosen() = Some((n, fate));
+    }
+
+    /// Waits until the chosen write has met its fate.
+    pub async fn met(&self) {
+        // The sender is there as long as the server is.
+        self.shared.met.subscribe().wait_for(|met| *met).await.map(drop).unwrap_or_default();
+    }
+
     /// Every answer comes this much later from now on, as over a network.
     pub fn delay_answers(&self, by: Duration) {
         let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
@@ -126,6 +160,26 @@ impl S3 {
     /// How many requests there were.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    fn chosen(&self) -> MutexGuard<'_, Option<(u32, Fate)>> {
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happens to a write.
+    fn fate_of_next(&self) -> Option<Fate> {
+        let mut chosen = self.chosen();
+        let (left, fate) = chosen.as_mut()?;
+        *left = left.checked_sub(1)?;
+        (*left == 0).then_some(*fate)
+    }
+
+    /// Goes on when the client has gone.
+    async fn wait_for_nothing(&self) {
+        self.met.send_replace(true);
+        pending().await
     }
 }
 
@@ -161,6 +215,19 @@ async fn serve(
         let status = shared.refused_with.load(Ordering::Relaxed);
         return failed(u16::try_from(status).unwrap_or(500));
     }
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let fate = if reads { None } else { shared.fate_of_next() };
+    match fate {
+        Some(Fate::Unheard) => shared.wait_for_nothing().await,
+        Some(Fate::Refused(status)) => {
+            // A client that is still sending would see a connection that breaks off, and no answer.
+            let mut body = request.into_body();
+            while poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await.is_some() {}
+            shared.met.send_replace(true);
+            return failed(status);
+        }
+        Some(Fate::Unanswered) | None => {}
+    }
     let conditional = request.headers().contains_key(header::IF_NONE_MATCH);
     let refused_with = shared.condition_refused_with.load(Ordering::Relaxed);
     if conditional && refused_with > 0 {
@@ -179,6 +246,9 @@ async fn serve(
     let write = request.method() == Method::PUT;
     let answer = hyper::service::Service::call(service, request).await;
     drop(creating);
+    if fate == Some(Fate::Unanswered) {
+        shared.wait_for_nothing().await;
+    }
     if write && take(&shared.lost) {
         return failed(500);
     }
