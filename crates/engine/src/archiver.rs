@@ -27,7 +27,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::begun::Begun;
 use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
-use crate::history::Order;
+use crate::history::{HistoryStats, Order};
 use crate::options::WorldOptions;
 use crate::replay::{Logged, Replay, book_to};
 use crate::world::WorldHandle;
@@ -122,9 +122,9 @@ impl Archiver {
                     let next = self.work_or_tell(now, &which);
                     (self, next)
                 };
-                (self, step) = match apart(work).await {
+                (self, step) = match apart(&handle.history.stats, work).await {
                     Some(done) => done,
-                    // A fault of ours. The service does not depend on the archive, and begins with it anew.
+                    // The service does not depend on the archive, and begins with it anew.
                     None => match Self::new(options.clone(), &handle) {
                         Some(anew) => (anew, Step::Ended(Ended::Failed)),
                         None => return,
@@ -347,7 +347,6 @@ impl Archiver {
     fn note(&self, commit: &Commit) {
         let stats = &self.handle.history.stats;
         let Some(last) = commit.lineages.last() else { return };
-        stats.archived_ms.store(last.last_ms, Ordering::Relaxed);
         stats.archive_bytes.store(commit.bytes(), Ordering::Relaxed);
         let files = u64::try_from(commit.paths().count()).unwrap_or(u64::MAX);
         stats.archive_files.store(files, Ordering::Relaxed);
@@ -493,8 +492,11 @@ fn leaves_room(free: u64, disk: u64) -> bool {
 }
 
 /// Does work on a thread of its own, which gives way to whatever serves requests and which a service that stops does
-/// not wait for: the archive is whole wherever it ends. `None`: it did not come to an end.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+/// not wait for: the archive is whole wherever it ends. `None`: it did not come to an end, which is counted and told.
+async fn apart<T: Send + 'static>(
+    stats: &HistoryStats,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let (done, result) = oneshot::channel();
     let run = move || {
         // On Linux this is the priority of the thread.
@@ -504,8 +506,21 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
         // Whoever waits for it may have stopped.
         done.send(work()).ok();
     };
-    std::thread::Builder::new().name("archive".to_owned()).spawn(run).ok()?;
-    result.await.ok()
+    let begun = std::thread::Builder::new().name("archive".to_owned()).spawn(run);
+    let error = match begun {
+        Ok(_) => match result.await {
+            Ok(done) => return Some(done),
+            Err(_) => "it panicked".to_owned(),
+        },
+        Err(error) => format!("its thread cannot start: {error}"),
+    };
+    stats.archive_panics.fetch_add(1, Ordering::Relaxed);
+    tracing::error!(
+        event = "archive.panicked",
+        error,
+        "the writing of the archive ended by itself; it is begun anew"
+    );
+    None
 }
 
 /// Whether a log has the entry that a lineage ends with.

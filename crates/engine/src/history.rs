@@ -20,7 +20,7 @@ mod turns;
 mod walk;
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -91,6 +91,17 @@ pub struct Reach {
     pub exported_to: Option<String>,
     /// Publications of these times are lost; the end is not part of it.
     pub gaps: Vec<(Timestamp, Timestamp)>,
+    /// What the archive has, whichever node writes it.
+    pub archive: Option<ArchiveHeld>,
+}
+
+/// What an archive has of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveHeld {
+    /// The oldest publication that it does not have.
+    pub waiting: Option<Timestamp>,
+    pub bytes: u64,
+    pub files: usize,
 }
 
 /// Why a publication of the past cannot be shown.
@@ -135,8 +146,9 @@ pub struct HistoryStats {
     /// Bytes of the archive's files that were sent to clients, and files that could not be sent to their end.
     pub export_bytes: AtomicU64,
     pub export_failures: AtomicU64,
-    /// The last publication that the archive holds, and its entry; 0 as long as that is not known.
-    pub archived_ms: AtomicI64,
+    /// Times that writing it panicked.
+    pub archive_panics: AtomicU64,
+    /// The entry of the last publication that it holds; 0 as long as that is not known.
     pub(crate) archived_seq: AtomicU64,
 }
 

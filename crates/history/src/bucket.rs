@@ -1,39 +1,47 @@
 //! An archive in a bucket: any store that speaks S3 and refuses to create an object that exists already.
 //!
-//! Four requests are used: GET (also of a range), PUT (also with `If-None-Match`), LIST and DELETE. They run on a
-//! thread of their own, so that callers that block need no runtime. Each is bounded in time and size; what may be done
-//! again is tried three times. A bucket that does not answer is left alone for some seconds, in which calls fail at
-//! once.
+//! `object_store` makes, signs and repeats the requests; here is what it leaves open. They run on a thread of their
+//! own, so that callers that block need no runtime. Each is bounded in time and size, and tried three times at most. A
+//! bucket that does not answer is left alone for some seconds, in which calls fail at once.
 
-mod client;
-mod listing;
-mod sign;
+mod transport;
+mod upload;
 mod worker;
 
 use std::fmt;
-use std::fs::File;
+use std::future::Future;
 use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::list::{PaginatedListOptions, PaginatedListStore as _};
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, Error, Extensions, GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _,
+    PutMode, RetryConfig,
+};
 
-pub use sign::Credentials;
+pub(crate) use upload::Upload;
 
-use crate::durable::{count, hex, nonce};
+use crate::durable::{count, nonce};
 use crate::error::ArchiveError;
 use crate::object::Object;
-use client::{Answer, Ask, Client, Payload};
-use listing::Page;
+use transport::{Again, BytesMax, Failure, Transport};
+use worker::Worker;
 
-/// What an answer that is no file may have.
-const ANSWER_MAX: u64 = 8 << 20;
+/// Tries of one request after the first, and the pause before them. The last begins at the latest after this time.
+const RETRIES_MAX: usize = 2;
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_millis(400);
+const RETRY_TIME: Duration = Duration::from_secs(60);
 /// Pages of a list, of a thousand objects each.
 const PAGES_MAX: usize = 10_000;
 /// Tries of a conditional write that met another one.
 const CONFLICTS_MAX: usize = 5;
+/// For how long a bucket that does not answer is left alone.
+const LEFT_ALONE: Duration = Duration::from_secs(3);
 
 /// Where a bucket is, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +53,21 @@ pub struct BucketOptions {
     pub endpoint: String,
     pub region: String,
     pub credentials: Credentials,
-    /// A folder for large files on their way into the bucket.
-    pub spool: PathBuf,
+}
+
+/// What proves who asks. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub access_key_id: String,
+    pub secret_access_key: String,
+    /// For credentials that end.
+    pub session_token: Option<String>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials(…)")
+    }
 }
 
 impl BucketOptions {
@@ -88,58 +109,91 @@ pub(crate) struct Bucket(Arc<Inner>);
 struct Inner {
     options: BucketOptions,
     client: Result<Client, String>,
+    /// Until when it is left alone, and why.
+    down: Mutex<Option<(Instant, String)>>,
     /// When objects were last listed to be deleted.
     cleaned: Mutex<Option<Instant>>,
+}
+
+struct Client {
+    store: AmazonS3,
+    worker: Worker,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    fn new(options: &BucketOptions) -> Result<Self, String> {
+        let transport = Transport::new().map_err(|failure| failure.to_string())?;
+        let backoff =
+            BackoffConfig { init_backoff: PAUSE, max_backoff: PAUSE_MAX, ..Default::default() };
+        let (max_retries, retry_timeout) = (RETRIES_MAX, RETRY_TIME);
+        let mut builder = AmazonS3Builder::new()
+            .with_http_connector(transport)
+            .with_retry(RetryConfig { backoff, max_retries, retry_timeout })
+            .with_endpoint(&options.endpoint)
+            .with_region(&options.region)
+            .with_bucket_name(&options.bucket)
+            // Deleting many objects at once is what some stores do not know.
+            .with_disable_bulk_delete(true)
+            .with_access_key_id(&options.credentials.access_key_id)
+            .with_secret_access_key(&options.credentials.secret_access_key);
+        if let Some(token) = &options.credentials.session_token {
+            builder = builder.with_token(token);
+        }
+        let store = builder.build().map_err(|error| error.to_string())?;
+        Ok(Self { store, worker: Worker::start()? })
+    }
 }
 
 impl Bucket {
     pub(crate) fn new(options: BucketOptions) -> Self {
         let client = Client::new(&options);
-        Self(Arc::new(Inner { options, client, cleaned: Mutex::default() }))
-    }
-
-    pub(crate) fn options(&self) -> &BucketOptions {
-        &self.0.options
+        let (down, cleaned) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { options, client, down, cleaned }))
     }
 
     /// Makes sure that an object is created only once.
     pub(crate) fn prepare(&self, folder: &str) -> Result<(), ArchiveError> {
         let probe = format!("{folder}/probe-{}.tmp", nonce());
         let not_exclusive = || ArchiveError::BucketNotExclusive(self.0.options.to_string());
-        let payload = || Payload::from(Bytes::from_static(b"probe"));
-        let put = || Ask::put_new(self.key(&probe), payload());
-        let mut first = self.send(put())?;
-        if matches!(first.status, 400..=499) && !is_taken(first.status) {
-            // Is it the condition that it does not take?
-            let plain = self.send(Ask::put(self.key(&probe), payload()))?;
-            if plain.status != 200 {
-                return Err(self.refused(&probe, &first));
+        let put = |mode| self.put(&probe, Bytes::from_static(b"probe"), mode);
+        let first = match put(PutMode::Create) {
+            Err(error) if matches!(refusal(&error), Some(400..=499)) => {
+                // Is it the condition that it does not take?
+                if put(PutMode::Overwrite).is_err() {
+                    return Err(self.failed(&probe, &error));
+                }
+                self.remove(&probe)?;
+                put(PutMode::Create)
             }
-            self.remove(&probe)?;
-            first = self.send(put())?;
-        }
-        match first.status {
-            200 => {}
-            // It was created by a try whose answer was lost.
-            status if is_taken(status) => {}
+            first => first,
+        };
+        match first {
+            // It may have been created by a try whose answer was lost.
+            Ok(()) | Err(Error::AlreadyExists { .. }) => {}
             // It does not know the condition, and says so.
-            400..=499 | 501 => return Err(not_exclusive()),
-            _ => return Err(self.refused(&probe, &first)),
+            Err(error) if matches!(refusal(&error), Some(400..=499 | 501)) => {
+                return Err(not_exclusive());
+            }
+            Err(error) => return Err(self.failed(&probe, &error)),
         }
-        let second = self.send(put());
+        let second = put(PutMode::Create);
         self.remove(&probe)?;
-        match second?.status {
-            status if is_taken(status) => Ok(()),
-            _ => Err(not_exclusive()),
+        match second {
+            Err(Error::AlreadyExists { .. }) => Ok(()),
+            Err(error) if refusal(&error).is_none() => Err(self.failed(&probe, &error)),
+            Ok(()) | Err(_) => Err(not_exclusive()),
         }
     }
 
     pub(crate) fn read(&self, name: &str, bytes_max: u64) -> Result<Bytes, ArchiveError> {
-        let answer = self.send(Ask::get(self.key(name), bytes_max))?;
-        match answer.status {
-            200 => Ok(answer.body),
-            _ => Err(self.refused(name, &answer)),
-        }
+        let (_, bytes) = self.get(name, None, bytes_max)?;
+        Ok(bytes)
     }
 
     /// Reads a part of an object that has `length` bytes.
@@ -153,22 +207,31 @@ impl Bucket {
             return Ok(Bytes::new());
         }
         let wanted = range.end - range.start;
-        let answer = self.send(Ask::get_range(self.key(name), range.clone()))?;
-        let whole = format!("bytes {}-{}/{length}", range.start, range.end - 1);
-        match answer.status {
-            206 if answer.range.as_deref() == Some(&*whole)
-                && count(answer.body.len()) == wanted =>
-            {
-                Ok(answer.body)
-            }
-            // Some answer the whole for all of it.
-            200 if range == (0..length) && count(answer.body.len()) == length => Ok(answer.body),
-            200 | 206 | 416 => {
-                let (path, reason) = (name.to_owned(), "it has another length");
-                Err(ArchiveError::Damaged { path, reason })
-            }
-            _ => Err(self.refused(name, &answer)),
+        match self.get(name, Some(GetRange::Bounded(range)), wanted)? {
+            (held, bytes) if held == length && count(bytes.len()) == wanted => Ok(bytes),
+            _ => Err(other_length(name)),
         }
+    }
+
+    /// How long an object is, and what was asked for of it.
+    fn get(
+        &self,
+        name: &str,
+        range: Option<GetRange>,
+        bytes_max: u64,
+    ) -> Result<(u64, Bytes), ArchiveError> {
+        let mut extensions = Extensions::new();
+        extensions.insert(BytesMax(bytes_max));
+        let options = GetOptions { range, extensions, ..GetOptions::default() };
+        let got = self.ask(name, |store, path| async move {
+            let answer = store.get_opts(&path, options).await?;
+            Ok((answer.meta.size, answer.bytes().await?))
+        });
+        got.map_err(|error| match refusal(&error) {
+            // It ends before what was asked for.
+            Some(416) => other_length(name),
+            _ => self.failed(name, &error),
+        })
     }
 
     /// Creates an object, unless it exists, and says whether it did.
@@ -176,78 +239,63 @@ impl Bucket {
         let bytes = Bytes::copy_from_slice(bytes);
         let mut tries = 0;
         loop {
-            let put = Ask::put_new(self.key(name), Payload::from(bytes.clone()));
-            let answer = self.send(put)?;
             tries += 1;
-            match answer.status {
-                200 => return Ok(true),
-                412 => {
-                    // It may have been made by a try whose answer was lost.
-                    return Ok(self.read(name, count(bytes.len()).max(ANSWER_MAX))? == bytes);
-                }
+            let error = match self.put(name, bytes.clone(), PutMode::Create) {
+                Ok(()) => return Ok(true),
+                Err(error) => error,
+            };
+            if !matches!(error, Error::AlreadyExists { .. }) {
+                return Err(self.failed(name, &error));
+            }
+            match self.read(name, count(bytes.len())) {
                 // Another one is being made at the moment: who wins is known when it is tried again.
-                409 if tries < CONFLICTS_MAX => {}
-                _ => return Err(self.refused(name, &answer)),
+                Err(ArchiveError::Absent { .. }) if tries < CONFLICTS_MAX => {}
+                Err(ArchiveError::Absent { .. }) => return Err(self.failed(name, &error)),
+                // It may have been made by a try whose answer was lost.
+                read => return Ok(read? == bytes),
             }
         }
     }
 
     pub(crate) fn overwrite(&self, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
-        self.put(name, Payload::from(Bytes::copy_from_slice(bytes)))
+        let put = self.put(name, Bytes::copy_from_slice(bytes), PutMode::Overwrite);
+        put.map_err(|error| self.failed(name, &error))
     }
 
-    /// Writes an object from what was collected in memory or in a file.
-    pub(crate) fn put_spooled(
-        &self,
-        name: &str,
-        spooled: Spooled,
-        (bytes, sha256): (u64, &str),
-    ) -> Result<(), ArchiveError> {
-        let payload = match spooled {
-            Spooled::Memory(held) => Payload::Memory(held.into(), sha256.to_owned()),
-            Spooled::File(file) => Payload::File(Arc::new(file), bytes, sha256.to_owned()),
-        };
-        self.put(name, payload)
-    }
-
-    fn put(&self, name: &str, payload: Payload) -> Result<(), ArchiveError> {
-        let answer = self.send(Ask::put(self.key(name), payload))?;
-        match answer.status {
-            200 => Ok(()),
-            _ => Err(self.refused(name, &answer)),
-        }
+    fn put(&self, name: &str, bytes: Bytes, mode: PutMode) -> Result<(), Error> {
+        self.ask(name, |store, path| async move {
+            store.put_opts(&path, bytes.into(), mode.into()).await.map(drop)
+        })
     }
 
     pub(crate) fn remove(&self, name: &str) -> Result<(), ArchiveError> {
-        let answer = self.send(Ask::delete(self.key(name)))?;
-        match answer.status {
-            200 | 204 | 404 => Ok(()),
-            _ => Err(self.refused(name, &answer)),
+        match self.ask(name, |store, path| async move { store.delete(&path).await }) {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed(name, &error)),
         }
     }
 
     /// All objects whose names begin so, without the prefix of the archive.
     pub(crate) fn list(&self, begin: &str) -> Result<Vec<Object>, ArchiveError> {
         let root = self.key("");
-        let prefix = format!("{root}{begin}");
-        let (mut objects, mut next) = (Vec::new(), None);
+        let (mut objects, mut page_token) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
-            let answer = self.send(Ask::list(&prefix, next.as_deref(), ANSWER_MAX))?;
-            if answer.status != 200 {
-                return Err(self.refused(begin, &answer));
-            }
-            let page = std::str::from_utf8(&answer.body).ok().and_then(Page::parse);
-            let page = page.ok_or_else(|| self.failed("its list of objects cannot be read"))?;
-            objects.extend(page.objects.into_iter().filter_map(|object| {
-                let name = object.key.strip_prefix(&root)?.to_owned();
-                Some(Object { name, modified_ms: object.modified.as_millis() })
+            let prefix = format!("{root}{begin}");
+            let options = PaginatedListOptions { page_token, ..Default::default() };
+            let page = self.ask(begin, |store, _| async move {
+                store.list_paginated(Some(&prefix), options).await
+            });
+            let page = page.map_err(|error| self.failed(begin, &error))?;
+            objects.extend(page.result.objects.into_iter().filter_map(|object| {
+                let name = object.location.as_ref().strip_prefix(&root)?.to_owned();
+                Some(Object { name, modified_ms: object.last_modified.timestamp_millis() })
             }));
-            next = page.next;
-            if next.is_none() {
+            page_token = page.page_token;
+            if page_token.is_none() {
                 return Ok(objects);
             }
         }
-        Err(self.failed("it lists too many objects"))
+        Err(self.unusable("it lists too many objects".to_owned()))
     }
 
     /// Whether objects are to be listed again to delete some, which costs money: not more often than this.
@@ -267,47 +315,84 @@ impl Bucket {
         }
     }
 
-    fn send(&self, ask: Ask) -> Result<Answer, ArchiveError> {
-        let client = self.0.client.as_ref().map_err(|why| self.failed(why))?;
-        client.send(ask).map_err(|why| self.failed(&why))
+    /// Asks for something about an object, and waits for the answer.
+    fn ask<T, F>(&self, name: &str, ask: impl FnOnce(AmazonS3, Path) -> F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let client = self.0.client.as_ref().map_err(|why| unanswered(why))?;
+        if let Some((until, why)) = &*self.down()
+            && Instant::now() < *until
+        {
+            return Err(unanswered(why));
+        }
+        let asked = ask(client.store.clone(), Path::parse(self.key(name))?);
+        let answer = client.worker.call(asked).map_err(|why| unanswered(&why))?;
+        let failure = answer.as_ref().err().and_then(|error| Failure::behind(error));
+        *self.down() = match failure {
+            Some(failure @ Failure::Unanswered { .. }) => {
+                Some((Instant::now() + LEFT_ALONE, failure.to_string()))
+            }
+            Some(Failure::Refused { .. }) | None => None,
+        };
+        answer
     }
 
-    fn refused(&self, name: &str, answer: &Answer) -> ArchiveError {
-        let code = std::str::from_utf8(&answer.body).ok().and_then(listing::refusal);
-        if answer.status == 404 && code.as_deref() == Some("NoSuchKey") {
+    fn down(&self) -> MutexGuard<'_, Option<(Instant, String)>> {
+        self.0.down.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, name: &str, error: &Error) -> ArchiveError {
+        if matches!(error, Error::NotFound { .. }) {
             return ArchiveError::Absent { path: name.to_owned() };
         }
-        let code = code.map(|code| format!(" {code}")).unwrap_or_default();
-        self.failed(&format!("it answers {}{code} for `{name}`", answer.status))
+        self.unusable(match Failure::behind(error) {
+            Some(refused @ Failure::Refused { .. }) => format!("{refused} for `{name}`"),
+            Some(unanswered) => unanswered.to_string(),
+            None => error.to_string(),
+        })
     }
 
-    fn failed(&self, reason: &str) -> ArchiveError {
-        ArchiveError::Bucket { bucket: self.0.options.to_string(), reason: reason.to_owned() }
+    fn unusable(&self, reason: String) -> ArchiveError {
+        ArchiveError::Bucket { bucket: self.0.options.to_string(), reason }
     }
 }
 
-/// Whether an object was not created because it exists, or is being created.
-const fn is_taken(status: u16) -> bool {
-    matches!(status, 409 | 412)
+fn unanswered(why: &str) -> Error {
+    Error::Generic { store: "S3", source: Box::new(Failure::unanswered(why, Again::Later)) }
 }
 
-/// What was collected for an object.
-#[derive(Debug)]
-pub(crate) enum Spooled {
-    Memory(Vec<u8>),
-    File(File),
-}
-
-impl From<Bytes> for Payload {
-    fn from(bytes: Bytes) -> Self {
-        let sha256 = hex(&Sha256::digest(&bytes));
-        Self::Memory(bytes, sha256)
+/// The status of an answer that refuses.
+fn refusal(error: &Error) -> Option<u16> {
+    match Failure::behind(error)? {
+        Failure::Refused { status, .. } => Some(*status),
+        Failure::Unanswered { .. } => None,
     }
+}
+
+fn other_length(name: &str) -> ArchiveError {
+    ArchiveError::Damaged { path: name.to_owned(), reason: "it has another length" }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_credential_is_printed() {
+        let credentials = Credentials {
+            access_key_id: "AKIAIOSFODNN7EXAMPLE".to_owned(),
+            secret_access_key: "wJalrXUtnFEMI".to_owned(),
+            session_token: Some("a-token".to_owned()),
+        };
+        let endpoint = "https://127.0.0.1:1".to_owned();
+        let (bucket, prefix, region) = ("odds".to_owned(), String::new(), "eu".to_owned());
+        let options = BucketOptions { bucket, prefix, endpoint, region, credentials };
+        let printed = format!("{:?}", Bucket::new(options));
+        let mut secrets = ["AKIA", "wJalr", "a-token"].into_iter();
+        assert!(printed.contains("odds") && !secrets.any(|secret| printed.contains(secret)));
+    }
 
     #[test]
     fn an_address_names_a_bucket_and_a_prefix() {

@@ -6,14 +6,11 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
-use crate::bucket::{Bucket, Spooled};
+use crate::bucket::{Bucket, Upload};
 use crate::commit::Blob;
 use crate::durable::{count, create_folder, hex, nonce, sync_folder};
 use crate::error::{ArchiveError, io_at};
-use crate::folder::{FolderStore, TEMPORARY_SUFFIX};
-
-/// What is held in memory of a file for a bucket; a larger one goes through a file.
-const HELD_MAX: usize = 8 << 20;
+use crate::folder::FolderStore;
 
 /// A file that no commit names yet. Unless it is finished, it is deleted again.
 #[derive(Debug)]
@@ -27,7 +24,7 @@ pub(crate) struct NewFile {
 #[derive(Debug)]
 enum Place {
     Folder(InFolder),
-    Bucket(Bucket, Spooled),
+    Bucket(Upload),
 }
 
 #[derive(Debug)]
@@ -53,8 +50,9 @@ impl NewFile {
 
     /// The same in a bucket, which has it once it is finished.
     pub(crate) fn in_bucket(bucket: &Bucket, name: &str, suffix: &str) -> Self {
-        let spooled = Spooled::Memory(Vec::new());
-        Self::new(unique(name, suffix), Place::Bucket(bucket.clone(), spooled))
+        let name = unique(name, suffix);
+        let upload = Upload::new(bucket, &name);
+        Self::new(name, Place::Bucket(upload))
     }
 
     fn new(name: String, place: Place) -> Self {
@@ -71,9 +69,7 @@ impl NewFile {
                 sync_folder(place.path.parent().unwrap_or(&place.path))?;
                 place.finished = true;
             }
-            Place::Bucket(bucket, spooled) => {
-                bucket.put_spooled(&name, spooled, (bytes, &sha256))?;
-            }
+            Place::Bucket(upload) => upload.finish()?,
         }
         Ok(Blob { path: name, bytes, sha256 })
     }
@@ -83,7 +79,7 @@ impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.place {
             Place::Folder(place) => place.file.write(bytes)?,
-            Place::Bucket(bucket, spooled) => spooled.write(bytes, bucket)?,
+            Place::Bucket(upload) => upload.write(bytes)?,
         };
         self.sha256.update(bytes.get(..written).unwrap_or(bytes));
         self.bytes += count(written);
@@ -93,7 +89,7 @@ impl Write for NewFile {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.place {
             Place::Folder(place) => place.file.flush(),
-            Place::Bucket(_, _) => Ok(()),
+            Place::Bucket(upload) => upload.flush(),
         }
     }
 }
@@ -103,25 +99,6 @@ impl Drop for InFolder {
         if !self.finished {
             // Gives the space back on a full disk. What stays is no part of the archive, and goes later.
             fs::remove_file(&self.path).ok();
-        }
-    }
-}
-
-impl Spooled {
-    fn write(&mut self, bytes: &[u8], bucket: &Bucket) -> io::Result<usize> {
-        if let Self::Memory(held) = self
-            && held.len() + bytes.len() > HELD_MAX
-        {
-            let path = bucket.options().spool.join(unique("bucket", TEMPORARY_SUFFIX));
-            let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
-            // It has no name, and goes with this process.
-            fs::remove_file(&path)?;
-            file.write_all(held)?;
-            *self = Self::File(file);
-        }
-        match self {
-            Self::Memory(held) => held.write(bytes),
-            Self::File(file) => file.write(bytes),
         }
     }
 }

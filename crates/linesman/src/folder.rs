@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use archive::{BucketOptions, Location};
+use archive::Location;
 use domain::World;
 
 use crate::config::{ArchivePlace, Config};
@@ -62,10 +62,7 @@ impl Folder {
     /// The location of archives. `None`: no location is configured that all nodes of the cluster share.
     pub(crate) fn archive_of(&self, config: &Config) -> Option<Location> {
         match (&config.history.store, &config.bucket) {
-            (_, Some(bucket)) => {
-                let spool = self.0.clone();
-                Some(Location::Bucket(Box::new(BucketOptions { spool, ..bucket.clone() })))
-            }
+            (_, Some(bucket)) => Some(Location::Bucket(Box::new(bucket.clone()))),
             (Some(ArchivePlace::Folder(path)), None) => Some(Location::Folder(path.clone())),
             // The credentials of the bucket are missing.
             (Some(ArchivePlace::Bucket { .. }), None) => None,

@@ -93,7 +93,7 @@ fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
 type Reading = fn(&Api, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 39] = [
     ("linesman_snapshot_events", "gauge", "Events in the current snapshot.", |_, w| {
         w.records().0.to_string()
     }),
@@ -253,6 +253,12 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 38] = [
         "counter",
         "Failed attempts to add to the archive; the log keeps its entries until one succeeds.",
         |_, w| read(&w.history.stats.commit_failures),
+    ),
+    (
+        "linesman_history_panics_total",
+        "counter",
+        "Panics of the task that writes the archive; each one is a bug.",
+        |_, w| read(&w.history.stats.archive_panics),
     ),
     ("linesman_history_bytes", "gauge", "Size of the archive's files.", |_, w| {
         read(&w.history.stats.archive_bytes)

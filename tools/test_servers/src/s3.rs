@@ -2,17 +2,24 @@
 
 use std::{
     convert::Infallible,
+    future::{pending, poll_fn},
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
+    pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex as Lock, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use hyper::{Method, Request, Response, body::Incoming, header, service::service_fn};
+use hyper::{
+    Method, Request, Response,
+    body::{Body as _, Incoming},
+    header,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use s3s::auth::SimpleAuth;
@@ -21,9 +28,20 @@ use s3s_fs::FileSystem;
 use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Mutex,
+    sync::{Mutex, watch},
     task::JoinHandle,
 };
+
+/// Fault of a write that a test has chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is not executed, and gets no answer while the client waits.
+    Unheard,
+    /// It is executed, and gets no answer while the client waits.
+    Unanswered,
+    /// It is answered with this status, and not executed.
+    Refused(u16),
+}
 
 /// A server with one bucket; it is stopped when dropped.
 #[derive(Debug)]
@@ -49,6 +67,10 @@ struct Shared {
     /// Number of answers still to be lost after the request was executed.
     lost: AtomicU32,
     requests: AtomicU64,
+    /// The number of the chosen write, counted down, and its fault.
+    chosen: Lock<Option<(u32, Fate)>>,
+    /// True once the chosen write has arrived.
+    met: watch::Sender<bool>,
     /// Delay of every answer, in milliseconds.
     latency_ms: AtomicU64,
 }
@@ -116,6 +138,18 @@ impl S3 {
         self.shared.lost.store(writes, Ordering::Relaxed);
     }
 
+    /// Chooses the `n`th write or delete from now on for a fault; the first is 1.
+    pub fn choose_write(&self, n: u32, fate: Fate) {
+        self.shared.met.send_replace(false);
+        *self.shared.chosen() = Some((n, fate));
+    }
+
+    /// Waits until the chosen write has arrived.
+    pub async fn met(&self) {
+        // The sender exists as long as the server does.
+        self.shared.met.subscribe().wait_for(|met| *met).await.map(drop).unwrap_or_default();
+    }
+
     /// From now on every answer is delayed by this time, as over a network.
     pub fn delay_answers(&self, by: Duration) {
         let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
@@ -125,6 +159,26 @@ impl S3 {
     /// Number of requests so far.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    fn chosen(&self) -> MutexGuard<'_, Option<(u32, Fate)>> {
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happens to a write.
+    fn fate_of_next(&self) -> Option<Fate> {
+        let mut chosen = self.chosen();
+        let (left, fate) = chosen.as_mut()?;
+        *left = left.checked_sub(1)?;
+        (*left == 0).then_some(*fate)
+    }
+
+    /// Goes on when the client has gone.
+    async fn wait_for_nothing(&self) {
+        self.met.send_replace(true);
+        pending().await
     }
 }
 
@@ -160,6 +214,19 @@ async fn serve(
         let status = shared.refused_with.load(Ordering::Relaxed);
         return failed(u16::try_from(status).unwrap_or(500));
     }
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let fate = if reads { None } else { shared.fate_of_next() };
+    match fate {
+        Some(Fate::Unheard) => shared.wait_for_nothing().await,
+        Some(Fate::Refused(status)) => {
+            // A client that is still sending would see a connection that breaks off, and no answer.
+            let mut body = request.into_body();
+            while poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await.is_some() {}
+            shared.met.send_replace(true);
+            return failed(status);
+        }
+        Some(Fate::Unanswered) | None => {}
+    }
     let conditional = request.headers().contains_key(header::IF_NONE_MATCH);
     let refused_with = shared.condition_refused_with.load(Ordering::Relaxed);
     if conditional && refused_with > 0 {
@@ -178,6 +245,9 @@ async fn serve(
     let write = request.method() == Method::PUT;
     let answer = hyper::service::Service::call(service, request).await;
     drop(creating);
+    if fate == Some(Fate::Unanswered) {
+        shared.wait_for_nothing().await;
+    }
     if write && take(&shared.lost) {
         return failed(500);
     }

@@ -125,6 +125,15 @@ fn what_was_published_is_archived_and_kept_in_the_log_until_then() {
     assert_eq!(world.archive().newest().unwrap().lineages.len(), 1);
 }
 
+#[tokio::test]
+async fn work_that_panics_is_counted() {
+    let stats = HistoryStats::default();
+    assert_eq!(apart(&stats, || 1).await, Some(1));
+    assert_eq!(stats.archive_panics.load(Ordering::Relaxed), 0);
+    assert_eq!(apart(&stats, || panic!("as a test has it")).await, None::<()>);
+    assert_eq!(stats.archive_panics.load(Ordering::Relaxed), 1);
+}
+
 #[test]
 fn a_log_that_was_lost_starts_a_new_lineage() {
     let dir = tempfile::tempdir().unwrap();

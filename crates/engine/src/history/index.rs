@@ -7,7 +7,7 @@ use archive::{Commit, Publication, Table};
 use domain::Timestamp;
 use market::Change;
 
-use super::{Found, HistoryError, Reach};
+use super::{ArchiveHeld, Found, HistoryError, Reach};
 use crate::options::WorldOptions;
 use crate::replay::Logged;
 
@@ -44,6 +44,8 @@ pub(super) struct Archived {
     pub(super) catalogues: Vec<String>,
     /// The last day whose files are final.
     pub(super) final_day: Option<String>,
+    /// The last publication that it has, and what its files take.
+    pub(super) held: Option<(Timestamp, u64, usize)>,
     /// It was read since this process started.
     pub(super) was_read: bool,
     /// It could not be read when that was last tried.
@@ -184,9 +186,18 @@ impl Index {
         let final_day = commit.final_day().map(str::to_owned);
         let lineages = commit.lineages.iter().map(|held| (held.first_seq, held.last_seq)).collect();
         let catalogues = commit.catalogues.iter().map(|held| held.version.clone()).collect();
+        let last = commit.lineages.last().map(|last| Timestamp::from_millis(last.last_ms));
+        let held = last.map(|last| (last, commit.bytes(), commit.paths().count()));
         let commit = commit.commit;
-        self.archived =
-            Archived { commit, files, lineages, catalogues, final_day, ..Archived::default() };
+        self.archived = Archived {
+            commit,
+            files,
+            lineages,
+            catalogues,
+            final_day,
+            held,
+            ..Archived::default()
+        };
     }
 
     /// Where a publication is to be had; from the log, where that has it.
@@ -351,6 +362,10 @@ impl Index {
 
     pub(super) fn reach(&self, options: &WorldOptions) -> Option<Reach> {
         let (first, last) = (self.cuts.first()?, self.cuts.last()?);
+        let archive = self.archived.held.map(|(last, bytes, files)| {
+            let waiting = self.cuts.get(self.cuts.partition_point(|cut| cut.at <= last));
+            ArchiveHeld { waiting: waiting.map(|cut| cut.at), bytes, files }
+        });
         Some(Reach {
             from: first.at,
             to: last.at,
@@ -358,6 +373,7 @@ impl Index {
             retention: options.history.retention,
             exported_to: self.archived.final_day.clone(),
             gaps: self.gaps.iter().copied().filter(|(_, to)| *to > first.at).collect(),
+            archive,
         })
     }
 

@@ -70,6 +70,7 @@ impl SimulatedPast {
         let from = self.first(current);
         let publications = current.since(from).as_millis() / self.interval().as_millis().max(1);
         Reach {
+            archive: None,
             from,
             to: current,
             publications: u64::try_from(publications).unwrap_or(u64::MAX).saturating_add(1),

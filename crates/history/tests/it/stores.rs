@@ -1,15 +1,15 @@
 //! Folder and bucket alike: the same steps, and what goes wrong on the way.
 
+use std::error::Error as _;
 use std::time::{Duration, Instant};
 
 use archive::{
-    Archive, ArchiveError, BucketOptions, Commit, Compact, Credentials, Location, Outcome,
-    TableFile,
+    Archive, ArchiveError, Blob, BucketOptions, Commit, Compact, Credentials, Location, Outcome,
+    Table, TableFile,
 };
 use domain::Timestamp;
 use market::Change;
-use tempfile::TempDir;
-use test_servers::{Proxy, S3};
+use test_servers::{Fate, Proxy, S3};
 use tokio::runtime::Runtime;
 
 use crate::log::{LOG, assert_holds, go_on, next_part};
@@ -21,7 +21,6 @@ const LONG_AGO: Timestamp = Timestamp::from_millis(0);
 struct Bucket {
     proxy: Proxy,
     server: S3,
-    dir: TempDir,
     _runtime: Runtime,
 }
 
@@ -37,7 +36,7 @@ impl Bucket {
             let proxy = Proxy::start(server.port()).await.unwrap();
             (server, proxy)
         });
-        Self { proxy, server, dir: tempfile::tempdir().unwrap(), _runtime: runtime }
+        Self { proxy, server, _runtime: runtime }
     }
 
     fn options(&self) -> BucketOptions {
@@ -51,7 +50,6 @@ impl Bucket {
                 secret_access_key: S3::SECRET_ACCESS_KEY.to_owned(),
                 session_token: None,
             },
-            spool: self.dir.path().to_owned(),
         }
     }
 
@@ -231,14 +229,39 @@ fn any_range_of_a_file_is_read_and_nothing_beyond_its_end() {
 }
 
 #[test]
-fn a_file_that_is_too_large_for_memory_goes_through_the_disk() {
+fn a_large_file_goes_into_the_bucket_in_parts() {
+    const PARTS: [usize; 3] = [8 << 20, (8 << 20) + 1, 20_000_000];
+    let whole: Vec<u8> = (0..20_000_000_u32).map(|n| n.to_le_bytes()[1]).collect();
+    in_each(|location| {
+        let archive = Archive::create_in(location).unwrap();
+        for bytes in PARTS.map(|length| &whole[..length]) {
+            let blob = archive.put("images/large", ".image", bytes).unwrap();
+            let held = archive.read_range(&named(blob), 0..u64::MAX).unwrap();
+            assert!(held == bytes, "{} bytes instead of {}", held.len(), bytes.len());
+        }
+    });
+}
+
+/// An image as if it were a file of rows.
+fn named(Blob { path, bytes, sha256 }: Blob) -> TableFile {
+    let (table, rows, first_seq, last_seq, lineage) = (Table::Internal, 0, 0, 0, 0);
+    TableFile { table, path, rows, bytes, sha256, first_seq, last_seq, lineage }
+}
+
+/// A part of it that was sent takes space that nobody sees.
+#[test]
+fn of_a_large_file_that_is_not_finished_nothing_stays() {
     let bucket = Bucket::start();
     let archive = bucket.archive();
-    let bytes: Vec<u8> = (0..20_000_000_u32).map(|n| n.to_le_bytes()[1]).collect();
-    let blob = archive.put("images/large", ".image", &bytes).unwrap();
-    let held = std::fs::read(bucket.server.folder().join("a=b/live").join(&blob.path)).unwrap();
-    assert!(held == bytes, "{} bytes instead of {}", held.len(), bytes.len());
-    assert_eq!(std::fs::read_dir(bucket.dir.path()).unwrap().count(), 0);
+    let files = || std::fs::read_dir(bucket.server.folder().join("..")).unwrap().count();
+    let before = files();
+    // The first request begins it, the next two send parts.
+    bucket.server.choose_write(3, Fate::Refused(403));
+    let error = archive.put("images/large", ".image", &vec![7; 20 << 20]).unwrap_err();
+    let told = format!("{error}: {}", error.source().unwrap());
+    assert!(told.contains("it answers 403"), "{told}");
+    assert_eq!(files(), before);
+    assert!(!bucket.server.folder().join("a=b/live/images").exists());
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! programs for such buckets read.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use archive::{BucketOptions, Credentials};
 
@@ -58,8 +57,7 @@ pub(super) fn read_bucket(
         return None;
     };
     let (bucket, prefix) = (bucket.clone(), prefix.clone());
-    let spool = Path::new("").to_owned();
-    Some(BucketOptions { bucket, prefix, endpoint, region, credentials, spool })
+    Some(BucketOptions { bucket, prefix, endpoint, region, credentials })
 }
 
 fn credentials_of(environment: &[(OsString, OsString)]) -> Option<Credentials> {

@@ -108,6 +108,7 @@ async fn metrics_are_well_formed_and_count_what_happened() {
         ("linesman_source_stale{world=\"live\",sport=\"mma\",bookmaker=\"fanduel\"}", 0.0),
         ("linesman_source_age_seconds{world=\"live\",sport=\"mma\",bookmaker=\"fanduel\"}", 24.75),
         ("linesman_panics_total", 0.0),
+        ("linesman_history_panics_total{world=\"live\"}", 0.0),
         ("linesman_keys", 1.0),
         ("linesman_maintenance", 0.0),
     ] {

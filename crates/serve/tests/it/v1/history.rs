@@ -439,7 +439,6 @@ pub(super) fn bucket(proxy: &Proxy) -> Location {
             secret_access_key: S3::SECRET_ACCESS_KEY.to_owned(),
             session_token: None,
         },
-        spool: std::env::temp_dir(),
     }))
 }
 

@@ -1,5 +1,4 @@
 //! The console's first page: how the service is doing, who uses it, what was pushed last. It renews itself.
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use accounts::Maintenance;
@@ -38,7 +37,7 @@ struct Disk {
     percent_free: u64,
 }
 
-/// How far history reaches, and what the archive holds of it as far as this node knows.
+/// How far history reaches, and what the archive holds of it.
 struct Past {
     from: TimeText,
     to: TimeText,
@@ -180,13 +179,10 @@ async fn past(page_request: &PageRequest<'_>) -> Result<Past, &'static str> {
             "The past cannot be read at the moment; the log of the service says why."
         }
     })?;
-    let stats = &live.history.stats;
-    let figure = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-    let archived = stats.archived_ms.load(Ordering::Relaxed);
-    let archive = (archived > 0).then(|| ArchiveLine {
-        lag: span(live.archive_lag(now)),
-        size: size(figure(&stats.archive_bytes)),
-        files: number(figure(&stats.archive_files)),
+    let archive = reach.archive.map(|archive| ArchiveLine {
+        lag: span(archive.waiting.map_or(Duration::ZERO, |waiting| now.since(waiting))),
+        size: size(archive.bytes),
+        files: number(u64::try_from(archive.files).unwrap_or(u64::MAX)),
     });
     let (from, to) = (TimeText::new(reach.from, now), TimeText::new(reach.to, now));
     let (publications, gaps) = (number(reach.publications), reach.gaps.len());

@@ -1,0 +1,103 @@
+//! An object on its way into a bucket, a part at a time: what is held of it does not grow with it.
+//!
+//! Up to one part it is a single request. Of a larger one, the bucket has nothing before all parts are there; those of
+//! a process that was killed stay until the bucket's own rule for such parts deletes them.
+
+use std::io::{self, Write};
+use std::mem;
+
+use bytes::Bytes;
+use object_store::multipart::{MultipartStore as _, PartId};
+use object_store::{Error, MultipartId, PutMode};
+
+use super::Bucket;
+use crate::error::ArchiveError;
+
+/// The parts of an object, the last one apart: stores want at least 5 MiB, some all of one size, and 10,000 at most.
+const PART_BYTES: usize = 8 << 20;
+
+/// Unless it is finished, what is there of it is deleted.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    bucket: Bucket,
+    name: String,
+    held: Vec<u8>,
+    /// What the bucket calls it, and the parts that it has; `None`: there was no more than one yet.
+    begun: Option<(MultipartId, Vec<PartId>)>,
+}
+
+impl Upload {
+    pub(crate) fn new(bucket: &Bucket, name: &str) -> Self {
+        Self { bucket: bucket.clone(), name: name.to_owned(), held: Vec::new(), begun: None }
+    }
+
+    /// Makes it an object.
+    pub(crate) fn finish(mut self) -> Result<(), ArchiveError> {
+        if self.begun.is_none() {
+            let bytes = mem::take(&mut self.held).into();
+            return self.failing(self.bucket.put(&self.name, bytes, PutMode::Overwrite));
+        }
+        if !self.held.is_empty() {
+            self.send()?;
+        }
+        let Some((id, parts)) = self.begun.clone() else { return Ok(()) };
+        self.failing(self.bucket.ask(&self.name, |store, path| async move {
+            store.complete_multipart(&path, &id, parts).await
+        }))?;
+        self.begun = None;
+        Ok(())
+    }
+
+    /// Sends what is held as a part.
+    fn send(&mut self) -> Result<(), ArchiveError> {
+        let (id, mut parts) = match self.begun.take() {
+            Some(begun) => begun,
+            None => {
+                let begin = self.bucket.ask(&self.name, |store, path| async move {
+                    store.create_multipart(&path).await
+                });
+                (self.failing(begin)?, Vec::new())
+            }
+        };
+        let (bytes, number) = (Bytes::from(mem::take(&mut self.held)), parts.len());
+        let upload = id.clone();
+        let part = self.bucket.ask(&self.name, move |store, path| async move {
+            store.put_part(&path, &upload, number, bytes.into()).await
+        });
+        let part = self.failing(part).map(|part| parts.push(part));
+        self.begun = Some((id, parts));
+        part
+    }
+
+    fn failing<T>(&self, asked: Result<T, Error>) -> Result<T, ArchiveError> {
+        asked.map_err(|error| self.bucket.failed(&self.name, &error))
+    }
+}
+
+impl Write for Upload {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.held.len() >= PART_BYTES {
+            self.send().map_err(io::Error::other)?;
+        }
+        let taken = bytes.len().min(PART_BYTES - self.held.len());
+        self.held.extend_from_slice(bytes.get(..taken).unwrap_or(bytes));
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let Some((id, _)) = self.begun.take() else { return };
+        let abort = self
+            .bucket
+            .ask(&self.name, |store, path| async move { store.abort_multipart(&path, &id).await });
+        if let Err(error) = abort {
+            let error = self.bucket.failed(&self.name, &error);
+            tracing::debug!(event = "archive.upload_left", object = self.name, %error);
+        }
+    }
+}
