@@ -175,8 +175,7 @@ impl State {
 impl Delivery<'_> {
     /// Whether the stream may be sent anything, as far as can be said here.
     fn may_go_to(&self, waiting: &Waiting) -> bool {
-        let confirmed = self.api.accounts.keys.confirm(&waiting.entry, self.now);
-        confirmed.is_ok_and(|same| Arc::ptr_eq(&same, &waiting.entry))
+        self.api.accounts.keys.is_confirmed(&waiting.entry, self.now)
             // The slot is asked only where it matters: it is in memory that nothing else here needs.
             && (!self.api.accounts.streams.may_lose() || waiting.slot.is_held())
             && self.api.accounts.maintenance() == Maintenance::Off
