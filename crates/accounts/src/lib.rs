@@ -16,7 +16,6 @@ mod simulation;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
 use domain::{Clock, Timestamp};
 use store::{KeyRow, Store};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
@@ -53,6 +52,7 @@ pub use crate::{
 };
 use crate::{
     key::{lease_worker::LeaseCounters, meter::Order, usage},
+    registry::MaintenanceState,
     revocation::{key_lease::KeyLease, node::Member},
 };
 pub use store::{
@@ -98,7 +98,7 @@ pub struct Accounts {
     /// The open streams of keys.
     pub streams: Arc<StreamSlots>,
     registry: Registry,
-    maintenance: ArcSwap<Maintenance>,
+    maintenance: MaintenanceState,
     store: Store,
     orders: mpsc::Sender<Order>,
     counters: Arc<LeaseCounters>,
@@ -142,7 +142,7 @@ impl Accounts {
             keys: ring,
             feeds: Feeds::new(store.clone(), lease),
             registry: Registry::new(store.clone(), clock),
-            maintenance: ArcSwap::default(),
+            maintenance: MaintenanceState::default(),
             store,
             orders,
             counters,
@@ -182,7 +182,7 @@ impl Accounts {
     }
 
     fn store_maintenance(&self, maintenance: Maintenance) {
-        self.maintenance.store(Arc::new(maintenance));
+        self.maintenance.set(maintenance);
         if maintenance != Maintenance::Off {
             self.keys.note_all_held();
             self.keys.endings.send_replace(());
@@ -501,7 +501,7 @@ impl Accounts {
 
     /// Whether maintenance is on, as last loaded or set.
     pub fn maintenance(&self) -> Maintenance {
-        **self.maintenance.load()
+        self.maintenance.get()
     }
 
     /// Starts or ends maintenance.

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use domain::{Clock, Timestamp};
 use store::{AuditEntry, FeedRow, KeyCountLimit, KeyEnd, KeyInsert, KeyRow, Store};
 
+pub(crate) use crate::registry::record::MaintenanceState;
 pub(crate) use crate::registry::record::key_record;
 pub use crate::registry::record::{FeedRecord, KeyRecord, Maintenance, NewKey, Scores};
 use crate::{

@@ -99,6 +99,8 @@ pub(crate) struct Answer {
     pub(crate) content_type: &'static str,
     /// The header lines that say which publication it is of.
     publication: Head,
+    /// The line that leads to the next page, where it has all of its request.
+    next_line: OnceLock<Head>,
     identity: Encoded,
     zstd: OnceLock<Encoded>,
     brotli: OnceLock<Encoded>,
@@ -116,6 +118,8 @@ pub(crate) struct Encoded {
     file: OnceLock<Option<Arc<FileBody>>>,
 }
 
+/// A longer line than this is written for every request.
+const NEXT_LINE_BYTES_MAX: usize = 256;
 /// A tag with the name of its encoding and quotes.
 const ETAG_BYTES: usize = 32;
 /// The lines that a tag makes.
@@ -144,6 +148,7 @@ impl Answer {
             units: 1,
             content_type: "application/json",
             publication: Head::default(),
+            next_line: OnceLock::new(),
             identity: Encoded::new(body, &tag, Encoding::Identity, &Head::default()),
             zstd: OnceLock::new(),
             brotli: OnceLock::new(),
@@ -178,6 +183,19 @@ impl Answer {
         Self { content_type, ..self }
     }
 
+    /// The line that leads to the next page, as it was written for the same path and query before.
+    pub(crate) fn next_line(&self, path: &str, query: &str) -> Option<&Head> {
+        self.next_line.get().filter(|line| leads_on(line, path, query))
+    }
+
+    /// Keeps that line for who asks the same again. One that leaves parameters of the query out is not kept, so that no
+    /// key is.
+    pub(crate) fn keep_next_line(&self, line: Head, path: &str, query: &str) {
+        if line.as_bytes().len() <= NEXT_LINE_BYTES_MAX && leads_on(&line, path, query) {
+            self.next_line.get_or_init(|| line);
+        }
+    }
+
     /// The body as it is.
     pub(crate) fn body(&self) -> Bytes {
         self.identity.body.whole()
@@ -210,6 +228,16 @@ impl Answer {
     fn body_bytes(&self) -> usize {
         self.identity.body.len()
     }
+}
+
+/// Whether a line leads on from a path and a query, all of which is in it.
+fn leads_on(line: &Head, path: &str, query: &str) -> bool {
+    let mut rest = line.as_bytes();
+    [b"link: <", path.as_bytes(), b"?", query.as_bytes(), b"&cursor="].into_iter().all(|part| {
+        let stripped = rest.strip_prefix(part);
+        rest = stripped.unwrap_or_default();
+        stripped.is_some()
+    })
 }
 
 impl Encoded {
@@ -276,5 +304,28 @@ mod tests {
         assert_eq!(tag(&body, None, Some("gzip")), "\"UKGvWl8tzwHApId7liy6gg-gzip\"");
         assert_eq!(tag(&body, None, Some("br")), "\"UKGvWl8tzwHApId7liy6gg-br\"");
         assert_eq!(tag(&body, None, Some("zstd")), "\"UKGvWl8tzwHApId7liy6gg-zstd\"");
+    }
+
+    #[test]
+    fn the_line_to_the_next_page_is_kept_for_the_same_request_alone() {
+        let line = |target: &str| {
+            let mut line = Head::default();
+            line.put("link", format!("<{target}cursor=c>; rel=\"next\""));
+            line
+        };
+        let kept = Answer::new(b"[]".to_vec(), Some("c".to_owned()));
+        // Without a query, and where parameters are left out, the line does not say all that was asked.
+        kept.keep_next_line(line("/a?"), "/a", "");
+        kept.keep_next_line(line("/a?b=1&"), "/a", "b=1&api_key=k");
+        let long = format!("b={}", "1".repeat(NEXT_LINE_BYTES_MAX));
+        kept.keep_next_line(line(&format!("/a?{long}&")), "/a", &long);
+        assert!(kept.next_line.get().is_none());
+        kept.keep_next_line(line("/a?b=1&c=2&"), "/a", "b=1&c=2");
+        assert!(kept.next_line("/a", "b=1&c=2").is_some());
+        for (path, query) in
+            [("/a", "b=1"), ("/a", "b=1&c=2&cursor=c"), ("/a", "c=2&b=1"), ("/a?b=1&c=2", "")]
+        {
+            assert!(kept.next_line(path, query).is_none(), "{path} {query}");
+        }
     }
 }

@@ -443,9 +443,7 @@ impl Admitted<'_> {
         as_of: Option<Timestamp>,
     ) -> Answered {
         if let Some(next) = &answer.next {
-            head.line("link", |line| {
-                self.query.put_next_page(line, self.request.path, next, as_of);
-            });
+            self.put_next_page(&mut head, answer, next, as_of);
         }
         if answer.empty {
             head.line("link", |line| self.query.put_help(line, self.request.path));
@@ -461,6 +459,27 @@ impl Admitted<'_> {
         encoded.put_encoding(&mut head);
         let reply = Reply { body: encoded.body.clone(), ..Reply::empty(200, head) };
         Ok((reply, standing))
+    }
+
+    fn put_next_page(
+        &self,
+        head: &mut Head,
+        answer: &Answer,
+        next: &str,
+        as_of: Option<Timestamp>,
+    ) {
+        let Request { path, query, .. } = *self.request;
+        if as_of.is_none()
+            && let Some(line) = answer.next_line(path, query)
+        {
+            return head.put_lines(line);
+        }
+        let mut line = Head::default();
+        line.line("link", |line| self.query.put_next_page(line, path, next, as_of));
+        head.put_lines(&line);
+        if as_of.is_none() {
+            answer.keep_next_line(line, path, query);
+        }
     }
 
     /// The fault a sandbox key asks to be shown.

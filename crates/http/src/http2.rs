@@ -167,7 +167,7 @@ async fn respond<T: Service>(
         request.header(name.as_str(), value.as_bytes());
     }
     if let Some(authority) = parts.uri.authority() {
-        request.page.host = Some(authority.as_str().as_bytes());
+        request.host = Some(authority.as_str().as_bytes());
     }
     let mut connection = ConnectionState::new(&*service.server().clock, Peer::current());
     let mut reply = if service.is_plain(&request) {

@@ -40,8 +40,8 @@ pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
 pub use range::Ranged;
 pub use reply::{Body, BodyStream, Head, Line, LongBody, Reply, StreamBody};
 pub use request::{
-    AgentHeaders, FAULT_HEADER, HEAD_BYTES_MAX, HEADERS_MAX, HeaderSet, Method, PageHeaders,
-    PathTraits, Request, SingleHeader, TARGET_BYTES_MAX, WebSocketHeaders, cut, parts,
+    AgentHeaders, BoxedHeaders, FAULT_HEADER, HEAD_BYTES_MAX, HEADERS_MAX, HeaderSet, Method,
+    PageHeaders, PathTraits, Request, SingleHeader, TARGET_BYTES_MAX, WebSocketHeaders, cut, parts,
 };
 pub use request_id::{RequestId, RequestIds};
 pub use sendfile::{BodyFile, FILE_BODY_BYTES_MIN, FileBody};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 /// Longest path and query.
 pub const TARGET_BYTES_MAX: usize = 8 << 10;
@@ -96,8 +97,9 @@ pub struct Request<'a> {
     pub fault: Option<&'a [u8]>,
     /// What the client calls itself.
     pub agent: Option<&'a [u8]>,
+    pub host: Option<&'a [u8]>,
     /// What browsers tell beside. Of a request to the API only `authorization`, to say that it is not where keys go.
-    pub page: PageHeaders<'a>,
+    pub page: BoxedHeaders<'a>,
     /// What the service says of the path.
     pub traits: PathTraits,
 }
@@ -126,15 +128,32 @@ pub enum HeaderSet {
     Agent,
 }
 
+/// The headers that few requests have, in memory of their own: a request is moved more than once as it begins.
+#[derive(Debug, Default)]
+pub struct BoxedHeaders<'a>(Option<Box<PageHeaders<'a>>>);
+
+impl<'a> Deref for BoxedHeaders<'a> {
+    type Target = PageHeaders<'a>;
+
+    fn deref(&self) -> &PageHeaders<'a> {
+        self.0.as_deref().unwrap_or(&NO_HEADERS)
+    }
+}
+
+impl<'a> DerefMut for BoxedHeaders<'a> {
+    fn deref_mut(&mut self) -> &mut PageHeaders<'a> {
+        self.0.get_or_insert_default()
+    }
+}
+
 /// The headers that pages for people need. The cookie is never shown.
 #[derive(Default)]
 pub struct PageHeaders<'a> {
-    /// What agents send; boxed, since hardly a request has it.
-    pub agent: Option<Box<AgentHeaders<'a>>>,
+    /// What agents send.
+    pub agent: Option<AgentHeaders<'a>>,
     pub authorization: SingleHeader<'a>,
     pub content_encoding: SingleHeader<'a>,
     pub cookie: Option<Cow<'a, [u8]>>,
-    pub host: Option<&'a [u8]>,
     pub origin: Option<&'a [u8]>,
     pub fetch_site: Option<&'a [u8]>,
     /// What a client of a stream sends that wants a WebSocket.
@@ -148,6 +167,27 @@ pub struct PageHeaders<'a> {
     pub forwarded_for: Option<Cow<'a, [u8]>>,
     pub forwarded: Option<Cow<'a, [u8]>>,
 }
+
+/// Those of a request that has none of them.
+static NO_HEADERS: PageHeaders<'static> = PageHeaders {
+    agent: None,
+    authorization: SingleHeader::Absent,
+    content_encoding: SingleHeader::Absent,
+    cookie: None,
+    origin: None,
+    fetch_site: None,
+    websocket: WebSocketHeaders {
+        upgrades: false,
+        is_named: false,
+        key: SingleHeader::Absent,
+        version: SingleHeader::Absent,
+    },
+    range: SingleHeader::Absent,
+    if_range: SingleHeader::Absent,
+    last_event_id: None,
+    forwarded_for: None,
+    forwarded: None,
+};
 
 /// What a message of the Model Context Protocol repeats in its headers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -217,8 +257,6 @@ impl<'a> PageHeaders<'a> {
         } else if name.eq_ignore_ascii_case("cookie") {
             // HTTP/2 may part cookies into lines.
             join(&mut self.cookie, b"; ", value);
-        } else if name.eq_ignore_ascii_case("host") {
-            self.host = Some(value);
         } else if name.eq_ignore_ascii_case("origin") {
             self.origin = Some(value);
         } else if name.eq_ignore_ascii_case("sec-fetch-site") {
@@ -246,7 +284,8 @@ impl<'a> Request<'a> {
             if_none_match: None,
             fault: None,
             agent: None,
-            page: PageHeaders::default(),
+            host: None,
+            page: BoxedHeaders::default(),
             traits: PathTraits::default(),
         }
     }
@@ -265,6 +304,9 @@ impl<'a> Request<'a> {
             self.agent = Some(value);
         }
         match self.traits.headers {
+            HeaderSet::Page | HeaderSet::Agent if name.eq_ignore_ascii_case("host") => {
+                self.host = Some(value);
+            }
             HeaderSet::Ranges | HeaderSet::Stream | HeaderSet::CrossOrigin
                 if name.eq_ignore_ascii_case("authorization") =>
             {

@@ -257,16 +257,21 @@ impl KeyRing {
         entry: &Arc<KeyEntry>,
         now: Timestamp,
     ) -> Result<Arc<KeyEntry>, KeyRefusal> {
+        if self.is_confirmed(entry, now) {
+            return Ok(Arc::clone(entry));
+        }
         if !self.lease.holds() {
             return Err(KeyRefusal::Unconfirmed);
-        }
-        if entry.is_active(now) {
-            return Ok(Arc::clone(entry));
         }
         let is_same = |held: &&Arc<KeyEntry>| held.grant.key_id == entry.grant.key_id;
         let keys = self.keys.load();
         let held = keys.values().find(is_same).filter(|held| held.is_active(now));
         held.map(Arc::clone).ok_or(KeyRefusal::Unknown)
+    }
+
+    /// Whether [`KeyRing::confirm`] would give the same entry, without looking for one that replaced it.
+    pub fn is_confirmed(&self, entry: &KeyEntry, now: Timestamp) -> bool {
+        self.lease.holds() && entry.is_active(now)
     }
 
     /// The number of live keys.

@@ -1,5 +1,7 @@
 //! Inputs and outputs of callers: new keys, and keys and feeds as shown to people.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use domain::Timestamp;
 use serde::{Serialize, Serializer};
 use store::{FeedRow, KeyKind, KeyRow};
@@ -104,6 +106,29 @@ pub enum Maintenance {
     },
 }
 
+/// The present one; every request and every delivery looks at it.
+#[derive(Debug, Default)]
+pub(crate) struct MaintenanceState(AtomicU64);
+
+impl MaintenanceState {
+    pub(crate) fn get(&self) -> Maintenance {
+        match self.0.load(Ordering::SeqCst).checked_sub(1) {
+            None => Maintenance::Off,
+            Some(seconds) => {
+                Maintenance::On { retry_after_s: u32::try_from(seconds).unwrap_or(u32::MAX) }
+            }
+        }
+    }
+
+    pub(crate) fn set(&self, maintenance: Maintenance) {
+        let state = match maintenance {
+            Maintenance::Off => 0,
+            Maintenance::On { retry_after_s } => u64::from(retry_after_s) + 1,
+        };
+        self.0.store(state, Ordering::SeqCst);
+    }
+}
+
 impl Maintenance {
     pub(crate) fn action(self) -> (AuditAction, String) {
         match self {
@@ -156,4 +181,21 @@ fn instant_text<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error>
 #[expect(clippy::ref_option, reason = "serde passes fields by reference")]
 fn maybe_instant_text<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
     at.map(|at| at.to_string()).serialize(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maintenance_is_what_was_set_last() {
+        let state = MaintenanceState::default();
+        assert_eq!(state.get(), Maintenance::Off);
+        for retry_after_s in [0, 1, u32::MAX] {
+            state.set(Maintenance::On { retry_after_s });
+            assert_eq!(state.get(), Maintenance::On { retry_after_s });
+        }
+        state.set(Maintenance::Off);
+        assert_eq!(state.get(), Maintenance::Off);
+    }
 }

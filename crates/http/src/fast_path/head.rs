@@ -11,7 +11,6 @@ use crate::service::Refusal;
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// What the bytes read so far are.
-#[expect(clippy::large_enum_variant, reason = "looked at where it was made, never kept")]
 pub(crate) enum Reading<'a> {
     More,
     Request(ParsedHead<'a>),
@@ -84,11 +83,13 @@ fn classify<'a>(
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         if is("host") {
             hosts += 1;
-            request.page.host = Some(header.value);
+            request.host = Some(header.value);
         } else if is("connection") {
             let says = |word: &str| has_word(header.value, word);
             close = says("close") || (close && !says("keep-alive"));
-            request.page.websocket.upgrades |= parsed.version == Some(1) && says("upgrade");
+            if parsed.version == Some(1) && says("upgrade") {
+                request.page.websocket.upgrades = true;
+            }
         } else if is("content-length") {
             let digits = !header.value.is_empty() && header.value.iter().all(u8::is_ascii_digit);
             if !digits || length.is_some_and(|length| length != header.value) {

@@ -176,7 +176,7 @@ async fn read(request: &Request<'_>, body: impl RequestBody) -> Result<Vec<u8>, 
 }
 
 fn headers<'a>(request: &Request<'a>) -> Headers<'a> {
-    let Some(sent) = request.page.agent.as_deref() else { return Headers::default() };
+    let Some(sent) = &request.page.agent else { return Headers::default() };
     let all = [sent.protocol_version, sent.method, sent.name];
     Headers {
         version: sent.protocol_version.once(),
@@ -194,7 +194,7 @@ fn headers<'a>(request: &Request<'a>) -> Headers<'a> {
 fn check_names(request: &Request<'_>, public_url: Option<&str>) -> Result<(), ApiError> {
     let refused = |text: &'static str| ApiError::new(ErrorCode::Forbidden, text);
     let text = |bytes: &'_ [u8]| String::from_utf8_lossy(bytes).to_ascii_lowercase();
-    let host = text(request.page.host.unwrap_or_default());
+    let host = text(request.host.unwrap_or_default());
     let public = public_url.map(|url| url.trim_end_matches('/').to_ascii_lowercase());
     let public_host = public.as_deref().and_then(|url| url.split_once("://")).map(|(_, host)| host);
     let name = name_of(&host);

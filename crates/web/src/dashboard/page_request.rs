@@ -161,7 +161,7 @@ impl<'a> PageRequest<'a> {
         if let Some(url) = &self.web.settings.public_url {
             return url.trim_end_matches('/').to_owned();
         }
-        let host = self.request.page.host.unwrap_or(b"localhost");
+        let host = self.request.host.unwrap_or(b"localhost");
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(byte);
         let host: Vec<u8> = host.iter().copied().filter(plain).take(255).collect();
         let scheme = if self.secure { "https" } else { "http" };

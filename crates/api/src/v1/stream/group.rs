@@ -50,6 +50,8 @@ struct Group {
 #[derive(Debug, Default)]
 struct GroupState {
     waiters: BTreeMap<u64, Arc<Waiter>>,
+    /// The same in a row, made for one publication and kept for the next, where none has come or gone.
+    in_a_row: Option<Arc<[Arc<Waiter>]>>,
     next_number: u64,
     /// Where those who wait are, most of them.
     at: Option<LogPlace>,
@@ -89,6 +91,7 @@ impl Groups {
             state.next_number += 1;
             let number = state.next_number;
             state.waiters.insert(number, Arc::clone(&waiter));
+            state.in_a_row = None;
             number
         };
         drop(all);
@@ -205,7 +208,7 @@ impl Group {
         };
         let at = rendered.to;
         self.lock().at = Some(at);
-        let waiters: Arc<[Arc<Waiter>]> = self.waiters().into();
+        let waiters = self.waiters();
         if waiters.len() <= WAITERS_AT_ONCE {
             self.deliver(api, from, &rendered, &waiters);
             self.look_later();
@@ -272,13 +275,16 @@ impl Group {
     }
 
     fn call_all(&self) {
-        for waiter in self.waiters() {
+        for waiter in &*self.waiters() {
             waiter.call();
         }
     }
 
-    fn waiters(&self) -> Vec<Arc<Waiter>> {
-        self.lock().waiters.values().map(Arc::clone).collect()
+    fn waiters(&self) -> Arc<[Arc<Waiter>]> {
+        let mut state = self.lock();
+        let GroupState { waiters, in_a_row, .. } = &mut *state;
+        let row = in_a_row.get_or_insert_with(|| waiters.values().map(Arc::clone).collect());
+        Arc::clone(row)
     }
 
     fn lock(&self) -> MutexGuard<'_, GroupState> {
@@ -339,6 +345,7 @@ impl Drop for Member {
         let mut all = self.all.lock();
         let mut group = self.group.lock();
         group.waiters.remove(&self.number);
+        group.in_a_row = None;
         if group.waiters.is_empty() {
             all.groups.remove(&self.group.selection);
         }

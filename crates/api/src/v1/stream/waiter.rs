@@ -191,8 +191,7 @@ impl Delivery<'_> {
     /// Whether the stream may be sent anything, as far as can be said here.
     fn may_go_to(&self, waiting: &Waiting) -> bool {
         let Some(KeyRight { entry, slot }) = &waiting.right else { return true };
-        let confirmed = self.api.accounts.keys.confirm(entry, self.now);
-        confirmed.is_ok_and(|same| Arc::ptr_eq(&same, entry))
+        self.api.accounts.keys.is_confirmed(entry, self.now)
             // The slot is asked only where it matters: it is in memory that nothing else here needs.
             && (!self.api.accounts.streams.may_lose() || slot.is_held())
             && self.api.accounts.maintenance() == Maintenance::Off

@@ -158,6 +158,21 @@ async fn the_link_keeps_the_filters_and_leaves_the_key_out() {
 }
 
 #[tokio::test]
+async fn the_link_is_that_of_the_own_request_whoever_asked_before() {
+    let (app, key) = start().await;
+    let path = "/v1/sports/mma/odds?";
+    let with_key = format!("limit=2&api_key={key}&market=moneyline");
+    // The same answer, asked for in three ways, again and again.
+    for query in
+        [with_key.as_str(), "limit=2&market=moneyline", "market=moneyline&limit=2"].repeat(3)
+    {
+        let next = app.get(&format!("{path}{query}"), &key).await.next_page().unwrap();
+        let own = query.replace(&format!("api_key={key}&"), "");
+        assert!(next.starts_with(&format!("{path}{own}&cursor=")), "{query}: {next}");
+    }
+}
+
+#[tokio::test]
 async fn a_cursor_stays_valid_across_epochs() {
     let (app, key) = start().await;
     let path = "/v1/sports/mma/odds?limit=10";
