@@ -19,7 +19,7 @@ pub use crate::{
 };
 
 #[cfg(feature = "s3")]
-pub use crate::s3::{Fate, S3};
+pub use crate::s3::{S3, WriteFault};
 
 /// The user created by PostgreSQL's package; the server runs as this user if we are root.
 pub const POSTGRES_USER: &str = "postgres";

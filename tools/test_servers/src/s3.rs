@@ -34,9 +34,9 @@ use tokio::{
 
 /// Fault of a write that a test has chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteFault {
     /// It is not executed, and gets no answer while the client waits.
-    Unheard,
+    NotExecuted,
     /// It is executed, and gets no answer while the client waits.
     Unanswered,
     /// It is answered with this status, and not executed.
@@ -68,9 +68,9 @@ struct Shared {
     lost: AtomicU32,
     requests: AtomicU64,
     /// The number of the chosen write, counted down, and its fault.
-    chosen: Lock<Option<(u32, Fate)>>,
+    chosen: Lock<Option<(u32, WriteFault)>>,
     /// True once the chosen write has arrived.
-    met: watch::Sender<bool>,
+    reached: watch::Sender<bool>,
     /// Delay of every answer, in milliseconds.
     latency_ms: AtomicU64,
 }
@@ -139,15 +139,15 @@ impl S3 {
     }
 
     /// Chooses the `n`th write or delete from now on for a fault; the first is 1.
-    pub fn choose_write(&self, n: u32, fate: Fate) {
-        self.shared.met.send_replace(false);
-        *self.shared.chosen() = Some((n, fate));
+    pub fn choose_write(&self, n: u32, fault: WriteFault) {
+        self.shared.reached.send_replace(false);
+        *self.shared.chosen() = Some((n, fault));
     }
 
     /// Waits until the chosen write has arrived.
-    pub async fn met(&self) {
+    pub async fn chosen_write_arrived(&self) {
         // The sender exists as long as the server does.
-        self.shared.met.subscribe().wait_for(|met| *met).await.map(drop).unwrap_or_default();
+        self.shared.reached.subscribe().wait_for(|reached| *reached).await.map(drop).unwrap_or_default();
     }
 
     /// From now on every answer is delayed by this time, as over a network.
@@ -163,22 +163,22 @@ impl S3 {
 }
 
 impl Shared {
-    fn chosen(&self) -> MutexGuard<'_, Option<(u32, Fate)>> {
+    fn chosen(&self) -> MutexGuard<'_, Option<(u32, WriteFault)>> {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happens to a write.
-    fn fate_of_next(&self) -> Option<Fate> {
+    /// The fault of the next write, if it is the chosen one.
+    fn fault_of_next(&self) -> Option<WriteFault> {
         let mut chosen = self.chosen();
-        let (left, fate) = chosen.as_mut()?;
+        let (left, fault) = chosen.as_mut()?;
         *left = left.checked_sub(1)?;
-        (*left == 0).then_some(*fate)
+        (*left == 0).then_some(*fault)
     }
 
-    /// Goes on when the client has gone.
-    async fn wait_for_nothing(&self) {
-        self.met.send_replace(true);
-        pending().await
+    /// Leaves the client without an answer until it disconnects.
+    async fn leave_unanswered(&self) {
+        self.reached.send_replace(true);
+        pending::<()>().await;
     }
 }
 
@@ -215,17 +215,17 @@ async fn serve(
         return failed(u16::try_from(status).unwrap_or(500));
     }
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let fate = if reads { None } else { shared.fate_of_next() };
-    match fate {
-        Some(Fate::Unheard) => shared.wait_for_nothing().await,
-        Some(Fate::Refused(status)) => {
+    let fault = if reads { None } else { shared.fault_of_next() };
+    match fault {
+        Some(WriteFault::NotExecuted) => shared.leave_unanswered().await,
+        Some(WriteFault::Refused(status)) => {
             // A client that is still sending would see a connection that breaks off, and no answer.
             let mut body = request.into_body();
             while poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await.is_some() {}
-            shared.met.send_replace(true);
+            shared.reached.send_replace(true);
             return failed(status);
         }
-        Some(Fate::Unanswered) | None => {}
+        Some(WriteFault::Unanswered) | None => {}
     }
     let conditional = request.headers().contains_key(header::IF_NONE_MATCH);
     let refused_with = shared.condition_refused_with.load(Ordering::Relaxed);
@@ -245,8 +245,8 @@ async fn serve(
     let write = request.method() == Method::PUT;
     let answer = hyper::service::Service::call(service, request).await;
     drop(creating);
-    if fate == Some(Fate::Unanswered) {
-        shared.wait_for_nothing().await;
+    if fault == Some(WriteFault::Unanswered) {
+        shared.leave_unanswered().await;
     }
     if write && take(&shared.lost) {
         return failed(500);

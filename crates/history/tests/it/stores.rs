@@ -9,7 +9,7 @@ use archive::{
 };
 use domain::Timestamp;
 use market::Change;
-use test_servers::{Fate, Proxy, S3};
+use test_servers::{Proxy, S3, WriteFault};
 use tokio::runtime::Runtime;
 
 use crate::log::{LOG, assert_holds, go_on, next_part};
@@ -256,7 +256,7 @@ fn of_a_large_file_that_is_not_finished_nothing_stays() {
     let files = || std::fs::read_dir(bucket.server.folder().join("..")).unwrap().count();
     let before = files();
     // The first request begins it, the next two send parts.
-    bucket.server.choose_write(3, Fate::Refused(403));
+    bucket.server.choose_write(3, WriteFault::Refused(403));
     let error = archive.put("images/large", ".image", &vec![7; 20 << 20]).unwrap_err();
     let told = format!("{error}: {}", error.source().unwrap());
     assert!(told.contains("it answers 403"), "{told}");
