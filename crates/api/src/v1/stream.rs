@@ -208,6 +208,8 @@ impl Admitted<'_> {
                 None
             }
         };
+        let member = self.api.streams.groups(&selection).join(&selection);
+        let member = member.ok_or_else(node_is_full)?;
         let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
 
         let catalogue = &self.api.catalogue;
@@ -222,8 +224,6 @@ impl Admitted<'_> {
             interval_ms: handle.refresh_interval().as_millis(),
         });
         let entry = Arc::clone(self.entry);
-        let member =
-            self.api.streams.groups(&selection).join(&selection).ok_or_else(node_is_full)?;
         let held = Held::Key { _hold: self.api.accounts.keys.hold(&entry) };
         let right = KeyRight { entry, slot: Arc::new(slot) };
         let subscription = Subscription::new(self.api, Some(right), held, member, begin);

@@ -32,7 +32,8 @@ use self::past::EventPasts;
 use self::worker_slots::WorkerSlots;
 
 pub use self::keeper::keep_pages;
-pub(crate) use self::pages::{NotWatched, answer, watch};
+pub(crate) use self::live::NotWatched;
+pub(crate) use self::pages::{answer, watch};
 
 /// Shared state of the boards.
 #[derive(Debug)]

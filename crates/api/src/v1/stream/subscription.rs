@@ -10,17 +10,18 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use accounts::{KeyEntry, KeyHold};
+use accounts::KeyEntry;
 use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WholeSnapshots, WorldHandle};
-use http::{ByteSource, Slot};
+use http::ByteSource;
 use market::Snapshot;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::ending::Overdue;
+pub(super) use self::ending::{Held, KeyRight};
 use self::waiting::Woken;
 use super::end::End;
 use super::group::Member;
@@ -29,7 +30,6 @@ use super::render::{Chunk, Rendered};
 use super::replay::{Replay, ReplayTurn};
 use super::selection::Selection;
 use super::shared::{NotRendered, StartFrom};
-use super::slots::StreamSlot;
 use super::waiter::{Given, Waiter};
 use crate::context::Api;
 use crate::error::ApiError;
@@ -50,22 +50,6 @@ pub(super) enum Begin {
     Past(LogPlace),
     /// With what changed since a position.
     At(LogPlace),
-}
-
-/// What gives the right to a stream.
-#[derive(Clone, Debug)]
-pub(super) struct KeyRight {
-    pub(super) entry: Arc<KeyEntry>,
-    pub(super) slot: Arc<StreamSlot>,
-}
-
-/// What ends with a stream, and others wait for.
-#[derive(Debug)]
-pub(super) enum Held {
-    /// Who ends the key waits for the stream.
-    Key { _hold: KeyHold },
-    /// A viewer's place.
-    Place { _slot: Slot },
 }
 
 /// What is on its way: events that others send, too, and how many of their chunks are gone.

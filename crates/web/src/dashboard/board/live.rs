@@ -15,9 +15,9 @@ use engine::{MadeOnce, Published};
 use crate::dashboard::board::Board;
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::delta;
-use crate::dashboard::board::pages::NotWatched;
 use crate::dashboard::board::screen::{Screen, ScreenInput};
 use crate::dashboard::board::worker_slots::NoWorkerSlot;
+use crate::dashboard::page_error::PageError;
 use api::Asset;
 use api::v1::stream::{LogPlace, MakingStep, ScreenStep, follow_screen, place_of};
 use http::{BodyStream, Slots};
@@ -144,6 +144,25 @@ fn make_screen(board: &Board, view: View, published: &Published) -> Screen {
         world: view.world,
     };
     Screen::new(&input, &view.choice, view.event)
+}
+
+/// Why a board cannot be watched.
+#[derive(Debug)]
+pub(crate) enum NotWatched {
+    PageError(PageError),
+    NoSlot,
+}
+
+impl From<PageError> for NotWatched {
+    fn from(error: PageError) -> Self {
+        Self::PageError(error)
+    }
+}
+
+impl From<NoWorkerSlot> for NotWatched {
+    fn from(why: NoWorkerSlot) -> Self {
+        Self::PageError(why.into())
+    }
 }
 
 /// A view that is watched.

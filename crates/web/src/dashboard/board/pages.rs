@@ -10,7 +10,7 @@ use crate::context::Web;
 use crate::dashboard::board::choice::{Choice, Link};
 use crate::dashboard::board::filter::{self, Filter};
 use crate::dashboard::board::frame::{Frame, owned};
-use crate::dashboard::board::live::{BoardHub, PageKey, View};
+use crate::dashboard::board::live::{BoardHub, NotWatched, PageKey, View};
 use crate::dashboard::board::past::{EventPast, EventPasts};
 use crate::dashboard::board::screen::{Fixture, Screen};
 use crate::dashboard::board::worker_slots::NoWorkerSlot;
@@ -214,25 +214,6 @@ fn render(
         linked: true,
     };
     Ok(page.render()?)
-}
-
-/// Why a board cannot be watched.
-#[derive(Debug)]
-pub(crate) enum NotWatched {
-    PageError(PageError),
-    NoSlot,
-}
-
-impl From<PageError> for NotWatched {
-    fn from(error: PageError) -> Self {
-        Self::PageError(error)
-    }
-}
-
-impl From<NoWorkerSlot> for NotWatched {
-    fn from(why: NoWorkerSlot) -> Self {
-        Self::PageError(why.into())
-    }
 }
 
 /// Starts watching a board.

@@ -6,20 +6,38 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use accounts::{KeyEntry, KeyRefusal, Maintenance};
+use accounts::{KeyEntry, KeyHold, KeyRefusal, Maintenance};
+use http::Slot;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::{Held, KeyRight, Subscription};
+use super::Subscription;
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::v1::stream::end::End;
 use crate::v1::stream::selection::Selection;
+use crate::v1::stream::slots::StreamSlot;
 use crate::v1::wire::stream::EndCode;
 use crate::v1::{admit, closed, key_status_unknown};
 
 /// How long a client that does not read may take to read that its stream has ended: whoever ended it waits meanwhile.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// What gives the right to a stream.
+#[derive(Clone, Debug)]
+pub(in crate::v1::stream) struct KeyRight {
+    pub(in crate::v1::stream) entry: Arc<KeyEntry>,
+    pub(in crate::v1::stream) slot: Arc<StreamSlot>,
+}
+
+/// What ends with a stream, and others wait for.
+#[derive(Debug)]
+pub(in crate::v1::stream) enum Held {
+    /// Who ends the key waits for the stream.
+    Key { _hold: KeyHold },
+    /// A viewer's place.
+    Place { _slot: Slot },
+}
 
 /// What is waited for while a client does not take what it was sent.
 pub(super) enum Overdue {

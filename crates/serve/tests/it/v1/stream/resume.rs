@@ -182,9 +182,9 @@ async fn a_cursor_that_is_too_old_begins_anew() {
     assert_eq!(delta.refusal(), (410, "cursor_expired".to_owned()));
 }
 
-/// S2, S13: `done` is said once. An `EventSource`, which comes back by itself, is told with 204 not to, at no cost.
+/// S2, S13: `done` is said once. An `EventSource`, which comes back by itself, gets 204, which ends it, at no cost.
 #[tokio::test]
-async fn who_comes_back_after_the_end_is_told_that_there_is_no_more() {
+async fn who_comes_back_after_the_end_gets_no_more_and_pays_nothing() {
     let (app, feed, _) = opened().await;
     let key = app.limited_key(1000, 1000, None).await;
     let begun = text(app.now());
@@ -212,7 +212,7 @@ async fn who_comes_back_after_the_end_is_told_that_there_is_no_more() {
             );
         }
         assert_eq!(app.get("/v1/status", &key).await.requests_used(), used);
-        // Who lacks something gets it, and whoever asks with `since` is told the end.
+        // Who lacks something gets it, and whoever asks with `since` gets the end.
         let (mut back, hello) = Client::open(&app, &key, &query, Some(&first)).await;
         assert_eq!(hello["resumed"], true);
         back.state.clone_from(&past.state);
