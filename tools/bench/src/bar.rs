@@ -8,6 +8,7 @@ pub(super) struct Bar {
     pub(super) name: &'static str,
     pub(super) unit: Unit,
     pub(super) better: Better,
+    /// Not a number where the figure is only shown beside others.
     pub(super) must: f64,
     pub(super) goal: f64,
     pub(super) measured: f64,
@@ -40,6 +41,8 @@ pub(super) enum Verdict {
     Missed,
     /// The machine was too disturbed for the figure to mean anything.
     NotShown,
+    /// There is no line to be on the right side of.
+    NoBar,
 }
 
 impl fmt::Display for Verdict {
@@ -49,6 +52,7 @@ impl fmt::Display for Verdict {
             Self::Must => "must",
             Self::Missed => "**not met**",
             Self::NotShown => "**not shown**",
+            Self::NoBar => "–",
         })
     }
 }
@@ -61,6 +65,8 @@ impl Bar {
         };
         if self.measured.is_nan() {
             Verdict::NotShown
+        } else if self.must.is_nan() {
+            Verdict::NoBar
         } else if reaches(self.goal) {
             Verdict::Goal
         } else if reaches(self.must) {
@@ -71,12 +77,22 @@ impl Bar {
     }
 
     /// The measured figure as a share of the one that must be reached; above 1 is better, whichever way that is. `None`
-    /// where nothing was shown.
+    /// where nothing was shown, or there is no such figure.
     pub(super) fn ratio(&self) -> Option<f64> {
-        (self.verdict() != Verdict::NotShown).then(|| match self.better {
+        let ratio = match self.better {
             Better::More => self.measured / self.must,
             Better::Less => self.must / self.measured.max(f64::MIN_POSITIVE),
-        })
+        };
+        (!self.measured.is_nan() && !ratio.is_nan()).then_some(ratio)
+    }
+
+    /// A line of the table, or no line, as it is shown.
+    pub(super) fn show_line(&self, line: f64) -> String {
+        if line.is_nan() {
+            "–".to_owned()
+        } else {
+            format!("{} {}", self.sign(), self.show(line))
+        }
     }
 
     pub(super) fn show(&self, figure: f64) -> String {
@@ -92,7 +108,7 @@ impl Bar {
         }
     }
 
-    pub(super) fn sign(&self) -> &'static str {
+    fn sign(&self) -> &'static str {
         match self.better {
             Better::More => "≥",
             Better::Less => "≤",
@@ -131,5 +147,8 @@ mod tests {
                 && bar(Better::More, 3.0).ratio() > Some(1.0)
         );
         assert_eq!(bar(Better::Less, f64::NAN).ratio(), None);
+        let beside = Bar { must: f64::NAN, goal: f64::NAN, ..bar(Better::Less, 2.0) };
+        assert_eq!((beside.verdict(), beside.ratio()), (Verdict::NoBar, None));
+        assert_eq!(beside.show_line(beside.must), "–");
     }
 }

@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result};
 
 use super::Effort;
 use super::load::{self, Plan};
-use super::measure::{LoadedService, half_rate, round_with_changes};
+use super::loaded::LoadedService;
+use super::measure::{half_rate, round_with_changes};
 use super::plot::Plot;
 use super::rounds::{Side, median, round};
 use super::service::{ODDS, request};

@@ -4,24 +4,23 @@
 mod bucket;
 mod made;
 mod past;
+pub(super) mod present;
 mod week;
 
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::bar::{Bar, Better, Unit};
 use super::load::Plan;
-use super::rounds::{self, Comparison, Side, median};
-use super::service::{self, Market, ODDS, Service, request};
-use super::{Effort, float, instructions};
+use super::rounds::{self, Comparison, Side};
+use super::service::Service;
+use super::{Effort, float};
 use past::Past;
 
 /// The smaller of the two markets.
 const RECORDS_FEW: usize = 10_000;
-/// What the code of cursors is called.
-const CURSORS: &str = "api::position::";
 
 /// Measures the lines of history.
 pub(super) fn bars(program: &Path, effort: Effort) -> Result<Vec<Bar>> {
@@ -40,57 +39,8 @@ pub(super) fn bars(program: &Path, effort: Effort) -> Result<Vec<Bar>> {
     many.walk(&mut bars, &cold)?;
     drop(many);
     week::answers(program, folder.path(), effort, &mut bars)?;
-    present(program, folder.path(), effort, &mut bars)?;
-    bars.push(Bar {
-        name: "history: instructions of cursors in a ready answer",
-        unit: Unit::Count,
-        better: Better::Less,
-        must: 200.0,
-        goal: 200.0,
-        measured: instructions::count(program)?.of(CURSORS),
-        note: "they are written once for a publication and a selection".to_owned(),
-    });
+    present::bars(program, folder.path(), effort, &mut bars)?;
     Ok(bars)
-}
-
-/// What the present costs with history, against the same without.
-pub(super) fn present(
-    program: &Path,
-    folder: &Path,
-    effort: Effort,
-    bars: &mut Vec<Bar>,
-) -> Result<()> {
-    shell::say("history: the present with it and without");
-    let start = |name: &str, on: &str| {
-        let mut setup = service::setup(program, &folder.join(name), "10s")?;
-        setup.env = vec![("LINESMAN_HISTORY__ENABLED", on.to_owned())];
-        let service = Service::start(&setup)?;
-        let key = service.make_keys(1)?.pop().context("no key")?;
-        let market = Market::fill(&service, &key, RECORDS_FEW)?;
-        let headers = format!("x-api-key: {key}\r\n");
-        let requests = [request(&format!("{ODDS}?limit=100"), &headers)];
-        Ok::<_, anyhow::Error>((service, market, requests))
-    };
-    let (with, without) = (start("with", "true")?, start("without", "false")?);
-    shell::sleep(Duration::from_secs(11));
-    // What differs is less than one round differs from the next.
-    let more = Effort { rounds: 3 * effort.rounds, ..effort };
-    let found = compared((&with.0, &with.2), (&without.0, &without.2), more)?;
-    let name = "history: ready, 100 records, against the same without history";
-    bars.push(times(name, (1.03, 1.03), 1.0 / found.cpu_ratio, found.note()));
-    let mut ratios = Vec::new();
-    for round in 1..=effort.rounds {
-        let took = |(service, market, _): &(Service, Market, [Vec<u8>; 1])| {
-            let before = super::machine::cpu_seconds(service.pid())?;
-            market.push(&market.moves(0, RECORDS_FEW, round))?;
-            Ok::<_, anyhow::Error>(super::machine::cpu_seconds(service.pid())? - before)
-        };
-        ratios.push(took(&with)? / took(&without)?.max(1e-6));
-    }
-    let name = "history: odds messages pushed, against the same without history";
-    let note = "processor time, at the end of the push".to_owned();
-    bars.push(times(name, (1.03, 1.03), median(ratios), note));
-    Ok(())
 }
 
 /// Lets requests of two services, or of one, take turns.
@@ -106,7 +56,7 @@ fn side<'a>((service, requests): (&Service, &'a [Vec<u8>]), effort: Effort) -> S
     let plan = Plan {
         to: service.address,
         requests,
-        connections: super::measure::CONNECTIONS,
+        connections: super::loaded::CONNECTIONS,
         time: Duration::from_secs_f64(effort.seconds),
         rate: None,
         first: 0,

@@ -1,10 +1,11 @@
 //! Instructions: what a ready answer costs in user space, counted by callgrind. Unlike times, the count is the same on
 //! a busy machine, so a change of a few percent is a change of the code.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -25,12 +26,23 @@ const CONNECTIONS: usize = 16;
 const REQUESTS: usize = 64;
 /// A few hundred records are a full answer; starting with more only takes longer.
 const RECORDS: usize = 2_000;
+/// Streams that are counted at the same time are fewer.
+const STREAMS_MAX: usize = 1_000;
 
-/// Instructions for one request, by function, and in all.
+/// Instructions, by function and in all.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) total: f64,
     by_function: BTreeMap<String, f64>,
+    /// What functions took with all that they called.
+    within: BTreeMap<String, Within>,
+}
+
+/// What a function takes with all that it calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Within {
+    pub(super) instructions: f64,
+    pub(super) system_calls: f64,
 }
 
 /// Counts, compares with the baseline and tells; `update` makes what was counted the baseline.
@@ -58,6 +70,11 @@ pub(super) fn check(repository: &Repository, program: &Path, update: bool) -> Re
 }
 
 impl Counts {
+    /// What a function took with all that it called; nothing where it was not called.
+    pub(super) fn within(&self, function: &str) -> Within {
+        self.within.get(function).copied().unwrap_or_default()
+    }
+
     /// Those of functions whose names begin so.
     pub(super) fn of(&self, path: &str) -> f64 {
         let named = |name: &str| name.trim_start_matches(['<', '&']).starts_with(path);
@@ -96,72 +113,121 @@ fn parse(text: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Runs the service under callgrind, which starts to count when the answer is ready.
+/// What a ready answer of a hundred records costs.
 pub(super) fn count(program: &Path) -> Result<Counts> {
     let folder = tempfile::tempdir()?;
-    let mut setup = super::service::setup(program, folder.path(), "100ms")?;
-    let service = Service::start(&setup)?;
-    let keys = service.make_keys(1)?;
-    let key = keys.first().context("no key")?;
-    Market::fill(&service, key, RECORDS)?;
-    shell::sleep(Duration::from_millis(500));
-    service.stop()?;
-    let out = folder.path().join("callgrind.out");
-    setup.refresh_interval = "1h";
-    setup.under = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--compress-strings=no"]
-        .map(str::to_owned)
-        .into();
-    setup.under.push(format!("--callgrind-out-file={}", out.display()));
-    let service = Service::start(&setup)?;
-    ask(&service, &setup, key)?;
-    drop(service);
-    let counted =
-        fs::read_to_string(format!("{}.1", out.display())).context("callgrind left no figures")?;
-    Ok(sum(&counted, super::float(u64::try_from(CONNECTIONS * REQUESTS)?)))
+    let setup = super::service::setup(program, folder.path(), "1h")?;
+    let (service, _, key) = Callgrind::with_market(setup, RECORDS)?;
+    let asked = [request(&format!("{ODDS}?limit=100"), &format!("x-api-key: {key}\r\n"))];
+    service.count_requests(&asked)
 }
 
-fn ask(service: &Service, setup: &Setup, key: &str) -> Result<()> {
-    let requests = [request(&format!("{ODDS}?limit=100"), &format!("x-api-key: {key}\r\n"))];
-    let mut load = Run::open(Plan {
-        to: service.address,
-        requests: &requests,
-        connections: CONNECTIONS,
-        time: Duration::ZERO,
-        rate: None,
-        first: 0,
-    })?;
-    let control = |words: &[&str]| {
-        let mut command = shell::command("callgrind_control", &setup.folder);
-        shell::output(command.args(words).arg(service.pid().to_string())).map(drop)
-    };
-    (0..4).try_for_each(|_| load.ask_all())?;
-    control(&["-i", "on"])?;
-    load.ask_all()?;
-    control(&["-z"])?;
-    (0..REQUESTS).try_for_each(|_| load.ask_all())?;
-    control(&["-d"])
+/// A service under callgrind, which counts when it is asked to.
+pub(super) struct Callgrind {
+    pub(super) service: Service,
+    folder: PathBuf,
+    out: PathBuf,
+    /// How often it has written what it counted.
+    written: Cell<usize>,
+}
+
+impl Callgrind {
+    /// Starts the service on a market that it has filled at its own speed before, for which it gives a key.
+    pub(super) fn with_market(mut setup: Setup, records: usize) -> Result<(Self, Market, String)> {
+        let refresh_interval = std::mem::replace(&mut setup.refresh_interval, "100ms");
+        let service = Service::start(&setup)?;
+        let key = service.make_stream_key(STREAMS_MAX)?;
+        let market = Market::fill(&service, &key, records)?;
+        shell::sleep(Duration::from_millis(500));
+        service.stop()?;
+        setup.refresh_interval = refresh_interval;
+        let (folder, out) = (setup.folder.clone(), setup.folder.join("callgrind.out"));
+        setup.under = [
+            "valgrind",
+            "--tool=callgrind",
+            "--instr-atstart=no",
+            "--collect-systime=msec",
+            "--compress-strings=no",
+        ]
+        .map(str::to_owned)
+        .into();
+        setup.under.push(format!("--callgrind-out-file={}", out.display()));
+        let service = Service::start(&setup)?;
+        let market = market.moved_to(&service);
+        Ok((Self { service, folder, out, written: Cell::new(0) }, market, key))
+    }
+
+    /// What each of these requests costs, sent in turn, once those that can be ready are.
+    pub(super) fn count_requests(&self, requests: &[Vec<u8>]) -> Result<Counts> {
+        let plan = Plan {
+            to: self.service.address,
+            requests,
+            connections: CONNECTIONS,
+            time: Duration::ZERO,
+            rate: None,
+            first: 0,
+        };
+        let mut load = Run::open(plan)?;
+        (0..4).try_for_each(|_| load.ask_all())?;
+        self.begin()?;
+        load.ask_all()?;
+        let (mut counts, ()) = self.count(|| (0..REQUESTS).try_for_each(|_| load.ask_all()))?;
+        let requests = super::float(u64::try_from(CONNECTIONS * REQUESTS)?);
+        counts.by_function.values_mut().for_each(|count| *count /= requests);
+        counts.total /= requests;
+        Ok(counts)
+    }
+
+    /// Has callgrind count from now on.
+    pub(super) fn begin(&self) -> Result<()> {
+        self.control(&["-i", "on"])
+    }
+
+    /// What is counted meanwhile.
+    pub(super) fn count<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(Counts, T)> {
+        self.control(&["-z"])?;
+        let done = work()?;
+        self.control(&["-d"])?;
+        self.written.set(self.written.get() + 1);
+        let out = format!("{}.{}", self.out.display(), self.written.get());
+        let counted = fs::read_to_string(out).context("callgrind left no figures")?;
+        Ok((sum(&counted), done))
+    }
+
+    fn control(&self, words: &[&str]) -> Result<()> {
+        let mut command = shell::command("callgrind_control", &self.folder);
+        shell::output(command.args(words).arg(self.service.pid().to_string())).map(drop)
+    }
 }
 
 /// Adds up what callgrind wrote: each `fn=` begins a function, a line of numbers is its own cost, and the line after
-/// `calls=` is the cost of what it called, which is that function's.
-fn sum(counted: &str, requests: f64) -> Counts {
+/// `calls=` is the cost of what it called, which `cfn=` names. The first figure of a cost is of instructions, the
+/// second of system calls.
+fn sum(counted: &str) -> Counts {
     let mut by_function: BTreeMap<String, f64> = BTreeMap::new();
-    let mut function = String::new();
+    let mut within: BTreeMap<String, Within> = BTreeMap::new();
+    let (mut function, mut callee) = (String::new(), String::new());
     let mut called = false;
     for line in counted.lines() {
         if let Some(name) = line.strip_prefix("fn=") {
             function = name.to_owned();
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            callee = name.to_owned();
         } else if line.starts_with("calls=") {
             called = true;
         } else if line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c)) {
-            let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<f64>().ok());
-            if !std::mem::take(&mut called) {
-                *by_function.entry(function.clone()).or_default() += cost.unwrap_or_default();
+            let mut costs = line.split_whitespace().skip(1).map(|cost| cost.parse().unwrap_or(0.0));
+            let (instructions, calls) = (costs.next().unwrap_or(0.0), costs.next().unwrap_or(0.0));
+            if std::mem::take(&mut called) {
+                let within = within.entry(callee.clone()).or_default();
+                within.instructions += instructions;
+                within.system_calls += calls;
+            } else {
+                *by_function.entry(function.clone()).or_default() += instructions;
             }
         }
     }
-    by_function.values_mut().for_each(|count| *count /= requests);
-    Counts { total: by_function.values().sum(), by_function }
+    Counts { total: by_function.values().sum(), by_function, within }
 }
 
 #[cfg(test)]
@@ -172,11 +238,13 @@ mod tests {
     #[expect(clippy::float_cmp, reason = "whole numbers are exact")]
     fn a_functions_own_cost_is_summed_and_its_calls_are_not() {
         let counted = "version: 1\nevents: Ir\n\nfl=a.rs\nfn=hot\n10 100\nfi=b.rs\n+3 50\ncfn=cold\n\
-                       calls=5 20\n12 1000\n* 10\n\nfn=cold\n20 40\n\ntotals: 200\n";
-        let counts = sum(counted, 2.0);
-        assert_eq!(counts.by_function.get("hot"), Some(&80.0));
-        assert_eq!(counts.by_function.get("cold"), Some(&20.0));
-        assert_eq!(counts.total, 100.0);
-        assert_eq!(parse(&counts.to_text()).get("hot"), Some(&80.0));
+                       calls=5 20\n12 1000 7\n* 10\n\nfn=cold\n20 40\n\ntotals: 200\n";
+        let counts = sum(counted);
+        assert_eq!(counts.by_function.get("hot"), Some(&160.0));
+        assert_eq!(counts.by_function.get("cold"), Some(&40.0));
+        assert_eq!(counts.total, 200.0);
+        assert_eq!(counts.within("cold"), Within { instructions: 1000.0, system_calls: 7.0 });
+        assert_eq!(counts.within("hot"), Within::default());
+        assert_eq!(parse(&counts.to_text()).get("hot"), Some(&160.0));
     }
 }

@@ -10,8 +10,10 @@ mod growth;
 mod history;
 mod instructions;
 mod load;
+mod loaded;
 mod machine;
 mod measure;
+mod nats;
 mod nchan;
 mod nginx;
 mod plot;
@@ -89,6 +91,9 @@ fn run(repository: &Repository, options: &Options) -> Result<()> {
     if streams && !std::path::Path::new(nchan::MODULE).exists() {
         nginx::install(repository, &[("nchan", "libnginx-mod-nchan")])?;
     }
+    if streams {
+        shell::servers::ensure_nats(repository)?;
+    }
     machine::pin_self()?;
     let mut bars = Vec::new();
     if all || !options.only.iter().all(|part| part.is_apart()) {
@@ -104,7 +109,7 @@ fn run(repository: &Repository, options: &Options) -> Result<()> {
         bars.extend(history::bars(&program, effort)?);
     } else if present {
         let folder = tempfile::tempdir()?;
-        history::present(&program, folder.path(), effort, &mut bars)?;
+        history::present::bars(&program, folder.path(), effort, &mut bars)?;
     }
     let plots = if all { growth::plots(&program, effort)? } else { Vec::new() };
     if options.json {

@@ -6,27 +6,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
-use tempfile::TempDir;
 
 use super::bar::{Bar, Better, Unit};
 use super::load::{self, Plan};
+use super::loaded::{
+    CONNECTIONS, EVENTS, EVENTS_MANY, LoadedService, NOT_MODIFIED, REFRESH_TIME, distinct_requests,
+};
 use super::machine::cpu_seconds;
-use super::nginx::Nginx;
-use super::rounds::{self, Comparison, Side, lower_quartile, median};
-use super::service::{self, Answer, BATCH_LINES, Market, ODDS, Service, Setup, get, request};
-use super::wrk::{self, Target};
+use super::rounds::{self, Comparison, lower_quartile, median};
+use super::service::{Answer, BATCH_LINES, Market, ODDS, Service, get, request};
 use super::{Effort, instructions, v4};
 
-/// Connections that keep a core busy.
-pub(super) const CONNECTIONS: usize = 64;
-/// How often the market under test is published: often enough for first answers, seldom enough not to be measured.
-pub(super) const REFRESH: &str = "10s";
-pub(super) const REFRESH_TIME: Duration = Duration::from_secs(10);
-/// The largest `limit` of odds.
-pub(super) const ODDS_MAX: usize = 500;
 /// What eight clients ask.
-const MIX: [&str; 8] = [
+pub(super) const MIX: [&str; 8] = [
     "limit=100",
     "market=moneyline",
     "market=spread&odds_format=decimal",
@@ -36,99 +28,6 @@ const MIX: [&str; 8] = [
     "odds_format=fractional&limit=150",
     "market=totals&limit=20",
 ];
-
-/// A service with a market, and a key to it.
-#[derive(Debug)]
-pub(super) struct LoadedService {
-    pub(super) service: Service,
-    pub(super) setup: Setup,
-    pub(super) market: Market,
-    pub(super) key: String,
-    pub(super) effort: Effort,
-    /// Memory in use before there was a market.
-    empty_bytes: u64,
-    folder: TempDir,
-}
-
-impl LoadedService {
-    pub(super) fn start(program: &Path, records: usize, effort: Effort) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let setup = service::setup(program, folder.path(), REFRESH)?;
-        let service = Service::start(&setup)?;
-        let key = service.make_keys(1)?.pop().context("no key")?;
-        let empty_bytes = shell::resident_bytes(service.pid())?;
-        let market = Market::fill(&service, &key, records)?;
-        shell::sleep(REFRESH_TIME + Duration::from_secs(1));
-        Ok(Self { service, setup, market, key, effort, empty_bytes, folder })
-    }
-
-    pub(super) fn auth(&self) -> String {
-        format!("x-api-key: {}\r\n", self.key)
-    }
-
-    pub(super) fn ask(&self, query: &str) -> Vec<u8> {
-        request(&format!("{ODDS}?{query}"), &self.auth())
-    }
-
-    fn answer(&self, query: &str, headers: &str) -> Result<Answer> {
-        let answer =
-            get(self.service.address, &format!("{ODDS}?{query}"), &(self.auth() + headers))?;
-        ensure!(answer.status == 200, "{query}: {} {}", answer.status, answer.head);
-        Ok(answer)
-    }
-
-    pub(super) fn side<'a>(&self, requests: &'a [Vec<u8>]) -> Side<'a> {
-        let plan = Plan {
-            to: self.service.address,
-            requests,
-            connections: CONNECTIONS,
-            time: Duration::from_secs_f64(self.effort.seconds),
-            rate: None,
-            first: 0,
-        };
-        Side { plan, pid: self.service.pid() }
-    }
-
-    /// What wrk says of a hundred records.
-    fn wrk_ratio(&self, body: &Answer) -> Result<f64> {
-        let folder = tempfile::tempdir_in(self.folder.path())?;
-        let nginx = Nginx::start(folder.path(), &[body])?;
-        let path = format!("{ODDS}?limit=100");
-        let service = Target { at: self.service.address, path: &path, pid: self.service.pid() };
-        let measure = Target { at: nginx.address, path: "/0", pid: nginx.pid() };
-        wrk::cpu_ratio(folder.path(), &self.key, service, measure)
-    }
-
-    /// Compares requests with what nginx needs for bodies of the same bytes.
-    fn compare(
-        &self,
-        requests: &[Vec<u8>],
-        bodies: &[&Answer],
-        headers: &str,
-    ) -> Result<Comparison> {
-        let folder = tempfile::tempdir_in(self.folder.path())?;
-        let nginx = Nginx::start(folder.path(), bodies)?;
-        let mut asked = Vec::new();
-        for number in 0..bodies.len() {
-            // Both read the same request headers.
-            let headers = match headers {
-                NOT_MODIFIED => {
-                    let tag = get(nginx.address, &format!("/{number}"), "")?;
-                    let tag = tag.header("etag").context("nginx sends no tag")?.to_owned();
-                    format!("{}if-none-match: {tag}\r\n", self.auth())
-                }
-                headers => self.auth() + headers,
-            };
-            asked.push(request(&format!("/{number}"), &headers));
-        }
-        let ours = self.side(requests);
-        let plan = Plan { to: nginx.address, requests: &asked, ..ours.plan };
-        rounds::compare(ours, Side { plan, pid: nginx.pid() }, self.effort.rounds)
-    }
-}
-
-/// nginx gets a tag of its own.
-const NOT_MODIFIED: &str = "not modified";
 
 /// What can be measured on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -281,7 +180,13 @@ fn ready(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
 
 fn first(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     let hundred = loaded.answer("limit=100", "")?;
-    let compare = |events| loaded.compare(&distinct_requests(loaded, events)?, &[&hundred], "");
+    let compare = |events| {
+        loaded.compare(
+            &distinct_requests(loaded.service.address, &loaded.auth(), events)?,
+            &[&hundred],
+            "",
+        )
+    };
     push(bars, "first of an epoch, 100 records", (0.75, 0.95), &compare(EVENTS)?);
     push(bars, "the same, of events all over the market", (0.75, 0.95), &compare(EVENTS_MANY)?);
     Ok(())
@@ -314,36 +219,6 @@ fn unchanged(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     ensure!(still.status == 304, "the market changed under the conditional requests");
     push(bars, "304 against nginx's 304", (0.95, 1.25), &compared);
     Ok(())
-}
-
-/// More than can be asked in an epoch.
-const DISTINCT_MAX: usize = 600_000;
-/// Events that people ask for in any combination: as many as there were where the bar was set.
-const EVENTS: usize = 80;
-/// Far more than the processor's own memory holds.
-const EVENTS_MANY: usize = 500;
-
-/// Requests for about a hundred records each, of which no two are alike.
-fn distinct_requests(loaded: &LoadedService, events: usize) -> Result<Vec<Vec<u8>>> {
-    let path = format!("/v1/sports/tennis/events?limit={events}");
-    let listed = get(loaded.service.address, &path, &loaded.auth())?;
-    let listed: Vec<Value> = serde_json::from_slice(&listed.body)?;
-    let id = |event: &Value| event.get("id").and_then(Value::as_str).map(str::to_owned);
-    let ids: Vec<String> = listed.iter().filter_map(id).collect();
-    let pairs = ids.iter().enumerate().flat_map(|(at, one)| {
-        ids.iter().enumerate().skip(at + 1).map(move |(next, other)| (next, one, other))
-    });
-    let triples = pairs.flat_map(|(next, one, other)| {
-        ids.iter().skip(next + 1).map(move |third| (one, other, third))
-    });
-    // Fewer events make fewer combinations, but a few fewer records are another answer, too.
-    let asked = (93..=100).rev().flat_map(|limit| {
-        // Spread out, as wishes are: the third changes with every request.
-        triples.clone().map(move |(one, other, third)| {
-            loaded.ask(&format!("event_ids={third},{other},{one}&limit={limit}"))
-        })
-    });
-    Ok(asked.take(DISTINCT_MAX).collect())
 }
 
 /// Pushes a second: feeds send what has changed as soon as it has.
@@ -430,7 +305,9 @@ fn with_changes(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
 
 fn overload(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     let mut requests: Vec<Vec<u8>> = MIX.iter().map(|query| loaded.ask(query)).collect();
-    requests.extend(distinct_requests(loaded, EVENTS)?.into_iter().take(1));
+    requests.extend(
+        distinct_requests(loaded.service.address, &loaded.auth(), EVENTS)?.into_iter().take(1),
+    );
     let side = loaded.side(&requests);
     let peak = rounds::round(side)?.outcome.good_per_second();
     let stop = AtomicBool::new(false);

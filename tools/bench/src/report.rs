@@ -23,14 +23,13 @@ pub(super) fn to_table(bars: &[Bar]) -> String {
     for bar in bars {
         let note = if bar.note.is_empty() { String::new() } else { format!(" ({})", bar.note) };
         let row = format!(
-            "| {} | {sign} {} | {sign} {} | {}{note} | {} | {} |\n",
+            "| {} | {} | {} | {}{note} | {} | {} |\n",
             bar.name,
-            bar.show(bar.must),
-            bar.show(bar.goal),
+            bar.show_line(bar.must),
+            bar.show_line(bar.goal),
             bar.show(bar.measured),
             bar.ratio().map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
             bar.verdict(),
-            sign = bar.sign(),
         );
         table.push_str(&row);
     }

@@ -192,6 +192,11 @@ impl Market {
         Ok(market)
     }
 
+    /// The same market of a service that was started again.
+    pub(super) fn moved_to(self, service: &Service) -> Self {
+        Self { to: service.address, ..self }
+    }
+
     /// Prices of which each differs from the one in the round before.
     pub(super) fn moves(&self, first: usize, count: usize, round: usize) -> Vec<String> {
         (first..first + count).map(|number| self.price(number, round)).collect()

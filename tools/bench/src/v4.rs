@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::bar::{Bar, Better, Unit};
-use super::measure::{LoadedService, ODDS_MAX};
+use super::loaded::{LoadedService, ODDS_MAX};
 use super::rounds;
 use super::service::{ODDS, get, request};
 

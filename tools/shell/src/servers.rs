@@ -27,6 +27,12 @@ pub fn ensure_installed(repository: &Repository) -> Result<()> {
     nats::ensure_current(repository, || install(repository, &[NATS], HOW_TO_INSTALL))
 }
 
+/// Ensures a current NATS alone.
+pub fn ensure_nats(repository: &Repository) -> Result<()> {
+    let how = "this needs NATS (on Debian: apt-get install nats-server)";
+    nats::ensure_current(repository, || install(repository, &[NATS], how))
+}
+
 /// The servers of a whole cluster.
 pub fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
     let how = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";

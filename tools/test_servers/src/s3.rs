@@ -147,7 +147,13 @@ impl S3 {
     /// Waits until the chosen write has arrived.
     pub async fn chosen_write_arrived(&self) {
         // The sender exists as long as the server does.
-        self.shared.reached.subscribe().wait_for(|reached| *reached).await.map(drop).unwrap_or_default();
+        self.shared
+            .reached
+            .subscribe()
+            .wait_for(|reached| *reached)
+            .await
+            .map(drop)
+            .unwrap_or_default();
     }
 
     /// From now on every answer is delayed by this time, as over a network.

@@ -19,6 +19,7 @@ const MARKETS: usize = 3;
 pub(super) const EVENT_RECORDS: usize = BOOKMAKERS * MARKETS;
 /// How often what is held is published.
 const EPOCH: Duration = Duration::from_secs(30);
+const EPOCHS_A_DAY: u32 = 2_880;
 /// How many times more often the records change that change most often, than those that change least.
 const PACES: u64 = 200;
 
@@ -329,6 +330,11 @@ impl Maker {
                 started += 1;
             }
             self.add(cut, Change::Cut { at: cut })?;
+            // Whole books are kept in between, from which retention goes on.
+            if epoch % EPOCHS_A_DAY == 0 && self.part.as_ref().is_some_and(|part| !part.is_empty())
+            {
+                self.close()?;
+            }
         }
         Ok(())
     }

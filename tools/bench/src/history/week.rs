@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
-use archive::Table;
+use archive::{Archive, Compact, Outcome, Table};
 use domain::{EventId, Timestamp};
 use serde_json::Value;
 
@@ -15,13 +15,15 @@ use super::{bar, float, seconds};
 use crate::Effort;
 use crate::bar::{Bar, Unit};
 use crate::rounds::median;
-use crate::service::{self, Service, get};
+use crate::service::{self, Answer, Service, get};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Changes of 10,000 records at 100 a second.
 const CHANGES: usize = 400_000;
 /// Changes of the large market in a week.
 const WEEK_CHANGES: usize = 1_500_000;
+/// What retention has taken of that week.
+const RETIRED: Duration = Duration::from_secs(2 * 24 * 3600);
 /// Events that start in that week.
 const STARTS: usize = 120;
 /// Questions after the first.
@@ -105,35 +107,16 @@ pub(super) fn answers(
     };
     made::make(&data.join("archive").join("live"), plan)?;
     let service = Service::start(&setup)?;
-    let timed = |path: &str| {
-        let begun = std::time::Instant::now();
-        let answer = get(service.address, path, &format!("x-api-key: {key}\r\n"))?;
-        let took = begun.elapsed().as_secs_f64();
-        ensure!(answer.status == 200, "{path}: {} {}", answer.status, answer.head);
-        Ok((answer, took))
-    };
-    // An event that has not started yet, so that it was there all week.
-    let last = effort.records / EVENT_RECORDS;
-    let path_of = |back: usize| {
-        let event = EventId::from_number(super::count(last.saturating_sub(back)));
-        format!("/v1/sports/tennis/events/{event}/odds/history?bookmaker=fanduel")
-    };
-    let (answer, first) = timed(&path_of(0))?;
-    let points = points_of(&answer)?;
-    let mut others = Vec::new();
-    for back in 1..=REPEATS {
-        others.push(timed(&path_of(back))?.1);
-    }
-    let note = format!("{points}, of {changes} changes; the first question {first:.2} s");
     let name = "history: price paths of an event over a week, the large market";
-    bars.push(seconds(name, (0.1, 0.1), median(others), note));
+    let (took, note) = paths(&service, &key, effort)?;
+    bars.push(seconds(name, (0.1, 0.1), took, format!("{note}, of {changes} changes")));
     let mut found = Vec::new();
     let mut lines = 0;
     for more in 0..REPEATS {
         // Another number each time, so that no answer is ready.
         let limit = 300 + more;
         let path = format!("/v1/sports/tennis/odds/closing?bookmaker=fanduel&limit={limit}");
-        let (answer, took) = timed(&path)?;
+        let (answer, took) = timed(&service, &key, &path)?;
         let closed: Vec<Value> = serde_json::from_slice(&answer.body)?;
         (lines, found) = (closed.len(), [found, vec![took]].concat());
     }
@@ -141,5 +124,49 @@ pub(super) fn answers(
     let note = format!("{lines} lines, the large market; the first question {first:.2} s");
     let name = "history: closing lines of 100 events";
     bars.push(seconds(name, (0.3, 0.3), median(found), note));
+    service.stop()?;
+    retire(&data.join("archive").join("live"), plan.from.plus(RETIRED))?;
+    let service = Service::start(&setup)?;
+    let name = "history: price paths of an event older than retention, the large market";
+    let (took, note) = paths(&service, &key, effort)?;
+    bars.push(seconds(name, (0.1, 0.1), took, format!("{note}; they begin with the oldest book")));
     Ok(())
+}
+
+/// Takes out of an archive what is before a time.
+fn retire(root: &Path, oldest: Timestamp) -> Result<()> {
+    let archive = Archive::create(root)?;
+    let mut commit = archive.newest()?;
+    let files = commit.files.len();
+    while let Some(compacted) = archive.compact(&commit, &Compact::All, oldest)? {
+        ensure!(compacted.outcome == Outcome::Committed, "somebody else writes the archive");
+        commit = compacted.commit;
+    }
+    ensure!(commit.files.len() < files, "nothing of the archive is old enough");
+    Ok(())
+}
+
+/// Asks a service once.
+fn timed(service: &Service, key: &str, path: &str) -> Result<(Answer, f64)> {
+    let begun = std::time::Instant::now();
+    let answer = get(service.address, path, &format!("x-api-key: {key}\r\n"))?;
+    let took = begun.elapsed().as_secs_f64();
+    ensure!(answer.status == 200, "{path}: {} {}", answer.status, answer.head);
+    Ok((answer, took))
+}
+
+/// The time of price paths of events that have not started yet, so that they were there all week.
+fn paths(service: &Service, key: &str, effort: Effort) -> Result<(f64, String)> {
+    let last = effort.records / EVENT_RECORDS;
+    let path_of = |back: usize| {
+        let event = EventId::from_number(super::count(last.saturating_sub(back)));
+        format!("/v1/sports/tennis/events/{event}/odds/history?bookmaker=fanduel")
+    };
+    let (answer, first) = timed(service, key, &path_of(0))?;
+    let points = points_of(&answer)?;
+    let mut others = Vec::new();
+    for back in 1..=REPEATS {
+        others.push(timed(service, key, &path_of(back))?.1);
+    }
+    Ok((median(others), format!("{points}; the first question {first:.2} s")))
 }

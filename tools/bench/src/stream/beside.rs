@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::subscribers::{Subscribers, Transport};
-use crate::measure::LoadedService;
+use crate::loaded::LoadedService;
 use crate::rounds::{self, median};
 use crate::service::BATCH_LINES;
 

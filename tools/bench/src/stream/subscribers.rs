@@ -132,6 +132,12 @@ impl Subscribers {
         Ok(())
     }
 
+    /// Sends the same on every connection.
+    pub(super) fn say(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut all = self.connections.iter_mut();
+        all.try_for_each(|stream| stream.write_all(bytes)).context("a subscriber cannot write")
+    }
+
     /// Reads what comes for this long; it is dropped in the kernel.
     pub(super) fn read_for(&mut self, time: Duration) -> Result<()> {
         self.receive(time, RecvFlags::TRUNC, |_, _| {})
