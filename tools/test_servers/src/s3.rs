@@ -139,7 +139,8 @@ impl S3 {
         self.shared.lost.store(writes, Ordering::Relaxed);
     }
 
-    /// Something happens to the `n`th request from now on that writes or deletes; the first is 1.
+    /// Something happens to the `n`th request from now on that writes or deletes; the first is 1, and 0 is
+    /// none.
     pub fn choose_write(&self, n: u32, fate: Fate) {
         self.shared.met.send_replace(false);
         *self.shared.chosen() = Some((n, fate));
