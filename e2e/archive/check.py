@@ -120,6 +120,34 @@ def check_study():
     assert database.fetchall(), "no line of the study by bookmaker"
 
 
+def check_command_line(at):
+    """The commands of the guide for DuckDB print what its example asks for, of the odds of a time."""
+    text = Path(guide).read_text()
+    commands = [line.strip() for line in text.splitlines() if "macros.sql" in line and line.startswith("    ")]
+    assert [command.split()[0] for command in commands] == ["linesman", "duckdb"], commands
+    (query,) = [block for block in text.split("\n\n") if block.startswith("    SELECT") and "odds_at(" in block]
+    records, _ = get(f"{ODDS}&as_of={at}")
+    record = next(record for record in records if record["market"] == "moneyline")
+    query = query.replace("2026-11-14 23:38:00Z", at).replace("evt_8ZDGX3VOhGx", record["event_id"])
+    assert at in query and record["event_id"] in query, query
+    tools = f'linesman() {{ "{program}" --data "{data}" "$@"; }}; PATH="{Path(sys.executable).parent}:$PATH"'
+    run = ["bash", "-ec", "\n".join([tools, *commands])]
+    told = subprocess.run(run, input=query, check=True, stdout=subprocess.PIPE, text=True).stdout
+    for record in (one for one in records if one["event_id"] == record["event_id"] and one["market"] == "moneyline"):
+        for outcome in record["outcomes"]:
+            assert outcome["name"] in told and str(outcome["price"]) in told, (outcome, told)
+
+
+def check_walk():
+    """The first program of the guide goes back by three publications."""
+    (code,) = [code for code in blocks("python") if "x-previous-publication" in code]
+    code = code.replace("http://localhost:8080", address)
+    run = [sys.executable, "-c", code]
+    told = subprocess.run(run, check=True, stdout=subprocess.PIPE, text=True, env={"LINESMAN_KEY": key}).stdout
+    times = [line.split()[0] for line in told.splitlines()]
+    assert len(times) == 3 and times == sorted(times, reverse=True), told
+
+
 def sports(at):
     """The keys of the sports at a time."""
     return {sport["key"] for sport in get(f"/v1/sports?as_of={at}")[0]["sports"]}
@@ -373,5 +401,7 @@ linesman("history", "verify", "--sample", "5")
 check(seen)
 check_macros(times)
 check_study()
+check_command_line(times[0])
+check_walk()
 lines = check_closing()
 print(f"{len(seen)} publications, each read by {len(programs())} programs and the macros; {lines} closing prices")

@@ -8,6 +8,7 @@
 mod builds;
 mod check;
 mod cluster_setup;
+mod compaction;
 mod fault;
 mod load;
 mod market;
@@ -44,6 +45,7 @@ use crate::{
         builds::Builds,
         check::{Finding, ObservedLog},
         cluster_setup::TestCluster,
+        compaction::Orders,
         fault::Fault,
         load::{Credentials, Load, LoadContext, STATUS},
         record::{Episode, Journal, Kind, now_ms},
@@ -190,7 +192,7 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     load.begin_to_read(&credentials, plan.seed)?;
     let broken = run_faults(plan, &mut cluster, &context, &judge);
     load.end()?;
-    broken?;
+    let compacted = broken?;
     let read = || read_log(&reader, &cluster.layout, &folder);
     let (log, last) = judge.wait_for_all(&cluster.layout, read);
     let records = context.journal.finish()?;
@@ -200,18 +202,21 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let mut findings = check::all(&records, &log, cluster.builds.count());
     findings.push(last);
     findings.extend(history);
+    findings.push(compaction::happened(compacted));
     let about = format!("{}{nats}\nseed {}\n", cluster.builds.tell()?, plan.seed);
     report::tell(&folder, &about, &records, &findings)?;
     Ok(findings)
 }
 
+/// Makes the faults, and says how many orders to put files of the archive together were carried out meanwhile.
 fn run_faults(
     plan: &Plan,
     cluster: &mut TestCluster,
     context: &LoadContext,
     judge: &Judge,
-) -> Result<()> {
+) -> Result<usize> {
     let begun = Instant::now();
+    let mut compacted = 0;
     let mut random = Random::new(plan.seed);
     let possible = |fault: &Fault| match fault {
         Fault::DiskFull(_) => cluster.has_disks(),
@@ -239,19 +244,21 @@ fn run_faults(
         for fault in round {
             shell::sleep(CALM);
             if !plan.once && begun.elapsed() > plan.time {
-                return Ok(());
+                return Ok(compacted);
             }
+            let orders = Orders::give(&cluster.layout)?;
             let episode = run_fault(fault, cluster, context, judge)?;
+            compacted += orders.carried_out()?;
             let goes_on = episode.caught_up_ms.is_some();
             context.journal.note("fault", episode, |records| &mut records.episodes);
             // An unhealed fault would be blamed on every fault that follows.
             if !goes_on {
                 shell::say(&format!("   no recovery from `{fault}`: the campaign ends here"));
-                return Ok(());
+                return Ok(compacted);
             }
         }
         if plan.once {
-            return Ok(());
+            return Ok(compacted);
         }
     }
 }

@@ -138,7 +138,8 @@ impl S3 {
         self.shared.lost.store(writes, Ordering::Relaxed);
     }
 
-    /// Chooses the `n`th write or delete from now on for a fault; the first is 1.
+    /// Chooses the `n`th write or delete from now on for a fault; the first is 1, and 0 is
+    /// none.
     pub fn choose_write(&self, n: u32, fault: WriteFault) {
         self.shared.reached.send_replace(false);
         *self.shared.chosen() = Some((n, fault));

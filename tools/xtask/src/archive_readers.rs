@@ -11,8 +11,9 @@ use shell::repository::Repository;
 use crate::packages;
 use crate::schemathesis::{Server, make_key_of, with_data};
 
-/// pandas reads Parquet with pyarrow.
-const PACKAGES: [&str; 4] = ["duckdb==2.0.0", "polars==2.1.0", "pandas==3.1.1", "pyarrow==26.0.1"];
+/// pandas reads Parquet with pyarrow. The command line of `DuckDB` is a separate package with its own versions.
+const PACKAGES: [&str; 5] =
+    ["duckdb==2.0.0", "duckdb-cli==1.5.6", "polars==2.1.0", "pandas==3.1.1", "pyarrow==26.0.1"];
 /// Frequent publications, so that the run is short.
 const SETTINGS: [(&str, &str); 2] =
     [("LINESMAN_MARKET__REFRESH_INTERVAL", "2s"), ("LINESMAN_MARKET__STALE_AFTER", "1m")];

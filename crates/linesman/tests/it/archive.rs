@@ -1,5 +1,7 @@
 //! The archive of a real service that is killed: every entry is present exactly once (H17).
 
+mod kills;
+
 use std::fs;
 
 use serde_json::Value;
@@ -116,13 +118,7 @@ async fn macros_for_duckdb_name_the_archive_that_they_are_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_does_not_start_on_a_bucket_that_does_not_decide_between_two_writers() {
     let server = S3::start().await.unwrap();
-    let program = TestProgram::new()
-        .set("LINESMAN_HISTORY__STORE", format!("s3://{}/shared", S3::BUCKET))
-        .set("LINESMAN_HISTORY__S3_ENDPOINT", format!("http://127.0.0.1:{}", server.port()))
-        .set("LINESMAN_HISTORY__S3_ALLOW_HTTP", "true")
-        .set("LINESMAN_HISTORY__S3_REGION", "us-east-1")
-        .set("LINESMAN_HISTORY__S3_ACCESS_KEY_ID", S3::ACCESS_KEY_ID)
-        .set("LINESMAN_HISTORY__S3_SECRET_ACCESS_KEY", S3::SECRET_ACCESS_KEY);
+    let program = in_bucket(&server);
     // One server rejects the header as unknown, the other ignores it.
     server.refuse_conditions(400);
     let refused = async || {
@@ -139,6 +135,17 @@ async fn a_service_does_not_start_on_a_bucket_that_does_not_decide_between_two_w
     server.refuse_conditions(0);
     server.ignore_conditions();
     refused().await;
+}
+
+/// A program whose archive is in a bucket.
+fn in_bucket(server: &S3) -> TestProgram {
+    TestProgram::new()
+        .set("LINESMAN_HISTORY__STORE", format!("s3://{}/shared", S3::BUCKET))
+        .set("LINESMAN_HISTORY__S3_ENDPOINT", format!("http://127.0.0.1:{}", server.port()))
+        .set("LINESMAN_HISTORY__S3_ALLOW_HTTP", "true")
+        .set("LINESMAN_HISTORY__S3_REGION", "us-east-1")
+        .set("LINESMAN_HISTORY__S3_ACCESS_KEY_ID", S3::ACCESS_KEY_ID)
+        .set("LINESMAN_HISTORY__S3_SECRET_ACCESS_KEY", S3::SECRET_ACCESS_KEY)
 }
 
 /// Rows of the running service, in a file and in a pipe.

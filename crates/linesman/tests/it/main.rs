@@ -25,6 +25,7 @@ mod formats;
 mod get;
 mod greeting;
 mod harness;
+mod history_docs;
 mod hostile;
 mod identities;
 mod migrate;

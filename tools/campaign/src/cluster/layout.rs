@@ -192,6 +192,14 @@ impl ClusterLayout {
         Ok(command)
     }
 
+    /// A verb of the program at a node, which its own server carries out.
+    pub(crate) fn verb_at(&self, node: Unit, words: &[&str]) -> Command {
+        let mut command = shell::command("timeout", &self.folder_of(node));
+        command.arg(VERB_SECONDS_MAX).arg(self.programs.get(&node).unwrap_or(&self.program));
+        command.args(["--config", "linesman.toml", "--data", "data"]).args(words);
+        command
+    }
+
     fn prepare_postgres(&self, home: &Path) -> Result<()> {
         test_servers::chown_to_postgres(home)?;
         let data = home.join("data");

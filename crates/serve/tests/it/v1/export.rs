@@ -158,6 +158,27 @@ async fn a_day_that_is_over_is_the_archives_own_file() {
     assert!(sent.unwrap().parse::<u64>().unwrap() > 0);
 }
 
+/// The command of docs/history.md begins a download, and goes on with it after an interruption.
+#[tokio::test]
+async fn the_command_of_the_guide_goes_on_with_a_download() {
+    let (app, key) = a_day_later(None).await;
+    let page = include_str!("../../../../../docs/history.md");
+    let mut commands = page.lines().map(str::trim).filter(|line| line.starts_with("curl "));
+    let command = commands.find(|line| line.ends_with(ODDS)).expect("a command");
+    let command = command.replace("http://localhost:8080", &format!("http://{}", app.addr));
+    let download = async || {
+        let mut shell = tokio::process::Command::new("bash");
+        shell.args(["-c", &command.replacen("curl", "curl -s --fail --noproxy '*'", 1)]);
+        shell.env("LINESMAN_KEY", &key).current_dir(app.dir());
+        assert!(shell.status().await.unwrap().success(), "{command}");
+        fs::read(app.dir().join("2026-11-14")).unwrap()
+    };
+    let whole = download().await;
+    assert_eq!(whole, app.get(ODDS, &key).await.body);
+    fs::write(app.dir().join("2026-11-14"), &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(download().await, whole);
+}
+
 #[tokio::test]
 async fn a_bucket_gives_the_same_files() {
     let server = S3::start().await.unwrap();

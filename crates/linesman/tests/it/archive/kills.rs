@@ -1,0 +1,116 @@
+//! A service is killed at every request by which it writes its archive in a bucket, before the request is carried out
+//! and before its answer: no row is lost or there twice (H17, H18), and the past is answered as before (H25).
+
+use test_servers::{S3, WriteFault};
+
+use super::in_bucket;
+use crate::harness::{Answer, Service, bout, moneyline, ndjson, wait_for};
+
+/// More requests than an order needs.
+const REQUESTS_MAX: u32 = 60;
+const ODDS: &str = "/v1/sports/mma/odds";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_killed_before_any_request_of_a_commit_goes_on_with_every_entry_once() {
+    killed_at_every_request("flush", WriteFault::NotExecuted).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_killed_after_any_request_of_a_commit_goes_on_with_every_entry_once() {
+    killed_at_every_request("flush", WriteFault::Unanswered).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_killed_before_any_request_of_a_compaction_goes_on_with_every_entry_once()
+{
+    killed_at_every_request("compact", WriteFault::NotExecuted).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_killed_after_any_request_of_a_compaction_goes_on_with_every_entry_once()
+{
+    killed_at_every_request("compact", WriteFault::Unanswered).await;
+}
+
+/// Has a service carry out an order again and again, until none of its requests is left at which it was not killed.
+async fn killed_at_every_request(order: &str, fault: WriteFault) {
+    let server = S3::start().await.unwrap();
+    // Nothing is written but what is ordered.
+    let program = in_bucket(&server).set("LINESMAN_HISTORY__PART_INTERVAL", "24h");
+    let (token, key) = (program.feed("pinnacle").await, program.live_key().await);
+    let mut past = Past { key, seen: Vec::new() };
+    let service = program.start().await;
+    past.push(&service, &token).await;
+    program.ok(&["history", "flush"]).await;
+    service.kill().await;
+    let mut request = 0;
+    loop {
+        request += 1;
+        assert!(request < REQUESTS_MAX, "`{order}` does not end");
+        let service = program.start().await;
+        past.compare(&service, 3).await;
+        past.push(&service, &token).await;
+        if order == "compact" {
+            // There is something to put together in any case.
+            program.ok(&["history", "flush"]).await;
+            past.push(&service, &token).await;
+        }
+        server.choose_write(request, fault);
+        let words = ["history", order];
+        let met = tokio::select! {
+            done = program.ok(&words) => done.is_empty(),
+            () = server.chosen_write_arrived() => true,
+        };
+        server.choose_write(0, fault);
+        service.kill().await;
+        let checked = program.ok(&["history", "verify", "--sample", "3"]).await;
+        assert!(checked.contains("is there once"), "{request} {fault:?}: {checked}");
+        if !met {
+            break;
+        }
+    }
+    // Files of several tables, the commit and the list of files.
+    assert!(request > 6, "{request}");
+    let service = program.start().await;
+    past.compare(&service, usize::MAX).await;
+    program.ok(&["history", "compact"]).await;
+    past.compare(&service, usize::MAX).await;
+}
+
+/// What readers got.
+struct Past {
+    key: String,
+    seen: Vec<Answer>,
+}
+
+impl Past {
+    /// Pushes prices that were never there, and notes what is shown then.
+    async fn push(&mut self, service: &Service, token: &str) {
+        let price = i64::try_from(self.seen.len()).unwrap() + 101;
+        let (home, away) = ("Ann Lee", "Bea Kim");
+        let offers = [(home, price), (away, -price)];
+        let lines = [bout("a", home, away), moneyline("a", "fanduel", &offers)];
+        let answer = service.post(token, ndjson(&lines)).await.unwrap();
+        assert_eq!(answer.json()["rejected_total"], 0, "{}", answer.text());
+        let shown = wait_for("the prices", async || {
+            let answer = service.get(ODDS, &self.key).await;
+            answer.text().contains(&format!("\"price\":{price}")).then_some(answer)
+        });
+        self.seen.push(shown.await);
+    }
+
+    /// The last answers, asked for again.
+    async fn compare(&self, service: &Service, last: usize) {
+        for seen in self.seen.iter().rev().take(last) {
+            let at = seen.header("x-published-at").unwrap();
+            let path = format!("{ODDS}?as_of={at}");
+            let again = wait_for(&path, async || {
+                let answer = service.get(&path, &self.key).await;
+                (answer.status != 503).then_some(answer)
+            });
+            let again = again.await;
+            assert_eq!((again.status, again.text()), (200, seen.text()), "{path}");
+            assert_eq!(again.header("etag"), seen.header("etag"), "{path}");
+        }
+    }
+}
