@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use archive::Archive;
+use domain::Catalogue;
 use serde_json::Value;
 
 use test_servers::S3;
@@ -139,6 +141,27 @@ async fn a_service_does_not_start_on_a_bucket_that_does_not_decide_between_two_w
     server.refuse_conditions(0);
     server.ignore_conditions();
     refused().await;
+}
+
+const SUMO: &str = r#"
+[[sport]]
+key = "sumo"
+title = "Sumo"
+group = "combat"
+"#;
+
+#[tokio::test]
+async fn rows_of_a_sport_that_is_gone_from_the_catalogue_are_exported() {
+    let program = TestProgram::new();
+    program.init().await;
+    let export = ["export", "--table", "odds", "--sport", "sumo", "--from", "2020-01-01T00:00:00Z"];
+    let export = [&export[..], &["--to", "2020-01-02T00:00:00Z"]].concat();
+    let told = program.run(&export).await;
+    assert!(told.sentence(1).contains("there is no sport `sumo`"), "{}", told.stderr);
+    let archive = Archive::create(&program.data().join("archive/live")).unwrap();
+    archive.keep_catalogue(&Catalogue::load(Some(SUMO)).unwrap()).unwrap();
+    let table = program.ok(&export).await;
+    assert!(table.starts_with("seq,at,ts,published_at,") && table.lines().count() == 1, "{table}");
 }
 
 /// Rows of the running service, in a file and in a pipe.
