@@ -4,7 +4,7 @@ use std::path::Path;
 
 use change_log::LogLocation;
 use domain::{Clock as _, ManualClock};
-use market::{Alias, Meaning, Operation};
+use market::{Alias, Ids, Meaning, Operation};
 
 use super::*;
 use crate::Writer;
