@@ -9,7 +9,7 @@ use super::{Part, Rows, Tables};
 use crate::Entry;
 use crate::archive::Archive;
 use crate::closing::{self, closing_lines};
-use crate::commit::{Commit, TableFile};
+use crate::commit::{Commit, Unclosed};
 use crate::date::date_of;
 use crate::error::ArchiveError;
 use crate::event_index::StartedEvent;
@@ -18,6 +18,9 @@ use crate::path::{BasePrices, ClosingLine, EventPast, Wanted};
 use crate::rows;
 use crate::starts::Started;
 use crate::table::Table;
+
+/// Starts that are remembered because their past is damaged.
+const UNCLOSED_MAX: usize = 1000;
 
 impl Part {
     /// Whether anything that is wanted can follow from a change.
@@ -79,26 +82,40 @@ impl Part {
         }
     }
 
-    /// The closing lines of events that started, by sport and by the day of the publication that shows it.
+    /// The closing lines of events that started, by sport and by the day of the publication that shows it; also of
+    /// those that started before and could not be read then.
     pub(super) fn write_closings(
         &self,
         archive: &Archive,
         commit: &Commit,
-        files: &mut Vec<TableFile>,
+        next: &mut Commit,
     ) -> Result<(), ArchiveError> {
         let mut frames: BTreeMap<String, Frame> = BTreeMap::new();
         let mut base = None;
-        for started in &self.started {
+        // Of a log that was replaced, this part has no rows to begin with.
+        let earlier = next.unclosed.extract_if(.., |held| held.lineage == self.lineage);
+        let earlier: Vec<Started> = earlier.map(|held| held.started).collect();
+        let all = earlier.iter().map(|started| (started, true));
+        for (started, was_skipped) in all.chain(self.started.iter().map(|own| (own, false))) {
             let lines = match self.closings_of(Some((archive, commit)), started, &mut base) {
                 Ok(lines) => lines,
                 // What is damaged stays so until somebody puts it back, and everything else would wait for that.
                 Err(error) if error.is_damage() => {
-                    tracing::error!(
-                        event = "archive.closing_skipped",
-                        error = &error as &dyn std::error::Error,
-                        event_id = %started.event,
-                        "an event began whose past in the archive is damaged; it has no closing lines there"
-                    );
+                    let is_kept = was_skipped || next.unclosed.len() < UNCLOSED_MAX;
+                    if !was_skipped {
+                        tracing::error!(
+                            event = "archive.closing_skipped",
+                            error = &error as &dyn std::error::Error,
+                            event_id = %started.event,
+                            made_later = is_kept,
+                            "an event began whose past in the archive is damaged; it has no closing lines there until \
+                             the file is put back"
+                        );
+                    }
+                    if is_kept {
+                        let (lineage, started) = (self.lineage, started.clone());
+                        next.unclosed.push(Unclosed { lineage, started });
+                    }
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -114,7 +131,7 @@ impl Part {
         }
         for (folder, frame) in frames.iter().filter(|(_, frame)| frame.rows() > 0) {
             let rows = (0..frame.rows()).collect();
-            files.push(self.write_file(archive, frame, folder, rows)?);
+            next.files.push(self.write_file(archive, frame, folder, rows)?);
         }
         Ok(())
     }
@@ -140,8 +157,9 @@ impl Part {
                 let base = match base {
                     Some(base) => base,
                     None => {
-                        let events: Vec<EventId> =
-                            self.started.iter().map(|own| own.event).collect();
+                        let unclosed = commit.unclosed.iter().map(|held| &held.started);
+                        let events = self.started.iter().chain(unclosed).map(|own| own.event);
+                        let events: Vec<EventId> = events.collect();
                         let read = archive.base_prices(commit, self.book.catalogue(), &events);
                         base.insert(match read {
                             Err(error) if error.is_damage() => {

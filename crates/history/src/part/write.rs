@@ -43,7 +43,7 @@ impl Part {
         for frame in self.tables.all() {
             self.write_table(archive, frame, &mut next.files)?;
         }
-        self.write_closings(archive, commit, &mut next.files)?;
+        self.write_closings(archive, commit, &mut next)?;
         if let Some(base) = &self.base_image {
             next.images.push(self.write_image(archive, base)?);
         }
