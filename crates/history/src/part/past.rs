@@ -1,6 +1,7 @@
 //! What a part says about the prices of an event: the end of its past, which is not archived yet.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use domain::EventId;
 use market::Change;
@@ -142,7 +143,7 @@ impl Part {
         &self,
         archive: Option<(&Archive, &Commit)>,
         started: &Started,
-        base: &mut Option<Option<BasePrices>>,
+        base: &mut Option<Option<Arc<BasePrices>>>,
     ) -> Result<Vec<ClosingLine>, ArchiveError> {
         let wanted = Wanted::last_before(started.event, started.before());
         let mut past = EventPast::default();
