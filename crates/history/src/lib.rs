@@ -10,6 +10,7 @@
 mod archive;
 mod bucket;
 mod catalogues;
+mod changed;
 mod closing;
 mod commit;
 mod compact;
@@ -45,6 +46,7 @@ mod verify;
 
 pub use archive::{Archive, Outcome};
 pub use bucket::{BucketOptions, Credentials};
+pub use changed::{Changed, ChangedPrices};
 pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile, Unclosed};
 pub use compact::{Compact, Compacted};
 pub use entries::{ENTRIES_MAX, Entries, Publication};

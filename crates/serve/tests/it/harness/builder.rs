@@ -181,6 +181,12 @@ impl Builder {
         self
     }
 
+    /// Entries that are looked through at a time for what came and went.
+    pub(crate) fn entries_at_once(mut self, entries: u64) -> Self {
+        self.history.entries_at_once = entries;
+        self
+    }
+
     /// Switched off, or in a cluster whose nodes share no archive.
     pub(crate) fn without_history(mut self) -> Self {
         self.history.by_time = false;

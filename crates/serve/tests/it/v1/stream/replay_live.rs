@@ -113,7 +113,7 @@ async fn every_change_since_a_cursor_comes_one_after_the_other_and_then_the_stre
 }
 
 /// Lets go of all entries of a log but the last, as retention does.
-fn shorten_log(folder: &Path) {
+pub(super) fn shorten_log(folder: &Path) {
     let (long, _) = ChangeLog::open(folder, Options::default()).unwrap();
     let kept = folder.with_extension("kept");
     let options = Options { segment_bytes: 1, ..Options::default() };
