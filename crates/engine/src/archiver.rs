@@ -6,24 +6,25 @@
 //!
 //! [`History::keep_from`]: crate::History::keep_from
 
-use std::collections::HashSet;
+mod lineage;
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use archive::{
-    Archive, ArchiveError, Commit, Compact, Entry, Image, Lineage, Outcome, Part, Table,
-};
+use archive::{Archive, ArchiveError, Commit, Compact, Entry, Outcome, Part, Table};
 use change_log::ReadLog;
 use domain::{Catalogue, Timestamp};
-use market::{Book, Change, Ids};
+use market::{Book, Change};
 use rustix::fs::statvfs;
 use rustix::process::setpriority_process;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
+use self::lineage::common_publication;
+pub(crate) use self::lineage::{book_at, book_from, continues};
 use crate::begun::Begun;
 use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};
@@ -521,82 +522,6 @@ async fn apart<T: Send + 'static>(
         "the writing of the archive ended by itself; it is begun anew"
     );
     None
-}
-
-/// Whether a log has the entry that a lineage ends with.
-pub(crate) fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
-    if log.first_seq() > lineage.last_seq {
-        return Ok(false);
-    }
-    let last = log.read_from(lineage.last_seq)?.next().transpose()?;
-    Ok(last.is_some_and(|entry| {
-        entry.seq == lineage.last_seq && entry.checksum() == lineage.last_checksum
-    }))
-}
-
-/// The last publication after entry `base` that the archive has as well; `base` where there is none.
-fn common_publication(
-    log: &dyn ReadLog,
-    archive: &Archive,
-    commit: &Commit,
-    base: u64,
-) -> Result<u64, WorldError> {
-    if commit.lineages.is_empty() {
-        return Ok(base);
-    }
-    let held: HashSet<(u64, Timestamp, Timestamp)> = archive
-        .publications(commit)?
-        .into_iter()
-        .map(|publication| (publication.seq, publication.at, publication.published_at))
-        .collect();
-    let mut common = base;
-    for logged in Replay::from(log, base + 1)? {
-        let logged = logged?;
-        if let Change::Cut { at } = logged.change
-            && held.contains(&(logged.seq, logged.at, at))
-        {
-            common = logged.seq;
-        }
-    }
-    Ok(common)
-}
-
-/// The book of a lineage as it is after entry `seq`, or after the last that the archive holds, with some catalogue.
-pub(crate) fn book_at(
-    archive: &Archive,
-    commit: &Commit,
-    (lineage, seq): (usize, u64),
-    (options, catalogue): (&WorldOptions, Arc<Catalogue>),
-) -> Result<Book, WorldError> {
-    let image = commit.image_up_to(lineage, seq);
-    book_from(archive, commit, image, (lineage, seq), (options, catalogue))
-}
-
-/// The same from an image.
-pub(crate) fn book_from(
-    archive: &Archive,
-    commit: &Commit,
-    image: Option<&Image>,
-    (lineage, seq): (usize, u64),
-    (options, catalogue): (&WorldOptions, Arc<Catalogue>),
-) -> Result<Book, WorldError> {
-    let (mut book, base) = match image {
-        Some(image) => {
-            let bytes = archive.image(image)?;
-            (Book::from_image(image.version, &bytes, catalogue)?, image.seq)
-        }
-        None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-    };
-    book.set_limits(options.limits);
-    let first = commit.lineages.get(lineage).map_or(1, |lineage| lineage.first_seq);
-    if base + 1 < first {
-        return Err(ArchiveError::Entry { seq: base + 1 }.into());
-    }
-    for entry in archive.entries(commit, lineage, base + 1..=seq) {
-        let entry = entry?;
-        book.absorb(&entry.change, entry.at);
-    }
-    Ok(book)
 }
 
 #[cfg(test)]

@@ -35,6 +35,11 @@ impl Catalogues {
         &self.own
     }
 
+    /// True if a version is that of this process's own catalogue.
+    pub(crate) fn is_own(&self, version: &str) -> bool {
+        *version == self.own_version
+    }
+
     /// The catalogue of a version; `None` if it is not stored anywhere.
     ///
     /// # Errors
@@ -44,7 +49,7 @@ impl Catalogues {
         archive: Option<&Archive>,
         version: &str,
     ) -> Result<Option<Arc<Catalogue>>, WorldError> {
-        if *version == self.own_version {
+        if self.is_own(version) {
             return Ok(Some(Arc::clone(&self.own)));
         }
         if let Some(held) = self.held().get(version) {

@@ -40,12 +40,12 @@ use export::ExportSlots;
 pub use export::{ExportError, ExportFile, ExportPieces, ExportRequest};
 use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent, row_bytes};
-use logged::LoggedPast;
-use passed::KeptPassed;
+use logged::{EntryFound, LoggedPast};
+use passed::{KeptPassed, Looks};
 pub use passed::{Passed, PassedEvent, PassedRecord};
 pub use paths::{BookmakerKeys, EventPaths, PathError, PathRequest};
 use simulated::SimulatedPast;
-use turns::{Turns, Work};
+use turns::{TurnWait, Turns, Work};
 pub use walk::Walk;
 
 /// How long a request waits for what it needs of the past.
@@ -178,6 +178,7 @@ pub struct History {
     backlog: Backlog,
     exports: ExportSlots,
     passed: KeptPassed,
+    looks: Looks,
     order: mpsc::Sender<Order>,
     pub(crate) orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
     pub stats: HistoryStats,
@@ -210,6 +211,7 @@ impl History {
             backlog: Backlog::default(),
             exports: ExportSlots::default(),
             passed: passed::none_kept(),
+            looks: Looks::default(),
             stats: HistoryStats::default(),
         })
     }
@@ -279,7 +281,7 @@ impl History {
         if at < current {
             return self.publication(at, current, key).await;
         }
-        let previous = self.before(&published.snapshot).await?;
+        let previous = self.before(&published.snapshot, &mut TurnWait::default()).await?;
         Ok(PastPublication { published, previous, next: None, current: true })
     }
 
@@ -293,8 +295,12 @@ impl History {
         if !self.is_on() || at >= current || !matches!(self.source, Source::Logged(_)) {
             return Ok(None);
         }
-        let found = self.find(at, current).await?;
-        self.look_up(move |past| past.other_catalogue(found)).await
+        let mut wait = TurnWait::default();
+        let found = self.find(at, current, &mut wait).await?;
+        let version = self.look_up(&mut wait, move |past| Ok(past.other_version(found))).await?;
+        let Some(version) = version else { return Ok(None) };
+        let read = move |past: &LoggedPast| past.other_catalogue(&version);
+        self.on_logged(Work::StoreRead, &mut wait, read).await
     }
 
     /// All names that publications may have had, with what they mean now or last meant, where that is known at once.
@@ -314,7 +320,9 @@ impl History {
         own: &Arc<Catalogue>,
     ) -> Result<Arc<Catalogue>, HistoryError> {
         match &self.source {
-            Source::Logged(_) if self.is_on() => self.look_up(LoggedPast::known).await,
+            Source::Logged(_) if self.is_on() => {
+                self.on_logged(Work::StoreRead, &mut TurnWait::default(), LoggedPast::known).await
+            }
             Source::Logged(_) | Source::Simulated(_) | Source::Nothing => Ok(Arc::clone(own)),
         }
     }
@@ -326,8 +334,9 @@ impl History {
         current: Timestamp,
         key: u64,
     ) -> Result<PastPublication, HistoryError> {
-        let found = self.find(at, current).await?;
-        self.remake(found, key).await
+        let mut wait = TurnWait::default();
+        let found = self.find(at, current, &mut wait).await?;
+        self.remake(found, key, wait).await
     }
 
     /// A publication that was found, from what is kept or made again.
@@ -335,6 +344,7 @@ impl History {
         self: &Arc<Self>,
         found: Found,
         key: u64,
+        mut wait: TurnWait,
     ) -> Result<PastPublication, HistoryError> {
         if let Some((recent, _)) = self.recent_at(found) {
             return Ok(found.with(recent));
@@ -344,12 +354,12 @@ impl History {
             let published = Arc::clone(published);
             return Ok(found.with(published));
         }
-        let turn = self.turn_of(key).await?;
+        let turn = self.turn_of(key, &mut wait).await?;
         // It goes on where nobody waits for it any more, and has the key's turn until it is kept for the next request.
         let history = Arc::clone(self);
         let making = tokio::spawn(async move {
             let _turn = turn;
-            cell.get_or_try_init(|| history.rebuild(found)).await.map(Arc::clone)
+            cell.get_or_try_init(|| history.rebuild(found, wait)).await.map(Arc::clone)
         });
         let made = timeout(REBUILD_TIME_MAX, making).await.map_err(|_| HistoryError::Busy)?;
         let made = made.unwrap_or(Err(HistoryError::Unreadable(None)));
@@ -360,6 +370,7 @@ impl History {
         self: &Arc<Self>,
         at: Timestamp,
         current: Timestamp,
+        wait: &mut TurnWait,
     ) -> Result<Found, HistoryError> {
         match &self.source {
             Source::Nothing => Err(HistoryError::Off),
@@ -368,7 +379,7 @@ impl History {
                 if let Some(found) = past.find_at_once(at, current) {
                     return Ok(found);
                 }
-                let found = self.look_up(move |past| past.find(at, current)).await?;
+                let found = self.look_up(wait, move |past| past.find(at, current)).await?;
                 // What was published since could not be logged, and is known again when it can.
                 let is_open_gap = found.next.is_none() && found.at < current && at < current;
                 if is_open_gap { Err(HistoryError::Unreadable(None)) } else { Ok(found) }
@@ -385,7 +396,7 @@ impl History {
             _ if !self.is_on() => Err(HistoryError::Off),
             Source::Nothing => Err(HistoryError::Off),
             Source::Simulated(past) => Ok(past.reach(current)),
-            Source::Logged(_) => self.look_up(LoggedPast::reach).await,
+            Source::Logged(_) => self.look_up(&mut TurnWait::default(), LoggedPast::reach).await,
         }
     }
 
@@ -400,7 +411,7 @@ impl History {
         at: Timestamp,
         current: Timestamp,
     ) -> Result<Option<Timestamp>, HistoryError> {
-        match self.find(at, current).await {
+        match self.find(at, current, &mut TurnWait::default()).await {
             Ok(found) => Ok(Some(found.at)),
             Err(HistoryError::NotKept(_) | HistoryError::Off) => Ok(None),
             Err(error) => Err(error),
@@ -411,6 +422,7 @@ impl History {
     async fn before(
         self: &Arc<Self>,
         current: &Snapshot,
+        wait: &mut TurnWait,
     ) -> Result<Option<Timestamp>, HistoryError> {
         let (seq, at) = (current.seq, current.cut_at);
         match &self.source {
@@ -418,7 +430,7 @@ impl History {
             Source::Simulated(past) => Ok(past.before(at)),
             Source::Logged(past) => match past.before_at_once(seq, at) {
                 Some(before) => Ok(Some(before)),
-                None => self.look_up(move |past| past.before(seq, at)).await,
+                None => self.look_up(wait, move |past| past.before(seq, at)).await,
             },
         }
     }
@@ -438,9 +450,10 @@ impl History {
         if let Some((recent, next)) = recent {
             return Ok(Some((recent, next.or(Some(current.snapshot.cut_at)))));
         }
-        match self.find_place(place, current.snapshot.cut_at).await? {
+        let mut wait = TurnWait::default();
+        match self.find_place(place, current.snapshot.cut_at, &mut wait).await? {
             Some(found) => {
-                let past = self.remake(found, key).await?;
+                let past = self.remake(found, key, wait).await?;
                 Ok(Some((past.published, past.next)))
             }
             None => Ok(None),
@@ -456,7 +469,8 @@ impl History {
             return false;
         }
         // What cannot be read is refused where it is asked for.
-        self.look_up(move |logged| logged.is_archived(past)).await.unwrap_or(false)
+        let wait = &mut TurnWait::default();
+        self.look_up(wait, move |logged| logged.is_archived(past)).await.unwrap_or(false)
     }
 
     /// Where a position is that clients hold; `None`: history does not have it.
@@ -464,11 +478,19 @@ impl History {
         self: &Arc<Self>,
         place: Place,
         current: Timestamp,
+        wait: &mut TurnWait,
     ) -> Result<Option<Found>, HistoryError> {
         let found = match (&self.source, place) {
             (Source::Simulated(past), Place::Time(at)) => past.find_place(at, current).map(Some),
             (Source::Logged(_), Place::Entry(seq)) => {
-                self.look_up(move |past| past.find_entry(seq)).await
+                match self.look_up(wait, move |past| past.find_entry(seq)).await {
+                    Ok(EntryFound::Known(found)) => Ok(found),
+                    Ok(EntryFound::Archived { next }) => {
+                        let find = move |past: &LoggedPast| past.find_archived(seq, next);
+                        self.on_logged(Work::StoreRead, wait, find).await
+                    }
+                    Err(error) => Err(error),
+                }
             }
             (Source::Simulated(_) | Source::Logged(_) | Source::Nothing, _) => Ok(None),
         };
@@ -479,7 +501,11 @@ impl History {
         }
     }
 
-    async fn rebuild(self: &Arc<Self>, found: Found) -> Result<Arc<Published>, HistoryError> {
+    async fn rebuild(
+        self: &Arc<Self>,
+        found: Found,
+        mut wait: TurnWait,
+    ) -> Result<Arc<Published>, HistoryError> {
         let history = Arc::clone(self);
         let rebuild = move |source: &Source| {
             let begun = Instant::now();
@@ -492,7 +518,7 @@ impl History {
             history.stats.rebuild_us.fetch_add(took, Ordering::Relaxed);
             made
         };
-        let made = self.on_source(Work::Rebuild, None, rebuild).await;
+        let made = self.on_source(Work::Rebuild, None, &mut wait, rebuild).await;
         let (published, weight) = match made {
             Err(HistoryError::Busy) => return Err(HistoryError::Busy),
             Ok(made) => made,
@@ -519,6 +545,7 @@ impl History {
     pub(crate) fn note_recent(&self, published: &Published) {
         let published = published.of_the_past(ANSWER_BYTES_MAX);
         self.recent().push(published, self.options.memory_max / RECENT_SHARE);
+        self.looks.age();
         if let Source::Logged(past) = &self.source {
             past.tail.age();
             past.rolled.age();

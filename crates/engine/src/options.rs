@@ -126,14 +126,17 @@ pub struct HistoryOptions {
     pub retention: Duration,
     /// What books made again and their answers may take, in bytes.
     pub memory_max: usize,
+    /// Entries that are looked through at a time for what came and went.
+    pub entries_at_once: u64,
 }
 
 impl Default for HistoryOptions {
     fn default() -> Self {
         let retention = Duration::from_secs(400 * 24 * 3600);
         let part_interval = Duration::from_secs(15 * 60);
-        let memory_max = 512 << 20;
-        Self { by_time: true, store: None, part_interval, retention, memory_max }
+        let (memory_max, entries_at_once) = (512 << 20, 1_000_000);
+        let (by_time, store) = (true, None);
+        Self { by_time, store, part_interval, retention, memory_max, entries_at_once }
     }
 }
 

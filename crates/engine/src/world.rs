@@ -296,7 +296,7 @@ impl WorldHandle {
         }
     }
 
-    /// What may have been shown between two. `is_live`: not only what was published.
+    /// What may have been shown between two. `is_live`: not only what was published. `key`: for whom.
     ///
     /// # Errors
     /// It cannot be looked up now, or not any more.
@@ -305,8 +305,21 @@ impl WorldHandle {
         from: &Arc<Snapshot>,
         to: &Arc<Snapshot>,
         is_live: bool,
+        key: u64,
     ) -> Result<Arc<Passed>, HistoryError> {
-        self.history.passed(from, to, is_live).await
+        self.history.passed(from, to, is_live, key).await
+    }
+
+    /// Where a stream goes first that is to get from one place to another; `None`: to that at once.
+    ///
+    /// # Errors
+    /// It cannot be looked up now.
+    pub async fn step_from(
+        &self,
+        from: Place,
+        to: &Snapshot,
+    ) -> Result<Option<Place>, HistoryError> {
+        self.history.step_from(from, to).await
     }
 
     /// Whether a position, or the publication of a time, is in the archive alone: making it again takes long.

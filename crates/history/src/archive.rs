@@ -20,6 +20,7 @@ use crate::event_cache::EventIndex;
 use crate::folder::TEMPORARY_SUFFIX;
 use crate::new_file::NewFile;
 use crate::object::Object;
+use crate::path::KeptPrices;
 use crate::source::Source;
 use crate::store::{Location, Store};
 
@@ -51,6 +52,8 @@ pub struct Archive {
     newest: Arc<Mutex<Option<Arc<Commit>>>>,
     /// The events in each file, as far as they were requested.
     index: Arc<Mutex<EventIndex>>,
+    /// Prices of the oldest book that were requested last.
+    pub(crate) bases: Arc<Mutex<KeptPrices>>,
     /// Maximum rows of a group in merged files, if it differs from the table's default.
     pub(crate) group_rows: Option<usize>,
     unused_kept: Duration,
@@ -98,6 +101,7 @@ impl Archive {
             checked: Arc::default(),
             newest: Arc::default(),
             index: Arc::default(),
+            bases: Arc::default(),
             group_rows: None,
             unused_kept: UNUSED_KEPT,
             whole_max: WHOLE_MAX,

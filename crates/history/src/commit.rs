@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::date::date_of;
 use crate::error::ArchiveError;
+use crate::starts::Started;
 use crate::table::Table;
 
 /// The version of tables and commits. Adding columns does not change it.
@@ -23,6 +24,17 @@ pub struct Commit {
     pub catalogues: Vec<Catalogue>,
     /// The logs that were copied, oldest first.
     pub lineages: Vec<Lineage>,
+    /// Starts whose closing lines are still to be made, oldest first: a file that they need is damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unclosed: Vec<Unclosed>,
+}
+
+/// A start whose closing lines are still to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unclosed {
+    pub lineage: usize,
+    #[serde(flatten)]
+    pub started: Started,
 }
 
 /// A file of rows.
@@ -113,6 +125,7 @@ impl Commit {
             images: Vec::new(),
             catalogues: Vec::new(),
             lineages: Vec::new(),
+            unclosed: Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@
 mod archive;
 mod bucket;
 mod catalogues;
+mod changed;
 mod closing;
 mod commit;
 mod compact;
@@ -45,7 +46,8 @@ mod verify;
 
 pub use archive::{Archive, Outcome};
 pub use bucket::{BucketOptions, Credentials};
-pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile};
+pub use changed::{Changed, ChangedPrices};
+pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile, Unclosed};
 pub use compact::{Compact, Compacted};
 pub use entries::{ENTRIES_MAX, Entries, Publication};
 pub use error::ArchiveError;
@@ -56,7 +58,7 @@ pub use path::{
     BasePrices, ClosingLine, EventPast, Hold, PathHead, PathPlace, Point, PointOutcome, RecordPath,
     Wanted,
 };
-pub use starts::StartBy;
+pub use starts::{StartBy, Started};
 pub use store::Location;
 pub use table::Table;
 pub use verify::{Fault, Verified};

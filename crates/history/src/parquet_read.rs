@@ -56,9 +56,20 @@ impl TableReader {
             .all(|field| self.table.columns().iter().any(|column| column.name == field.name()))
     }
 
+    /// Whether a group can have rows of entries.
+    pub(crate) fn may_have_entries(&self, group: usize, seqs: &RangeInclusive<u64>) -> bool {
+        let bounds = bounds(self.metadata(group));
+        bounds.is_some_and(|(first, last)| first <= *seqs.end() && *seqs.start() <= last)
+    }
+
+    /// Reads a group of a bucket in one request, as many columns of it are read next.
+    pub(crate) fn prefetch(&self, group: usize) -> Result<()> {
+        self.source.prefetch(bytes_of(self.metadata(group)))
+    }
+
     /// Adds all rows of a group to a frame.
     pub(crate) fn read(&self, group: usize, frame: &mut Frame) -> Result<()> {
-        self.source.prefetch(bytes_of(self.file.metadata().row_group(group)))?;
+        self.prefetch(group)?;
         read_group(frame, &*self.file.get_row_group(group)?)
     }
 

@@ -10,6 +10,7 @@ use domain::{EventId, Format, Line, Market, Price, Quote, RecordId, Timestamp};
 
 use crate::frame::Frame;
 pub use crate::path::base::BasePrices;
+pub(crate) use crate::path::base::KeptPrices;
 pub use crate::path::page::{Hold, PathPlace};
 use crate::starts::StartBy;
 

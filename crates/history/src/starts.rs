@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use domain::{EventId, RecordId, Status, Timestamp};
 use market::Book;
 use market::book::Event;
+use serde::{Deserialize, Serialize};
 
 /// The evidence that an event has started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StartBy {
     /// A publication shows it as live or final.
     Live,
@@ -40,8 +42,8 @@ enum Phase {
 }
 
 /// An event whose start a publication shows or withdraws.
-#[derive(Clone, Debug)]
-pub(crate) struct Started {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
     pub(crate) event: EventId,
     pub(crate) sport: Box<str>,
     /// The publication's entry, and its time.
@@ -51,7 +53,29 @@ pub(crate) struct Started {
     /// `None`: the start was withdrawn.
     pub(crate) start: Option<(Timestamp, StartBy)>,
     /// The freshness of its prices in the publication before.
+    #[serde(with = "pairs")]
     pub(crate) last_updates: HashMap<RecordId, Timestamp>,
+}
+
+/// Numbers are no keys of JSON.
+mod pairs {
+    use super::{Deserialize, HashMap, RecordId, Serialize, Timestamp};
+
+    pub(super) fn serialize<S: serde::Serializer>(
+        map: &HashMap<RecordId, Timestamp>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut pairs: Vec<(&RecordId, &Timestamp)> = map.iter().collect();
+        pairs.sort_unstable();
+        pairs.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'a, D: serde::Deserializer<'a>>(
+        deserializer: D,
+    ) -> Result<HashMap<RecordId, Timestamp>, D::Error> {
+        let pairs = Vec::<(RecordId, Timestamp)>::deserialize(deserializer)?;
+        Ok(pairs.into_iter().collect())
+    }
 }
 
 impl Started {

@@ -114,6 +114,7 @@ impl WorldSetup<'_> {
                 part_interval: config.history.part_interval,
                 retention: config.history.retention,
                 memory_max: config.history.memory_mb << 20,
+                ..HistoryOptions::default()
             },
         }
     }

@@ -70,21 +70,30 @@ impl Admitted<'_> {
             Err(missing) => missing,
         };
         let (from, next) = self.base(since).await?;
+        let make = |passed: Option<Arc<Passed>>| {
+            let (from, to) = (Arc::clone(&from.snapshot), Arc::clone(&published.snapshot));
+            let list = list.clone();
+            let made = tokio::task::spawn_blocking(move || {
+                let between = Between { passed: passed.as_deref(), skipped: &[] };
+                let delta = Delta::between((&list, to.catalogue()), Some(&from), &to, &between);
+                if delta.is_too_large() {
+                    return Err(expired());
+                }
+                let (empty, cursor) = (delta.is_empty(), position.encode());
+                let body = if empty { Vec::new() } else { delta.into_body(&cursor, &to) };
+                let answer = Answer::new(body, None).with_units(u32::from(!empty));
+                Ok(answer.of_publication(to.cut_at, Some(&cursor)))
+            });
+            async { made.await.map_err(|_| ApiError::internal())? }
+        };
+        // To look up what passed takes long where that is far: not for an answer that is too large without it.
+        let place = sought(self.world(), since.at);
+        let far = self.api.world(self.world()).step_from(place, &published.snapshot).await;
+        if far.map_err(not_passed)?.is_some() {
+            make(None).await?;
+        }
         let passed = self.passed((&*from, next), published).await?;
-        let (from, to) = (Arc::clone(&from.snapshot), Arc::clone(&published.snapshot));
-        let list = list.clone();
-        let made = tokio::task::spawn_blocking(move || {
-            let between = Between { passed: passed.as_deref(), skipped: &[] };
-            let delta = Delta::between((&list, to.catalogue()), Some(&from), &to, &between);
-            if delta.is_too_large() {
-                return Err(expired());
-            }
-            let (empty, cursor) = (delta.is_empty(), position.encode());
-            let body = if empty { Vec::new() } else { delta.into_body(&cursor, &to) };
-            let answer = Answer::new(body, None).with_units(u32::from(!empty));
-            Ok(answer.of_publication(to.cut_at, Some(&cursor)))
-        });
-        let answer = made.await.map_err(|_| ApiError::internal())??;
+        let answer = make(passed).await?;
         Ok(answers.make(&key, missing, || answer))
     }
 
@@ -101,14 +110,14 @@ impl Admitted<'_> {
             return Ok(None);
         }
         let handle = self.api.world(self.world());
-        let passed = handle.passed(&from.snapshot, &to.snapshot, from.is_between).await;
-        passed.map(Some).map_err(|error| match error {
-            HistoryError::Busy | HistoryError::Unreadable(_) => refused(&error),
-            HistoryError::Off
-            | HistoryError::NotKept(_)
-            | HistoryError::NoCatalogue
-            | HistoryError::TooFar => expired(),
-        })
+        let (is_live, key) = (from.is_between, self.number());
+        let passed = handle.passed(&from.snapshot, &to.snapshot, is_live, key).await;
+        passed.map(Some).map_err(not_passed)
+    }
+
+    /// That of the key.
+    fn number(&self) -> u64 {
+        xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
     }
 
     /// The publication that a client holds, and the time of the next one.
@@ -116,8 +125,8 @@ impl Admitted<'_> {
         &self,
         since: LogPosition,
     ) -> Result<(Arc<Published>, Option<Timestamp>), ApiError> {
-        let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
         let (handle, place) = (self.api.world(self.world()), (since.at, since.check));
+        let key = self.number();
         let mut publications = handle.publications();
         let until = Instant::now() + AHEAD_WAIT_MAX;
         loop {
@@ -203,6 +212,17 @@ pub(super) fn has_come_to(handle: &WorldHandle, at: u64) -> bool {
         World::Sandbox => {
             i64::try_from(at).is_ok_and(|at| at < handle.published().until.as_millis())
         }
+    }
+}
+
+/// Why it is not said what passed.
+fn not_passed(error: HistoryError) -> ApiError {
+    match error {
+        HistoryError::Busy | HistoryError::Unreadable(_) => refused(&error),
+        HistoryError::Off
+        | HistoryError::NotKept(_)
+        | HistoryError::NoCatalogue
+        | HistoryError::TooFar => expired(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use change_log::LogLocation;
 use domain::{Clock as _, ManualClock};
-use market::{Alias, Meaning, Operation};
+use market::{Alias, Ids, Meaning, Operation};
 
 use super::*;
 use crate::Writer;
@@ -230,6 +230,30 @@ fn where_the_end_of_the_archive_is_damaged_it_goes_on_from_the_log() {
     let added = archive.entries(&commit, 0, file.last_seq + 1..=published);
     let added: Vec<Entry> = added.map(Result::unwrap).collect();
     assert_eq!(added, world.logged()[usize::try_from(file.last_seq).unwrap()..]);
+}
+
+#[test]
+fn where_the_end_of_the_archive_is_damaged_a_log_that_was_lost_is_archived_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    for _ in 0..2 {
+        world.publish();
+        world.archiver().copy().unwrap();
+    }
+    let commit = world.archive().newest().unwrap();
+    let file = commit.files.iter().rfind(|file| file.table == Table::Internal).unwrap();
+    let place = world.options.history.archive().unwrap();
+    fs::write(place.folder().unwrap().join(&file.path), "damaged").unwrap();
+    drop(world);
+    fs::remove_dir_all(dir.path().join("log")).unwrap();
+    let mut world = World::open(dir.path(), NOON + 3600);
+    world.publish();
+    world.archiver().copy().unwrap();
+    let commit = world.archive().newest().unwrap();
+    assert_eq!(commit.lineages.len(), 2);
+    let added = world.archive();
+    let added = added.entries(&commit, 1, 0..=u64::MAX).map(Result::unwrap);
+    assert_eq!(added.collect::<Vec<Entry>>(), world.logged());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use market::{Change, Touched};
 
 use super::logged::LoggedPast;
 use super::simulated::SimulatedPast;
-use super::turns::Work;
+use super::turns::{TurnWait, Work};
 use super::walk::Steps;
 use super::{HistoryError, Place, Source, Walk};
 use crate::live::{LiveStep, ShownSteps};
@@ -87,7 +87,8 @@ impl ChangeWalk {
             };
             Ok((steps, shown, walked))
         };
-        let (steps, shown, walked) = history.on_source(Work::Read, None, work).await?;
+        let wait = &mut TurnWait::default();
+        let (steps, shown, walked) = history.on_source(Work::Read, None, wait, work).await?;
         Ok((Self { walk: Walk { history, steps }, shown, whole }, walked))
     }
 }

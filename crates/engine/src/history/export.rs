@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::logged::{LoggedPast, unreadable};
-use super::turns::Work;
+use super::turns::{TurnWait, Work};
 use super::{History, HistoryError, Source};
 use crate::error::Chain;
 
@@ -96,8 +96,9 @@ impl History {
         if !self.is_on() || self.archive().is_none() {
             return Err(HistoryError::Off.into());
         }
-        let own = self.turn(&self.exports.of(key)).await?;
-        let slots = [own, self.turn(&self.exports.all).await?];
+        let mut wait = TurnWait::default();
+        let own = self.turn(&self.exports.of(key), &mut wait).await?;
+        let slots = [own, self.turn(&self.exports.all, &mut wait).await?];
         let look = move |source: &Source| match source {
             Source::Logged(past) => Ok(past.export_file(&request)),
             Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),

@@ -30,6 +30,9 @@ pub(super) struct Index {
     pub(super) next_seq: u64,
     /// The last book before all publications that can be made again.
     pub(super) base_seq: u64,
+    /// What that was when it was last looked what the archive has, and when that could be read.
+    pub(super) looked_base: Option<u64>,
+    pub(super) read_base: Option<u64>,
 }
 
 /// What was read of the archive.
@@ -52,6 +55,8 @@ pub(super) struct Archived {
     pub(super) failed: bool,
     /// And it may have publications before those of the log.
     pub(super) is_missed: bool,
+    /// The log has forgotten some since it was read, which it may have had added.
+    pub(super) is_stale: bool,
 }
 
 /// The lineage of what is in the log, after all those of the archive.
@@ -207,6 +212,14 @@ impl Index {
         same.filter(|cut| cut.seq == found.seq).map(|cut| cut.lineage).max()
     }
 
+    /// The part of the archive that has a publication.
+    pub(super) fn archived_lineage_of(&self, seq: u64, at: Timestamp) -> Option<usize> {
+        let from = self.cuts.partition_point(|cut| cut.at < at);
+        let same = self.cuts.iter().skip(from).take_while(|cut| cut.at == at);
+        let own = same.filter(|cut| cut.seq == seq && cut.lineage != IN_LOG);
+        own.map(|cut| cut.lineage).max()
+    }
+
     /// The log, or the part of the archive, that has an entry. Of those that have another one under its number, it is
     /// the one that was written last.
     fn lineage_with(&self, seq: u64) -> Option<usize> {
@@ -257,6 +270,19 @@ impl Index {
         self.later(self.lineage_with(seq), seq + 1).next().copied()
     }
 
+    /// The last publication up to some entries after an entry or, where there is none, the next one.
+    pub(super) fn step(&self, seq: u64, entries: u64) -> Option<u64> {
+        let lineage = self.lineage_with(seq);
+        let last = |lineage: usize| {
+            let seqs = self.seqs.get(&lineage)?;
+            let end = seqs.partition_point(|(held, _)| *held <= seq.saturating_add(entries));
+            let (last, _) = seqs.get(end.checked_sub(1)?)?;
+            Some(*last).filter(|last| *last > seq)
+        };
+        let within = lineage.into_iter().chain([IN_LOG]).filter_map(last).max();
+        within.or_else(|| self.later(lineage, seq + 1).next().map(|cut| cut.seq))
+    }
+
     /// The catalogue of the publication that followed an entry, where the log says which, and the last publication of
     /// those from there on that were made with it.
     pub(super) fn catalogue_after(&self, seq: u64) -> Option<(Option<Arc<str>>, u64)> {
@@ -300,6 +326,10 @@ impl Index {
         };
         match found.previous {
             None if self.archived.is_missed => Err(HistoryError::Unreadable(None)),
+            // Another may have followed that is not known.
+            _ if self.archived.is_stale && self.lineage_of(found) != Some(IN_LOG) => {
+                Err(HistoryError::Unreadable(None))
+            }
             _ => Ok(found),
         }
     }

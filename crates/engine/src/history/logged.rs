@@ -1,24 +1,26 @@
 //! The past of a live world, from its log and, where that does not reach back any more, from its archive: the newest
 //! book before a publication, and the entries from there to it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+mod books;
+mod news;
 
-use archive::{Archive, Commit, Entry, Lineage, Publication, Table};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
+
+use archive::{Archive, Commit, Entry, Lineage};
 use change_log::ReadLog;
 use domain::{Catalogue, Timestamp};
-use market::{Book, Change, Ids};
+use market::Change;
 
 use super::index::{IN_LOG, Index};
 use super::rolled::Rolled;
 use super::tail::Tail;
 use super::walk::Steps;
 use super::{Found, HistoryError, Place, Reach};
-use crate::archiver::book_from;
 use crate::begun::Begun;
-use crate::catalogues::{Catalogues, Made};
-use crate::error::{Chain, WorldError};
+use crate::catalogues::Catalogues;
+use crate::error::WorldError;
 use crate::options::WorldOptions;
 use crate::publication::Published;
 use crate::replay::{Logged, Replay};
@@ -38,12 +40,17 @@ pub(super) struct LoggedPast {
     pub(super) rolled: Rolled,
 }
 
+/// What is known of an entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum EntryFound {
+    /// Where it is, if it is there.
+    Known(Option<Found>),
+    /// The archive alone may have it; when the next publication was made.
+    Archived { next: Option<Timestamp> },
+}
+
 /// Entries that are held decoded for who is shown every publication.
 const READ_MAX: usize = 20_000;
-/// How often it is looked what the archive has, however many ask: that is a request to a bucket, and what is added to
-/// the archive is in the log for longer.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
 impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
         let archive = options.history.archive().map(|place| Archive::of(&place));
@@ -72,31 +79,46 @@ impl LoggedPast {
         if let Some(found) = self.index().find_known(at, current, &self.options) {
             return Ok(found);
         }
-        self.read_on()?.find(at, &self.options)
+        self.read_log_on()?.find(at, &self.options)
     }
 
-    /// The publication of an entry or, where it is between two, what the book was after it.
-    pub(super) fn find_entry(&self, seq: u64) -> Result<Option<Found>, HistoryError> {
-        let index = self.read_on()?;
+    /// The publication of an entry or, where it is between two, what the book was after it, as far as the store of the
+    /// archive is not needed for that.
+    pub(super) fn find_entry(&self, seq: u64) -> Result<EntryFound, HistoryError> {
+        let index = self.read_log_on()?;
         let (cut, next) = (index.cut_of(seq), index.cut_after(seq));
         let in_log = seq > index.base_seq;
-        let found = |at| Found { seq, at, previous: None, next: next.map(|next| next.at) };
+        if !in_log && (index.archived.is_stale || (cut.is_none() && index.archived.is_missed)) {
+            return Err(HistoryError::Unreadable(None));
+        }
+        let next = next.map(|next| next.at);
+        let found = |at| Found { seq, at, previous: None, next };
         if let Some(cut) = cut {
-            return Ok(Some(found(cut.at)));
+            return Ok(EntryFound::Known(Some(found(cut.at))));
         }
         drop(index);
         if !in_log {
-            // Which one clients mean, they can tell: it is the one that was written last, or none that goes on.
-            return Ok(self.archived(seq, None)?.map(|(_, entry)| found(entry.at)));
+            return Ok(EntryFound::Archived { next });
         }
         let logged = Replay::from(&*self.open()?, seq).map_err(unreadable)?.next();
-        let logged = logged.transpose().map_err(unreadable)?;
-        Ok(logged.filter(|logged| logged.seq == seq).map(|logged| found(logged.at)))
+        let logged = logged.transpose().map_err(unreadable)?.filter(|logged| logged.seq == seq);
+        Ok(EntryFound::Known(logged.map(|logged| found(logged.at))))
+    }
+
+    /// The same of an entry between two publications that the archive alone has.
+    pub(super) fn find_archived(
+        &self,
+        seq: u64,
+        next: Option<Timestamp>,
+    ) -> Result<Option<Found>, HistoryError> {
+        // Which one clients mean, they can tell: it is the one that was written last, or none that goes on.
+        let found = self.archived(seq, None)?;
+        Ok(found.map(|(_, entry)| Found { seq, at: entry.at, previous: None, next }))
     }
 
     /// Whether the log does not reach back any more to an entry, or to the publication of a time.
     pub(super) fn is_archived(&self, place: Place) -> Result<bool, HistoryError> {
-        let index = self.read_on()?;
+        let index = self.read_log_on()?;
         Ok(match place {
             Place::Entry(seq) => match index.cut_of(seq) {
                 Some(cut) => cut.lineage != IN_LOG,
@@ -111,7 +133,7 @@ impl LoggedPast {
 
     /// Which part of the archive has an entry, and the entry: a log that was lost or restored has others under the same
     /// numbers. `at` says which of them; without it, it is the one that was written last.
-    fn archived(
+    pub(super) fn archived(
         &self,
         seq: u64,
         at: Option<Timestamp>,
@@ -137,7 +159,7 @@ impl LoggedPast {
     }
 
     pub(super) fn reach(&self) -> Result<Reach, HistoryError> {
-        let index = self.read_on()?;
+        let index = self.read_log_on()?;
         if index.archived.is_missed && !index.archived.was_read {
             return Err(HistoryError::Unreadable(None));
         }
@@ -167,7 +189,7 @@ impl LoggedPast {
             return Ok(Some(before));
         }
         drop(index);
-        let index = self.read_on()?;
+        let index = self.read_log_on()?;
         match index.before(current, base, &self.options) {
             None if index.archived.is_missed => Err(HistoryError::Unreadable(None)),
             before => Ok(before),
@@ -179,36 +201,6 @@ impl LoggedPast {
         self.index().lineage_of(found)
     }
 
-    /// The book of a publication, or of what was shown between two.
-    pub(super) fn book(&self, found: Found) -> Result<Book, HistoryError> {
-        self.book_with(found, None)
-    }
-
-    /// The same with that of the next publication, where one is given, and with that of its time otherwise.
-    fn book_with(
-        &self,
-        found: Found,
-        catalogue: Option<&Arc<Catalogue>>,
-    ) -> Result<Book, HistoryError> {
-        let (lineage, base) = {
-            let index = self.index();
-            (index.lineage_of(found), index.base_seq)
-        };
-        match (lineage, &self.archive) {
-            (Some(lineage), Some(archive)) if lineage != IN_LOG => {
-                self.archived_book(archive, lineage, found, catalogue)
-            }
-            // No publication: it is between two.
-            (None, Some(archive)) if found.seq <= base => {
-                match self.archived(found.seq, Some(found.at))? {
-                    Some((lineage, _)) => self.archived_book(archive, lineage, found, catalogue),
-                    None => Err(self.not_kept()),
-                }
-            }
-            _ => self.logged_book(found, catalogue),
-        }
-    }
-
     /// The next publication after the one that somebody is at.
     pub(super) fn next(&self, steps: &mut Steps) -> Result<Option<Published>, HistoryError> {
         loop {
@@ -216,8 +208,7 @@ impl LoggedPast {
             if let Some(next) = steps.advance(self)? {
                 return Ok(Some(next));
             }
-            let from = steps.at.seq;
-            if self.read_on()?.cut_after(from).is_none() {
+            if !self.goes_on(steps.at.seq)? {
                 return Ok(None);
             }
             self.read_entries(steps)?;
@@ -225,6 +216,14 @@ impl LoggedPast {
                 return Err(HistoryError::Unreadable(None));
             }
         }
+    }
+
+    /// Whether a publication follows an entry.
+    fn goes_on(&self, seq: u64) -> Result<bool, HistoryError> {
+        let index = self.read_log_on()?;
+        let (is_known, in_log) = (index.cut_after(seq).is_some(), seq > index.base_seq);
+        drop(index);
+        Ok(is_known || (!in_log && self.read_on()?.cut_after(seq).is_some()))
     }
 
     /// Sees to it that the next publication is made with its own catalogue, as far as the log says which. The book is
@@ -271,15 +270,8 @@ impl LoggedPast {
         };
         let is_same = |entry: &Entry| entry.seq == seq && is_of(entry, at);
         let log = self.open()?;
-        let logged_from = |seq| {
-            let logged = Replay::from(&*log, seq).map_err(unreadable)?;
-            Ok::<_, HistoryError>(logged.map(|logged| {
-                let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
-                Ok(Entry { seq, at, change })
-            }))
-        };
         if log.first_seq() <= seq {
-            let mut entries = logged_from(seq)?;
+            let mut entries = logged_from(&*log, seq)?;
             if entries.next().transpose()?.as_ref().is_some_and(is_same) {
                 return steps.take_in(entries.take(READ_MAX));
             }
@@ -295,7 +287,7 @@ impl LoggedPast {
                 // The log may begin right where the archive ends.
                 let is_last = lineage + 1 == commit.lineages.len();
                 if is_last && steps.waiting.len() == held && log.first_seq() == seq + 1 {
-                    steps.take_in(logged_from(seq + 1)?.take(READ_MAX))?;
+                    steps.take_in(logged_from(&*log, seq + 1)?.take(READ_MAX))?;
                 }
                 return Ok(());
             }
@@ -303,61 +295,19 @@ impl LoggedPast {
         Err(self.not_kept())
     }
 
-    fn archived_book(
-        &self,
-        archive: &Archive,
-        lineage: usize,
-        found: Found,
-        catalogue: Option<&Arc<Catalogue>>,
-    ) -> Result<Book, HistoryError> {
-        let commit = archive.newest().map_err(unreadable)?;
-        let image = match catalogue {
-            Some(_) => commit.image_before_next(lineage, found.seq),
-            None => commit.image_up_to(lineage, found.seq),
-        };
-        let make = |catalogue: Arc<Catalogue>| {
-            let options = (&self.options, catalogue);
-            book_from(archive, &commit, image, (lineage, found.seq), options).map_err(unreadable)
-        };
-        let expected = self.index().catalogue_at(lineage, found.seq);
-        // What was published depends on the catalogue, and on every entry before it.
-        let book = match catalogue {
-            Some(catalogue) => make(Arc::clone(catalogue))?,
-            None => self.made(expected.as_deref(), make)?,
-        };
-        let lost = commit.lineages.get(lineage).map_or(&[][..], |lineage| &lineage.missing);
-        let base = image.map_or(0, |image| image.seq);
-        let whole = !lost.iter().any(|(first, _)| (base..=found.seq).contains(first));
-        if !whole {
-            return Err(HistoryError::Unreadable(None));
-        }
-        Ok(book)
+    /// The version of the catalogue of a publication that was found, where it is another than that of the present.
+    pub(super) fn other_version(&self, found: Found) -> Option<Arc<str>> {
+        let index = self.index();
+        let version = index.catalogue_at(index.lineage_of(found)?, found.seq);
+        version.filter(|version| !self.catalogues.is_own(version))
     }
 
-    /// A book with the catalogue of its time.
-    fn made(
-        &self,
-        expected: Option<&str>,
-        make: impl Fn(Arc<Catalogue>) -> Result<Book, HistoryError>,
-    ) -> Result<Book, HistoryError> {
-        match self.catalogues.make(self.archive.as_ref(), expected, make)? {
-            Made::AsThen(book) => Ok(book),
-            Made::Otherwise(_) => Err(self.no_catalogue()),
-        }
-    }
-
-    /// The catalogue of a publication that was found, where it is another than that of the present and is kept.
+    /// The catalogue of another version, where it is kept.
     pub(super) fn other_catalogue(
         &self,
-        found: Found,
+        version: &str,
     ) -> Result<Option<Arc<Catalogue>>, HistoryError> {
-        let index = self.index();
-        let version =
-            index.lineage_of(found).and_then(|lineage| index.catalogue_at(lineage, found.seq));
-        drop(index);
-        let Some(version) = version else { return Ok(None) };
-        let then = self.catalogues.get(self.archive.as_ref(), &version).map_err(unreadable)?;
-        Ok(then.filter(|then| !Arc::ptr_eq(then, self.catalogues.own())))
+        self.catalogues.get(self.archive.as_ref(), version).map_err(unreadable)
     }
 
     /// All names that publications may have had, where that is known without a look and without waiting.
@@ -382,74 +332,7 @@ impl LoggedPast {
         self.catalogues.known(self.archive.as_ref(), &versions).map_err(unreadable)
     }
 
-    fn logged_book(
-        &self,
-        found: Found,
-        catalogue: Option<&Arc<Catalogue>>,
-    ) -> Result<Book, HistoryError> {
-        let mut log = self.open()?;
-        // Nothing that is to be read is deleted meanwhile.
-        let _position = log.register().map_err(unreadable)?;
-        let last = if catalogue.is_some() { found.seq } else { found.seq - 1 };
-        let checkpoint = log.checkpoint_up_to(last).map_err(unreadable)?;
-        if checkpoint.is_none() && log.first_seq() != 1 {
-            return Err(self.not_kept());
-        }
-        let base = checkpoint.as_ref().map_or(0, |held| held.seq);
-        // What was left after a time with another catalogue, only checkpoints of that time say, and the archive.
-        let needed = if catalogue.is_some() { found.seq + 1 } else { found.seq };
-        if let Some(archive) = &self.archive
-            && self.index().passes_other_catalogue(base, needed)
-            && let Some(lineage) = self.archived_as_in(&*log, needed)?
-        {
-            return self.archived_book(archive, lineage, found, catalogue);
-        }
-        let expected = self.index().catalogue_at(IN_LOG, found.seq);
-        let make = |catalogue| {
-            let (mut book, base) = match &checkpoint {
-                Some(held) => {
-                    let book = Book::from_image(held.version, &held.payload, catalogue);
-                    (book.map_err(unreadable)?, held.seq)
-                }
-                None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-            };
-            book.set_limits(self.options.limits);
-            self.replayed(book, &*log, (base, found.seq))
-        };
-        match catalogue {
-            Some(catalogue) => make(Arc::clone(catalogue)),
-            None => self.made(expected.as_deref(), make),
-        }
-    }
-
-    /// A book as of entry `base`, rolled forward to entry `to`.
-    fn replayed(
-        &self,
-        mut book: Book,
-        log: &dyn ReadLog,
-        (base, to): (u64, u64),
-    ) -> Result<Book, HistoryError> {
-        if base == to {
-            return Ok(book);
-        }
-        let mut replay = Replay::from(log, base + 1).map_err(unreadable)?;
-        for logged in replay.by_ref() {
-            let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
-            book.absorb(&change, at);
-            if seq < to {
-                continue;
-            }
-            // An entry that was lost may have been one of those that made it.
-            let whole = seq == to && replay.losses().entries == 0;
-            return match whole {
-                true => Ok(book),
-                false => Err(HistoryError::Unreadable(None)),
-            };
-        }
-        Err(self.not_kept())
-    }
-
-    fn not_kept(&self) -> HistoryError {
+    pub(super) fn not_kept(&self) -> HistoryError {
         match self.index().reach(&self.options) {
             Some(reach) => HistoryError::NotKept(Box::new(reach)),
             None => HistoryError::Unreadable(None),
@@ -458,92 +341,6 @@ impl LoggedPast {
 
     pub(super) fn open(&self) -> Result<Box<dyn ReadLog>, HistoryError> {
         self.options.log.view().map_err(unreadable)?.ok_or(HistoryError::Off)
-    }
-
-    /// Reads what the log and the archive have had added, and forgets what can be made again no longer.
-    fn read_on(&self) -> Result<MutexGuard<'_, Index>, HistoryError> {
-        let log = self.open()?;
-        let base = base_of(&*log);
-        self.read_archive_again(base);
-        let mut index = self.index();
-        index.begin_after(base);
-        Self::note_log(&mut index, &*log)?;
-        if let Some(last) = index.cuts.last().map(|cut| cut.at) {
-            index.begin_at(last.minus(self.options.history.retention));
-        }
-        Ok(index)
-    }
-
-    /// Adds what the log has had added.
-    fn note_log(index: &mut Index, log: &dyn ReadLog) -> Result<(), HistoryError> {
-        let from = index.next_seq.max(log.first_seq());
-        for logged in Replay::from(log, from).map_err(unreadable)? {
-            index.note(&logged.map_err(unreadable)?);
-        }
-        Ok(())
-    }
-
-    /// Reads what the archive has had added, unless that was just done and the log, which begins after entry `base`,
-    /// has not forgotten anything since.
-    fn read_archive_again(&self, base: u64) {
-        let is_known = |index: &Index| index.archived.was_read && index.base_seq == base;
-        let mut looked = match self.looked.try_lock() {
-            Ok(looked) => looked,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody else is at it, and may have to wait for the store.
-            Err(TryLockError::WouldBlock) if is_known(&self.index()) => return,
-            Err(TryLockError::WouldBlock) => {
-                self.looked.lock().unwrap_or_else(PoisonError::into_inner)
-            }
-        };
-        let is_recent =
-            looked.is_some_and(|(at, base_then)| at.elapsed() < LOOK_INTERVAL && base_then == base);
-        if is_recent && !self.has_news.swap(false, Ordering::AcqRel) {
-            return;
-        }
-        let archived = self.read_archive();
-        let mut index = self.index();
-        match archived {
-            Ok(read) => {
-                if let Some((commit, publications)) = read {
-                    index.note_archive(&commit, &publications);
-                }
-                let held = &mut index.archived;
-                (held.was_read, held.failed, held.is_missed) = (true, false, false);
-            }
-            Err(error) => {
-                index.archived.failed = true;
-                // A new service begins its archive a moment later; until then its log has all there is.
-                index.archived.is_missed = base != 0 || self.may_be_begun();
-                tracing::warn!(event = "archive.unreadable", error = %Chain(&error), "the archive cannot be read; requests that need it are refused");
-            }
-        }
-        *looked = Some((Instant::now(), base));
-    }
-
-    /// Has the archive looked at again by the next who asks: it has changed.
-    pub(super) fn note_news(&self) {
-        self.has_news.store(true, Ordering::Release);
-    }
-
-    /// Whether there is an archive, or it cannot be said that there is none.
-    fn may_be_begun(&self) -> bool {
-        self.begun.is_missing() || self.archive.as_ref().is_some_and(Archive::is_begun)
-    }
-
-    /// What the archive has had added.
-    fn read_archive(&self) -> Result<Option<(Commit, Vec<Publication>)>, WorldError> {
-        let Some(archive) = &self.archive else { return Ok(None) };
-        if archive.newest_number()? == self.index().archived.commit {
-            return Ok(None);
-        }
-        let commit = archive.newest()?;
-        self.begun.note();
-        let known = self.index().archived.files.clone();
-        let mut new = commit.clone();
-        new.files.retain(|file| file.table == Table::Epochs && !known.contains(&file.path));
-        let publications = archive.publications(&new)?;
-        Ok(Some((commit, publications)))
     }
 
     pub(super) fn index(&self) -> MutexGuard<'_, Index> {
@@ -568,8 +365,20 @@ fn lineages_with(commit: &Commit, seq: u64) -> impl Iterator<Item = usize> {
     lineages.filter(move |(_, lineage)| has(lineage)).map(|(at, _)| at)
 }
 
+/// The entries of a log from one on.
+pub(super) fn logged_from(
+    log: &dyn ReadLog,
+    seq: u64,
+) -> Result<impl Iterator<Item = Result<Entry, HistoryError>>, HistoryError> {
+    let logged = Replay::from(log, seq).map_err(unreadable)?;
+    Ok(logged.map(|logged| {
+        let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
+        Ok(Entry { seq, at, change })
+    }))
+}
+
 /// Whether an entry is of a time, or the publication of that time.
-fn is_of(entry: &Entry, at: Timestamp) -> bool {
+pub(super) fn is_of(entry: &Entry, at: Timestamp) -> bool {
     entry.at == at || matches!(entry.change, Change::Cut { at: cut } if cut == at)
 }
 

@@ -4,39 +4,54 @@
 //! A client may also have got some of that: a page of a later publication, or what came before its connection broke. So
 //! what was different for a while counts, too, although it is the same at both ends.
 //!
-//! The entries between the two are read, and no book is made from them. More is found than came and went in any one
-//! selection, and never less: who renders leaves out what the selection has at either end.
+//! The entries between the two are read a bounded number at a time, and no book is made from them. More is found than
+//! came and went in any one selection, and never less: who renders leaves out what the selection has at either end.
+//!
+//! A stream that is far behind is brought forward in steps ([`History::step_from`]). Whoever is to get all at once
+//! waits no longer than a request does; how far it was looked is kept, and the next request goes on from there.
 
-mod passing;
+mod gathered;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use archive::Lineage;
+use change_log::ReadLog;
 use domain::{EventId, Market, RecordId, Status, Timestamp};
-use market::{Book, Ids, Snapshot};
+use market::{Change, Snapshot};
 use tokio::time::timeout;
 
-use self::passing::{Groups, Passing};
-use super::logged::LoggedPast;
+use self::gathered::{Gathered, Groups};
+use super::logged::{EntryFound, LoggedPast, is_of, logged_from, unreadable};
 use super::simulated::SimulatedPast;
-use super::turns::Work;
-use super::walk::Steps;
-use super::{Found, History, HistoryError, Source};
+use super::turns::{TurnWait, Work};
+use super::{History, HistoryError, Place, REBUILD_TIME_MAX, Source};
+use crate::archiver::continues;
 use crate::made_once::MadeOnce;
+use crate::options::epoch_start;
 use crate::simulator::{SANDBOX_FEED, arrival};
 
-/// What is looked through, and for how long at most: further apart, what a client holds has to be read anew.
-const ENTRIES_MAX: u64 = 5_000_000;
-const SIMULATED_MAX: Duration = Duration::from_secs(3600);
-const LOOK_MAX: Duration = Duration::from_secs(8);
+/// What is played again of a simulated world for one turn, and for one step of a stream.
+const SIMULATED_AT_ONCE: Duration = Duration::from_secs(3600);
+const SIMULATED_STEP: Duration = Duration::from_secs(6 * 3600);
+/// The same in entries of a log: a stream's step is this many turns.
+const STEP_TURNS: u64 = 5;
+/// The part of the memory of history that one look may take, and that those may that are not at their end.
+const LOOK_SHARE: usize = 4;
+/// Looks that are not at their end, and publications without a question after which one is not kept any longer.
+const LOOKS_MAX: usize = 16;
+const IDLE_MAX: u32 = 20;
 /// What is kept for others who were as far, and about what one takes.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 const KEPT_MAX: usize = 64;
 const PASSED_BYTES: usize = 200;
 
-/// From where to where, each by its entry and time, and whether live.
-type Span = ((u64, Timestamp), (u64, Timestamp), bool);
+/// Something shown, by its entry and time.
+type Shown = (u64, Timestamp);
+
+/// From where to where, and whether live.
+type Span = (Shown, Shown, bool);
 
 /// What was looked up, for all who follow.
 pub(super) type KeptPassed = MadeOnce<Span, Option<Arc<Passed>>>;
@@ -61,7 +76,7 @@ pub struct Passed {
 #[derive(Clone, Debug)]
 pub struct PassedRecord {
     pub event: EventId,
-    pub bookmaker: Box<str>,
+    pub bookmaker: Arc<str>,
     pub market: Market,
     group: Option<Box<str>>,
 }
@@ -86,8 +101,61 @@ impl PassedEvent {
     }
 }
 
+/// How far it was looked from something shown, and what was found.
+#[derive(Debug)]
+struct Look {
+    from: Shown,
+    is_live: bool,
+    /// The last that was looked at.
+    at: Shown,
+    /// The part of the archive that this is in.
+    lineage: Option<usize>,
+    gathered: Gathered,
+    /// It took more than one turn.
+    is_long: bool,
+    /// Publications since it was used.
+    idle: u32,
+}
+
+/// Long looks, which others may go on with.
+#[derive(Debug, Default)]
+pub(super) struct Looks(Mutex<VecDeque<Look>>);
+
+impl Looks {
+    /// Notes that there was another publication.
+    pub(super) fn age(&self) {
+        let mut held = self.lock();
+        held.retain(|look| look.idle < IDLE_MAX);
+        held.iter_mut().for_each(|look| look.idle += 1);
+    }
+
+    /// One that has not gone beyond an end.
+    fn take(&self, from: Shown, to: Shown, is_live: bool) -> Option<Look> {
+        let mut held = self.lock();
+        let is = |look: &Look| (look.from, look.is_live) == (from, is_live) && look.at <= to;
+        let at = held.iter().position(is)?;
+        held.remove(at)
+    }
+
+    fn put(&self, look: Look, bytes_max: usize) {
+        let mut held = self.lock();
+        held.push_back(Look { idle: 0, ..look });
+        let bytes = |held: &VecDeque<Look>| -> usize {
+            held.iter().map(|look| look.gathered.bytes()).sum()
+        };
+        while held.len() > LOOKS_MAX || bytes(&held) > bytes_max {
+            held.pop_front();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Look>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl History {
-    /// What may have been shown between two. `is_live`: not only what was published.
+    /// What may have been shown between two. `is_live`: not only what was published. `key`: for whom it is looked up,
+    /// where it has to be.
     ///
     /// # Errors
     /// It cannot be looked up now, or not any more.
@@ -96,10 +164,11 @@ impl History {
         from: &Arc<Snapshot>,
         to: &Arc<Snapshot>,
         is_live: bool,
+        key: u64,
     ) -> Result<Arc<Passed>, HistoryError> {
-        let key = ((from.seq, from.cut_at), (to.seq, to.cut_at), is_live);
-        let looked = self.passed.get(&key, async || {
-            match self.look_for_passed(from, to, is_live).await {
+        let span = ((from.seq, from.cut_at), (to.seq, to.cut_at), is_live);
+        let looked = self.passed.get(&span, async || {
+            match self.look_for_passed([from, to], is_live, key).await {
                 Ok(passed) => {
                     let bytes = passed.len() * PASSED_BYTES;
                     Ok((Some(Arc::new(passed)), bytes))
@@ -112,24 +181,102 @@ impl History {
         Option::clone(&*looked.await?).ok_or(HistoryError::TooFar)
     }
 
+    /// Where a stream goes first that is to get from one place to another; `None`: to that at once. What comes after a
+    /// place is the same on every node and at all times, so that nobody gets something beyond it at once.
+    pub(crate) async fn step_from(
+        self: &Arc<Self>,
+        from: Place,
+        to: &Snapshot,
+    ) -> Result<Option<Place>, HistoryError> {
+        match (&self.source, from) {
+            (Source::Simulated(past), Place::Time(at)) => {
+                let next = epoch_start(at.plus(SIMULATED_STEP), past.interval());
+                Ok(Some(Place::Time(next)).filter(|_| next < to.cut_at))
+            }
+            (Source::Logged(_), Place::Entry(seq)) => {
+                let entries = self.options.entries_at_once.saturating_mul(STEP_TURNS);
+                if to.seq.saturating_sub(seq) <= entries {
+                    return Ok(None);
+                }
+                let wait = &mut TurnWait::default();
+                let step = self.look_up(wait, move |past| past.step(seq, entries)).await?;
+                Ok(step.filter(|step| *step < to.seq).map(Place::Entry))
+            }
+            (Source::Simulated(_) | Source::Logged(_) | Source::Nothing, _) => Ok(None),
+        }
+    }
+
+    /// Looks a turn at a time, so that others get theirs in between.
     async fn look_for_passed(
         self: &Arc<Self>,
-        from: &Arc<Snapshot>,
-        to: &Arc<Snapshot>,
+        [from, to]: [&Arc<Snapshot>; 2],
         is_live: bool,
+        key: u64,
     ) -> Result<Passed, HistoryError> {
-        let (from, to) = (Arc::clone(from), Arc::clone(to));
-        let look = move |source: &Source| {
-            let until = Instant::now() + LOOK_MAX;
-            let span = Between { from: &from, to: &to, is_live, until };
-            match source {
-                Source::Simulated(past) => past.pass(&span),
-                Source::Logged(past) => past.pass(&span),
-                Source::Nothing => Ok(Passed::default()),
+        let looking = async {
+            let mut wait = TurnWait::default();
+            loop {
+                let (history, from, to) = (Arc::clone(self), Arc::clone(from), Arc::clone(to));
+                let look = move |_: &Source| history.look(&from, &to, is_live);
+                let looked = self.on_source(Work::Look, Some(key), &mut wait, look).await?;
+                if let Some(passed) = looked {
+                    return Ok(passed);
+                }
             }
         };
-        let looked = timeout(2 * LOOK_MAX, self.on_source(Work::Look, None, look)).await;
-        looked.map_err(|_| HistoryError::Busy)?
+        timeout(REBUILD_TIME_MAX, looking).await.map_err(|_| HistoryError::Busy)?
+    }
+
+    /// Looks for one turn; `None`: that is not all.
+    fn look(
+        &self,
+        from: &Snapshot,
+        to: &Snapshot,
+        is_live: bool,
+    ) -> Result<Option<Passed>, HistoryError> {
+        let ([begin, end], ends) = ([from, to].map(|of| (of.seq, of.cut_at)), [from, to]);
+        let held = self.looks.take(begin, end, is_live);
+        // Of a simulated world that is far behind, not every publication is looked at: more is found than was shown.
+        let is_far = matches!(self.source, Source::Simulated(_))
+            && to.cut_at.since(from.cut_at) > SIMULATED_AT_ONCE;
+        let mut look = held.unwrap_or_else(|| {
+            let gathered = Gathered::new(is_live || is_far);
+            let (lineage, is_long, idle) = (None, false, 0);
+            Look { from: begin, is_live, at: begin, lineage, gathered, is_long, idle }
+        });
+        let is_whole = match &self.source {
+            Source::Simulated(past) => {
+                past.gather(&mut look, to.cut_at);
+                look.at.1 >= to.cut_at
+            }
+            Source::Logged(past) => {
+                past.gather(&mut look, to)?;
+                look.at.0 >= to.seq
+            }
+            Source::Nothing => true,
+        };
+        let bytes_max = self.options.memory_max / LOOK_SHARE;
+        if look.gathered.bytes() > bytes_max {
+            return Err(HistoryError::TooFar);
+        }
+        let passed = match (is_whole, &self.source) {
+            (false, _) => None,
+            (true, source) => {
+                let (passed, lacking) = look.gathered.between(ends, &Groups::default());
+                Some(match source {
+                    Source::Logged(past) if !lacking.is_empty() => {
+                        let groups = past.groups(from, &lacking)?;
+                        look.gathered.between(ends, &groups).0
+                    }
+                    Source::Logged(_) | Source::Simulated(_) | Source::Nothing => passed,
+                })
+            }
+        };
+        look.is_long |= passed.is_none();
+        if look.is_long {
+            self.looks.put(look, bytes_max);
+        }
+        Ok(passed)
     }
 }
 
@@ -155,69 +302,97 @@ impl Passed {
     }
 }
 
-/// What is looked through, and until when.
-struct Between<'a> {
-    from: &'a Snapshot,
-    to: &'a Snapshot,
-    is_live: bool,
-    until: Instant,
-}
-
-impl Between<'_> {
-    fn check_time(&self) -> Result<(), HistoryError> {
-        if Instant::now() > self.until { Err(HistoryError::TooFar) } else { Ok(()) }
-    }
-}
-
 impl LoggedPast {
-    fn pass(&self, span: &Between<'_>) -> Result<Passed, HistoryError> {
-        if span.to.seq.saturating_sub(span.from.seq) > ENTRIES_MAX {
+    /// The last publication that a stream is brought forward to from an entry in a step of some entries, or else the
+    /// next one.
+    fn step(&self, seq: u64, entries: u64) -> Result<Option<u64>, HistoryError> {
+        let index = self.read_log_on()?;
+        match index.archived.is_stale && seq <= index.base_seq {
+            true => Err(HistoryError::Unreadable(None)),
+            false => Ok(index.step(seq, entries)),
+        }
+    }
+
+    /// Looks on from where somebody is, up to some entries.
+    fn gather(&self, look: &mut Look, to: &Snapshot) -> Result<(), HistoryError> {
+        let (seq, _) = look.at;
+        let end = to.seq.min(seq.saturating_add(self.options.history.entries_at_once));
+        if end <= seq {
+            return Ok(());
+        }
+        let log = self.open()?;
+        if look.lineage.is_none() && self.gather_logged(&*log, look, end)? {
+            return Ok(());
+        }
+        let Some(archive) = &self.archive else { return Err(self.not_kept()) };
+        let commit = archive.newest().map_err(unreadable)?;
+        let lineage = match look.lineage {
+            Some(lineage) => Some(lineage),
+            None => self.archived_at(look.at)?,
+        };
+        let held = lineage.and_then(|at| Some((at, commit.lineages.get(at)?)));
+        let Some((lineage, held)) = held.filter(|(_, held)| held.first_seq <= seq + 1) else {
+            return Err(self.not_kept());
+        };
+        if held.last_seq <= seq {
+            // The log may begin right where the archive ends.
+            let is_last = lineage + 1 == commit.lineages.len();
+            let follows = is_last && log.first_seq() == seq + 1;
+            if !follows && !continues(&*log, held).map_err(unreadable)? {
+                return Err(self.not_kept());
+            }
+            look.lineage = None;
+            return look.read_on(&*log, end);
+        }
+        let end = end.min(held.last_seq);
+        if has_lost(held, seq + 1, end) {
             return Err(HistoryError::TooFar);
         }
-        let mut passing = Passing::new(span.from, span.to, span.is_live, Groups::default());
-        self.read_through(&mut passing, span)?;
-        if passing.lacks_groups() {
-            let groups = self.groups(span.from, passing.moved())?;
-            passing = Passing::new(span.from, span.to, span.is_live, groups);
-            self.read_through(&mut passing, span)?;
-        }
-        Ok(passing.into_passed())
+        let seqs = seq + 1..=end;
+        let read =
+            archive.changed(&commit, lineage, &seqs, &mut |changed| look.gathered.take(changed));
+        read.map_err(unreadable)?;
+        // Which time it is of, the lineage says.
+        (look.at.0, look.lineage) = (end, Some(lineage));
+        Ok(())
     }
 
-    fn read_through(
+    /// The same in the log, and says whether that has the entry that somebody is at.
+    fn gather_logged(
         &self,
-        passing: &mut Passing<'_>,
-        span: &Between<'_>,
-    ) -> Result<(), HistoryError> {
-        let Between { from, to: &Snapshot { seq: to, .. }, .. } = *span;
-        let found = Found { seq: from.seq, at: from.cut_at, previous: None, next: None };
-        let book = Book::new(Arc::clone(&self.options.catalogue), Ids::Minted { salt: 0 });
-        let mut steps = Steps::new(book, found);
-        while steps.at.seq < to {
-            span.check_time()?;
-            self.read_entries(&mut steps)?;
-            if steps.waiting.is_empty() {
-                return Err(HistoryError::Unreadable(None));
-            }
-            while let Some(entry) = steps.waiting.pop_front().filter(|entry| entry.seq <= to) {
-                // What an entry did that was lost, nobody knows.
-                if entry.seq != steps.at.seq + 1 {
-                    return Err(HistoryError::TooFar);
-                }
-                passing.note(&entry.change, entry.seq == to);
-                (steps.at.seq, steps.at.at) = (entry.seq, entry.at);
-            }
-            // The rest is later.
-            steps.waiting.clear();
+        log: &dyn ReadLog,
+        look: &mut Look,
+        end: u64,
+    ) -> Result<bool, HistoryError> {
+        let (seq, at) = look.at;
+        if log.first_seq() > seq {
+            return Ok(false);
         }
-        Ok(())
+        let first = logged_from(log, seq)?.next().transpose()?;
+        if !first.is_some_and(|entry| entry.seq == seq && is_of(&entry, at)) {
+            return Ok(false);
+        }
+        look.read_on(log, end)?;
+        Ok(true)
+    }
+
+    /// The part of the archive that has something shown.
+    fn archived_at(&self, (seq, at): Shown) -> Result<Option<usize>, HistoryError> {
+        let known = self.index().archived_lineage_of(seq, at);
+        match known {
+            Some(lineage) => Ok(Some(lineage)),
+            // It is between two publications.
+            None => Ok(self.archived(seq, Some(at))?.map(|(lineage, _)| lineage)),
+        }
     }
 
     /// What the ids of some events' records are made with beside their bookmakers and markets: the book alone has it.
     fn groups(&self, from: &Snapshot, events: &[EventId]) -> Result<Groups, HistoryError> {
-        let found = self
-            .find_entry(from.seq)?
-            .filter(|found| (found.seq, found.at) == (from.seq, from.cut_at));
+        let found = match self.find_entry(from.seq)? {
+            EntryFound::Known(found) => found,
+            EntryFound::Archived { next } => self.find_archived(from.seq, next)?,
+        };
+        let found = found.filter(|found| (found.seq, found.at) == (from.seq, from.cut_at));
         let book = self.book(found.ok_or(HistoryError::TooFar)?)?;
         let events = events.iter().filter_map(|id| book.event(*id));
         let open = events.flat_map(market::book::Event::open_records);
@@ -225,18 +400,45 @@ impl LoggedPast {
     }
 }
 
-impl SimulatedPast {
-    fn pass(&self, span: &Between<'_>) -> Result<Passed, HistoryError> {
-        let Between { from, to, is_live, .. } = *span;
-        // Cursors of the sandbox stay good for days, and playing so much again takes too long: nothing is said of it.
-        if to.cut_at.since(from.cut_at) > SIMULATED_MAX {
-            return Ok(Passed::default());
+impl Look {
+    /// Takes the entries of a log up to one of them.
+    fn read_on(&mut self, log: &dyn ReadLog, end: u64) -> Result<(), HistoryError> {
+        let (begin, _) = self.at;
+        for entry in logged_from(log, begin + 1)? {
+            let entry = entry?;
+            if entry.seq > end {
+                break;
+            }
+            // What an entry did that was lost, nobody knows.
+            if entry.seq != self.at.0 + 1 {
+                return Err(HistoryError::TooFar);
+            }
+            self.gathered.note(&entry.change);
+            let at = if let Change::Cut { at } = entry.change { at } else { entry.at };
+            self.at = (entry.seq, at);
         }
-        let mut passing = Passing::new(from, to, is_live, Groups::default());
-        let (mut book, mut at) = (self.book(from.cut_at), from.cut_at);
-        while at < to.cut_at {
-            span.check_time()?;
-            let next = self.publication_after(at).min(to.cut_at);
+        match self.at.0 > begin {
+            true => Ok(()),
+            false => Err(HistoryError::Unreadable(None)),
+        }
+    }
+}
+
+/// Whether a part of the archive lacks some of these entries.
+fn has_lost(held: &Lineage, first: u64, last: u64) -> bool {
+    held.missing.iter().any(|(from, to)| *from <= last && first <= *to)
+}
+
+impl SimulatedPast {
+    /// Plays on from where somebody is, for a while.
+    fn gather(&self, look: &mut Look, to: Timestamp) {
+        let (_, mut at) = look.at;
+        let (mut book, end) = (self.book(at), to.min(at.plus(SIMULATED_AT_ONCE)));
+        while at < end {
+            let next = match look.gathered.is_live() {
+                true => end,
+                false => self.publication_after(at).min(to),
+            };
             for message in self.simulation.between(at, next) {
                 // What is refused now was refused then.
                 let Ok(decision) = book.apply(SANDBOX_FEED, &message, arrival(&message, next))
@@ -244,15 +446,15 @@ impl SimulatedPast {
                     continue;
                 };
                 let changes = decision.change.iter().chain(&decision.follow);
-                changes.for_each(|change| passing.note(change, false));
+                changes.for_each(|change| look.gathered.note(change));
             }
             for change in book.overdue(next, self.options.lifetimes) {
                 book.absorb(&change, next);
-                passing.note(&change, false);
+                look.gathered.note(&change);
             }
-            passing.publish(next == to.cut_at);
+            look.gathered.note(&Change::Cut { at: next });
             at = next;
         }
-        Ok(passing.into_passed())
+        look.at.1 = at;
     }
 }

@@ -33,7 +33,7 @@ impl SimulatedPast {
         Self { simulation, options }
     }
 
-    fn interval(&self) -> Duration {
+    pub(super) fn interval(&self) -> Duration {
         self.options.refresh_interval
     }
 

@@ -113,6 +113,7 @@ impl LoggedPast {
         &self,
         commit: Option<&Commit>,
     ) -> Result<Option<domain::Timestamp>, HistoryError> {
+        self.look_again()?;
         let reach = self.reach()?;
         let archived = commit.and_then(|commit| commit.lineages.first());
         let first = match archived {

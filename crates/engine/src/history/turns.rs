@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::logged::LoggedPast;
 use super::{History, HistoryError, REBUILD_TIME_MAX, Source};
@@ -20,11 +20,18 @@ const PER_KEY_MAX: usize = 2;
 /// The same for everybody together. One key does not have all.
 const REBUILDS_MAX: usize = PER_KEY_MAX + 1;
 const READS_MAX: usize = PER_KEY_MAX + 1;
-/// Each takes a moment, unless it waits for the store of the archive.
+/// Each takes a moment: none waits for the store of the archive.
 const LOOKUPS_MAX: usize = 4;
+/// What waits for it: one that looks what the archive has, and others.
+const REFRESHES_MAX: usize = 1;
+const STORE_READS_MAX: usize = 2;
 /// They do not wait for books that are made again.
-const LOOKS_MAX: usize = 2;
-/// How long a request waits for its turn.
+const LOOKS_MAX: usize = PER_KEY_MAX + 1;
+const THREADS_MAX: usize =
+    REBUILDS_MAX + READS_MAX + LOOKUPS_MAX + REFRESHES_MAX + STORE_READS_MAX + LOOKS_MAX;
+/// How long a request waits for the archive to be looked at before it is told what the log alone has.
+const REFRESH_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How long a request waits for all of its turns together.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What is to be done.
@@ -34,10 +41,24 @@ pub(super) enum Work {
     Rebuild,
     /// Changes are read.
     Read,
-    /// It is looked up which publications there are. No rebuild keeps that waiting.
+    /// It is looked up which publications there are. No rebuild keeps that waiting, and no store.
     Lookup,
+    /// It is looked what the archive has had added.
+    Refresh,
+    /// Something small is read of the archive.
+    StoreRead,
     /// What came and went is read for those who follow.
     Look,
+}
+
+/// For how long a request still waits for turns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TurnWait(Duration);
+
+impl Default for TurnWait {
+    fn default() -> Self {
+        Self(TURN_WAIT_MAX)
+    }
 }
 
 #[derive(Debug)]
@@ -45,6 +66,8 @@ pub(super) struct Turns {
     rebuilds: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     lookups: Arc<Semaphore>,
+    refreshes: Arc<Semaphore>,
+    store_reads: Arc<Semaphore>,
     looks: Arc<Semaphore>,
     /// Turns of each key that has some.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
@@ -58,6 +81,8 @@ impl Default for Turns {
             rebuilds: of(REBUILDS_MAX),
             reads: of(READS_MAX),
             lookups: of(LOOKUPS_MAX),
+            refreshes: of(REFRESHES_MAX),
+            store_reads: of(STORE_READS_MAX),
             looks: of(LOOKS_MAX),
             keys: Mutex::default(),
             threads: Threads::new(),
@@ -71,6 +96,8 @@ impl Turns {
             Work::Rebuild => &self.rebuilds,
             Work::Read => &self.reads,
             Work::Lookup => &self.lookups,
+            Work::Refresh => &self.refreshes,
+            Work::StoreRead => &self.store_reads,
             Work::Look => &self.looks,
         }
     }
@@ -85,7 +112,7 @@ impl Threads {
     fn new() -> Self {
         let runtime = Builder::new_current_thread()
             .thread_name("history")
-            .max_blocking_threads(REBUILDS_MAX + READS_MAX + LOOKUPS_MAX + LOOKS_MAX)
+            .max_blocking_threads(THREADS_MAX)
             .build();
         if let Err(error) = &runtime {
             tracing::error!(event = "history.no_threads", %error, "history cannot be read: the system gives no threads");
@@ -129,35 +156,74 @@ impl Drop for Waiting<'_> {
 
 impl History {
     /// A turn of a key.
-    pub(super) async fn turn_of(&self, key: u64) -> Result<OwnedSemaphorePermit, HistoryError> {
-        let turns = {
-            let mut keys = self.turns.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.retain(|_, turns| Arc::strong_count(turns) > 1);
-            let new = || Arc::new(Semaphore::new(PER_KEY_MAX));
-            Arc::clone(keys.entry(key).or_insert_with(new))
-        };
-        self.turn(&turns).await
+    pub(super) async fn turn_of(
+        &self,
+        key: u64,
+        wait: &mut TurnWait,
+    ) -> Result<OwnedSemaphorePermit, HistoryError> {
+        self.turn(&self.turns_of(key), wait).await
+    }
+
+    fn turns_of(&self, key: u64) -> Arc<Semaphore> {
+        let mut keys = self.turns.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|_, turns| Arc::strong_count(turns) > 1);
+        let new = || Arc::new(Semaphore::new(PER_KEY_MAX));
+        Arc::clone(keys.entry(key).or_insert_with(new))
     }
 
     pub(super) async fn turn(
         &self,
         turns: &Arc<Semaphore>,
+        wait: &mut TurnWait,
     ) -> Result<OwnedSemaphorePermit, HistoryError> {
-        let _waiting = Waiting::new(&self.stats.waiting);
-        let turn = timeout(TURN_WAIT_MAX, Arc::clone(turns).acquire_owned()).await;
+        let (_waiting, begun) = (Waiting::new(&self.stats.waiting), Instant::now());
+        let turn = timeout(wait.0, Arc::clone(turns).acquire_owned()).await;
+        wait.0 = wait.0.saturating_sub(begun.elapsed());
         turn.ok().and_then(Result::ok).ok_or(HistoryError::Busy)
     }
 
-    /// Looks something up in what is known of the log and the archive.
+    /// Looks something up in what is known of the log and the archive. Whoever needs the log alone does not depend on
+    /// the store of the archive (H20); who needs more waits for that to be looked at, as long as for a turn.
     pub(super) async fn look_up<T: Send + 'static>(
         self: &Arc<Self>,
+        wait: &mut TurnWait,
+        look: impl Fn(&LoggedPast) -> Result<T, HistoryError> + Copy + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        self.refresh(wait, REFRESH_WAIT_MAX).await;
+        let looked = self.on_logged(Work::Lookup, wait, look).await;
+        let is_unknown = matches!(looked, Err(HistoryError::Unreadable(None)));
+        match is_unknown && self.refresh(wait, TURN_WAIT_MAX).await {
+            true => self.on_logged(Work::Lookup, wait, look).await,
+            false => looked,
+        }
+    }
+
+    /// The same of what may have to be read from the store.
+    pub(super) async fn on_logged<T: Send + 'static>(
+        self: &Arc<Self>,
+        kind: Work,
+        wait: &mut TurnWait,
         look: impl FnOnce(&LoggedPast) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
         let look = move |source: &Source| match source {
             Source::Logged(past) => look(past),
             Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),
         };
-        self.on_source(Work::Lookup, None, look).await
+        self.on_source(kind, None, wait, look).await
+    }
+
+    /// Has the archive looked at where that is due, and says whether it was. It goes on where nobody waits for it.
+    async fn refresh(self: &Arc<Self>, wait: &mut TurnWait, max: Duration) -> bool {
+        let Source::Logged(past) = &self.source else { return false };
+        if !past.is_look_due() {
+            return false;
+        }
+        let (begun, max) = (Instant::now(), wait.0.min(max));
+        let turn = &mut TurnWait(max);
+        let refreshing = self.on_logged(Work::Refresh, turn, LoggedPast::look_again);
+        let refreshed = matches!(timeout(max, refreshing).await, Ok(Ok(())));
+        wait.0 = wait.0.saturating_sub(begun.elapsed());
+        refreshed
     }
 
     /// Does something with what the past is made from, on another thread and when it is its turn: also that of a key,
@@ -166,13 +232,14 @@ impl History {
         self: &Arc<Self>,
         kind: Work,
         key: Option<u64>,
+        wait: &mut TurnWait,
         work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
         let own = match key {
-            Some(key) => Some(self.turn_of(key).await?),
+            Some(key) => Some(self.turn_of(key, wait).await?),
             None => None,
         };
-        let all = self.turn(self.turns.of(kind)).await?;
+        let all = self.turn(self.turns.of(kind), wait).await?;
         let history = Arc::clone(self);
         let working = self.turns.threads.run(move || {
             // Turns end with the work, also where nobody waits for it any more.
@@ -193,7 +260,8 @@ impl History {
         key: Option<u64>,
         work: impl FnOnce(&Source) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
-        let worked = timeout(REBUILD_TIME_MAX, self.on_source(kind, key, work)).await;
+        let mut wait = TurnWait::default();
+        let worked = timeout(REBUILD_TIME_MAX, self.on_source(kind, key, &mut wait, work)).await;
         worked.map_err(|_| HistoryError::Busy)?
     }
 }
@@ -209,14 +277,22 @@ mod tests {
     use market::{Alias, Meaning, Operation};
 
     use super::*;
-    use crate::WorldHandle;
     use crate::history::Found;
+    use crate::options::WorldOptions;
     use crate::writer::test_options;
+    use crate::{Archiver, WorldHandle};
 
     /// A live world with some publications, and a history of it that has made none of them again.
     fn world(dir: &Path) -> (Arc<WorldHandle>, Arc<History>, Vec<Found>) {
-        let log = LogLocation::Folder { dir: dir.into(), options: change_log::Options::default() };
-        let options = test_options(log);
+        world_of(options(dir))
+    }
+
+    fn options(dir: &Path) -> WorldOptions {
+        let options = change_log::Options::default();
+        test_options(LogLocation::Folder { dir: dir.join("log"), options })
+    }
+
+    fn world_of(options: WorldOptions) -> (Arc<WorldHandle>, Arc<History>, Vec<Found>) {
         let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
         let (handle, mut writer) =
             WorldHandle::open(options.clone(), Arc::<ManualClock>::clone(&clock)).unwrap();
@@ -275,14 +351,14 @@ mod tests {
         });
         is_held.recv().unwrap();
         for found in &founds {
-            assert!(leave(history.remake(*found, 1)).await);
+            assert!(leave(history.remake(*found, 1, TurnWait::default())).await);
         }
         let rebuilds = &history.turns.rebuilds;
         until("two are made again", || rebuilds.available_permits() == REBUILDS_MAX - PER_KEY_MAX)
             .await;
-        assert!(leave(history.turn_of(1)).await, "the key has its two");
+        assert!(leave(history.turn_of(1, &mut TurnWait::default())).await, "the key has its two");
         assert_eq!(history.stats.waiting.load(Ordering::Relaxed), 0, "nobody waits any more");
-        let other = history.turn_of(2).await;
+        let other = history.turn_of(2, &mut TurnWait::default()).await;
         drop(other.expect("another key has its own"));
         drop(release);
         holder.join().unwrap();
@@ -293,11 +369,72 @@ mod tests {
         })
         .await;
         for found in &founds[..2] {
-            history.remake(*found, 1).await.unwrap();
+            history.remake(*found, 1, TurnWait::default()).await.unwrap();
         }
         assert_eq!(done.load(Ordering::Relaxed), 2, "both were kept");
-        history.remake(founds[2], 1).await.unwrap();
+        history.remake(founds[2], 1, TurnWait::default()).await.unwrap();
         assert_eq!(done.load(Ordering::Relaxed), 3, "whose request had no turn was not begun");
+    }
+
+    /// H22: five seconds, however many queues there are.
+    #[tokio::test]
+    async fn what_a_request_waited_for_one_turn_it_does_not_wait_for_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_handle, history, founds) = world(dir.path());
+        let mut wait = TurnWait(Duration::from_millis(1));
+        let own = all(&history.turns_of(1), PER_KEY_MAX);
+        assert!(history.turn_of(1, &mut wait).await.is_err());
+        assert_eq!(wait.0, Duration::ZERO);
+        drop(own);
+        // It has none left for the next queue, and needs none where nobody is in it.
+        let busy = all(&history.turns.rebuilds, REBUILDS_MAX);
+        let made = history.remake(founds[1], 1, wait).await;
+        assert!(matches!(made, Err(HistoryError::Busy)), "{made:?}");
+        drop(busy);
+        history.remake(founds[1], 1, wait).await.unwrap();
+    }
+
+    /// S10: who is far behind does not keep others waiting.
+    #[tokio::test]
+    async fn one_key_does_not_have_all_turns_to_look_up_what_passed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (handle, history, _) = world(dir.path());
+        let present = Arc::clone(&handle.published().snapshot);
+        let _own = all(&history.turns_of(1), PER_KEY_MAX);
+        assert!(leave(history.passed(&present, &present, false, 1)).await, "it has its own");
+        assert_eq!(history.turns.looks.available_permits(), LOOKS_MAX);
+        assert!(LOOKS_MAX > PER_KEY_MAX);
+        history.passed(&present, &present, false, 2).await.unwrap();
+    }
+
+    /// H20: after a restart, while the store of the archive does not answer.
+    #[tokio::test]
+    async fn what_the_log_has_is_answered_while_the_store_of_the_archive_stalls() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = options(dir.path());
+        options.history.store = Some(dir.path().join("archive").into());
+        let (handle, _, founds) = world_of(options.clone());
+        Archiver::new(options.clone(), &handle).unwrap().copy().unwrap();
+        let current = handle.published().snapshot.cut_at;
+        // Whoever opens it waits until somebody writes into it.
+        let commits = dir.path().join("archive/live/commit");
+        let newest = std::fs::read_dir(commits).unwrap().map(|file| file.unwrap().path()).max();
+        let newest = newest.unwrap();
+        std::fs::remove_file(&newest).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&newest).status().unwrap();
+        assert!(made.success());
+        let history = History::new(&options);
+        for _ in 0..2 * LOOKUPS_MAX {
+            let wait = &mut TurnWait(Duration::from_millis(1));
+            let found = history.find(founds[3].at, current, wait).await.unwrap();
+            assert_eq!(found.seq, founds[3].seq);
+        }
+        history.remake(founds[3], 1, TurnWait::default()).await.unwrap();
+        let wait = &mut TurnWait(Duration::from_millis(1));
+        let first = history.find(founds[0].previous.unwrap(), current, wait).await;
+        assert!(matches!(first, Err(HistoryError::Unreadable(_))), "there may be others before it");
+        assert_eq!(history.turns.refreshes.available_permits(), 0, "one waits for the store");
+        drop(std::fs::File::options().write(true).open(&newest).unwrap());
     }
 
     #[tokio::test]
@@ -311,11 +448,11 @@ mod tests {
         };
         assert!(leave(history.on_source_in_time(Work::Read, Some(1), work)).await);
         assert_eq!(history.turns.reads.available_permits(), READS_MAX - 1);
-        let _own = history.turn_of(1).await.unwrap();
-        assert!(leave(history.turn_of(1)).await);
+        let _own = history.turn_of(1, &mut TurnWait::default()).await.unwrap();
+        assert!(leave(history.turn_of(1, &mut TurnWait::default())).await);
         drop(release);
         until("it is over", || history.turns.reads.available_permits() == READS_MAX).await;
-        drop(history.turn_of(1).await.unwrap());
+        drop(history.turn_of(1, &mut TurnWait::default()).await.unwrap());
     }
 
     #[tokio::test]
@@ -329,11 +466,17 @@ mod tests {
         assert_eq!(reach.to, current.cut_at);
         // Nothing can be looked up from here on.
         history.turns.lookups.close();
-        assert_eq!(history.before(&current).await.unwrap(), Some(founds[4].at));
-        assert_eq!(history.find(founds[2].at, current.cut_at).await.unwrap().seq, founds[2].seq);
+        assert_eq!(
+            history.before(&current, &mut TurnWait::default()).await.unwrap(),
+            Some(founds[4].at)
+        );
+        assert_eq!(
+            history.find(founds[2].at, current.cut_at, &mut TurnWait::default()).await.unwrap().seq,
+            founds[2].seq
+        );
         let other = History::new(&logged(&history).options);
         other.turns.lookups.close();
-        let unknown = other.before(&current).await;
+        let unknown = other.before(&current, &mut TurnWait::default()).await;
         assert!(matches!(unknown, Err(HistoryError::Busy)), "{unknown:?}");
     }
 }

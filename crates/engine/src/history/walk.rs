@@ -8,7 +8,7 @@ use domain::Timestamp;
 use market::{Book, Change};
 
 use super::logged::LoggedPast;
-use super::turns::Work;
+use super::turns::{TurnWait, Work};
 use super::{Found, History, HistoryError, Place, Source};
 use crate::catalogues::version_of;
 use crate::publication::Published;
@@ -87,13 +87,15 @@ impl History {
         current: Timestamp,
         key: u64,
     ) -> Result<Option<Walk>, HistoryError> {
-        let Some(found) = self.find_place(place, current).await? else { return Ok(None) };
+        let mut wait = TurnWait::default();
+        let found = self.find_place(place, current, &mut wait).await?;
+        let Some(found) = found else { return Ok(None) };
         let begin = move |source: &Source| match source {
             Source::Simulated(past) => Ok(past.book(found.at)),
             Source::Logged(past) => past.book(found),
             Source::Nothing => Err(HistoryError::Off),
         };
-        let book = self.on_source(Work::Rebuild, Some(key), begin).await?;
+        let book = self.on_source(Work::Rebuild, Some(key), &mut wait, begin).await?;
         let steps = Box::new(Steps::new(book, found));
         Ok(Some(Walk { history: Arc::clone(self), steps }))
     }
@@ -117,7 +119,8 @@ impl Walk {
             };
             next.map(|next| (steps, next))
         };
-        let (steps, next) = history.on_source(Work::Read, None, step).await?;
+        let wait = &mut TurnWait::default();
+        let (steps, next) = history.on_source(Work::Read, None, wait, step).await?;
         let next = next.map(|next| Arc::new(next.of_the_past(0)));
         Ok((Self { history, steps }, next))
     }

@@ -1,6 +1,7 @@
 //! The past of an event according to a part: its end, which is not archived yet.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use domain::EventId;
 use market::Change;
@@ -9,7 +10,7 @@ use super::{Part, Rows, Tables};
 use crate::Entry;
 use crate::archive::Archive;
 use crate::closing::{self, closing_lines};
-use crate::commit::{Commit, TableFile};
+use crate::commit::{Commit, Unclosed};
 use crate::date::date_of;
 use crate::error::ArchiveError;
 use crate::event_index::StartedEvent;
@@ -18,6 +19,9 @@ use crate::path::{BasePrices, ClosingLine, EventPast, Wanted};
 use crate::rows;
 use crate::starts::Started;
 use crate::table::Table;
+
+/// Starts that are remembered because their past is damaged.
+const UNCLOSED_MAX: usize = 1000;
 
 impl Part {
     /// True if a change can affect the selected rows.
@@ -80,26 +84,39 @@ impl Part {
     }
 
     /// Writes the closing lines of events that started, by sport and by the day of the publication that shows the
-    /// start.
+    /// start; also of events that started before and could not be read at that time.
     pub(super) fn write_closings(
         &self,
         archive: &Archive,
         commit: &Commit,
-        files: &mut Vec<TableFile>,
+        next: &mut Commit,
     ) -> Result<(), ArchiveError> {
         let mut frames: BTreeMap<String, Frame> = BTreeMap::new();
         let mut base = None;
-        for started in &self.started {
+        // Of a log that was replaced, this part has no rows to begin with.
+        let earlier = next.unclosed.extract_if(.., |held| held.lineage == self.lineage);
+        let earlier: Vec<Started> = earlier.map(|held| held.started).collect();
+        let all = earlier.iter().map(|started| (started, true));
+        for (started, was_skipped) in all.chain(self.started.iter().map(|own| (own, false))) {
             let lines = match self.closings_of(Some((archive, commit)), started, &mut base) {
                 Ok(lines) => lines,
                 // Damage stays until a person restores the file, and everything else would wait for that.
                 Err(error) if error.is_damage() => {
-                    tracing::error!(
-                        event = "archive.closing_skipped",
-                        error = &error as &dyn std::error::Error,
-                        event_id = %started.event,
-                        "the archived past of a started event is damaged; it has no closing lines in the archive"
-                    );
+                    let is_kept = was_skipped || next.unclosed.len() < UNCLOSED_MAX;
+                    if !was_skipped {
+                        tracing::error!(
+                            event = "archive.closing_skipped",
+                            error = &error as &dyn std::error::Error,
+                            event_id = %started.event,
+                            made_later = is_kept,
+                            "an event began whose past in the archive is damaged; it has no closing lines there until \
+                             the file is put back"
+                        );
+                    }
+                    if is_kept {
+                        let (lineage, started) = (self.lineage, started.clone());
+                        next.unclosed.push(Unclosed { lineage, started });
+                    }
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -115,7 +132,7 @@ impl Part {
         }
         for (folder, frame) in frames.iter().filter(|(_, frame)| frame.rows() > 0) {
             let rows = (0..frame.rows()).collect();
-            files.push(self.write_file(archive, frame, folder, rows)?);
+            next.files.push(self.write_file(archive, frame, folder, rows)?);
         }
         Ok(())
     }
@@ -126,7 +143,7 @@ impl Part {
         &self,
         archive: Option<(&Archive, &Commit)>,
         started: &Started,
-        base: &mut Option<Option<BasePrices>>,
+        base: &mut Option<Option<Arc<BasePrices>>>,
     ) -> Result<Vec<ClosingLine>, ArchiveError> {
         let wanted = Wanted::last_before(started.event, started.before());
         let mut past = EventPast::default();
@@ -141,8 +158,9 @@ impl Part {
                 let base = match base {
                     Some(base) => base,
                     None => {
-                        let events: Vec<EventId> =
-                            self.started.iter().map(|own| own.event).collect();
+                        let unclosed = commit.unclosed.iter().map(|held| &held.started);
+                        let events = self.started.iter().chain(unclosed).map(|own| own.event);
+                        let events: Vec<EventId> = events.collect();
                         let read = archive.base_prices(commit, self.book.catalogue(), &events);
                         base.insert(match read {
                             Err(error) if error.is_damage() => {

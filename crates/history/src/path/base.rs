@@ -1,6 +1,7 @@
 //! Prices that were shown already when the remaining archive begins: the changes that set them are past retention.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError};
 
 use domain::{Catalogue, EventId, Timestamp};
 use market::Book;
@@ -20,6 +21,16 @@ pub struct BasePrices {
     frame: Frame,
     lineage: usize,
 }
+
+/// Prices that are kept for the next page of an event, and rows that they may have.
+const KEPT_MAX: usize = 16;
+const KEPT_ROWS_MAX: usize = 5000;
+
+/// Those that were asked for last.
+pub(crate) type KeptPrices = VecDeque<(PricesKey, Option<Arc<BasePrices>>)>;
+
+/// The book, the catalogue that it is read with, and the events.
+type PricesKey = (String, Arc<Catalogue>, Vec<EventId>);
 
 /// The prices of a record in that book.
 #[derive(Debug)]
@@ -41,13 +52,21 @@ impl Archive {
         commit: &Commit,
         catalogue: &Arc<Catalogue>,
         events: &[EventId],
-    ) -> Result<Option<BasePrices>, ArchiveError> {
+    ) -> Result<Option<Arc<BasePrices>>, ArchiveError> {
         let epochs = commit.files.iter().filter(|file| file.table == Table::Epochs);
         let Some(lineage) = epochs.map(|file| file.lineage).min() else { return Ok(None) };
         let last = commit.lineages.get(lineage).and_then(|held| held.first_seq.checked_sub(1));
         // An image that was made for another catalogue does not tell what was shown at its time.
         let image = last.and_then(|last| commit.image_up_to(lineage, last));
         let Some(image) = image.filter(|image| image.first.is_none()) else { return Ok(None) };
+        let path = &image.file.path;
+        let is_same = |(held_path, held, held_events): &PricesKey| {
+            held_path == path && Arc::ptr_eq(held, catalogue) && held_events == events
+        };
+        let kept = || self.bases.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, prices)) = kept().iter().find(|(key, _)| is_same(key)) {
+            return Ok(prices.clone());
+        }
         let damaged = |_| {
             let path = image.file.path.clone();
             ArchiveError::Damaged { path, reason: "it is not a book" }
@@ -76,7 +95,15 @@ impl Archive {
                 rows::push_shown(&mut frame, &head, (event, open.record), None);
             }
         }
-        Ok(Some(BasePrices { frame, lineage }))
+        let is_small = frame.rows() <= KEPT_ROWS_MAX;
+        let prices = Some(Arc::new(BasePrices { frame, lineage }));
+        if is_small {
+            let mut kept = kept();
+            kept.truncate(KEPT_MAX - 1);
+            let key = (path.clone(), Arc::clone(catalogue), events.to_vec());
+            kept.push_front((key, prices.clone()));
+        }
+        Ok(prices)
     }
 }
 

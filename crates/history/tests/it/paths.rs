@@ -437,6 +437,12 @@ fn an_archive_that_begins_later_says_what_was_there_already() {
     assert_eq!(prices_of(&paths[0].open.as_ref().unwrap().outcomes)[0].1, "150");
     assert_eq!(paths[0].points.len(), 1);
     assert!(archive.verify(&commit).faults.is_empty());
+    // The book is read once for all pages of an event.
+    let prices = |event| archive.base_prices(&commit, &CATALOGUE, &[EventId::from_number(event)]);
+    assert!(prices(1).unwrap().is_some());
+    std::fs::remove_file(dir.path().join(&commit.images[0].file.path)).unwrap();
+    assert!(prices(1).unwrap().is_some());
+    assert!(prices(2).is_err());
 }
 
 /// The points of a path with their places.

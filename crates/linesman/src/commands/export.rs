@@ -21,14 +21,16 @@ pub(crate) fn run(
     data: &Path,
     args: &ExportArgs,
 ) -> anyhow::Result<()> {
-    if let Some(sport) = &args.sport {
-        let known = catalogue.sport_id(sport).is_some();
-        ensure!(known, "there is no sport `{sport}`; {}", catalogue.sports_hint(sport));
-    }
     ensure!(args.from < args.to, "`--from` must be earlier than `--to`");
     // An archive elsewhere is read without the folder.
     if config.history.store.is_none() && config.cluster.is_none() {
         check_folder(data)?;
+    }
+    if let Some(sport) = args.sport.as_deref().filter(|key| catalogue.sport_id(key).is_none()) {
+        // Rows of one that is gone stay.
+        let earlier = history::kept_catalogues(&history::place_of(config, data)?)?;
+        let known = catalogue.with_earlier(earlier.iter()).sport_id(sport).is_some();
+        ensure!(known, "there is no sport `{sport}`; {}", catalogue.sports_hint(sport));
     }
     let format = args.format();
     // Adds publications since the last part.

@@ -67,7 +67,7 @@ fn sql(config: &Config, data: &Path, root: Option<&str>) -> anyhow::Result<()> {
 }
 
 /// Every catalogue stored in the archive.
-fn kept_catalogues(place: &Location) -> anyhow::Result<Vec<Catalogue>> {
+pub(super) fn kept_catalogues(place: &Location) -> anyhow::Result<Vec<Catalogue>> {
     let archive = Archive::of(place);
     let mut catalogues = Vec::new();
     if archive.is_begun() {
@@ -174,7 +174,7 @@ fn choose<T>(all: &[T], parts: usize) -> impl Iterator<Item = &T> {
 }
 
 /// The location of the live world's archive.
-fn place_of(config: &Config, data: &Path) -> anyhow::Result<Location> {
+pub(super) fn place_of(config: &Config, data: &Path) -> anyhow::Result<Location> {
     let Some(store) = Folder::at(data).archive_of(config) else {
         bail!(
             "a cluster has no archive unless `history.store` names a bucket, or a folder that all nodes share"

@@ -4,6 +4,8 @@ mod kills;
 
 use std::fs;
 
+use archive::Archive;
+use domain::Catalogue;
 use serde_json::Value;
 
 use test_servers::S3;
@@ -146,6 +148,27 @@ fn in_bucket(server: &S3) -> TestProgram {
         .set("LINESMAN_HISTORY__S3_REGION", "us-east-1")
         .set("LINESMAN_HISTORY__S3_ACCESS_KEY_ID", S3::ACCESS_KEY_ID)
         .set("LINESMAN_HISTORY__S3_SECRET_ACCESS_KEY", S3::SECRET_ACCESS_KEY)
+}
+
+const SUMO: &str = r#"
+[[sport]]
+key = "sumo"
+title = "Sumo"
+group = "combat"
+"#;
+
+#[tokio::test]
+async fn rows_of_a_sport_that_is_gone_from_the_catalogue_are_exported() {
+    let program = TestProgram::new();
+    program.init().await;
+    let export = ["export", "--table", "odds", "--sport", "sumo", "--from", "2020-01-01T00:00:00Z"];
+    let export = [&export[..], &["--to", "2020-01-02T00:00:00Z"]].concat();
+    let told = program.run(&export).await;
+    assert!(told.sentence(1).contains("there is no sport `sumo`"), "{}", told.stderr);
+    let archive = Archive::create(&program.data().join("archive/live")).unwrap();
+    archive.keep_catalogue(&Catalogue::load(Some(SUMO)).unwrap()).unwrap();
+    let table = program.ok(&export).await;
+    assert!(table.starts_with("seq,at,ts,published_at,") && table.lines().count() == 1, "{table}");
 }
 
 /// Rows of the running service, in a file and in a pipe.

@@ -298,7 +298,8 @@ pub(crate) async fn since_brings_only_changes() {
     assert!(!delta.data.upserts.is_empty());
     known.extend(delta.data.upserts.into_iter().map(|one| (one.id.clone(), one)));
     for gone in &delta.data.removed {
-        assert!(known.remove(&gone.id).is_some());
+        // It may have come and gone in between.
+        known.remove(&gone.id);
     }
     let now = odds().all().await.unwrap();
     assert_eq!(now.len(), known.len());

@@ -125,7 +125,7 @@ impl Renders {
         };
         let to = handle.whole(to).await.ok_or(NotRendered::Later)?;
         let passed = match &base {
-            Some(base) => passed(handle, selection, (from, base), &to).await?,
+            Some(base) => passed(handle, selection, (from, base), &to, key).await?,
             None => None,
         };
         self.make(selection, base, &to, passed).await
@@ -238,6 +238,7 @@ async fn passed(
     selection: &Selection,
     (from, base): (StartFrom, &Held),
     to: &Arc<Published>,
+    key: u64,
 ) -> Result<Option<Arc<Passed>>, NotRendered> {
     let (held, _) = base;
     let is_live = selection.mode == Mode::Live || held.is_between;
@@ -258,7 +259,7 @@ async fn passed(
     if !is_looked_up {
         return Ok(None);
     }
-    Ok(Some(handle.passed(&held.snapshot, &to.snapshot, is_live).await?))
+    Ok(Some(handle.passed(&held.snapshot, &to.snapshot, is_live, key).await?))
 }
 
 /// What leads from a place to something shown live, where that is known without a look at whole snapshots.

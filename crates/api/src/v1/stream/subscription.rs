@@ -2,6 +2,7 @@
 
 mod ending;
 mod replaying;
+mod target;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use accounts::KeyEntry;
 use bytes::Bytes;
 use domain::Timestamp;
-use engine::{Published, WholeSnapshots, WorldHandle};
+use engine::{Published, WholeSnapshots};
 use http::ByteSource;
 use market::Snapshot;
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::ending::Overdue;
 pub(super) use self::ending::{Held, KeyRight};
+use self::target::past;
 use self::waiting::Woken;
 use super::end::End;
 use super::group::Member;
@@ -34,7 +36,7 @@ use super::waiter::{Given, Waiter};
 use crate::context::Api;
 use crate::error::ApiError;
 use crate::position::LogPlace;
-use crate::v1::changes::{Base, never_comes};
+use crate::v1::changes::never_comes;
 use crate::v1::charged;
 use crate::v1::wire::stream::{self as wire, EndCode, Event, Mode, Reset};
 
@@ -71,6 +73,8 @@ pub(super) struct Subscription {
     replay: Option<Replay>,
     /// The right to read its position from the archive, until it has gone on from there.
     turn: Option<ReplayTurn>,
+    /// It has more steps before it than the next.
+    is_far: bool,
     /// Publications after it are not sent: it ends there.
     until: Option<Timestamp>,
     /// The publication up to which the quota is paid.
@@ -135,6 +139,7 @@ impl Subscription {
             until: None,
             replay: None,
             turn: None,
+            is_far: false,
             heartbeat_s: 0,
             first: VecDeque::new(),
             outgoing: None,
@@ -257,7 +262,9 @@ impl Subscription {
 
     fn move_to(&mut self, rendered: &Rendered) {
         self.begin = Begin::At(rendered.to);
-        self.turn = None;
+        if !self.is_far {
+            self.turn = None;
+        }
         self.begun = true;
     }
 
@@ -327,7 +334,10 @@ impl Subscription {
             (Begin::At(place), Ok(last)) if self.replay.is_some() => {
                 return self.replay_step(handle, place, &last).await;
             }
-            (Begin::At(place), last) => (self.start(place), last),
+            (Begin::At(place), last) => {
+                let next = self.on_the_way(handle, place, last, key).await;
+                (self.start(place), next)
+            }
             (Begin::Now, last) => (StartFrom::Nothing, last),
             (Begin::Past(place), _) => (StartFrom::Nothing, past(handle, place, key).await),
         };
@@ -382,23 +392,6 @@ impl Subscription {
                 Ok(None)
             }
             Err(NotRendered::Failed) => Err(ApiError::internal().into()),
-        }
-    }
-
-    /// The last publication that there is to send: the present one, or that of `until`.
-    async fn last(
-        &self,
-        handle: &WorldHandle,
-        present: &Arc<Published>,
-        key: u64,
-    ) -> Result<Arc<Published>, NotRendered> {
-        match self.until {
-            Some(until) if until < present.snapshot.cut_at => {
-                let past = handle.as_of(until, key).await;
-                // It was there when the stream began; to begin anew would not bring it back.
-                past.map(|past| past.published).map_err(|_| NotRendered::Later)
-            }
-            Some(_) | None => Ok(Arc::clone(present)),
         }
     }
 
@@ -488,22 +481,9 @@ impl ByteSource for Subscription {
     }
 }
 
-/// What tells a key from others where the past is made again.
+/// Identifies a key where past publications are rebuilt.
 pub(super) fn key_number(entry: &KeyEntry) -> u64 {
     xxh3_64(entry.grant.key_id.as_str().as_bytes())
-}
-
-/// The publication at a place.
-async fn past(
-    handle: &WorldHandle,
-    place: LogPlace,
-    key: u64,
-) -> Result<Arc<Published>, NotRendered> {
-    match Base::find(handle, place, Mode::Publication, key).await {
-        Ok(Base::Held(held, _)) => Ok(held),
-        Ok(Base::Expired | Base::Unknown) => Err(NotRendered::Reset(Reset::Expired)),
-        Ok(Base::Ahead) | Err(_) => Err(NotRendered::Later),
-    }
 }
 
 impl Drop for Subscription {

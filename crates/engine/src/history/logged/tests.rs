@@ -1,6 +1,8 @@
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use archive::Table;
 use change_log::LogLocation;
 use domain::ManualClock;
 use market::{Alias, Meaning, Operation};
@@ -128,14 +130,15 @@ fn where_the_end_of_the_archive_is_damaged_the_log_has_the_same() {
 fn however_many_ask_it_is_looked_once_in_a_while_what_the_archive_has() {
     let dir = tempfile::tempdir().unwrap();
     let past = past(dir.path());
-    past.reach().unwrap();
+    past.look_again().unwrap();
     let (_, base) = past.looked.lock().unwrap().unwrap();
     let later = Instant::now() + Duration::from_secs(3600);
     *past.looked.lock().unwrap() = Some((later, base));
     fs::remove_dir_all(dir.path().join("archive")).unwrap();
-    past.reach().unwrap();
+    past.look_again().unwrap();
     assert!(!past.index().archived.failed, "it was not looked again");
     past.note_news();
+    past.look_again().unwrap();
     past.reach().expect("what was read is still known");
     assert!(past.index().archived.failed);
 }
@@ -147,6 +150,7 @@ fn where_the_archive_was_never_read_nothing_is_said_of_where_history_begins() {
     past.begun.note();
     fs::remove_dir_all(dir.path().join("archive")).unwrap();
     let is_unreadable = |error: HistoryError| matches!(error, HistoryError::Unreadable(_));
+    past.look_again().unwrap();
     assert!(past.reach().is_err_and(is_unreadable));
     let last = past.index().cuts.last().copied().unwrap();
     assert!(past.before(last.seq, last.at).is_err_and(is_unreadable));
@@ -154,6 +158,7 @@ fn where_the_archive_was_never_read_nothing_is_said_of_where_history_begins() {
     // A new service has not started its archive yet.
     fs::remove_file(dir.path().join("archive-begun")).unwrap();
     *past.looked.lock().unwrap() = None;
+    past.look_again().unwrap();
     assert_eq!(past.reach().unwrap().from, last.at);
     assert_eq!(past.before(last.seq, last.at).unwrap(), None);
 }

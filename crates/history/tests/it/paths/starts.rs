@@ -130,6 +130,15 @@ fn a_start_that_only_a_lost_log_showed_is_taken_back() {
     }
     part.commit(&archive, &commit).unwrap();
     assert_eq!(closes(&archive), [Some((shown.plus(hour * 2), "150".into())), None]);
+    // Events that the lost log showed are not new.
+    let (from, to) = (shown.plus(EPOCH), Timestamp::from_millis(i64::MAX));
+    let (table, format) = (Table::Events, ExportFormat::Csv);
+    let export = Export { table, from, to, sport: None, format };
+    let mut out = Vec::new();
+    archive.export(&archive.newest().unwrap(), &export, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let said = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((said(",listed,"), said(",changed,")), (0, 3), "{text}");
 }
 
 /// The listing of an event and its first prices are of days past retention.
@@ -224,4 +233,19 @@ fn a_damaged_file_costs_the_closing_lines_that_need_it_and_nothing_else() {
         log.0.last().map(|last| last.seq)
     );
     assert!(commit.files.iter().any(|file| file.path == whole), "it is still named");
+    let closed = archive.started(&commit, "mma").unwrap();
+    assert!(!closed.contains_key(&EventId::from_number(1)));
+    // Where it is put back, the next part makes up for it.
+    log.publish();
+    go_on(&archive, &log.0, 1).unwrap();
+    assert_eq!(archive.newest().unwrap().unclosed.len(), 1, "once, however often it was tried");
+    std::fs::write(&path, &bytes).unwrap();
+    log.publish();
+    let archive = Archive::at(dir.path());
+    go_on(&archive, &log.0, 1).unwrap();
+    assert!(archive.newest().unwrap().unclosed.is_empty());
+    check(&Model::of(&log.0), &archive, None);
+    let line = past(&archive, &archive.newest().unwrap(), None, &wanted(EventId::from_number(1)));
+    let close = said_of(&line.into_paths()[0]).close.unwrap();
+    assert_eq!((&*close.1, &*close.5[0].1), ("live", "150"));
 }

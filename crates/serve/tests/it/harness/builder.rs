@@ -181,6 +181,12 @@ impl Builder {
         self
     }
 
+    /// Number of entries that are searched at a time for records that appeared and disappeared.
+    pub(crate) fn entries_at_once(mut self, entries: u64) -> Self {
+        self.history.entries_at_once = entries;
+        self
+    }
+
     /// History switched off, as in a cluster whose nodes share no archive.
     pub(crate) fn without_history(mut self) -> Self {
         self.history.by_time = false;

@@ -120,6 +120,48 @@ async fn what_an_earlier_catalogue_published_is_answered_with_its_bytes_and_tags
     }
 }
 
+/// H6: what was there is not denied while nobody can say what it was called.
+#[tokio::test]
+async fn names_of_an_earlier_catalogue_are_unavailable_while_they_cannot_be_read() {
+    let app = TestApp::builder().archived().catalogue(wider()).start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let lines = [
+        line::event("b", "aikido", ANN, BEA),
+        line::moneyline("b", "draftkings", (ANN, 120), (BEA, -140)),
+    ];
+    app.push_all(&feed, &lines).await;
+    app.publish().await;
+    let at = app.now();
+    assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    let [folder, elsewhere] = ["archive", "elsewhere"].map(|name| dir.path().join(name));
+    let paths = [
+        format!("/v1/sports/aikido/odds?as_of={at}"),
+        format!("/v1/sports/mma/odds?bookmaker=aaabet&as_of={at}"),
+        "/v1/sports/aikido/odds/closing".to_owned(),
+        format!("/v4/historical/sports/aikido/odds?regions=us&date={at}"),
+    ];
+    fs::rename(&folder, &elsewhere).unwrap();
+    fs::write(&folder, "no folder").unwrap();
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    app.publish().await;
+    for path in &paths {
+        let answer = app.get(path, &key).await;
+        assert_eq!(answer.status, 503, "{path}: {}", answer.text());
+    }
+    // Nor can what was published with that catalogue be shown under names of the present.
+    assert_eq!(app.get(&format!("/v1/sports/mma/odds?as_of={at}"), &key).await.status, 503);
+    assert_eq!(app.get("/v1/sports/mma/odds", &key).await.status, 200);
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&elsewhere, &folder).unwrap();
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    for path in &paths {
+        let answer = app.get(path, &key).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+}
+
 fn checkpoints(app: &TestApp) -> BTreeSet<OsString> {
     let held = fs::read_dir(app.dir().join("live")).unwrap();
     let names = held.map(|file| file.unwrap().file_name());

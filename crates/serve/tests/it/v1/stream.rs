@@ -5,6 +5,7 @@ mod catalogues;
 mod client;
 mod cluster;
 mod ends;
+mod far;
 mod group;
 mod live;
 mod model;

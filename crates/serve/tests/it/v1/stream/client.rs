@@ -224,7 +224,7 @@ impl Client {
 }
 
 /// What a client can know of a record.
-fn seen(row: &Value, exact: bool) -> Value {
+pub(super) fn seen(row: &Value, exact: bool) -> Value {
     let mut row = row.clone();
     if !exact {
         row.as_object_mut().unwrap().remove("last_update");
@@ -233,7 +233,7 @@ fn seen(row: &Value, exact: bool) -> Value {
 }
 
 /// All pages of a list, as of an instant. A filter may stand after the name of the list: `odds?&bookmaker=fanduel`.
-async fn pages(
+pub(super) async fn pages(
     app: &TestApp,
     key: &str,
     (channel, sport): (&str, &str),

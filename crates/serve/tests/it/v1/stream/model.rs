@@ -41,7 +41,7 @@ fn listing(n: u64) -> Value {
 }
 
 /// Something that a feed says of one of the events.
-fn random_line(random: &mut Random) -> Value {
+pub(super) fn random_line(random: &mut Random) -> Value {
     let n = random.below(EVENTS);
     let (reference, (one, other)) = (format!("r-{n}"), sides(n));
     let (book, price) = (random.of(&BOOKS), 105 + i32::try_from(random.below(2)).unwrap() * 10);

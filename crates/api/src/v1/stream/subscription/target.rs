@@ -1,0 +1,59 @@
+//! To which publication a stream is brought.
+
+use std::sync::Arc;
+
+use engine::{Published, WorldHandle};
+
+use super::Subscription;
+use crate::position::{LogPlace, sought};
+use crate::v1::changes::Base;
+use crate::v1::stream::shared::NotRendered;
+use crate::v1::wire::stream::{Mode, Reset};
+
+impl Subscription {
+    /// The last publication that there is to send: the present one, or that of `until`.
+    pub(super) async fn last(
+        &self,
+        handle: &WorldHandle,
+        present: &Arc<Published>,
+        key: u64,
+    ) -> Result<Arc<Published>, NotRendered> {
+        match self.until {
+            Some(until) if until < present.snapshot.cut_at => {
+                let past = handle.as_of(until, key).await;
+                // It was there when the stream began; to begin anew would not bring it back.
+                past.map(|past| past.published).map_err(|_| NotRendered::Later)
+            }
+            Some(_) | None => Ok(Arc::clone(present)),
+        }
+    }
+
+    /// Where it goes next from a place: to the last publication or, where that is far, to one on the way.
+    pub(super) async fn on_the_way(
+        &mut self,
+        handle: &WorldHandle,
+        place: LogPlace,
+        last: Result<Arc<Published>, NotRendered>,
+        key: u64,
+    ) -> Result<Arc<Published>, NotRendered> {
+        let last = last?;
+        let step = handle.step_from(sought(handle.world, place.0), &last.snapshot).await?;
+        self.is_far = step.is_some();
+        let Some(step) = step else { return Ok(last) };
+        let found = handle.publication_at(step, key).await?;
+        found.map(|(step, _)| step).ok_or(NotRendered::Reset(Reset::Expired))
+    }
+}
+
+/// The publication at a place.
+pub(super) async fn past(
+    handle: &WorldHandle,
+    place: LogPlace,
+    key: u64,
+) -> Result<Arc<Published>, NotRendered> {
+    match Base::find(handle, place, Mode::Publication, key).await {
+        Ok(Base::Held(held, _)) => Ok(held),
+        Ok(Base::Expired | Base::Unknown) => Err(NotRendered::Reset(Reset::Expired)),
+        Ok(Base::Ahead) | Err(_) => Err(NotRendered::Later),
+    }
+}

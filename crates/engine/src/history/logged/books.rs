@@ -1,0 +1,157 @@
+//! Books of the past: of the log, or of the archive.
+
+use std::sync::Arc;
+
+use archive::Archive;
+use change_log::ReadLog;
+use domain::Catalogue;
+use market::{Book, Ids};
+
+use super::{LoggedPast, unreadable};
+use crate::archiver::book_from;
+use crate::catalogues::Made;
+use crate::history::index::IN_LOG;
+use crate::history::{Found, HistoryError};
+use crate::replay::{Logged, Replay};
+
+impl LoggedPast {
+    /// The book of a publication, or of what was shown between two.
+    pub(in crate::history) fn book(&self, found: Found) -> Result<Book, HistoryError> {
+        self.book_with(found, None)
+    }
+
+    /// The same with that of the next publication, where one is given, and with that of its time otherwise.
+    pub(in crate::history) fn book_with(
+        &self,
+        found: Found,
+        catalogue: Option<&Arc<Catalogue>>,
+    ) -> Result<Book, HistoryError> {
+        let (lineage, base) = {
+            let index = self.index();
+            (index.lineage_of(found), index.base_seq)
+        };
+        match (lineage, &self.archive) {
+            (Some(lineage), Some(archive)) if lineage != IN_LOG => {
+                self.archived_book(archive, lineage, found, catalogue)
+            }
+            // No publication: it is between two.
+            (None, Some(archive)) if found.seq <= base => {
+                match self.archived(found.seq, Some(found.at))? {
+                    Some((lineage, _)) => self.archived_book(archive, lineage, found, catalogue),
+                    None => Err(self.not_kept()),
+                }
+            }
+            _ => self.logged_book(found, catalogue),
+        }
+    }
+
+    fn archived_book(
+        &self,
+        archive: &Archive,
+        lineage: usize,
+        found: Found,
+        catalogue: Option<&Arc<Catalogue>>,
+    ) -> Result<Book, HistoryError> {
+        let commit = archive.newest().map_err(unreadable)?;
+        let image = match catalogue {
+            Some(_) => commit.image_before_next(lineage, found.seq),
+            None => commit.image_up_to(lineage, found.seq),
+        };
+        let make = |catalogue: Arc<Catalogue>| {
+            let options = (&self.options, catalogue);
+            book_from(archive, &commit, image, (lineage, found.seq), options).map_err(unreadable)
+        };
+        let expected = self.index().catalogue_at(lineage, found.seq);
+        // What was published depends on the catalogue, and on every entry before it.
+        let book = match catalogue {
+            Some(catalogue) => make(Arc::clone(catalogue))?,
+            None => self.made(expected.as_deref(), make)?,
+        };
+        let lost = commit.lineages.get(lineage).map_or(&[][..], |lineage| &lineage.missing);
+        let base = image.map_or(0, |image| image.seq);
+        let whole = !lost.iter().any(|(first, _)| (base..=found.seq).contains(first));
+        if !whole {
+            return Err(HistoryError::Unreadable(None));
+        }
+        Ok(book)
+    }
+
+    /// A book with the catalogue of its time.
+    fn made(
+        &self,
+        expected: Option<&str>,
+        make: impl Fn(Arc<Catalogue>) -> Result<Book, HistoryError>,
+    ) -> Result<Book, HistoryError> {
+        match self.catalogues.make(self.archive.as_ref(), expected, make)? {
+            Made::AsThen(book) => Ok(book),
+            Made::Otherwise(_) => Err(self.no_catalogue()),
+        }
+    }
+
+    fn logged_book(
+        &self,
+        found: Found,
+        catalogue: Option<&Arc<Catalogue>>,
+    ) -> Result<Book, HistoryError> {
+        let mut log = self.open()?;
+        // Nothing that is to be read is deleted meanwhile.
+        let _position = log.register().map_err(unreadable)?;
+        let last = if catalogue.is_some() { found.seq } else { found.seq - 1 };
+        let checkpoint = log.checkpoint_up_to(last).map_err(unreadable)?;
+        if checkpoint.is_none() && log.first_seq() != 1 {
+            return Err(self.not_kept());
+        }
+        let base = checkpoint.as_ref().map_or(0, |held| held.seq);
+        // What was left after a time with another catalogue, only checkpoints of that time say, and the archive.
+        let needed = if catalogue.is_some() { found.seq + 1 } else { found.seq };
+        if let Some(archive) = &self.archive
+            && self.index().passes_other_catalogue(base, needed)
+            && let Some(lineage) = self.archived_as_in(&*log, needed)?
+        {
+            return self.archived_book(archive, lineage, found, catalogue);
+        }
+        let expected = self.index().catalogue_at(IN_LOG, found.seq);
+        let make = |catalogue| {
+            let (mut book, base) = match &checkpoint {
+                Some(held) => {
+                    let book = Book::from_image(held.version, &held.payload, catalogue);
+                    (book.map_err(unreadable)?, held.seq)
+                }
+                None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+            };
+            book.set_limits(self.options.limits);
+            self.replayed(book, &*log, (base, found.seq))
+        };
+        match catalogue {
+            Some(catalogue) => make(Arc::clone(catalogue)),
+            None => self.made(expected.as_deref(), make),
+        }
+    }
+
+    /// A book as of entry `base`, rolled forward to entry `to`.
+    fn replayed(
+        &self,
+        mut book: Book,
+        log: &dyn ReadLog,
+        (base, to): (u64, u64),
+    ) -> Result<Book, HistoryError> {
+        if base == to {
+            return Ok(book);
+        }
+        let mut replay = Replay::from(log, base + 1).map_err(unreadable)?;
+        for logged in replay.by_ref() {
+            let Logged { seq, at, change, .. } = logged.map_err(unreadable)?;
+            book.absorb(&change, at);
+            if seq < to {
+                continue;
+            }
+            // An entry that was lost may have been one of those that made it.
+            let whole = seq == to && replay.losses().entries == 0;
+            return match whole {
+                true => Ok(book),
+                false => Err(HistoryError::Unreadable(None)),
+            };
+        }
+        Err(self.not_kept())
+    }
+}

@@ -1,0 +1,113 @@
+//! Whoever comes back from afar is brought forward in steps, and has what is there, whatever it had (S7, S9).
+
+use archive::Compact;
+use domain::World;
+use serde_json::Value;
+
+use super::client::{Client, State, at_of, check, opened_on, pages, seen};
+use super::model::{Random, random_line};
+use super::replay_live::shorten_log;
+use crate::harness::{TestApp, ndjson};
+
+const LISTS: [(&str, &str); 3] = [("odds", "mma"), ("scores", "mma"), ("events", "mma")];
+const QUERY: &str = "?sports=mma&channels=odds,scores,events";
+/// A step of a stream are five times as many.
+const ENTRIES_AT_ONCE: u64 = 1;
+
+/// Takes in the steps up to a publication, and says how many there were.
+async fn steps(client: &mut Client, last: &str) -> usize {
+    let mut steps = 0;
+    loop {
+        let events = client.cut().await;
+        assert!(events.iter().all(|event| event.name != "reset"), "{events:?}");
+        steps += 1;
+        if at_of(&events) == last {
+            return steps;
+        }
+    }
+}
+
+/// Folds what a list says since a cursor into what somebody has of it, and compares that with all its pages.
+async fn poll(app: &TestApp, key: &str, channel: &str, since: &str, (all, last): (&State, &str)) {
+    let own = all.iter().filter(|((held, ..), _)| held == channel);
+    let mut state: State = own.map(|(key, record)| (key.clone(), record.clone())).collect();
+    let place = |id: &Value| {
+        let id = id.as_str().unwrap().to_owned();
+        (channel.to_owned(), "mma".to_owned(), id)
+    };
+    let answer = app.get(&format!("/v1/sports/mma/{channel}?since={since}"), key).await;
+    assert_eq!(answer.status, 200, "{channel}: {}", answer.text());
+    let delta = answer.json();
+    for gone in delta["removed"].as_array().unwrap() {
+        state.remove(&place(&gone["id"]));
+    }
+    for row in delta["upserts"].as_array().unwrap() {
+        let id = if channel == "scores" { &row["event_id"] } else { &row["id"] };
+        state.insert(place(id), seen(row, false));
+    }
+    assert!(state == pages(app, key, (channel, "mma"), last, false).await, "{channel}");
+}
+
+async fn comes_back(app: &TestApp, key: &str, cursor: &str, had: (&State, &State), last: &str) {
+    let (then, all) = had;
+    for mode in ["publication", "live"] {
+        let query = format!("{QUERY}&mode={mode}");
+        // One that has nothing beside has what is there after every step.
+        let (mut client, hello) = Client::open(app, key, &query, Some(cursor)).await;
+        assert_eq!(hello["resumed"], true);
+        client.state = then.clone();
+        let events = client.cut().await;
+        check(app, key, &client, &LISTS, &at_of(&events)).await;
+        assert!(steps(&mut client, last).await > 3, "{mode}");
+        check(app, key, &client, &LISTS, last).await;
+        // One that has got anything that there was in between, before its connection broke, has it no more.
+        let (mut client, _) = Client::open(app, key, &query, Some(cursor)).await;
+        (client.state, client.broken) = (all.clone(), true);
+        steps(&mut client, last).await;
+        check(app, key, &client, &LISTS, last).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_back_from_afar_has_what_is_there_whatever_it_had() {
+    let builder = || TestApp::builder().archived().entries_at_once(ENTRIES_AT_ONCE);
+    let (app, feed, key) = opened_on(builder().start().await).await;
+    let (mut client, _) = Client::open(&app, &key, QUERY, None).await;
+    client.cut().await;
+    let (cursor, then) = (client.cursor.clone(), client.state.clone());
+    let mut cursors = Vec::new();
+    for (channel, _) in LISTS {
+        let answer = app.get(&format!("/v1/sports/mma/{channel}"), &key).await;
+        cursors.push((channel, answer.header("x-cursor").unwrap().to_owned()));
+    }
+    let (mut random, mut all, mut last) = (Random(11), then.clone(), String::new());
+    for _ in 0..30 {
+        let lines: Vec<_> = (0..random.below(6)).map(|_| random_line(&mut random)).collect();
+        app.push(&feed, ndjson(&lines)).await;
+        app.publish().await;
+        let events = client.cut().await;
+        last = at_of(&events);
+        for (key, record) in &client.state {
+            if random.below(2) == 0 || !all.contains_key(key) {
+                all.insert(key.clone(), record.clone());
+            }
+        }
+    }
+    assert!(all.len() > client.state.len() + 5, "{} {}", all.len(), client.state.len());
+    // What is kept of the last publications; the log alone; the archive alone.
+    comes_back(&app, &key, &cursor, (&then, &all), &last).await;
+    let disk = app.copy_of_disk();
+    let again = builder().starting_at(app.now()).on(disk).start().await;
+    comes_back(&again, &key, &cursor, (&then, &all), &last).await;
+    drop(again);
+    assert!(app.service.api.world(World::Live).history.flush(Compact::Due).await.unwrap());
+    drop(client);
+    let (now, dir) = (app.now(), app.stop().await);
+    shorten_log(&dir.path().join("live"));
+    let app = builder().starting_at(now).on(dir).start().await;
+    comes_back(&app, &key, &cursor, (&then, &all), &last).await;
+    // Who polls gets all of it at once.
+    for (channel, since) in &cursors {
+        poll(&app, &key, channel, since, (&all, &last)).await;
+    }
+}
