@@ -89,7 +89,7 @@ impl Admitted<'_> {
         // To look up what passed takes long where that is far: not for an answer that is too large without it.
         let place = sought(self.world(), since.at);
         let far = self.api.world(self.world()).step_from(place, &published.snapshot).await;
-        if far.map_err(not_passed)?.is_some() {
+        if far.map_err(|error| not_passed(&error))?.is_some() {
             make(None).await?;
         }
         let passed = self.passed((&*from, next), published).await?;
@@ -112,7 +112,7 @@ impl Admitted<'_> {
         let handle = self.api.world(self.world());
         let (is_live, key) = (from.is_between, self.number());
         let passed = handle.passed(&from.snapshot, &to.snapshot, is_live, key).await;
-        passed.map(Some).map_err(not_passed)
+        passed.map(Some).map_err(|error| not_passed(&error))
     }
 
     /// That of the key.
@@ -216,9 +216,9 @@ pub(super) fn has_come_to(handle: &WorldHandle, at: u64) -> bool {
 }
 
 /// Why it is not said what passed.
-fn not_passed(error: HistoryError) -> ApiError {
+fn not_passed(error: &HistoryError) -> ApiError {
     match error {
-        HistoryError::Busy | HistoryError::Unreadable(_) => refused(&error),
+        HistoryError::Busy | HistoryError::Unreadable(_) => refused(error),
         HistoryError::Off
         | HistoryError::NotKept(_)
         | HistoryError::NoCatalogue

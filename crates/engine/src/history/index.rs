@@ -33,6 +33,8 @@ pub(super) struct Index {
     /// What that was when it was last looked what the archive has, and when that could be read.
     pub(super) looked_base: Option<u64>,
     pub(super) read_base: Option<u64>,
+    /// The log has forgotten some since the archive was read, which that may have had added.
+    pub(super) is_stale: bool,
 }
 
 /// What was read of the archive.
@@ -55,8 +57,6 @@ pub(super) struct Archived {
     pub(super) failed: bool,
     /// And it may have publications before those of the log.
     pub(super) is_missed: bool,
-    /// The log has forgotten some since it was read, which it may have had added.
-    pub(super) is_stale: bool,
 }
 
 /// The lineage of what is in the log, after all those of the archive.
@@ -327,7 +327,7 @@ impl Index {
         match found.previous {
             None if self.archived.is_missed => Err(HistoryError::Unreadable(None)),
             // Another may have followed that is not known.
-            _ if self.archived.is_stale && self.lineage_of(found) != Some(IN_LOG) => {
+            _ if self.is_stale && self.lineage_of(found) != Some(IN_LOG) => {
                 Err(HistoryError::Unreadable(None))
             }
             _ => Ok(found),

@@ -88,7 +88,7 @@ impl LoggedPast {
         let index = self.read_log_on()?;
         let (cut, next) = (index.cut_of(seq), index.cut_after(seq));
         let in_log = seq > index.base_seq;
-        if !in_log && (index.archived.is_stale || (cut.is_none() && index.archived.is_missed)) {
+        if !in_log && (index.is_stale || (cut.is_none() && index.archived.is_missed)) {
             return Err(HistoryError::Unreadable(None));
         }
         let next = next.map(|next| next.at);

@@ -307,7 +307,7 @@ impl LoggedPast {
     /// next one.
     fn step(&self, seq: u64, entries: u64) -> Result<Option<u64>, HistoryError> {
         let index = self.read_log_on()?;
-        match index.archived.is_stale && seq <= index.base_seq {
+        match index.is_stale && seq <= index.base_seq {
             true => Err(HistoryError::Unreadable(None)),
             false => Ok(index.step(seq, entries)),
         }

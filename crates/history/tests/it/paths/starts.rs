@@ -247,5 +247,5 @@ fn a_damaged_file_costs_the_closing_lines_that_need_it_and_nothing_else() {
     check(&Model::of(&log.0), &archive, None);
     let line = past(&archive, &archive.newest().unwrap(), None, &wanted(EventId::from_number(1)));
     let close = said_of(&line.into_paths()[0]).close.unwrap();
-    assert_eq!((&*close.1, &*close.5[0].1), ("live", "150"));
+    assert_eq!((close.1, &*close.5[0].1), ("live", "150"));
 }
