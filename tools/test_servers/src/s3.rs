@@ -180,7 +180,7 @@ impl Shared {
     /// Goes on when the client has gone.
     async fn wait_for_nothing(&self) {
         self.met.send_replace(true);
-        pending().await
+        pending::<()>().await;
     }
 }
 
