@@ -493,7 +493,7 @@ fn leaves_room(free: u64, disk: u64) -> bool {
 }
 
 /// Does work on a thread of its own, which gives way to whatever serves requests and which a service that stops does
-/// not wait for: the archive is whole wherever it ends. `None`: it did not come to an end, which is counted and told.
+/// not wait for: the archive is whole wherever it ends. `None`: it did not come to an end, which is counted and logged.
 async fn apart<T: Send + 'static>(
     stats: &HistoryStats,
     work: impl FnOnce() -> T + Send + 'static,
@@ -504,21 +504,17 @@ async fn apart<T: Send + 'static>(
         if let Err(error) = setpriority_process(None, NICENESS) {
             tracing::debug!(event = "archive.priority_failed", %error, "the archive is written at normal priority");
         }
-        // Whoever waits for it may have stopped.
         done.send(work()).ok();
     };
     let begun = std::thread::Builder::new().name("archive".to_owned()).spawn(run);
-    let error = match begun {
-        Ok(_) => match result.await {
-            Ok(done) => return Some(done),
-            Err(_) => "it panicked".to_owned(),
-        },
-        Err(error) => format!("its thread cannot start: {error}"),
-    };
+    if let Ok(done) = result.await {
+        return Some(done);
+    }
     stats.archive_panics.fetch_add(1, Ordering::Relaxed);
+    let error = begun.err();
     tracing::error!(
         event = "archive.panicked",
-        error,
+        ?error,
         "the writing of the archive ended by itself; it is begun anew"
     );
     None

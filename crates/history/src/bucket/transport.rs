@@ -82,7 +82,7 @@ impl From<reqwest::Error> for Failure {
 
 impl From<Failure> for HttpError {
     fn from(failure: Failure) -> Self {
-        // A request is sent again whatever it does: a conditional write that was carried out before is told from
+        // A request is sent again whatever it does: a conditional write that was carried out before differs from
         // another writer's by what it wrote.
         let kind = match failure {
             Failure::Unanswered { again: Again::Soon, .. } => HttpErrorKind::Request,

@@ -1,4 +1,4 @@
-//! Every command of docs/history.md runs. Its programs, and what needs DuckDB, run in `cargo xtask clients`
+//! Every command of docs/history.md runs. Its programs, and what needs `DuckDB`, run in `cargo xtask clients`
 //! (`e2e/archive/check.py`); what needs a day that is over, in the tests of the API (`v1/export.rs`).
 
 use std::fs;
@@ -28,7 +28,9 @@ async fn every_command_of_the_history_page_does_what_the_page_says() {
     service.push_all(&token, &lines).await;
     service.records("/v1/sports/mma/odds", &key, 1).await;
     // The example is of a day when nothing was published here.
-    let day = |at: Timestamp| format!("{}T00:00:00Z", &at.to_string()[..10]);
+    let day = |at: Timestamp| {
+        at.to_string().split_once('T').map(|(day, _)| format!("{day}T00:00:00Z")).unwrap()
+    };
     let (today, tomorrow) = (day(now()), day(now().plus(DAY)));
     let mut ran = Vec::new();
     for command in commands() {
