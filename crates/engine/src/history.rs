@@ -13,6 +13,7 @@ mod kept;
 mod logged;
 mod passed;
 mod paths;
+mod place;
 mod rolled;
 mod simulated;
 mod tail;
@@ -44,6 +45,7 @@ use logged::{EntryFound, LoggedPast};
 use passed::{KeptPassed, Looks};
 pub use passed::{Passed, PassedEvent, PassedRecord};
 pub use paths::{BookmakerKeys, EventPaths, PathError, PathRequest};
+pub use place::Place;
 use simulated::SimulatedPast;
 use turns::{TurnWait, Turns, Work};
 pub use walk::Walk;
@@ -574,33 +576,5 @@ impl Found {
     fn with(self, published: Arc<Published>) -> PastPublication {
         let Self { previous, next, .. } = self;
         PastPublication { published, previous, next, current: false }
-    }
-}
-
-/// Where a publication is: its entry in the log or, in a simulated world, its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    Entry(u64),
-    Time(Timestamp),
-}
-
-impl Place {
-    fn is(self, seq: u64, at: Timestamp) -> bool {
-        match self {
-            Self::Entry(own) => own == seq,
-            Self::Time(own) => own == at,
-        }
-    }
-
-    /// The number of its entry, or its time in milliseconds.
-    pub(crate) fn number(self) -> u64 {
-        match self {
-            Self::Entry(seq) => seq,
-            Self::Time(at) => u64::try_from(at.as_millis()).unwrap_or(0),
-        }
-    }
-
-    pub(crate) fn is_of(self, snapshot: &Snapshot) -> bool {
-        self.is(snapshot.seq, snapshot.cut_at)
     }
 }

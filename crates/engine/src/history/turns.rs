@@ -29,7 +29,7 @@ const STORE_READS_MAX: usize = 2;
 const LOOKS_MAX: usize = PER_KEY_MAX + 1;
 const THREADS_MAX: usize =
     REBUILDS_MAX + READS_MAX + LOOKUPS_MAX + REFRESHES_MAX + STORE_READS_MAX + LOOKS_MAX;
-/// How long a request waits for the archive to be looked at before it is told what the log alone has.
+/// Maximum time that a request waits for the archive's newest commit before it uses the log alone.
 const REFRESH_WAIT_MAX: Duration = Duration::from_secs(1);
 /// How long a request waits for all of its turns together.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
