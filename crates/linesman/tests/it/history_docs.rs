@@ -1,5 +1,7 @@
-//! Runs every command of docs/history.md. Its programs, and commands that need `DuckDB`, run in `cargo xtask clients`
-//! (`e2e/archive/check.py`); requests that need a finished day, in the tests of the API (`v1/export.rs`).
+//! Runs every command of docs/history.md.
+//!
+//! Its programs, and commands that need `DuckDB`, run in `cargo xtask clients` (`e2e/archive/check.py`); requests that
+//! need a finished day, in the tests of the API (`v1/export.rs`).
 
 use std::fs;
 

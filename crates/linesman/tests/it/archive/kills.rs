@@ -1,5 +1,7 @@
 //! A service is killed at every request that writes its archive to a bucket, before the request is executed or before
-//! its answer: no row is lost or duplicated (H17, H18), and the past is answered as before (H25).
+//! its answer.
+//!
+//! No row is lost or duplicated (H17, H18), and the past is answered as before (H25).
 
 use test_servers::{S3, WriteFault};
 
