@@ -1,8 +1,8 @@
-//! Copies the log of the live world into its archive, behind the writer and in its own time.
+//! Copies the log of the live world into its archive, independently of the writer.
 //!
-//! What was published is copied a part at a time. The log keeps its entries until the archive has them
-//! ([`History::keep_from`]); nothing else waits for the archive, and where it cannot be written, it is tried again.
-//! When all is copied, files of days that are over are put together, and what is past retention goes.
+//! Published entries are copied a part at a time. The log keeps its entries until they are archived
+//! ([`History::keep_from`]); nothing else waits for the archive, and failed writes are retried. When everything is
+//! copied, files of days that are over are merged, and data past retention is removed.
 //!
 //! [`History::keep_from`]: crate::History::keep_from
 
@@ -33,15 +33,15 @@ use crate::options::WorldOptions;
 use crate::replay::{Logged, Replay, book_to};
 use crate::world::WorldHandle;
 
-/// How soon it is tried again where the archive could not be written.
+/// Maximum time before a failed write of the archive is retried.
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How soon it is looked again whether this node is to keep its catalogue.
+/// Time between checks whether this node has to store its catalogue.
 const CATALOGUE_RETRY: Duration = Duration::from_secs(1);
-/// Space that the archive leaves to the log and everything else: this part of the disk, and no more than that.
+/// Space left free for the log and everything else: this fraction of the disk, up to a maximum.
 const KEPT_PART: u64 = 20;
 const KEPT_BYTES_MAX: u64 = 1 << 30;
 const NO_ROOM: &str = "the disk is nearly full; what is left is for the log";
-/// It has the least of a contended core.
+/// The lowest scheduling priority.
 const NICENESS: i32 = 19;
 
 /// Writes the archive of a world.
@@ -50,31 +50,30 @@ pub struct Archiver {
     options: WorldOptions,
     handle: Arc<WorldHandle>,
     archive: Option<Archive>,
-    /// The book of the end of the archive, while there is more to be copied.
+    /// The book at the end of the archive, while there are more entries to copy.
     held: Option<Held>,
     catalogues: Arc<Catalogues>,
     begun: Arc<Begun>,
-    /// The archive has the catalogue of this process.
+    /// True if the archive has the catalogue of this process.
     keeps_own: bool,
 }
 
-/// What is to be done.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The catalogue of this process is kept before anything is published with it that another process may have to
-    /// show.
+    /// Stores the catalogue of this process before it publishes anything that another process may have to show.
     Begin,
     Copy,
-    /// All that was published is copied.
+    /// Everything published is copied.
     Compact,
     Ended(Ended),
 }
 
-/// What became of it.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     All,
-    /// All was copied, but files could not be put together.
+    /// Everything was copied, but files could not be merged.
     NotCompacted,
     Failed,
 }
@@ -96,7 +95,7 @@ impl Archiver {
         Some(Self { options, handle, archive, held, catalogues, begun, keeps_own: false })
     }
 
-    /// Copies what was published whenever a part is due, and when somebody asks for it. It ends with the service.
+    /// Copies published entries whenever a part is due or ordered, until the service ends.
     pub async fn run(mut self) {
         let handle = Arc::clone(&self.handle);
         let options = self.options.clone();
@@ -116,8 +115,8 @@ impl Archiver {
             let begins = asked.is_empty() && Instant::now() < due;
             let mut step = if begins { Step::Begin } else { Step::Copy };
             let ended = loop {
-                // A step at a time. What is published after all was copied waits for the next time, or files that are
-                // put together would never be all.
+                // One step at a time. Publications made after everything was copied wait for the next run; otherwise
+                // merging would never finish.
                 let (which, now) = (which.clone(), step);
                 let work = move || {
                     let next = self.work_or_tell(now, &which);
@@ -125,7 +124,7 @@ impl Archiver {
                 };
                 (self, step) = match apart(&handle.history.stats, work).await {
                     Some(done) => done,
-                    // The service does not depend on the archive, and begins with it anew.
+                    // The service does not depend on the archive: the archiver starts afresh.
                     None => match Self::new(options.clone(), &handle) {
                         Some(anew) => (anew, Step::Ended(Ended::Failed)),
                         None => return,
@@ -151,13 +150,13 @@ impl Archiver {
                     Ended::All => true,
                     Ended::Failed => false,
                 };
-                // Whoever asked may have left.
+                // The requester may be gone.
                 order.done.send(done).unwrap_or_default();
             });
         }
     }
 
-    /// Copies a part, or puts files together, and says what is to be done next.
+    /// Copies a part or merges files, and returns the next step.
     fn work_or_tell(&mut self, step: Step, which: &Compact) -> Step {
         match step {
             Step::Begin => match self.keep_catalogue() {
@@ -199,7 +198,8 @@ impl Archiver {
         }
     }
 
-    /// Keeps the catalogue that this process writes entries under, and says whether what is archived is of another.
+    /// Stores the catalogue that this process writes entries under, and returns whether the last archived publication
+    /// has another.
     fn keep_catalogue(&mut self) -> Result<bool, WorldError> {
         if self.keeps_own {
             return Ok(false);
@@ -216,16 +216,16 @@ impl Archiver {
         Ok(then.is_some_and(|then| then != self.options.catalogue.version()))
     }
 
-    /// Copies a part of what was published, and says whether there is more.
+    /// Copies a part of the published entries, and returns whether there is more.
     ///
     /// # Errors
-    /// The log cannot be read, or the archive not be written. What was copied before stays.
+    /// The log cannot be read, or the archive cannot be written. Earlier parts stay.
     pub fn copy(&mut self) -> Result<bool, WorldError> {
         let Some(archive) = self.writable()? else { return Ok(false) };
         let published = self.handle.published().snapshot.seq;
         let commit = archive.newest()?;
         let Some(mut log) = self.options.log.view()? else { return Ok(false) };
-        // Nothing that is to be read is deleted meanwhile.
+        // Keeps the entries from being deleted while they are read.
         let _position = log.register()?;
         let part = match commit.lineages.last() {
             Some(last) if continues(&*log, last)? => {
@@ -235,8 +235,8 @@ impl Archiver {
                 }
                 let book = match self.book_at_end(&archive, &commit) {
                     Ok(book) => book,
-                    // A file is damaged. The log nearly always has the same, and would grow until somebody puts it
-                    // back.
+                    // A file is damaged. The log nearly always has the same entries, and would grow until a person
+                    // restores the file.
                     Err(error) => {
                         let logged = self.book_in_log(&mut *log, &archive, last.last_seq)?;
                         logged.ok_or(error)?
@@ -259,7 +259,7 @@ impl Archiver {
         }
     }
 
-    /// The archive, where it is for this node to write it. Other nodes only read.
+    /// The archive, if this node has to write it. Other nodes only read.
     fn writable(&mut self) -> Result<Option<Archive>, WorldError> {
         let Some(place) = self.options.history.archive() else { return Ok(None) };
         if !self.handle.leads() || !self.handle.has_begun() {
@@ -270,7 +270,7 @@ impl Archiver {
             None => Ok(()),
         };
         if self.handle.is_disk_full() {
-            // What is left is for the log.
+            // The remaining space is for the log.
             full(io::ErrorKind::StorageFull.into())?;
         }
         let archive = match self.archive.take() {
@@ -284,7 +284,7 @@ impl Archiver {
         Ok(Some(archive))
     }
 
-    /// Puts some files together and takes out what is past retention, and says whether there may be more.
+    /// Merges some files and removes data past retention, and returns whether there may be more to do.
     ///
     /// # Errors
     /// The archive cannot be read or written.
@@ -316,7 +316,7 @@ impl Archiver {
             if logged.seq > published || part.is_full() {
                 break;
             }
-            // What is published with another catalogue is of another part; this one ends with its last publication.
+            // Publications with another catalogue go into another part; this one ends with its last publication.
             if let Change::Configured(next) = &logged.change
                 && !part.is_empty()
                 && !self.catalogues.is_of(part.book(), &next.catalogue)
@@ -344,7 +344,7 @@ impl Archiver {
         Ok(more)
     }
 
-    /// Notes what the archive holds.
+    /// Notes the content of the archive.
     fn note(&self, commit: &Commit) {
         let stats = &self.handle.history.stats;
         let Some(last) = commit.lineages.last() else { return };
@@ -354,7 +354,7 @@ impl Archiver {
         self.handle.history.note_archived(last.last_seq);
     }
 
-    /// The book as it is after the last entry that the archive holds.
+    /// The book after the last archived entry.
     fn book_at_end(&mut self, archive: &Archive, commit: &Commit) -> Result<Book, WorldError> {
         if let Some(held) = self.held.take().filter(|held| held.commit == commit.commit) {
             return Ok(held.book);
@@ -365,7 +365,7 @@ impl Archiver {
         self.catalogues.make(Some(archive), None, make).map(Made::into_book)
     }
 
-    /// The same from the log; `None`: it does not have all that made it any more.
+    /// The same from the log; `None` if the log no longer has everything it is built from.
     fn book_in_log(
         &self,
         log: &mut dyn ReadLog,
@@ -385,8 +385,8 @@ impl Archiver {
         self.catalogues.make(Some(archive), None, make).map(|made| Some(made.into_book()))
     }
 
-    /// The catalogue that the first publication from an entry on was made with, where the log says so between them and
-    /// it is kept, and the entry that says so.
+    /// The catalogue of the first publication from an entry on, and the entry that names it, if the log names it in
+    /// between and it is stored.
     fn catalogue_from(
         &self,
         log: &dyn ReadLog,
@@ -407,9 +407,10 @@ impl Archiver {
         Ok(kept.map(|catalogue| (seq, catalogue)))
     }
 
-    /// The book of the last publication, as the process has it that started with another catalogue and wrote entry
-    /// `begun`: made from the newest checkpoint of that time. What the catalogue of the checkpoint's writer did not
-    /// know is not in it; what only came after it is.
+    /// The book of the last publication, as restored by the process that started with another catalogue and wrote entry
+    /// `begun`: built from the newest checkpoint at that time.
+    ///
+    /// It lacks anything unknown to the catalogue of the checkpoint's writer, unless it was logged later.
     fn carried_over(
         &self,
         book: &Book,
@@ -431,8 +432,7 @@ impl Archiver {
         Ok(book_to(log, (checkpoint.as_ref(), last), (self.options.limits, next))?.0)
     }
 
-    /// Begins a new lineage: after the last publication that the archive has already, or with the first book that the
-    /// log has.
+    /// Begins a new lineage: after the last publication that is already archived, or with the first book of the log.
     fn found(
         &mut self,
         log: &mut dyn ReadLog,
@@ -471,7 +471,7 @@ impl Archiver {
         );
         Ok(match self.book_at_end(archive, commit) {
             Ok(before) => part.replacing(commit, &before),
-            // It is damaged, or past retention. What comes now is more important.
+            // It is damaged or past retention. Archiving new entries is more important.
             Err(error) => {
                 tracing::warn!(event = "archive.lineage_unfinished", error = %Chain(&error), "what the last publication of the lost log showed cannot be read; price paths of what is gone with it have no end");
                 part
@@ -480,7 +480,7 @@ impl Archiver {
     }
 }
 
-/// Whether the disk has more space than is left to the log. What cannot be asked is taken for enough.
+/// True if the disk has more free space than the log needs. If that is unknown, the space is assumed to suffice.
 fn has_room(root: &Path) -> bool {
     statvfs(root).map_or(true, |disk| {
         let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
@@ -492,8 +492,8 @@ fn leaves_room(free: u64, disk: u64) -> bool {
     free > (disk / KEPT_PART).min(KEPT_BYTES_MAX)
 }
 
-/// Does work on a thread of its own, which gives way to whatever serves requests and which a service that stops does
-/// not wait for: the archive is whole wherever it ends. `None`: it did not come to an end, which is counted and logged.
+/// Runs work on a separate low-priority thread. A stopping service does not wait for it: the archive is consistent at
+/// any time. `None`: it did not finish, which is counted and logged.
 async fn apart<T: Send + 'static>(
     stats: &HistoryStats,
     work: impl FnOnce() -> T + Send + 'static,

@@ -1,8 +1,8 @@
-//! The past of a world: publications made again from what they were made of, byte for byte.
+//! The past of a world: publications rebuilt byte for byte from their sources.
 //!
-//! A simulated world follows from its seed and the time. A live one follows from its log: a book as of some entry, and
-//! the entries from there up to the publication. Books are made again off the request threads, a few at a time, and are
-//! kept within a bound.
+//! A simulated world follows from its seed and the time. A live one follows from its log: a stored book, and the
+//! entries after it up to the publication. Books are rebuilt off the request threads, a few at a time, and kept within
+//! a memory bound.
 
 mod backlog;
 mod changes;
@@ -50,68 +50,68 @@ use simulated::SimulatedPast;
 use turns::{TurnWait, Turns, Work};
 pub use walk::Walk;
 
-/// How long a request waits for what it needs of the past.
+/// Maximum time that a request waits for data of the past.
 const REBUILD_TIME_MAX: Duration = Duration::from_secs(20);
-/// What a unit of a book's weight takes, with its snapshot (docs/operations/sizing.md).
+/// Bytes per unit of a book's weight, including its snapshot (docs/operations/sizing.md).
 const WEIGHT_BYTES: usize = 2200;
-/// What a unit of it takes in a book that is held to be rolled forward, beside the publication that shares its records:
+/// Bytes per unit of weight of a book that is held to be rolled forward and shares its records with a kept publication;
 /// measured with 200,000 records.
 const BOOK_BYTES: usize = 400;
-/// What the answers made from a past publication may take.
+/// Maximum size of the answers produced from a past publication.
 const ANSWER_BYTES_MAX: usize = 2 << 20;
 
-/// How many may wait for the archive at a time.
+/// Maximum number of orders waiting for the archiver.
 const ORDERS_MAX: usize = 8;
 
-/// Asks for what was published to be archived now, and for files to be put together.
+/// Requests that published entries be archived now, and that files be merged.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) compact: Compact,
-    /// Gets whether it was done.
+    /// Receives whether the order was carried out.
     pub(crate) done: oneshot::Sender<bool>,
 }
 
-/// A publication of the past or the present, and those next to it.
+/// A publication of the past or the present, and the times of its neighbours.
 #[derive(Clone, Debug)]
 pub struct PastPublication {
     pub published: Arc<Published>,
     pub previous: Option<Timestamp>,
     pub next: Option<Timestamp>,
-    /// No other has followed it yet.
+    /// True if no other publication has followed it yet.
     pub current: bool,
 }
 
-/// How far history reaches.
+/// The extent of history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// The first publication that is answerable, and the last.
+    /// The first and the last publication that can be answered.
     pub from: Timestamp,
     pub to: Timestamp,
     pub publications: u64,
     pub retention: Duration,
     /// The last day whose files in the archive are final, such as `2026-11-14`.
     pub exported_to: Option<String>,
-    /// Publications of these times are lost; the end is not part of it.
+    /// Times whose publications are lost; the end is exclusive.
     pub gaps: Vec<(Timestamp, Timestamp)>,
-    /// What the archive has, whichever node writes it.
+    /// The content of the archive, whichever node writes it.
     pub archive: Option<ArchiveHeld>,
 }
 
-/// What an archive has of the past.
+/// The content of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveHeld {
-    /// The oldest publication that it does not have.
+    /// The oldest publication that is not archived.
     pub waiting: Option<Timestamp>,
     pub bytes: u64,
     pub files: usize,
 }
 
-/// Why a publication of the past cannot be shown.
+/// The reason why a past publication cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     #[error("history is off")]
     Off,
-    /// There is none of that time.
+    /// History has no publication of that time.
     #[error("history reaches from {} to {}", .0.from, .0.to)]
     NotKept(Box<Reach>),
     #[error("publications of the past are made again for others at the moment")]
@@ -138,23 +138,23 @@ pub struct HistoryStats {
     pub rebuild_us: AtomicU64,
     pub waiting: AtomicU64,
     pub kept_bytes: AtomicU64,
-    /// Commits of the archive that this process made, and attempts that failed.
+    /// Commits of the archive by this process, and failed attempts.
     pub commits: AtomicU64,
     pub commit_failures: AtomicU64,
     pub archive_bytes: AtomicU64,
     pub archive_files: AtomicU64,
-    /// Commits that put files together or took out what was past retention.
+    /// Commits that merged files or removed those past retention.
     pub compactions: AtomicU64,
-    /// Bytes of the archive's files that were sent to clients, and files that could not be sent to their end.
+    /// Bytes of archive files sent to clients, and files that could not be sent completely.
     pub export_bytes: AtomicU64,
     pub export_failures: AtomicU64,
-    /// Times that writing it panicked.
+    /// Number of panics while writing the archive.
     pub archive_panics: AtomicU64,
-    /// The entry of the last publication that it holds; 0 as long as that is not known.
+    /// Entry of the last archived publication; 0 while unknown.
     pub(crate) archived_seq: AtomicU64,
 }
 
-/// Where a publication is found again.
+/// The position of a publication that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) seq: u64,
@@ -163,7 +163,7 @@ pub(crate) struct Found {
     pub(crate) next: Option<Timestamp>,
 }
 
-/// What a world's past is made again from.
+/// The source from which a world's past is rebuilt.
 enum Source {
     Simulated(Box<SimulatedPast>),
     Logged(Box<LoggedPast>),
@@ -218,12 +218,12 @@ impl History {
         })
     }
 
-    /// Where its archive is, where it has one.
+    /// Location of its archive, if it has one.
     pub fn archive(&self) -> Option<Location> {
         self.options.archive().filter(|_| matches!(self.source, Source::Logged(_)))
     }
 
-    /// The first entry that the log has to keep: the last that the archive holds, by which the archive is continued.
+    /// The first entry that the log has to keep: the last archived one, which the archiver needs to continue.
     pub fn keep_from(&self) -> u64 {
         match self.archive() {
             Some(_) => self.stats.archived_seq.load(Ordering::Acquire),
@@ -231,13 +231,13 @@ impl History {
         }
     }
 
-    /// How old the oldest publication is that this process made and the archive does not have; zero without an archive,
-    /// and where another node writes it.
+    /// Age of the oldest publication of this process that is not archived; zero without an archive, and if another node
+    /// writes it.
     pub fn archive_lag(&self, now: Timestamp) -> Duration {
         self.backlog.age(now)
     }
 
-    /// Notes a publication. `leads`: this node writes the log, and so the archive.
+    /// Notes a publication. `leads`: this node writes the log and therefore the archive.
     pub(crate) fn note_published(&self, published: &Published, leads: bool) {
         if !leads {
             self.backlog.clear();
@@ -246,7 +246,7 @@ impl History {
         }
     }
 
-    /// Notes that the archive has changed, and has all up to an entry.
+    /// Notes that the archive has changed and contains everything up to an entry.
     pub(crate) fn note_archived(&self, last_seq: u64) {
         self.stats.archived_seq.store(last_seq, Ordering::Release);
         self.backlog.note_archived(last_seq);
@@ -255,10 +255,10 @@ impl History {
         }
     }
 
-    /// Has what was published archived now and these files put together, and says whether they were.
+    /// Archives everything published so far and merges these files; returns whether that succeeded.
     ///
     /// # Errors
-    /// There is no archive, or nobody who writes it.
+    /// There is no archive, or no archiver is running.
     pub async fn flush(&self, compact: Compact) -> Result<bool, HistoryError> {
         let (done, answer) = oneshot::channel();
         if self.archive().is_none() {
@@ -268,8 +268,8 @@ impl History {
         answer.await.map_err(|_| HistoryError::Unreadable(None))
     }
 
-    /// The last publication at or before an instant, where `published` is the present one. `key`: for whom it is made
-    /// again, where it has to be.
+    /// The last publication at or before an instant; `published` is the present one. `key`: the requesting key, if the
+    /// publication has to be rebuilt.
     pub(crate) async fn as_of(
         self: &Arc<Self>,
         published: Arc<Published>,
@@ -287,8 +287,8 @@ impl History {
         Ok(PastPublication { published, previous, next: None, current: true })
     }
 
-    /// The catalogue of the publication at or before an instant, where that is another than the present one; no book is
-    /// made for it.
+    /// The catalogue of the publication at or before an instant, if it differs from the present one. No book is built
+    /// for it.
     pub(crate) async fn other_catalogue(
         self: &Arc<Self>,
         at: Timestamp,
@@ -305,7 +305,7 @@ impl History {
         self.on_logged(Work::StoreRead, &mut wait, read).await
     }
 
-    /// All names that publications may have had, with what they mean now or last meant, where that is known at once.
+    /// All names that publications may have used, with their present or last meaning, if known without waiting.
     pub fn known_at_once(&self, own: &Arc<Catalogue>) -> Option<Arc<Catalogue>> {
         match &self.source {
             Source::Logged(past) if self.is_on() => past.known_at_once(),
@@ -313,10 +313,10 @@ impl History {
         }
     }
 
-    /// The same from what is kept now, beside those of the present.
+    /// The same, read from the stored catalogues in addition to the present one.
     ///
     /// # Errors
-    /// That cannot be read.
+    /// The catalogues cannot be read.
     pub async fn known(
         self: &Arc<Self>,
         own: &Arc<Catalogue>,
@@ -329,7 +329,7 @@ impl History {
         }
     }
 
-    /// The publication at or before an instant that is past, and not the one of the present.
+    /// The last publication at or before an instant of the past, never the present one.
     async fn publication(
         self: &Arc<Self>,
         at: Timestamp,
@@ -341,7 +341,7 @@ impl History {
         self.remake(found, key, wait).await
     }
 
-    /// A publication that was found, from what is kept or made again.
+    /// A publication that was found: a kept one, or rebuilt.
     async fn remake(
         self: &Arc<Self>,
         found: Found,
@@ -357,7 +357,8 @@ impl History {
             return Ok(found.with(published));
         }
         let turn = self.turn_of(key, &mut wait).await?;
-        // It goes on where nobody waits for it any more, and has the key's turn until it is kept for the next request.
+        // The rebuild continues if its request ends, and holds the key's turn until the result is kept for the next
+        // request.
         let history = Arc::clone(self);
         let making = tokio::spawn(async move {
             let _turn = turn;
@@ -382,14 +383,14 @@ impl History {
                     return Ok(found);
                 }
                 let found = self.look_up(wait, move |past| past.find(at, current)).await?;
-                // What was published since could not be logged, and is known again when it can.
+                // Publications since then could not be logged; they become known once they can be.
                 let is_open_gap = found.next.is_none() && found.at < current && at < current;
                 if is_open_gap { Err(HistoryError::Unreadable(None)) } else { Ok(found) }
             }
         }
     }
 
-    /// How far history reaches, where `current` is the publication of the present.
+    /// The extent of history; `current` is the time of the present publication.
     ///
     /// # Errors
     /// It is off, or cannot be read.
@@ -402,12 +403,12 @@ impl History {
         }
     }
 
-    /// Whether times of the past can be asked for.
+    /// True if times of the past can be requested.
     pub fn is_on(&self) -> bool {
         self.options.by_time && !matches!(self.source, Source::Nothing)
     }
 
-    /// When the last publication at or before an instant was made; `None`: history does not have it.
+    /// Time of the last publication at or before an instant; `None`: history does not have it.
     pub(crate) async fn time_of(
         self: &Arc<Self>,
         at: Timestamp,
@@ -420,7 +421,7 @@ impl History {
         }
     }
 
-    /// When the publication before the one of the present was made; `None`: history begins with that.
+    /// Time of the publication before the present one; `None`: history begins with the present one.
     async fn before(
         self: &Arc<Self>,
         current: &Snapshot,
@@ -437,8 +438,8 @@ impl History {
         }
     }
 
-    /// The publication at a position that clients hold, where `current` is the present one, and when the one after it
-    /// was made; `None`: there is none that can be shown. It may be of another catalogue.
+    /// The publication at a client's position, and the time of the next one; `current` is the present publication.
+    /// `None`: there is none that can be shown. It may have another catalogue.
     pub(crate) async fn publication_at(
         self: &Arc<Self>,
         current: Arc<Published>,
@@ -462,20 +463,20 @@ impl History {
         }
     }
 
-    /// Whether what was published at a position or a time, or was shown between two publications, has to be read from
-    /// the archive: it is not kept, and the log does not reach back to it any more.
+    /// True if a position or time, also one between two publications, has to be read from the archive: it is not kept
+    /// in memory, and the log no longer reaches back to it.
     pub(crate) async fn is_archived(self: &Arc<Self>, current: &Published, past: Place) -> bool {
         let is_kept = past.is_of(&current.snapshot)
             || self.recent().find(|held| past.is_of(&held.snapshot), |_| true).is_some();
         if is_kept || self.archive().is_none() {
             return false;
         }
-        // What cannot be read is refused where it is asked for.
+        // If it cannot be read, the request for it fails later.
         let wait = &mut TurnWait::default();
         self.look_up(wait, move |logged| logged.is_archived(past)).await.unwrap_or(false)
     }
 
-    /// Where a position is that clients hold; `None`: history does not have it.
+    /// Finds a client's position; `None`: history does not have it.
     async fn find_place(
         self: &Arc<Self>,
         place: Place,
@@ -543,7 +544,7 @@ impl History {
         Ok(published)
     }
 
-    /// Keeps a publication that another has followed, for those who ask what changed since.
+    /// Keeps a publication that another has followed, for requests of the changes since.
     pub(crate) fn note_recent(&self, published: &Published) {
         let published = published.of_the_past(ANSWER_BYTES_MAX);
         self.recent().push(published, self.options.memory_max / RECENT_SHARE);
@@ -555,7 +556,7 @@ impl History {
     }
 
     fn recent_at(&self, found: Found) -> Option<(Arc<Published>, Option<Timestamp>)> {
-        // What is between publications may be of the same millisecond. A simulated world has no entries that count.
+        // States between publications may have the same millisecond. A simulated world has no entry numbers.
         let same = |held: &Snapshot| match self.source {
             Source::Logged(_) => (held.seq, held.cut_at) == (found.seq, found.at),
             Source::Simulated(_) | Source::Nothing => held.cut_at == found.at,

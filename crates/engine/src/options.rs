@@ -1,4 +1,4 @@
-//! What a world is run with, and what is published of its book under that.
+//! Options of a world, and how they determine its publications.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
@@ -15,33 +15,33 @@ use market::{Book, Configured, Lifetimes, Limits, Snapshot, Touched, Wire};
 
 use crate::publication::Published;
 
-/// What a world is run with.
+/// Options of a world.
 #[derive(Clone, Debug)]
 pub struct WorldOptions {
     pub world: World,
-    /// Where its log is kept.
+    /// Location of its log.
     pub log: LogLocation,
     pub catalogue: Arc<Catalogue>,
     pub refresh_interval: Duration,
     pub stale_after: Duration,
-    /// What snapshots are rendered for when they are cut.
+    /// Formats in which snapshots are rendered when they are cut.
     pub wires: &'static [&'static dyn Wire],
     pub lifetimes: Lifetimes,
-    /// How much it may hold.
+    /// Maximum sizes of the world.
     pub limits: Limits,
-    /// How long log entries are kept once a checkpoint covers them.
+    /// Time for which log entries are kept once a checkpoint covers them.
     pub log_retention: Duration,
-    /// What plays in it, for the sandbox.
+    /// The simulation of the sandbox.
     pub simulation: Option<Simulation>,
-    /// A folder for what is worth keeping over a restart and is no part of the world.
+    /// A folder for notes that survive a restart but are not part of the world.
     pub notes: Option<PathBuf>,
     pub history: HistoryOptions,
-    /// How often it is shown between publications at the most, to those who follow it live.
+    /// Minimum time between states that live followers are shown between publications.
     pub live_tick: Duration,
 }
 
 impl WorldOptions {
-    /// What a writer says about itself before its first publication.
+    /// The writer's settings, logged before its first publication.
     pub(crate) fn configured(&self) -> Configured {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Configured {
@@ -53,13 +53,13 @@ impl WorldOptions {
         }
     }
 
-    /// What is published of a book as it is after log entry `seq`. What it depends on is what the log says, so that
-    /// every node publishes the same, then and later.
+    /// The publication of a book after log entry `seq`. It depends only on the log, so every node publishes the same,
+    /// also later.
     pub(crate) fn publication(&self, book: &Book, seq: u64, at: Timestamp) -> Published {
         self.cut(book, seq, at, self.wires)
     }
 
-    /// The same of the past: of all its rows few are asked for, and only those are rendered.
+    /// The same for the past: few of its rows are requested, so only those are rendered.
     pub(crate) fn past_publication(&self, book: &Book, seq: u64, at: Timestamp) -> Published {
         self.cut(book, seq, at, &[])
     }
@@ -68,7 +68,7 @@ impl WorldOptions {
         self.published(Snapshot::cut(book, seq, at, self.stale_after(book), wires))
     }
 
-    /// All of a book, to be shown between publications.
+    /// A whole book, shown between publications.
     pub(crate) fn whole_between(
         &self,
         book: &Book,
@@ -82,7 +82,7 @@ impl WorldOptions {
         self.publication(book, seq, at).between(touched)
     }
 
-    /// What was touched of a book, to be shown between publications.
+    /// The touched part of a book, shown between publications.
     pub(crate) fn part_between(
         &self,
         book: &Book,
@@ -107,26 +107,26 @@ impl WorldOptions {
         logged.map_or(self.stale_after, |logged| Duration::from_millis(logged.stale_after_ms))
     }
 
-    /// When the publication is due that follows an instant.
+    /// Due time of the publication that follows an instant.
     fn until(&self, at: Timestamp) -> Timestamp {
         epoch_start(at, self.refresh_interval).plus(self.refresh_interval)
     }
 }
 
-/// What history is kept with.
+/// Options of history.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
-    /// Times of the past can be asked for. Where not, positions that clients hold are still found in the log.
+    /// True if times of the past can be requested. Otherwise client positions are still found in the log.
     pub by_time: bool,
-    /// Where archives are, with one for each world; `None`: nothing is archived.
+    /// Location of the archives, one for each world; `None`: nothing is archived.
     pub store: Option<Location>,
-    /// How often what was published is added to the archive.
+    /// Time between additions to the archive.
     pub part_interval: Duration,
-    /// For how long publications stay answerable.
+    /// Time for which publications can be answered.
     pub retention: Duration,
-    /// What books made again and their answers may take, in bytes.
+    /// Maximum memory of rebuilt books and their answers, in bytes.
     pub memory_max: usize,
-    /// Entries that are looked through at a time for what came and went.
+    /// Number of entries read at a time to find records that appeared and disappeared.
     pub entries_at_once: u64,
 }
 
@@ -141,13 +141,13 @@ impl Default for HistoryOptions {
 }
 
 impl HistoryOptions {
-    /// The archive of the live world, where there is one.
+    /// The archive of the live world, if it has one.
     pub fn archive(&self) -> Option<Location> {
         self.store.as_ref().map(|store| store.join(World::Live.key()))
     }
 }
 
-/// A salt for ids. It need not be secret, only different each time a process begins to write a world.
+/// A salt for ids. It need not be secret, only different each time a process starts writing a world.
 pub(crate) fn new_salt(options: &WorldOptions) -> u64 {
     RandomState::new().hash_one(options.world.key())
 }

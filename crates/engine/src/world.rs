@@ -52,7 +52,7 @@ pub struct WorldStats {
     pub log_bytes: AtomicU64,
     pub log_failures: AtomicU64,
     pub read_backs: AtomicU64,
-    /// Entries that damage has taken, as far back as the log is kept.
+    /// Number of entries lost to damage, as far back as the log is kept.
     pub log_lost: AtomicU64,
     pub append_us: AtomicU64,
     pub appends: AtomicU64,
@@ -61,11 +61,11 @@ pub struct WorldStats {
     pub merged_ids: AtomicU64,
     pub unsure_pairs: AtomicU64,
     pub aliases: AtomicU64,
-    /// How much the book holds, and each feed of it.
+    /// Sizes of the book, in total and by feed.
     pub load: ArcSwap<Load>,
 }
 
-/// The reading side of a world.
+/// The read side of a world.
 #[derive(Debug)]
 pub struct WorldHandle {
     pub world: World,
@@ -76,20 +76,20 @@ pub struct WorldHandle {
     pub(crate) stale_after: Duration,
     pub(crate) refresh_interval: Duration,
     pub limits: Limits,
-    /// Notified of every publication.
+    /// Notified of each publication.
     pub(crate) publications: watch::Sender<()>,
     pub(crate) live: Arc<Live>,
-    /// Where its past can be looked up.
+    /// Sources for looking up its past.
     pub past: Past,
     pub history: Arc<History>,
     pub stats: WorldStats,
-    /// The disk of its log is full. Only what the service needs to go on is written: pushes are refused at once.
+    /// True if the disk of its log is full. Only writes that the service needs are made; pushes are refused at once.
     pub(crate) disk_full: AtomicBool,
-    /// Set where other nodes may write its log.
+    /// Set if other nodes may write its log.
     pub shared: Option<Shared>,
 }
 
-/// What the time before this process can be known from.
+/// Sources of the time before this process started.
 #[derive(Debug)]
 pub struct Past {
     pub log: LogLocation,
@@ -97,48 +97,49 @@ pub struct Past {
     pub notes: Option<PathBuf>,
 }
 
-/// How a world stands whose log several nodes share.
+/// State of a world whose log is shared by several nodes.
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) catalogue: Arc<Catalogue>,
     /// The clock that all nodes share.
     pub(crate) clock: Arc<dyn Clock>,
-    /// The way to the node that writes.
+    /// Client of the node that writes.
     pub(crate) leader_client: LeaderClient,
-    /// Whether this node writes.
+    /// True if this node writes.
     pub(crate) leading: watch::Sender<bool>,
     pub term: AtomicI64,
-    /// Whether a snapshot has come from the log yet.
+    /// True once a snapshot was read from the log.
     pub(crate) begun: AtomicBool,
-    /// What the log holds cannot be read on: it is damaged, or a newer program wrote it.
+    /// True if the log cannot be read any further: it is damaged, or a newer program wrote it.
     pub stuck: AtomicBool,
-    /// It was a newer program.
+    /// True if a newer program wrote it.
     pub(crate) outdated: AtomicBool,
-    /// Entries that the log has and this node has not, when it last looked.
+    /// Entries of the log that this node lacked at its last check.
     pub lag_entries: AtomicU64,
-    /// Since when entries that are known to be there have not come; 0 where none are.
+    /// Time since when entries known to exist are missing; 0 if none are.
     pub(crate) behind_since_ms: AtomicI64,
-    /// Why the log is not followed, in words that anybody may read; `None` where entries come, as far as is known.
+    /// Public description of why the log is not followed; `None` if entries arrive, as far as known.
     pub(crate) trouble: ArcSwapOption<String>,
-    /// When the database last said that nobody writes; 0 where it says otherwise, or nothing.
+    /// Time at which the database last reported that no node writes; 0 if it reports otherwise or is unreachable.
     pub(crate) unled_at_ms: AtomicI64,
     pub connects: AtomicU64,
-    /// How long it took, when this node last began, to connect and read the log to its end.
+    /// Time that this node last needed to connect and read the log to its end.
     pub catch_up_us: AtomicU64,
     pub forwarded: AtomicU64,
     pub forward_failures: AtomicU64,
 }
 
-/// How long a node may be without entries that are known to be in the log, and still count as current.
-/// The same for a snapshot that should have come from a log that cannot be followed.
+/// Maximum time that a node may lack entries known to exist, or snapshots due from a log that cannot be followed, and
+/// still count as current.
 const BEHIND_MAX: Duration = Duration::from_secs(10);
-/// For how long the word counts that nobody writes: it is asked for every half second.
+/// Time for which a report that no node writes is valid: the database is asked every half second.
 const UNLED_MAX: Duration = Duration::from_secs(5);
-/// How late a snapshot is before it is asked whether anybody writes: a cut takes a moment to get everywhere.
+/// Delay of a snapshot after which the database is asked whether a node writes: a cut needs a moment to reach all
+/// nodes.
 const LATE_MIN: Duration = Duration::from_secs(2);
-/// How long a publication that is due is waited for.
+/// Maximum time to wait for a publication that is due.
 const DUE_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How late the next publication is before it is not waited for: nobody publishes, or this node lags behind.
+/// Delay of the next publication after which it is not waited for: no node publishes, or this node lags behind.
 const OVERDUE_MAX: Duration = Duration::from_secs(30);
 
 impl WorldHandle {
@@ -146,63 +147,63 @@ impl WorldHandle {
         self.published.load()
     }
 
-    /// Says when a snapshot was published since this was last asked.
+    /// Notifies of each snapshot published since the last check.
     pub fn publications(&self) -> watch::Receiver<()> {
         self.publications.subscribe()
     }
 
-    /// Says when something was shown to those who follow live since this was last asked. It is, while anybody has this.
+    /// Notifies of each state shown to live followers since the last check. States are shown while a receiver exists.
     pub fn live_changes(&self) -> watch::Receiver<()> {
         self.live.changes()
     }
 
-    /// The world as it was last shown to those who follow live. Publications that came before that are current.
+    /// The world as last shown to live followers. Earlier publications are current.
     pub fn shown_live(&self) -> Option<Arc<Published>> {
         self.live.present()
     }
 
-    /// The same where it was cut as a whole, for those who have that done ([`WorldHandle::want_whole`]).
+    /// The same, if it was cut as a whole because of [`WorldHandle::want_whole`].
     pub fn shown_whole(&self) -> Option<Arc<Published>> {
         self.live.whole_present()
     }
 
-    /// The last entry of the log that this node has.
+    /// The last log entry that this node has.
     pub fn last_entry(&self) -> u64 {
         self.stats.log_seq.load(Ordering::Relaxed).max(self.published.load().seq())
     }
 
-    /// How the world is doing at this moment, not at the last cut.
+    /// The health of the world at this moment, not at the last cut.
     pub fn health(&self, now: Timestamp) -> Health {
         let mut health = self.vitals.load().health(now, self.stale_after);
-        // What others may have taken meanwhile is not known here.
+        // Changes that other nodes may have accepted meanwhile are unknown here.
         health.degraded |= self.shared.is_some() && (!self.is_current(now) || self.is_ahead(now));
         health
     }
 
-    /// Whether there is anything to be served: a node that follows a log has nothing before it was read.
+    /// True if there is something to serve: a node that follows a log has nothing before it has read it.
     pub fn has_begun(&self) -> bool {
         self.shared.as_ref().is_none_or(|shared| shared.begun.load(Ordering::Acquire))
     }
 
-    /// Whether this node writes the log.
+    /// True if this node writes the log.
     pub fn leads(&self) -> bool {
         self.shared.as_ref().is_none_or(|shared| *shared.leading.borrow())
     }
 
-    /// For how long the current snapshot should have been followed by another.
+    /// Time by which the successor of the current snapshot is overdue.
     pub fn lag(&self, now: Timestamp) -> Duration {
         now.since(self.published.load().until)
     }
 
-    /// How old the oldest publication is that the archive does not have, where this node writes it.
+    /// Age of the oldest publication that is not archived, if this node writes the archive.
     pub fn archive_lag(&self, now: Timestamp) -> Duration {
         if self.leads() { self.history.archive_lag(now) } else { Duration::ZERO }
     }
 
-    /// The last publication at or before an instant. `key`: for whom it is made again, where it has to be.
+    /// The last publication at or before an instant. `key`: the requesting key, if the publication has to be rebuilt.
     ///
     /// # Errors
-    /// History does not have it, or it cannot be made again now.
+    /// History does not have it, or it cannot be rebuilt now.
     pub async fn as_of(&self, at: Timestamp, key: u64) -> Result<PastPublication, HistoryError> {
         if !self.history.is_on() {
             return Err(HistoryError::Off);
@@ -210,14 +211,14 @@ impl WorldHandle {
         self.history.as_of(self.published_by(at).await?, at, key).await
     }
 
-    /// The last instant that can be asked for: now or, where the clock of this node is behind that of the one which
-    /// published, when the newest publication was made.
+    /// The last instant that can be requested: now, or the time of the newest publication if the publisher's clock is
+    /// ahead of this node's.
     pub fn latest(&self, now: Timestamp) -> Timestamp {
         now.max(self.published.load().snapshot.cut_at)
     }
 
-    /// The current publication. One that is due at an instant and not out yet is waited for: asked again, that instant
-    /// has it.
+    /// The current publication. Waits for one that is due at an instant and not out yet, so that repeated requests for
+    /// that instant get the same.
     async fn published_by(&self, at: Timestamp) -> Result<Arc<Published>, HistoryError> {
         if self.lag(at) > OVERDUE_MAX {
             return Err(HistoryError::Unreadable(None));
@@ -234,7 +235,7 @@ impl WorldHandle {
         timeout(DUE_WAIT_MAX, due).await.map_err(|_| HistoryError::Unreadable(None))
     }
 
-    /// The catalogue of the last publication at or before an instant, where that is another than the present one.
+    /// The catalogue of the last publication at or before an instant, if it differs from the present one.
     ///
     /// # Errors
     /// History does not have it, or it cannot be read now.
@@ -245,7 +246,7 @@ impl WorldHandle {
         self.history.other_catalogue(at, self.published.load().snapshot.cut_at).await
     }
 
-    /// What became of the prices of an event. `key`: for whom.
+    /// The price history of an event. `key`: the requesting key.
     ///
     /// # Errors
     /// History has no such event, or it cannot be looked up now.
@@ -258,7 +259,7 @@ impl WorldHandle {
         self.history.event_paths(request, published, key).await
     }
 
-    /// Closing lines. `key`: for whom.
+    /// Closing lines. `key`: the requesting key.
     ///
     /// # Errors
     /// They cannot be looked up now.
@@ -271,7 +272,7 @@ impl WorldHandle {
         self.history.closings(request, published, key).await
     }
 
-    /// When the last publication at or before an instant was made; `None`: history does not have it.
+    /// Time of the last publication at or before an instant; `None`: history does not have it.
     ///
     /// # Errors
     /// It cannot be looked up now.
@@ -279,11 +280,10 @@ impl WorldHandle {
         self.history.time_of(at, self.published.load().snapshot.cut_at).await
     }
 
-    /// The publication at a position that clients hold, and when the one after it was made; `None`: there is none that
-    /// can be shown.
+    /// The publication at a client's position, and the time of the next one; `None`: there is none that can be shown.
     ///
     /// # Errors
-    /// It cannot be made again now.
+    /// It cannot be rebuilt now.
     pub async fn publication_at(
         &self,
         place: Place,
@@ -296,10 +296,11 @@ impl WorldHandle {
         }
     }
 
-    /// What may have been shown between two. `is_live`: not only what was published. `key`: for whom.
+    /// Content that may have been shown between two snapshots. `is_live`: also between publications. `key`: the
+    /// requesting key.
     ///
     /// # Errors
-    /// It cannot be looked up now, or not any more.
+    /// It cannot be looked up now, or no longer.
     pub async fn passed(
         &self,
         from: &Arc<Snapshot>,
@@ -310,7 +311,7 @@ impl WorldHandle {
         self.history.passed(from, to, is_live, key).await
     }
 
-    /// Where a stream goes first that is to get from one place to another; `None`: to that at once.
+    /// The first intermediate position of a stream from one place to another; `None`: it goes to the other directly.
     ///
     /// # Errors
     /// It cannot be looked up now.
@@ -322,7 +323,7 @@ impl WorldHandle {
         self.history.step_from(from, to).await
     }
 
-    /// Whether a position, or the publication of a time, is in the archive alone: making it again takes long.
+    /// True if only the archive has a position or the publication of a time, so that a rebuild takes long.
     pub async fn is_archived(&self, place: Place) -> bool {
         let current = self.published.load_full();
         if self.live.find_between(place).is_some() {
@@ -331,19 +332,19 @@ impl WorldHandle {
         self.history.is_archived(&current, place).await
     }
 
-    /// Begins to show every publication after a position that clients hold; `None`: there is none that can be shown.
+    /// Starts to show every publication after a client's position; `None`: there is none that can be shown.
     ///
     /// # Errors
-    /// It cannot be made again now.
+    /// It cannot be rebuilt now.
     pub async fn walk(&self, place: Place, key: u64) -> Result<Option<Walk>, HistoryError> {
         let current = self.published.load().snapshot.cut_at;
         self.history.walk(place, current, key).await
     }
 
-    /// The same for who follows live: what followed need not be a publication.
+    /// The same for live followers: the next state need not be a publication.
     ///
     /// # Errors
-    /// It cannot be made again now.
+    /// It cannot be rebuilt now.
     pub async fn shown_at(
         &self,
         place: Place,
@@ -355,7 +356,7 @@ impl WorldHandle {
         }
     }
 
-    /// What was shown live, as a whole snapshot, on another thread where it has to be put together.
+    /// A state that was shown live, as a whole snapshot, assembled on another thread if necessary.
     async fn completed(
         &self,
         (found, next): FoundLive,
@@ -371,13 +372,13 @@ impl WorldHandle {
         whole.map(|whole| (whole, next)).ok_or(HistoryError::Unreadable(None))
     }
 
-    /// What leads from a place to what is shown live, at the cost of what changed; `None`: whole snapshots have to be
-    /// compared.
+    /// The change from a place to what is shown live, at a cost proportional to the change; `None`: whole snapshots
+    /// have to be compared.
     pub fn live_step(&self, from: Place, to: &Published) -> Option<Arc<LiveStep>> {
         self.live.step(from, to)
     }
 
-    /// What was shown at a place, and what was shown next; `None`: it is not kept. `exact`: what was cut as a whole.
+    /// The state shown at a place, and the next one; `None`: it is not kept. `exact`: the state cut as a whole.
     pub fn shown_after(
         &self,
         place: Place,
@@ -386,16 +387,16 @@ impl WorldHandle {
         self.live.after(place, exact)
     }
 
-    /// What was shown last from one place to another, between which nothing changed.
+    /// The last state shown between two places between which nothing changed.
     pub fn shown_between(&self, from: Place, to: Place) -> Option<Arc<Published>> {
         self.live.last_between(from.number(), to.number())
     }
 
-    /// Begins to show every change after a position that clients hold, where `base` is what was shown there; `None`:
-    /// there is none that can be shown. `whole`: whole snapshots are compared.
+    /// Starts to show every change after a client's position, where `base` was shown; `None`: there is none that can be
+    /// shown. `whole`: whole snapshots are compared.
     ///
     /// # Errors
-    /// It cannot be made again now.
+    /// It cannot be rebuilt now.
     pub async fn walk_changes(
         &self,
         place: Place,
@@ -407,7 +408,7 @@ impl WorldHandle {
         Ok(walk.map(|walk| ChangeWalk::new(walk, base, whole)))
     }
 
-    /// What is shown live, as a whole snapshot; `None`: it is not kept any more.
+    /// The state shown live, as a whole snapshot; `None`: it is no longer kept.
     pub async fn whole(&self, shown: &Arc<Published>) -> Option<Arc<Published>> {
         if shown.is_whole() {
             return Some(Arc::clone(shown));
@@ -420,7 +421,7 @@ impl WorldHandle {
         self.completed(found).await.ok().map(|(whole, _)| whole)
     }
 
-    /// Has what is shown live shown as whole snapshots, too, for as long as this is held.
+    /// Shows live states as whole snapshots, too, for as long as the returned value is held.
     pub fn want_whole(&self) -> WholeSnapshots {
         self.live.want_whole()
     }
@@ -429,12 +430,13 @@ impl WorldHandle {
         self.vitals.load()
     }
 
-    /// Which feeds list which event, and which pairs may be one. Empty for the sandbox, where nobody doubts.
+    /// The feeds that list each event, and the pairs of events that may be one. Empty for the sandbox, which has no
+    /// doubtful pairs.
     pub fn identities(&self) -> arc_swap::Guard<Arc<Identities>> {
         self.identities.load()
     }
 
-    /// How long a publication is the present one.
+    /// Time for which a publication is the present one.
     pub fn refresh_interval(&self) -> Duration {
         self.refresh_interval
     }
@@ -443,7 +445,7 @@ impl WorldHandle {
         self.stale_after
     }
 
-    /// Waits for the turn of a feed's push, and for room for a piece of it.
+    /// Waits for the turn of a feed's push, and for space for a piece of it.
     pub async fn reserve(&self, feed: &str, piece: &Piece) -> Result<Reserved, NotTaken> {
         if self.is_disk_full() {
             return Err(NotTaken::LogFailed);
@@ -451,7 +453,7 @@ impl WorldHandle {
         self.queue.reserve(feed, piece.text.len(), piece.line_count).await
     }
 
-    /// Waits for the turn of a feed's push to be worked on.
+    /// Waits for the turn to process a feed's push.
     pub async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
         self.queue.turn(feed).await
     }
@@ -463,10 +465,10 @@ impl WorldHandle {
         self.queue.operate(operation)?.await.unwrap_or(Err(OperateError::Busy))
     }
 
-    /// Looks something up in the book as it is now, on the thread that writes it: it must be quick.
+    /// Reads from the current book, on the thread that writes it: `look` must be quick.
     ///
     /// # Errors
-    /// This node does not write, or too many ask.
+    /// This node does not write, or there are too many requests.
     pub async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Book) -> T + Send + 'static,
@@ -481,7 +483,7 @@ impl WorldHandle {
         found.await.map_err(|_| OperateError::Overtaken)
     }
 
-    /// Says whether the disk of the log is full: while it is, nothing new is taken, and what room is left is for
+    /// Sets whether the disk of the log is full: while it is, nothing new is accepted, and the remaining space is for
     /// snapshots and for counting requests.
     pub fn set_disk_full(&self, full: bool) {
         self.disk_full.store(full, Ordering::Relaxed);
@@ -491,17 +493,17 @@ impl WorldHandle {
         self.disk_full.load(Ordering::Relaxed)
     }
 
-    /// Writes to the log that failed since the start.
+    /// Number of failed writes to the log since the start.
     pub fn log_failures(&self) -> u64 {
         self.stats.log_failures.load(Ordering::Relaxed)
     }
 
-    /// Takes no more pushes: what waits is refused, and what is under way ends with what is stored of it.
+    /// Stops accepting pushes: waiting ones are refused, and current ones end with the part that is stored.
     pub fn end_pushes(&self) {
         self.queue.end();
     }
 
-    /// Asks the writer to end. It finishes what it is at, and refuses what waits.
+    /// Asks the writer to stop. It finishes its current work and refuses waiting requests.
     pub fn stop(&self) {
         self.queue.stop();
     }

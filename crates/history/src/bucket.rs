@@ -1,8 +1,8 @@
-//! An archive in a bucket: any store that speaks S3 and refuses to create an object that exists already.
+//! An archive in a bucket: any store that supports S3 and refuses to create an existing object.
 //!
-//! `object_store` makes, signs and repeats the requests; here is what it leaves open. They run on a thread of their
-//! own, so that callers that block need no runtime. Each is bounded in time and size, and tried three times at most. A
-//! bucket that does not answer is left alone for some seconds, in which calls fail at once.
+//! `object_store` builds, signs and repeats the requests; this module adds the rest. Requests run on a separate thread,
+//! so that blocking callers need no runtime. Each is bounded in time and size, and tried three times at most. A bucket
+//! that does not answer gets no requests for some seconds, in which calls fail at once.
 
 mod transport;
 mod upload;
@@ -31,23 +31,23 @@ use crate::object::Object;
 use transport::{Again, BytesMax, Failure, Transport};
 use worker::Worker;
 
-/// Tries of one request after the first, and the pause before them. The last begins at the latest after this time.
+/// Maximum retries of a request, and the pauses before them. The last retry starts within this time.
 const RETRIES_MAX: usize = 2;
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_millis(400);
 const RETRY_TIME: Duration = Duration::from_secs(60);
-/// Pages of a list, of a thousand objects each.
+/// Maximum number of pages of a list, of a thousand objects each.
 const PAGES_MAX: usize = 10_000;
-/// Tries of a conditional write that met another one.
+/// Maximum number of attempts of a conditional write that conflicts with another one.
 const CONFLICTS_MAX: usize = 5;
-/// For how long a bucket that does not answer is left alone.
+/// Time without requests to a bucket that does not answer.
 const LEFT_ALONE: Duration = Duration::from_secs(3);
 
-/// Where a bucket is, and how it is used.
+/// Location and credentials of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketOptions {
     pub bucket: String,
-    /// What the names of all objects begin with; no slash at its ends.
+    /// Prefix of the names of all objects, without slashes at its ends.
     pub prefix: String,
     /// Scheme and host, such as `https://s3.eu-central-1.amazonaws.com`.
     pub endpoint: String,
@@ -55,12 +55,12 @@ pub struct BucketOptions {
     pub credentials: Credentials,
 }
 
-/// What proves who asks. Never printed.
+/// Credentials of requests. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub access_key_id: String,
     pub secret_access_key: String,
-    /// For credentials that end.
+    /// For temporary credentials.
     pub session_token: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl BucketOptions {
-    /// Bucket and prefix of an address such as `s3://odds/archive`; `None`: it is no such address.
+    /// Bucket and prefix of an address such as `s3://odds/archive`; `None` if it is not such an address.
     pub fn parse_address(text: &str) -> Option<(String, String)> {
         let rest = text.strip_prefix("s3://")?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -109,9 +109,9 @@ pub(crate) struct Bucket(Arc<Inner>);
 struct Inner {
     options: BucketOptions,
     client: Result<Client, String>,
-    /// Until when it is left alone, and why.
+    /// The end of the time without requests, and the reason for it.
     down: Mutex<Option<(Instant, String)>>,
-    /// When objects were last listed to be deleted.
+    /// Time at which objects were last listed for deletion.
     cleaned: Mutex<Option<Instant>>,
 }
 
@@ -138,7 +138,7 @@ impl Client {
             .with_endpoint(&options.endpoint)
             .with_region(&options.region)
             .with_bucket_name(&options.bucket)
-            // Deleting many objects at once is what some stores do not know.
+            // Some stores do not support deleting many objects at once.
             .with_disable_bulk_delete(true)
             .with_access_key_id(&options.credentials.access_key_id)
             .with_secret_access_key(&options.credentials.secret_access_key);
@@ -157,14 +157,14 @@ impl Bucket {
         Self(Arc::new(Inner { options, client, down, cleaned }))
     }
 
-    /// Makes sure that an object is created only once.
+    /// Ensures that an object can be created only once.
     pub(crate) fn prepare(&self, folder: &str) -> Result<(), ArchiveError> {
         let probe = format!("{folder}/probe-{}.tmp", nonce());
         let not_exclusive = || ArchiveError::BucketNotExclusive(self.0.options.to_string());
         let put = |mode| self.put(&probe, Bytes::from_static(b"probe"), mode);
         let first = match put(PutMode::Create) {
             Err(error) if matches!(refusal(&error), Some(400..=499)) => {
-                // Is it the condition that it does not take?
+                // Finds out whether the store rejects the condition or every request.
                 if put(PutMode::Overwrite).is_err() {
                     return Err(self.failed(&probe, &error));
                 }
@@ -174,9 +174,9 @@ impl Bucket {
             first => first,
         };
         match first {
-            // It may have been created by a try whose answer was lost.
+            // An attempt whose answer was lost may have created it.
             Ok(()) | Err(Error::AlreadyExists { .. }) => {}
-            // It does not know the condition, and says so.
+            // It reports that it does not support the condition.
             Err(error) if matches!(refusal(&error), Some(400..=499 | 501)) => {
                 return Err(not_exclusive());
             }
@@ -196,7 +196,7 @@ impl Bucket {
         Ok(bytes)
     }
 
-    /// Reads a part of an object that has `length` bytes.
+    /// Reads a range of an object that has `length` bytes.
     pub(crate) fn read_range(
         &self,
         name: &str,
@@ -213,7 +213,7 @@ impl Bucket {
         }
     }
 
-    /// How long an object is, and what was asked for of it.
+    /// Length of an object, and its requested bytes.
     fn get(
         &self,
         name: &str,
@@ -228,13 +228,13 @@ impl Bucket {
             Ok((answer.meta.size, answer.bytes().await?))
         });
         got.map_err(|error| match refusal(&error) {
-            // It ends before what was asked for.
+            // It ends before the requested range.
             Some(416) => other_length(name),
             _ => self.failed(name, &error),
         })
     }
 
-    /// Creates an object, unless it exists, and says whether it did.
+    /// Creates an object, unless it exists, and returns whether it did.
     pub(crate) fn create_new(&self, name: &str, bytes: &[u8]) -> Result<bool, ArchiveError> {
         let bytes = Bytes::copy_from_slice(bytes);
         let mut tries = 0;
@@ -248,10 +248,10 @@ impl Bucket {
                 return Err(self.failed(name, &error));
             }
             match self.read(name, count(bytes.len())) {
-                // Another one is being made at the moment: who wins is known when it is tried again.
+                // Another one is being created at the moment: the next attempt shows which one won.
                 Err(ArchiveError::Absent { .. }) if tries < CONFLICTS_MAX => {}
                 Err(ArchiveError::Absent { .. }) => return Err(self.failed(name, &error)),
-                // It may have been made by a try whose answer was lost.
+                // An attempt whose answer was lost may have created it.
                 read => return Ok(read? == bytes),
             }
         }
@@ -275,7 +275,7 @@ impl Bucket {
         }
     }
 
-    /// All objects whose names begin so, without the prefix of the archive.
+    /// All objects whose names start with `begin`, without the prefix of the archive.
     pub(crate) fn list(&self, begin: &str) -> Result<Vec<Object>, ArchiveError> {
         let root = self.key("");
         let (mut objects, mut page_token) = (Vec::new(), None);
@@ -298,7 +298,7 @@ impl Bucket {
         Err(self.unusable("it lists too many objects".to_owned()))
     }
 
-    /// Whether objects are to be listed again to delete some, which costs money: not more often than this.
+    /// True if objects are to be listed again to delete some. Listing costs money, so it runs at most once per `every`.
     pub(crate) fn is_clean_due(&self, every: Duration) -> bool {
         let mut cleaned = self.0.cleaned.lock().unwrap_or_else(PoisonError::into_inner);
         let due = cleaned.is_none_or(|cleaned| cleaned.elapsed() >= every);
@@ -315,7 +315,7 @@ impl Bucket {
         }
     }
 
-    /// Asks for something about an object, and waits for the answer.
+    /// Sends a request about an object, and waits for the answer.
     fn ask<T, F>(&self, name: &str, ask: impl FnOnce(AmazonS3, Path) -> F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -363,7 +363,7 @@ fn unanswered(why: &str) -> Error {
     Error::Generic { store: "S3", source: Box::new(Failure::unanswered(why, Again::Later)) }
 }
 
-/// The status of an answer that refuses.
+/// Status of a refusal.
 fn refusal(error: &Error) -> Option<u16> {
     match Failure::behind(error)? {
         Failure::Refused { status, .. } => Some(*status),

@@ -1,4 +1,4 @@
-//! What entries changed, without prices and confirmations: enough to say what was there for a while.
+//! Changes made by entries, without the prices themselves and without confirmations: enough to find temporary content.
 
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
@@ -15,12 +15,12 @@ use crate::parquet_read::TableReader;
 use crate::rows::QUOTED;
 use crate::table::Table;
 
-/// What some entries changed.
+/// A change made by some entries.
 #[derive(Debug)]
 pub enum Changed<'a> {
-    /// The prices of a record, once or more often.
+    /// One or more changes of a record's prices.
     Prices(ChangedPrices<'a>),
-    /// Anything else that is no confirmation.
+    /// Any other change, except confirmations.
     Other(Change),
 }
 
@@ -32,10 +32,10 @@ pub struct ChangedPrices<'a> {
     pub bookmaker: &'a str,
     pub market: Market,
     pub pairing: Option<&'a str>,
-    /// There were prices; a publication showed them.
+    /// True if there were prices; below, if a publication showed them.
     pub was_priced: bool,
     pub was_shown: bool,
-    /// They were taken back.
+    /// True if they were withdrawn.
     pub was_emptied: bool,
 }
 
@@ -44,8 +44,8 @@ const PRICES: [&str; 9] =
 const OTHERS: [&str; 3] = ["seq", "kind", "entry"];
 
 impl Archive {
-    /// Hands over what entries of a lineage changed: prices first, in no order, and then all else in the order of
-    /// entries.
+    /// Passes the changes of a lineage's entries to `take`: first prices, in no particular order, then all others in
+    /// entry order.
     ///
     /// # Errors
     /// The archive cannot be read.
@@ -113,7 +113,7 @@ impl TableReader {
     }
 }
 
-/// Rows of a record follow each other in a group, and are handed over together.
+/// Passes on the rows of each record together. They are consecutive in a group.
 fn take_prices(frame: &Frame, seqs: &RangeInclusive<u64>, take: &mut dyn FnMut(Changed<'_>)) {
     let [seq, shown, sport, event, bookmaker, market, pairing, outcomes, n] =
         PRICES.map(|name| frame.column(name));
@@ -144,7 +144,7 @@ fn take_prices(frame: &Frame, seqs: &RangeInclusive<u64>, take: &mut dyn FnMut(C
     }
 }
 
-/// Fails with the number of an entry that is not whole.
+/// On failure, returns the number of the incomplete entry.
 fn take_others(
     frame: &Frame,
     seqs: &RangeInclusive<u64>,

@@ -1,11 +1,11 @@
-//! The archive of history: a columnar copy of a world's log, in Parquet files that people own and can query.
+//! The archive of history: a columnar copy of a world's log, in Parquet files that operators own and can query.
 //!
 //! An [`Archive`] is in a folder or in a bucket ([`Location`]). Entries are converted to rows ([`Part`]) and read back
-//! from them ([`Archive::entries`]); what comes back equals what went in. Files are made first and become part of the
-//! archive by a [`Commit`], which is created exclusively: of two writers one loses, reads on and continues after the
-//! other. A process that is killed leaves the archive as it was before or as it is after a commit.
+//! without loss ([`Archive::entries`]). Files are written first and become part of the archive by a [`Commit`], which
+//! is created exclusively: of two writers one loses, reads the other's commit and continues after it. A process that is
+//! killed leaves the archive as it was before or as it is after a commit.
 //!
-//! Calls block, and read no clock but for the signatures of requests to a bucket.
+//! Calls block. They read no clock, except to sign requests to a bucket.
 
 mod archive;
 mod bucket;
@@ -70,7 +70,7 @@ use market::Change;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub seq: u64,
-    /// When it was written.
+    /// Time at which it was written.
     pub at: Timestamp,
     pub change: Change,
 }

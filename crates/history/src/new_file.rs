@@ -1,4 +1,4 @@
-//! A file on its way into the archive.
+//! A file that is being written to the archive.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::durable::{count, create_folder, hex, nonce, sync_folder};
 use crate::error::{ArchiveError, io_at};
 use crate::folder::FolderStore;
 
-/// A file that no commit names yet. Unless it is finished, it is deleted again.
+/// A file that no commit names yet. It is deleted unless it is finished.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     name: String,
@@ -35,7 +35,7 @@ struct InFolder {
 }
 
 impl NewFile {
-    /// `name` is its path up to what makes it unique.
+    /// `name` is its path without the unique part.
     pub(crate) fn in_folder(
         store: &FolderStore,
         name: &str,
@@ -48,7 +48,7 @@ impl NewFile {
         Ok(Self::new(name, Place::Folder(InFolder { path, file, finished: false })))
     }
 
-    /// The same in a bucket, which has it once it is finished.
+    /// The same in a bucket, where it appears once it is finished.
     pub(crate) fn in_bucket(bucket: &Bucket, name: &str, suffix: &str) -> Self {
         let name = unique(name, suffix);
         let upload = Upload::new(bucket, &name);
@@ -97,7 +97,8 @@ impl Write for NewFile {
 impl Drop for InFolder {
     fn drop(&mut self) {
         if !self.finished {
-            // Gives the space back on a full disk. What stays is no part of the archive, and goes later.
+            // Frees the space on a full disk. A file that cannot be removed is not part of the archive, and is deleted
+            // later.
             fs::remove_file(&self.path).ok();
         }
     }

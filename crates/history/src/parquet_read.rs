@@ -18,7 +18,7 @@ use crate::frame::{Frame, Leader, Texts, Values};
 use crate::source::Source;
 use crate::table::{Kind, Table};
 
-/// A file whose rows are read a group at a time.
+/// A file whose rows are read one group at a time.
 pub(crate) struct TableReader {
     pub(crate) table: Table,
     pub(crate) file: SerializedFileReader<Source>,
@@ -36,17 +36,17 @@ impl TableReader {
         Ok(Self { table, file: SerializedFileReader::new(source.clone())?, source })
     }
 
-    /// How many groups of rows there are.
+    /// Number of row groups.
     pub(crate) fn groups(&self) -> usize {
         self.file.num_row_groups()
     }
 
-    /// What a group has.
+    /// Metadata of a group.
     pub(crate) fn metadata(&self, group: usize) -> &RowGroupMetaData {
         self.file.metadata().row_group(group)
     }
 
-    /// Whether this program knows all of its columns.
+    /// True if this program knows all of its columns.
     pub(crate) fn is_known(&self) -> bool {
         let schema = self.file.metadata().file_metadata().schema_descr();
         schema
@@ -56,13 +56,13 @@ impl TableReader {
             .all(|field| self.table.columns().iter().any(|column| column.name == field.name()))
     }
 
-    /// Whether a group can have rows of entries.
+    /// True if a group may have rows of some entries.
     pub(crate) fn may_have_entries(&self, group: usize, seqs: &RangeInclusive<u64>) -> bool {
         let bounds = bounds(self.metadata(group));
         bounds.is_some_and(|(first, last)| first <= *seqs.end() && *seqs.start() <= last)
     }
 
-    /// Reads a group of a bucket in one request, as many columns of it are read next.
+    /// Reads a group of a bucket in one request, because many of its columns are read next.
     pub(crate) fn prefetch(&self, group: usize) -> Result<()> {
         self.source.prefetch(bytes_of(self.metadata(group)))
     }
@@ -73,7 +73,7 @@ impl TableReader {
         read_group(frame, &*self.file.get_row_group(group)?)
     }
 
-    /// The rows of entries, in the columns that entries are read back from.
+    /// The rows of some entries, with the columns that entries are rebuilt from.
     pub(crate) fn read_entries(&self, wanted: &WantedEntries<'_>) -> Result<Frame> {
         let mut frame = Frame::new(self.table);
         let columns = self.table.entry_columns();
@@ -101,7 +101,7 @@ impl TableReader {
         Ok(frame)
     }
 
-    /// Which rows of a group are of entries.
+    /// The rows of a group that belong to the wanted entries.
     fn rows_with(
         &self,
         group: &dyn RowGroupReader,
@@ -131,15 +131,15 @@ impl TableReader {
     }
 }
 
-/// Which entries are read back.
+/// A selection of entries to read back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedEntries<'a> {
     pub(crate) seqs: &'a RangeInclusive<u64>,
-    /// Prices and confirmations of these events alone, where there are some; of everything else, all.
+    /// If set, only prices and confirmations of these events are read, but everything else.
     pub(crate) events: Option<&'a [String]>,
 }
 
-/// Where the columns of a row group are.
+/// Byte range of the columns of a row group.
 fn bytes_of(group: &RowGroupMetaData) -> Range<u64> {
     let ranges = || group.columns().iter().map(ColumnChunkMetaData::byte_range);
     let start = ranges().map(|(start, _)| start).min().unwrap_or_default();
@@ -147,26 +147,26 @@ fn bytes_of(group: &RowGroupMetaData) -> Range<u64> {
     start..end.unwrap_or(start)
 }
 
-/// The first and the last entry that a row group can have rows of; `None`: it has no rows.
+/// Bounds of the entries in a row group; `None`: it has no rows.
 fn bounds(group: &RowGroupMetaData) -> Option<(u64, u64)> {
     let known = number_bounds(group, "seq");
     let known = known.map(|(first, last)| (first.cast_unsigned(), last.cast_unsigned()));
     (group.num_rows() > 0).then(|| known.unwrap_or((0, u64::MAX)))
 }
 
-/// The smallest and the greatest number of a column in a row group, where that is known.
+/// The minimum and maximum of a column in a row group, if known.
 pub(crate) fn number_bounds(group: &RowGroupMetaData, name: &str) -> Option<(i64, i64)> {
     let column = group.columns().iter().find(|column| column.column_path().string() == name)?;
     let Statistics::Int64(bounds) = column.statistics()? else { return None };
     bounds.min_opt().copied().zip(bounds.max_opt().copied())
 }
 
-/// Where the column with the ids of events is.
+/// Index of the column with the ids of events.
 pub(crate) fn id_place(group: &RowGroupMetaData) -> Option<usize> {
     group.columns().iter().position(|column| column.column_path().string() == "event_id")
 }
 
-/// Whether a group can have rows of an event.
+/// True if a group may have rows of an event.
 pub(crate) fn may_have(group: &RowGroupMetaData, event: &str) -> bool {
     let column = id_place(group).and_then(|at| group.columns().get(at));
     let Some(Statistics::ByteArray(bounds)) = column.and_then(|column| column.statistics()) else {
@@ -183,7 +183,7 @@ fn read_group(frame: &mut Frame, group: &dyn RowGroupReader) -> Result<()> {
     Ok(())
 }
 
-/// Adds some columns of some rows of a group to a frame. Columns that are not wanted may have fewer values.
+/// Adds some columns of some rows of a group to a frame. Unwanted columns may have fewer values.
 pub(crate) fn read_cells(
     frame: &mut Frame,
     group: &dyn RowGroupReader,
@@ -196,12 +196,12 @@ pub(crate) fn read_cells(
     let table = frame.table;
     for (at, column) in group.metadata().columns().iter().enumerate() {
         let path = column.column_path().string();
-        // Those of lists are named after the list and their place in it.
+        // Columns of lists are named after the list and the field in it.
         let (name, part) = path.split_once('.').unwrap_or((&path, ""));
         if !wanted(name) {
             continue;
         }
-        // A column that a newer program has added.
+        // A newer program has added this column.
         let Some(place) = frame.column(name) else { continue };
         let Some(kind) = table.columns().get(place).map(|column| column.kind) else { continue };
         let reader = group.get_column_reader(at)?;
@@ -244,7 +244,7 @@ pub(crate) fn read_cells(
     Ok(())
 }
 
-/// The values of a list's column, and for each place whether it has one (definition) and what it continues
+/// The values of a list's column, and for each position whether it has a value (definition) and what it continues
 /// (repetition).
 struct Listed<T> {
     values: Vec<T>,
@@ -252,7 +252,7 @@ struct Listed<T> {
     repetition: Vec<i16>,
 }
 
-/// Skips to one of the rows of a column.
+/// Skips some rows of a column.
 fn skip<T: DataType>(reader: &mut ColumnReaderImpl<T>, rows: usize) -> Result<()> {
     match rows == 0 || reader.skip_records(rows)? == rows {
         true => Ok(()),
@@ -277,7 +277,7 @@ fn read_list<T: DataType>(reader: ColumnReader, rows: &[Range<usize>]) -> Result
     Ok(read)
 }
 
-/// A number of each period of each row.
+/// Sets one number of every period of each row.
 fn put_periods(rows: &mut [Box<[Period]>], part: &str, read: &Listed<i32>) {
     let mut values = read.values.iter().copied();
     for (row, numbers) in rows.iter_mut().zip(rows_of(&read.repetition, &read.definition)) {
@@ -305,7 +305,7 @@ fn put_names(rows: &mut [Box<[Leader]>], read: Listed<ByteArray>) {
     }
 }
 
-/// The rounds of players whose names were put before.
+/// Sets the rounds of players whose names are already set.
 fn put_rounds(rows: &mut [Box<[Leader]>], read: &Listed<i32>) {
     let (mut values, mut row, mut player) = (read.values.iter().copied(), None, 0);
     for (definition, repetition) in read.definition.iter().zip(&read.repetition) {
@@ -323,7 +323,7 @@ fn put_rounds(rows: &mut [Box<[Leader]>], read: &Listed<i32>) {
     }
 }
 
-/// The levels of each row.
+/// The definition levels of each row.
 fn rows_of<'a>(repetition: &[i16], definition: &'a [i16]) -> Vec<&'a [i16]> {
     let mut begins: Vec<usize> =
         repetition.iter().enumerate().filter(|(_, level)| **level == 0).map(|(at, _)| at).collect();
@@ -337,13 +337,13 @@ fn rows_of<'a>(repetition: &[i16], definition: &'a [i16]) -> Vec<&'a [i16]> {
         .collect()
 }
 
-/// Puts values into a column from one of its rows on.
+/// Writes values to a column, starting at a row.
 fn put<T: Clone>(values: &mut Vec<Option<T>>, from: usize, read: impl Iterator<Item = Option<T>>) {
     values.resize(from, None);
     values.extend(read);
 }
 
-/// The values of a column, and for each row whether it has one; nothing of that where all have.
+/// The values of a column, and for each row whether it has one; empty levels if all rows have values.
 struct Plain<T: DataType> {
     present: Vec<T::T>,
     levels: Vec<i16>,
@@ -381,10 +381,10 @@ impl<T: DataType> Plain<T> {
     }
 }
 
-/// Texts of a column that came before. Equal ones are nearly always the same bytes of the column's dictionary.
+/// Texts already seen in a column. Equal ones nearly always share the bytes of the column's dictionary.
 struct KnownTexts<'a> {
     texts: &'a mut Texts,
-    /// Where bytes are, and their number, at a place that follows from where they are.
+    /// A hash table of texts by address: address, length and number.
     known: Vec<(usize, usize, u32)>,
 }
 
@@ -395,7 +395,7 @@ impl<'a> KnownTexts<'a> {
         Self { texts, known: vec![(0, 0, 0); Self::PLACES] }
     }
 
-    /// The number of a text that stays where it is as long as this lives.
+    /// The number of a text, whose bytes must not move during the lifetime of this value.
     fn intern(&mut self, text: &[u8]) -> u32 {
         let (at, length) = (text.as_ptr().addr(), text.len());
         let place = (at ^ (at >> 12)) % Self::PLACES;

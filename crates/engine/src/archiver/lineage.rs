@@ -1,4 +1,4 @@
-//! Where a log and the archive have the same, and the book of an entry that the archive has.
+//! The last entry that a log and the archive share, and the book of an archived entry.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::error::WorldError;
 use crate::options::WorldOptions;
 use crate::replay::Replay;
 
-/// Whether a log has the entry that a lineage ends with.
+/// True if a log has the last entry of a lineage.
 pub(crate) fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
     if log.first_seq() > lineage.last_seq {
         return Ok(false);
@@ -23,7 +23,7 @@ pub(crate) fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, Wo
     }))
 }
 
-/// The last publication after entry `base` that the archive has as well; `base` where there is none.
+/// The last publication after entry `base` that is archived as well; `base` if there is none.
 pub(super) fn common_publication(
     log: &dyn ReadLog,
     archive: &Archive,
@@ -50,7 +50,7 @@ pub(super) fn common_publication(
     Ok(common)
 }
 
-/// The book of a lineage as it is after entry `seq`, or after the last that the archive holds, with some catalogue.
+/// The book of a lineage after entry `seq`, or after the last archived one, with a given catalogue.
 pub(crate) fn book_at(
     archive: &Archive,
     commit: &Commit,

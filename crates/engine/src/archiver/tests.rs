@@ -12,7 +12,7 @@ use crate::writer::test_options;
 
 const EPOCH: Duration = Duration::from_secs(5);
 
-/// A world on a folder with an archive beside its log.
+/// A world in a folder, with a log and an archive.
 struct World {
     options: WorldOptions,
     clock: Arc<ManualClock>,
@@ -52,7 +52,7 @@ impl World {
         Archive::of(&self.options.history.archive().unwrap())
     }
 
-    /// What the log holds up to the last publication.
+    /// The entries of the log up to the last publication.
     fn logged(&self) -> Vec<Entry> {
         let log = self.options.log.view().unwrap().unwrap();
         let published = self.handle.published().snapshot.seq;
@@ -64,7 +64,7 @@ impl World {
             .collect()
     }
 
-    /// What a lineage of the archive holds.
+    /// The archived entries of a lineage.
     fn archived(&self, lineage: usize) -> Vec<Entry> {
         let archive = self.archive();
         let commit = archive.newest().unwrap();
@@ -74,12 +74,12 @@ impl World {
     }
 }
 
-/// What a book is made with.
+/// The options and catalogue to build a book with.
 fn with_own(world: &World) -> (&WorldOptions, Arc<Catalogue>) {
     (&world.options, Arc::clone(&world.options.catalogue))
 }
 
-/// All steps, one after the other.
+/// Runs all steps one after the other.
 fn work(archiver: &mut Archiver, which: &Compact) -> Ended {
     let mut step = Step::Copy;
     loop {
@@ -114,7 +114,7 @@ fn what_was_published_is_archived_and_kept_in_the_log_until_then() {
     let now = world.clock.now();
     assert_eq!(world.handle.archive_lag(now), now.since(oldest), "the older of two");
 
-    // A process that starts anew goes on where the last one ended.
+    // A new process continues after the previous one.
     drop(archiver);
     let now = world.clock.now().as_millis() / 1000;
     drop(world);
@@ -291,14 +291,14 @@ fn days_that_are_over_are_put_together_and_those_past_retention_go() {
         days.entry(file.date()).or_default().push(file.rows);
     }
     let rows: Vec<&[u64]> = days.values().map(|rows| &**rows).collect();
-    // The first day is past retention; of the second, there is the book that later publications begin with.
+    // The first day is past retention; of the second, the book that later publications start from remains.
     assert_eq!(rows, [&[3][..], &[3], &[1, 1, 1]], "{days:?}");
     assert!(world.handle.history.stats.compactions.load(Ordering::Relaxed) >= 3);
     assert_eq!(
         world.handle.history.stats.archive_files.load(Ordering::Relaxed),
         u64::try_from(commit.paths().count()).unwrap()
     );
-    // Every publication that is left can be made from it.
+    // Every remaining publication can be rebuilt from it.
     let mut book = Book::new(Arc::clone(&world.options.catalogue), Ids::Minted { salt: 0 });
     for entry in world.logged() {
         book.absorb(&entry.change, entry.at);
@@ -310,7 +310,7 @@ fn days_that_are_over_are_put_together_and_those_past_retention_go() {
     assert!(book_at(&archive, &commit, (0, seqs[0]), with_own(&world)).is_err(), "too old");
     assert_eq!(work(&mut archiver, &Compact::All), Ended::All);
     assert_eq!(archiver.work_or_tell(Step::Compact, &Compact::All), Step::Ended(Ended::All));
-    // What is published while files are put together is not waited for.
+    // Publications made while files are merged are not waited for.
     world.publish();
     world.publish();
     assert_eq!(archiver.work_or_tell(Step::Copy, &Compact::All), Step::Compact);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::Timestamp;
 
 /// Maximum number of publications remembered: more than a day of them. Beyond it, the oldest ones and the last one
-/// are.
+/// stay.
 const PUBLICATIONS_MAX: usize = 4096;
 
 /// Publications of this process that are not archived, with their entries, oldest first.

@@ -1,5 +1,4 @@
-//! Every change of the past, one after the other, as the log has them: what was accepted together, and publications in
-//! their places (S2).
+//! Every change of the past in the order of the log: batches of entries accepted together, and publications (S2).
 
 use std::sync::Arc;
 
@@ -16,31 +15,31 @@ use crate::live::{LiveStep, ShownSteps};
 use crate::options::WorldOptions;
 use crate::publication::Published;
 
-/// What the parts since a whole snapshot may take before another follows.
+/// Maximum size of the parts since a whole snapshot; beyond it, another whole one follows.
 const PARTS_BYTES_MAX: usize = 64 << 20;
-/// Entries that were accepted together are shown together, up to this many.
+/// Maximum number of entries shown together because they were accepted together.
 const BATCH_MAX: usize = 20_000;
 
-/// Where somebody is who is shown every change.
+/// The position of a reader of every change.
 #[derive(Debug)]
 pub struct ChangeWalk {
     walk: Walk,
     shown: Box<ShownSteps>,
-    /// Whether whole snapshots are compared: freshness differs without any event being touched.
+    /// True if whole snapshots are compared: freshness may differ without any event being touched.
     whole: bool,
 }
 
-/// How far there is anything to show.
+/// The point up to which changes can be shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Reached {
-    /// The last entry that is durable.
+    /// The last durable entry.
     pub seq: u64,
-    /// The time of the present publication, and the present.
+    /// The time of the present publication; below, the present time.
     pub published: Timestamp,
     pub now: Timestamp,
 }
 
-/// A change and what it leads to.
+/// A change, and the state after it.
 #[derive(Debug)]
 pub struct WalkedChange {
     pub step: LiveStep,
@@ -48,7 +47,7 @@ pub struct WalkedChange {
 }
 
 impl ChangeWalk {
-    /// From where a walk is, which is what `base` shows.
+    /// Starts at a walk's position; `base` is shown there.
     pub fn new(mut walk: Walk, base: &Published, whole: bool) -> Self {
         walk.steps.book.take_touched();
         let mut shown = Box::<ShownSteps>::default();
@@ -56,8 +55,7 @@ impl ChangeWalk {
         Self { walk, shown, whole }
     }
 
-    /// The last entry or instant that was looked at: nothing that clients see has changed between what was shown last
-    /// and that.
+    /// The last entry or instant read: nothing that clients see has changed between the last shown state and this.
     pub fn place(&self, world: World) -> Place {
         let at = self.walk.steps.at;
         match world {
@@ -69,7 +67,7 @@ impl ChangeWalk {
     /// The next change or publication; `None`: there is none yet.
     ///
     /// # Errors
-    /// It cannot be made again now, or history does not go on.
+    /// It cannot be rebuilt now, or history ends here.
     pub async fn next(
         self,
         reached: Reached,
@@ -94,7 +92,7 @@ impl ChangeWalk {
 }
 
 impl ShownSteps {
-    /// Adds what is shown next, and says what leads to it.
+    /// Adds the next state and returns the change that leads to it.
     fn walk_to(&mut self, next: Published) -> Option<WalkedChange> {
         let shown = Arc::new(next.of_the_past(0));
         let step = if next.is_between && !next.is_whole() {
@@ -111,7 +109,7 @@ impl ShownSteps {
 }
 
 impl WorldOptions {
-    /// What is shown of a book after a change; `None`: nothing that clients see has changed.
+    /// The state shown of a book after a change; `None`: nothing that clients see has changed.
     fn shown_after(&self, steps: &mut Steps, whole: bool) -> Option<Published> {
         let at = (steps.at.seq, steps.at.at);
         match steps.book.take_touched() {
@@ -126,7 +124,7 @@ impl WorldOptions {
 }
 
 impl LoggedPast {
-    /// What follows what somebody is at, up to entry `last`.
+    /// The next state after the reader's position, up to entry `last`.
     fn next_change(
         &self,
         steps: &mut Steps,
@@ -159,8 +157,8 @@ impl LoggedPast {
 }
 
 impl Steps {
-    /// How many of the entries that wait were accepted together, up to entry `last` and up to a publication; `None`:
-    /// that cannot be said before more are read.
+    /// Number of waiting entries that were accepted together, up to entry `last` and up to a publication; `None`: more
+    /// have to be read to know.
     fn batch(&self, last: u64) -> Option<usize> {
         let at = self.waiting.front().filter(|first| first.seq <= last)?.at;
         let mut count = 0;
@@ -177,7 +175,7 @@ impl Steps {
         (ends || count >= BATCH_MAX).then_some(count)
     }
 
-    /// Rolls the book forward by some entries. Gives a publication where they end with one.
+    /// Rolls the book forward by some entries. Returns a publication if they end with one.
     fn take_batch(
         &mut self,
         count: usize,
@@ -194,7 +192,7 @@ impl Steps {
 }
 
 impl SimulatedPast {
-    /// What follows what somebody is at.
+    /// The next state after the reader's position.
     fn next_change(&self, steps: &mut Steps, reached: Reached, whole: bool) -> Option<Published> {
         loop {
             let from = steps.at.at;

@@ -29,7 +29,7 @@ pub struct ClosingRequest {
     pub bookmakers: BookmakerKeys,
     pub market: Option<Market>,
     pub events: EventIds,
-    /// Bounds of the announced start; the end is exclusive.
+    /// Bounds of the scheduled start; the end is exclusive.
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
     pub limit: usize,

@@ -1,4 +1,4 @@
-//! Files of the archive as they are (H14): one for each table, sport and day that is over.
+//! The archive's own files (H14): one for each table, sport and finished day.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,15 +17,15 @@ use super::turns::{TurnWait, Work};
 use super::{History, HistoryError, Source};
 use crate::error::Chain;
 
-/// Files that are sent at a time, for everybody together and for one key.
+/// Maximum number of files sent at a time, in total and for one key.
 const EXPORTS_MAX: usize = 16;
 const EXPORTS_PER_KEY_MAX: usize = 4;
-/// What is read of a file at a time: with a bucket that answers in 20 ms, 50 MB in a second.
+/// Bytes read of a file at a time: 50 MB per second from a bucket that answers in 20 ms.
 const READ_BYTES: u64 = 1 << 20;
-/// What is handed on at a time. A client has a minute to take it.
+/// Bytes passed on at a time. A client has a minute to receive them.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Which file is asked for.
+/// The requested file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportRequest {
     pub table: Table,
@@ -33,14 +33,14 @@ pub struct ExportRequest {
     pub sport: String,
     /// A day in UTC, such as `2026-11-14`.
     pub date: String,
-    /// The lineage of the archive, where a day has files of several; the first of them where it is absent.
+    /// The lineage of the archive, if a day has files of several; by default the first of them.
     pub lineage: Option<usize>,
 }
 
-/// Why there is no file.
+/// The reason why there is no file.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The day is not over, or its files were not put together yet. Says up to which day they were.
+    /// The day is not over, or its files are not merged yet. Holds the last day whose files are.
     #[error("the files of that day are not final")]
     NotFinal(Option<String>),
     #[error("that day has no such rows")]
@@ -49,7 +49,7 @@ pub enum ExportError {
     History(#[from] HistoryError),
 }
 
-/// A file that is final.
+/// A final file.
 #[derive(Debug)]
 pub struct ExportFile {
     history: Arc<History>,
@@ -60,11 +60,11 @@ pub struct ExportFile {
     _slots: [OwnedSemaphorePermit; 2],
 }
 
-/// Who may have files sent.
+/// Limits of concurrent exports.
 #[derive(Debug)]
 pub(super) struct ExportSlots {
     all: Arc<Semaphore>,
-    /// Those of each key that has some.
+    /// The slots of each key that uses some.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
 }
 
@@ -84,7 +84,7 @@ impl ExportSlots {
 }
 
 impl History {
-    /// A file of the archive. `key`: for whom.
+    /// A file of the archive. `key`: the requesting key.
     ///
     /// # Errors
     /// There is no such file, or it cannot be read now.
@@ -143,25 +143,25 @@ impl ExportFile {
         &self.file.sha256
     }
 
-    /// A part of it, to be read while it is sent.
+    /// A range of it, to be read while it is sent.
     pub fn pieces(self, range: Range<u64>) -> ExportPieces {
         ExportPieces { file: Arc::new(self), left: range, held: Bytes::new(), reading: None }
     }
 }
 
-/// A part of a file, a piece at a time.
+/// A range of a file, a piece at a time.
 #[derive(Debug)]
 pub struct ExportPieces {
     file: Arc<ExportFile>,
-    /// What was not read yet.
+    /// The range that is not read yet.
     left: Range<u64>,
-    /// What was read and not handed on yet.
+    /// Bytes that were read and not passed on yet.
     held: Bytes,
     reading: Option<JoinHandle<Result<Bytes, ArchiveError>>>,
 }
 
 impl ExportPieces {
-    /// The next piece; `None` at the end, and where the archive cannot be read any further.
+    /// The next piece; `None` at the end, or if the archive cannot be read any further.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         while self.held.is_empty() {
             if self.reading.is_none() {

@@ -1,4 +1,4 @@
-//! Which publications the log and the archive hold, by time: what a time of the past is looked up in.
+//! The publications in the log and the archive, by time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,69 +11,69 @@ use super::{ArchiveHeld, Found, HistoryError, Reach};
 use crate::options::WorldOptions;
 use crate::replay::Logged;
 
-/// The publications that the log and the archive hold; one that is in both is there twice.
+/// The publications in the log and the archive. One that is in both occurs twice.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// By time; of those of one time, the one made last comes last.
+    /// By time; among publications of the same time, the latest is last.
     pub(super) cuts: Vec<Cut>,
-    /// Their entries in order with their times, by where they are: times alone are in no order of entries.
+    /// Entries and times of the publications by lineage, in entry order: times are not in the order of entries.
     seqs: BTreeMap<usize, Vec<(u64, Timestamp)>>,
-    /// How many of them are the same publication as the one before.
+    /// Number of publications that equal the one before.
     doubles: usize,
     pub(super) archived: Archived,
-    /// Versions of the catalogues that publications were made with.
+    /// Versions of the catalogues of publications.
     pub(super) catalogues: Vec<Arc<str>>,
-    /// Where in `catalogues` the one is that the last entry of the log was written under.
+    /// Index in `catalogues` of the catalogue of the log's last entry.
     pub(super) catalogue: Option<u32>,
     pub(super) gaps: Vec<(Timestamp, Timestamp)>,
-    /// The first entry that was not read yet.
+    /// The next entry to read.
     pub(super) next_seq: u64,
-    /// The last book before all publications that can be made again.
+    /// The entry of the last book before all publications that can be rebuilt from the log.
     pub(super) base_seq: u64,
-    /// What that was when it was last looked what the archive has, and when that could be read.
+    /// The value of `base_seq` at the last attempt to read the archive, and at the last successful one.
     pub(super) looked_base: Option<u64>,
     pub(super) read_base: Option<u64>,
-    /// The log has forgotten some since the archive was read, which that may have had added.
+    /// True if the log has dropped publications since the archive was read, which the archive may have now.
     pub(super) is_stale: bool,
 }
 
-/// What was read of the archive.
+/// Data read from the archive.
 #[derive(Debug, Default)]
 pub(super) struct Archived {
     pub(super) commit: u64,
-    /// Files with publications that were read.
+    /// Files whose publications were read.
     pub(super) files: HashSet<String>,
     /// The first and the last entry of each lineage.
     pub(super) lineages: Vec<(u64, u64)>,
-    /// Versions of the catalogues that it keeps, the latest last.
+    /// Versions of the catalogues that it stores, the latest last.
     pub(super) catalogues: Vec<String>,
     /// The last day whose files are final.
     pub(super) final_day: Option<String>,
-    /// The last publication that it has, and what its files take.
+    /// The last archived publication, and the size and number of the archive's files.
     pub(super) held: Option<(Timestamp, u64, usize)>,
-    /// It was read since this process started.
+    /// True if it was read since this process started.
     pub(super) was_read: bool,
-    /// It could not be read when that was last tried.
+    /// True if the last attempt to read it failed.
     pub(super) failed: bool,
-    /// And it may have publications before those of the log.
+    /// True if, in addition, it may have publications before those of the log.
     pub(super) is_missed: bool,
 }
 
-/// The lineage of what is in the log, after all those of the archive.
+/// The lineage of publications in the log, after all those of the archive.
 pub(super) const IN_LOG: usize = usize::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) at: Timestamp,
-    /// Of the archive, or [`IN_LOG`].
+    /// A lineage of the archive, or [`IN_LOG`].
     pub(super) lineage: usize,
     pub(super) seq: u64,
-    /// Where in `catalogues` the one that it was made with is; `None` where the log does not say.
+    /// Index in `catalogues` of its catalogue; `None` if the log does not name it.
     pub(super) catalogue: Option<u32>,
 }
 
 impl Cut {
-    /// Whether both are one publication, wherever it is held.
+    /// True if both are the same publication, in whichever place.
     fn is_same(&self, other: &Self) -> bool {
         (self.at, self.seq) == (other.at, other.seq)
     }
@@ -83,7 +83,7 @@ impl Index {
     pub(super) fn note(&mut self, Logged { seq, change, .. }: &Logged) {
         self.next_seq = seq + 1;
         match change {
-            // The log cannot make what is before its first book again.
+            // The log cannot be used to rebuild publications before its first book.
             Change::Cut { .. } if *seq <= self.base_seq => {}
             Change::Cut { at } => {
                 let catalogue = self.catalogue;
@@ -115,7 +115,7 @@ impl Index {
         }
     }
 
-    /// Where in `catalogues` a version is, which is added where it is new.
+    /// Index of a version in `catalogues`; a new version is added.
     pub(super) fn place_of(&mut self, version: &str) -> Option<u32> {
         let held = self.catalogues.iter().rposition(|held| **held == *version);
         let place = held.unwrap_or_else(|| {
@@ -126,7 +126,7 @@ impl Index {
     }
 
     pub(super) fn insert(&mut self, cut: Cut) {
-        // A clock that was set back comes to the same times again.
+        // A clock that was set back reaches the same times again.
         let key = |cut: &Cut| (cut.at, cut.lineage, cut.seq);
         let place = self.cuts.partition_point(|held| key(held) < key(&cut));
         let next = self.cuts.get(place);
@@ -145,7 +145,7 @@ impl Index {
         seqs.insert(place, (cut.seq, cut.at));
     }
 
-    /// Forgets what a log that begins after entry `base` cannot make again.
+    /// Drops publications that a log which begins after entry `base` cannot rebuild.
     pub(super) fn begin_after(&mut self, base: u64) {
         if self.base_seq != base {
             self.base_seq = base;
@@ -155,7 +155,7 @@ impl Index {
         }
     }
 
-    /// Forgets what is older.
+    /// Drops older publications.
     pub(super) fn begin_at(&mut self, oldest: Timestamp) {
         let from = self.cuts.partition_point(|cut| cut.at < oldest);
         if from > 0 {
@@ -205,14 +205,14 @@ impl Index {
         };
     }
 
-    /// Where a publication is to be had; from the log, where that has it.
+    /// The lineage that has a publication; the log is preferred.
     pub(super) fn lineage_of(&self, found: Found) -> Option<usize> {
         let from = self.cuts.partition_point(|cut| cut.at < found.at);
         let same = self.cuts.iter().skip(from).take_while(|cut| cut.at == found.at);
         same.filter(|cut| cut.seq == found.seq).map(|cut| cut.lineage).max()
     }
 
-    /// The part of the archive that has a publication.
+    /// The lineage of the archive that has a publication.
     pub(super) fn archived_lineage_of(&self, seq: u64, at: Timestamp) -> Option<usize> {
         let from = self.cuts.partition_point(|cut| cut.at < at);
         let same = self.cuts.iter().skip(from).take_while(|cut| cut.at == at);
@@ -220,8 +220,8 @@ impl Index {
         own.map(|cut| cut.lineage).max()
     }
 
-    /// The log, or the part of the archive, that has an entry. Of those that have another one under its number, it is
-    /// the one that was written last.
+    /// The log, or the lineage of the archive, that has an entry. If several have an entry with this number, the latest
+    /// counts.
     fn lineage_with(&self, seq: u64) -> Option<usize> {
         if self.base_seq < seq && seq < self.next_seq {
             return Some(IN_LOG);
@@ -230,7 +230,7 @@ impl Index {
         lineages.rposition(|(first, last)| (*first..=*last).contains(&seq))
     }
 
-    /// The publication of an entry.
+    /// The publication at an entry.
     pub(super) fn cut_of(&self, seq: u64) -> Option<Cut> {
         self.cut_in(self.lineage_with(seq)?, seq).copied()
     }
@@ -239,7 +239,7 @@ impl Index {
         self.at_or_after(lineage, seq).next().filter(|cut| cut.seq == seq)
     }
 
-    /// The publications of a lineage from an entry on, in the order of entries.
+    /// The publications of a lineage from an entry on, in entry order.
     fn at_or_after(&self, lineage: usize, seq: u64) -> impl Iterator<Item = &Cut> {
         let seqs = self.seqs.get(&lineage).map_or(&[][..], |seqs| seqs);
         let from = seqs.partition_point(|(held, _)| *held < seq);
@@ -250,7 +250,7 @@ impl Index {
         })
     }
 
-    /// The same of a lineage or of the log, which goes on where the archive ends.
+    /// The same for a lineage, continued by the log after the end of the archive.
     fn later(&self, lineage: Option<usize>, seq: u64) -> impl Iterator<Item = &Cut> {
         let archived = lineage.filter(|lineage| *lineage != IN_LOG);
         let archived = archived.into_iter().flat_map(move |lineage| self.at_or_after(lineage, seq));
@@ -265,12 +265,12 @@ impl Index {
         })
     }
 
-    /// The publication that followed an entry.
+    /// The first publication after an entry.
     pub(super) fn cut_after(&self, seq: u64) -> Option<Cut> {
         self.later(self.lineage_with(seq), seq + 1).next().copied()
     }
 
-    /// The last publication up to some entries after an entry or, where there is none, the next one.
+    /// The last publication at most `entries` entries after an entry; if there is none, the next one.
     pub(super) fn step(&self, seq: u64, entries: u64) -> Option<u64> {
         let lineage = self.lineage_with(seq);
         let last = |lineage: usize| {
@@ -283,8 +283,8 @@ impl Index {
         within.or_else(|| self.later(lineage, seq + 1).next().map(|cut| cut.seq))
     }
 
-    /// The catalogue of the publication that followed an entry, where the log says which, and the last publication of
-    /// those from there on that were made with it.
+    /// The catalogue of the first publication after an entry, if the log names it, and the last of the consecutive
+    /// publications with this catalogue.
     pub(super) fn catalogue_after(&self, seq: u64) -> Option<(Option<Arc<str>>, u64)> {
         let next = self.cut_after(seq)?;
         let later = self.later(Some(next.lineage), next.seq);
@@ -294,12 +294,12 @@ impl Index {
         Some((version.cloned(), to))
     }
 
-    /// Whether a process with another catalogue published between an entry and a publication, or the next one, after
-    /// one with a third: what it did not know may be gone.
+    /// True if the catalogue changed between an entry and a publication (or the next one) to one other than that
+    /// publication's: content unknown to it may be gone.
     pub(super) fn passes_other_catalogue(&self, from: u64, to: u64) -> bool {
         let target = self.at_or_after(IN_LOG, to).next();
         let Some(target) = target.map(|cut| cut.catalogue) else { return false };
-        // The last one up to `from` says what comes after it is another than.
+        // Starts with the last publication up to `from`, to compare the next one with it.
         let seqs = self.seqs.get(&IN_LOG).map_or(&[][..], |seqs| seqs);
         let first = seqs.partition_point(|(seq, _)| *seq <= from).saturating_sub(1);
         let first = seqs.get(first).map_or(0, |(seq, _)| *seq);
@@ -326,7 +326,7 @@ impl Index {
         };
         match found.previous {
             None if self.archived.is_missed => Err(HistoryError::Unreadable(None)),
-            // Another may have followed that is not known.
+            // It may have an unknown successor.
             _ if self.is_stale && self.lineage_of(found) != Some(IN_LOG) => {
                 Err(HistoryError::Unreadable(None))
             }
@@ -337,20 +337,20 @@ impl Index {
     fn found_at(&self, at: Timestamp) -> Option<Found> {
         let end = self.cuts.partition_point(|cut| cut.at <= at);
         let found = end.checked_sub(1).and_then(|place| self.cuts.get(place))?;
-        // Of publications of one time the last one counts.
+        // Among publications of the same time, the last counts.
         let earlier = self.cuts.partition_point(|cut| cut.at < found.at).checked_sub(1);
         let previous = earlier.and_then(|place| self.cuts.get(place)).map(|cut| cut.at);
         let next = self.cuts.get(end).map(|cut| cut.at);
         Some(Found { seq: found.seq, at: found.at, previous, next })
     }
 
-    /// Whether the publications of a time were lost.
+    /// True if the publications of a time were lost.
     fn is_lost(&self, at: Timestamp) -> bool {
         self.gaps.iter().any(|(from, to)| (*from..*to).contains(&at))
     }
 
-    /// The same where another publication is known to have followed, so that the log need not be looked at; `current`
-    /// is that of the present.
+    /// The same if a later publication is known, so that the log need not be read; `current` is the time of the present
+    /// publication.
     pub(super) fn find_known(
         &self,
         at: Timestamp,
@@ -358,13 +358,13 @@ impl Index {
         options: &WorldOptions,
     ) -> Option<Found> {
         let known = self.cuts.last().is_some_and(|last| at < last.at);
-        // An archive that could not be read may be there again.
+        // An archive that could not be read may be available again.
         let known = known && self.archived.was_read && !self.archived.failed;
         let found = known.then(|| self.found_at(at)).flatten().filter(|_| !self.is_lost(at))?;
         (found.at >= current.minus(options.history.retention)).then_some(found)
     }
 
-    /// The last publication before an instant, where the log reaches back to entry `base`.
+    /// The last publication before an instant; the log reaches back to entry `base`.
     pub(super) fn before(
         &self,
         at: Timestamp,
@@ -377,7 +377,7 @@ impl Index {
         (is_kept && before.at >= at.minus(options.history.retention)).then_some(before.at)
     }
 
-    /// The one before that of entry `seq`, where all up to that were read.
+    /// The publication before that of entry `seq`, if everything up to it was read.
     pub(super) fn before_known(
         &self,
         seq: u64,
@@ -407,7 +407,7 @@ impl Index {
         })
     }
 
-    /// The version of the catalogue that a publication was made with, where that is known.
+    /// The catalogue version of a publication, if known.
     pub(super) fn catalogue_at(&self, lineage: usize, seq: u64) -> Option<Arc<str>> {
         let cut = self.cut_in(lineage, seq)?;
         let at = usize::try_from(cut.catalogue?).ok()?;
@@ -518,7 +518,7 @@ mod tests {
     fn publications_are_counted_once_and_found_by_entry_wherever_they_are_held() {
         let mut index = Index::default();
         index.archived.lineages = vec![(0, 45), (30, 80)];
-        // In no order, and not each in every place.
+        // In no particular order, and not each in every lineage.
         for n in (0..270_u32).map(|n| n * 7 % 270).filter(|n| n % 5 > 1) {
             let lineage = [0, 1, IN_LOG][usize::try_from(n % 3).unwrap()];
             let (at, seq) = (Timestamp::from_secs(i64::from(n / 3)), u64::from(n / 3));

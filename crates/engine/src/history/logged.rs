@@ -1,4 +1,4 @@
-//! The past of a live world, from its log and, where that does not reach back any more, from its archive: the newest
+//! The past of a live world, from its log and, if the log does not reach back far enough, from its archive: the newest
 //! book before a publication, and the entries from there to it.
 
 mod books;
@@ -32,24 +32,24 @@ pub(super) struct LoggedPast {
     pub(super) catalogues: Catalogues,
     pub(super) begun: Begun,
     index: Mutex<Index>,
-    /// When it was last looked what the archive has, and the last entry before the log then.
+    /// Time of the last read of the archive, and the last entry before the log at that time.
     looked: Mutex<Option<(Instant, u64)>>,
-    /// The archive has changed since.
+    /// True if the archive has changed since.
     has_news: AtomicBool,
     pub(super) tail: Tail,
     pub(super) rolled: Rolled,
 }
 
-/// What is known of an entry.
+/// The result of looking up an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EntryFound {
-    /// Where it is, if it is there.
+    /// The position of the entry, if it exists.
     Known(Option<Found>),
-    /// The archive alone may have it; when the next publication was made.
+    /// Only the archive may have it; `next` is the time of the next publication.
     Archived { next: Option<Timestamp> },
 }
 
-/// Entries that are held decoded for who is shown every publication.
+/// Maximum number of decoded entries held for a reader of every publication.
 const READ_MAX: usize = 20_000;
 impl LoggedPast {
     pub(super) fn new(options: WorldOptions) -> Self {
@@ -69,21 +69,21 @@ impl LoggedPast {
         }
     }
 
-    /// The publication at or before an instant, where that is known without a look at the log and without waiting.
+    /// The publication at or before an instant, if known without reading the log and without waiting.
     pub(super) fn find_at_once(&self, at: Timestamp, current: Timestamp) -> Option<Found> {
         self.index_at_once()?.find_known(at, current, &self.options)
     }
 
     pub(super) fn find(&self, at: Timestamp, current: Timestamp) -> Result<Found, HistoryError> {
-        // Somebody else may have looked meanwhile.
+        // Another request may have read it meanwhile.
         if let Some(found) = self.index().find_known(at, current, &self.options) {
             return Ok(found);
         }
         self.read_log_on()?.find(at, &self.options)
     }
 
-    /// The publication of an entry or, where it is between two, what the book was after it, as far as the store of the
-    /// archive is not needed for that.
+    /// The publication of an entry or, between two publications, the state after the entry, as far as known without the
+    /// archive's store.
     pub(super) fn find_entry(&self, seq: u64) -> Result<EntryFound, HistoryError> {
         let index = self.read_log_on()?;
         let (cut, next) = (index.cut_of(seq), index.cut_after(seq));
@@ -105,18 +105,18 @@ impl LoggedPast {
         Ok(EntryFound::Known(logged.map(|logged| found(logged.at))))
     }
 
-    /// The same of an entry between two publications that the archive alone has.
+    /// The same for an entry between two publications that only the archive has.
     pub(super) fn find_archived(
         &self,
         seq: u64,
         next: Option<Timestamp>,
     ) -> Result<Option<Found>, HistoryError> {
-        // Which one clients mean, they can tell: it is the one that was written last, or none that goes on.
+        // If several lineages have the number, the latest one counts; clients can tell that it is not theirs.
         let found = self.archived(seq, None)?;
         Ok(found.map(|(_, entry)| Found { seq, at: entry.at, previous: None, next }))
     }
 
-    /// Whether the log does not reach back any more to an entry, or to the publication of a time.
+    /// True if the log no longer reaches back to an entry, or to the publication of a time.
     pub(super) fn is_archived(&self, place: Place) -> Result<bool, HistoryError> {
         let index = self.read_log_on()?;
         Ok(match place {
@@ -131,8 +131,8 @@ impl LoggedPast {
         })
     }
 
-    /// Which part of the archive has an entry, and the entry: a log that was lost or restored has others under the same
-    /// numbers. `at` says which of them; without it, it is the one that was written last.
+    /// The lineage of the archive that has an entry, and the entry. A log that was lost or restored has others with the
+    /// same numbers: `at` selects one of them; without it, the latest counts.
     pub(super) fn archived(
         &self,
         seq: u64,
@@ -150,7 +150,7 @@ impl LoggedPast {
         Ok(None)
     }
 
-    /// Which part of the archive has the same entry as the log.
+    /// The lineage of the archive that has the same entry as the log.
     fn archived_as_in(&self, log: &dyn ReadLog, seq: u64) -> Result<Option<usize>, HistoryError> {
         let logged = Replay::from(log, seq).map_err(unreadable)?.next();
         let logged = logged.transpose().map_err(unreadable)?.filter(|logged| logged.seq == seq);
@@ -166,12 +166,12 @@ impl LoggedPast {
         index.reach(&self.options).ok_or(HistoryError::Off)
     }
 
-    /// The publication before that of the present, where it is known without a look at the log and without waiting.
+    /// The publication before the present one, if known without reading the log and without waiting.
     pub(super) fn before_at_once(&self, seq: u64, current: Timestamp) -> Option<Timestamp> {
         self.index_at_once()?.before_known(seq, current, &self.options)
     }
 
-    /// The publication before that of the present.
+    /// The publication before the present one.
     pub(super) fn before(
         &self,
         seq: u64,
@@ -180,7 +180,7 @@ impl LoggedPast {
         if let Some(before) = self.index().before_known(seq, current, &self.options) {
             return Ok(Some(before));
         }
-        // The log nearly always has it, and is there where the archive is not.
+        // The log nearly always has it, and is available even if the archive is not.
         let log = self.open()?;
         let base = base_of(&*log);
         let mut index = self.index();
@@ -196,12 +196,12 @@ impl LoggedPast {
         }
     }
 
-    /// Which log or part of the archive a publication is read from.
+    /// The log or the lineage of the archive that a publication is read from.
     pub(super) fn lineage_of(&self, found: Found) -> Option<usize> {
         self.index().lineage_of(found)
     }
 
-    /// The next publication after the one that somebody is at.
+    /// The next publication after the reader's position.
     pub(super) fn next(&self, steps: &mut Steps) -> Result<Option<Published>, HistoryError> {
         loop {
             self.follow_catalogue(steps)?;
@@ -218,7 +218,7 @@ impl LoggedPast {
         }
     }
 
-    /// Whether a publication follows an entry.
+    /// True if a publication follows an entry.
     fn goes_on(&self, seq: u64) -> Result<bool, HistoryError> {
         let index = self.read_log_on()?;
         let (is_known, in_log) = (index.cut_after(seq).is_some(), seq > index.base_seq);
@@ -226,21 +226,21 @@ impl LoggedPast {
         Ok(is_known || (!in_log && self.read_on()?.cut_after(seq).is_some()))
     }
 
-    /// Sees to it that the next publication is made with its own catalogue, as far as the log says which. The book is
-    /// made again with it: what another catalogue did not know may be in it.
+    /// Ensures that the next publication is made with its own catalogue, if the log names it. The book is rebuilt with
+    /// it, because it may contain what another catalogue did not know.
     pub(super) fn follow_catalogue(&self, steps: &mut Steps) -> Result<(), HistoryError> {
         let from = steps.at.seq;
         if from < steps.same_catalogue_to {
             return Ok(());
         }
-        // What was not read yet is not in another lineage for that.
+        // Entries that were not read yet are not in another lineage for that reason.
         let known = Some(self.index()).filter(|index| from < index.next_seq);
         let known = known.and_then(|index| index.catalogue_after(from));
         let next = match known {
             Some(known) => Some(known),
             None => self.read_on()?.catalogue_after(from),
         };
-        // There is none yet.
+        // No publication follows yet.
         let Some((version, to)) = next else { return Ok(()) };
         if let Some(version) = version {
             let kept = self.catalogues.get(self.archive.as_ref(), &version).map_err(unreadable)?;
@@ -253,7 +253,7 @@ impl LoggedPast {
         Ok(())
     }
 
-    /// Why a catalogue is not to be had: it is kept nowhere, or the archive is away.
+    /// The reason why a catalogue is missing: it is stored nowhere, or the archive is unavailable.
     fn no_catalogue(&self) -> HistoryError {
         match self.begun.is_missing() {
             true => HistoryError::Unreadable(None),
@@ -261,8 +261,8 @@ impl LoggedPast {
         }
     }
 
-    /// Reads some entries after those that somebody has. A log that was lost and begun anew has other entries under the
-    /// same numbers: what is read goes on from an entry that they have.
+    /// Reads some entries after the reader's. A log that was lost and started anew has other entries with the same
+    /// numbers, so reading continues only from an entry that the reader has.
     pub(super) fn read_entries(&self, steps: &mut Steps) -> Result<(), HistoryError> {
         let (seq, at) = match steps.waiting.back() {
             Some(last) => (last.seq, last.at),
@@ -295,14 +295,14 @@ impl LoggedPast {
         Err(self.not_kept())
     }
 
-    /// The version of the catalogue of a publication that was found, where it is another than that of the present.
+    /// The catalogue version of a publication that was found, if it differs from the present one.
     pub(super) fn other_version(&self, found: Found) -> Option<Arc<str>> {
         let index = self.index();
         let version = index.catalogue_at(index.lineage_of(found)?, found.seq);
         version.filter(|version| !self.catalogues.is_own(version))
     }
 
-    /// The catalogue of another version, where it is kept.
+    /// The catalogue of another version, if it is stored.
     pub(super) fn other_catalogue(
         &self,
         version: &str,
@@ -310,14 +310,14 @@ impl LoggedPast {
         self.catalogues.get(self.archive.as_ref(), version).map_err(unreadable)
     }
 
-    /// All names that publications may have had, where that is known without a look and without waiting.
+    /// All names that publications may have used, if known without reading or waiting.
     pub(super) fn known_at_once(&self) -> Option<Arc<Catalogue>> {
         let index = self.index_at_once()?;
         let archived = Some(&index.archived).filter(|archived| archived.was_read)?;
         self.catalogues.known_at_once(&archived.catalogues)
     }
 
-    /// All names that publications may have had: those of all catalogues that are kept.
+    /// All names that publications may have used: those of all stored catalogues.
     pub(super) fn known(&self) -> Result<Arc<Catalogue>, HistoryError> {
         let index = self.read_on()?;
         if index.archived.is_missed && !index.archived.was_read {
@@ -325,7 +325,7 @@ impl LoggedPast {
         }
         let versions = index.archived.catalogues.clone();
         drop(index);
-        // What is not there for a moment is not forgotten for good.
+        // A temporarily missing archive must not count as having no catalogues.
         if self.begun.is_missing() {
             return Err(HistoryError::Unreadable(None));
         }
@@ -344,11 +344,11 @@ impl LoggedPast {
     }
 
     pub(super) fn index(&self) -> MutexGuard<'_, Index> {
-        // An index that was left in the middle of a change is read again from where it is.
+        // If a panic interrupted a change of the index, reading continues where it stopped.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The index, unless somebody is reading the log into it.
+    /// The index, unless another request is reading the log into it.
     fn index_at_once(&self) -> Option<MutexGuard<'_, Index>> {
         match self.index.try_lock() {
             Ok(index) => Some(index),
@@ -358,14 +358,14 @@ impl LoggedPast {
     }
 }
 
-/// The parts of the archive that have an entry of a number, the one that was written last first.
+/// The lineages of the archive that have an entry with a number, the latest first.
 fn lineages_with(commit: &Commit, seq: u64) -> impl Iterator<Item = usize> {
     let has = move |lineage: &Lineage| (lineage.first_seq..=lineage.last_seq).contains(&seq);
     let lineages = commit.lineages.iter().enumerate().rev();
     lineages.filter(move |(_, lineage)| has(lineage)).map(|(at, _)| at)
 }
 
-/// The entries of a log from one on.
+/// The entries of a log from a number on.
 pub(super) fn logged_from(
     log: &dyn ReadLog,
     seq: u64,
@@ -377,12 +377,12 @@ pub(super) fn logged_from(
     }))
 }
 
-/// Whether an entry is of a time, or the publication of that time.
+/// True if an entry has this time, or is the publication of this time.
 pub(super) fn is_of(entry: &Entry, at: Timestamp) -> bool {
     entry.at == at || matches!(entry.change, Change::Cut { at: cut } if cut == at)
 }
 
-/// The last entry before all publications that a log can make again.
+/// The last entry before all publications that a log can rebuild.
 fn base_of(log: &dyn ReadLog) -> u64 {
     match log.oldest_checkpoint() {
         _ if log.first_seq() == 1 => 0,

@@ -1,14 +1,15 @@
-//! What may have come and gone between two that a client is shown one after the other: neither of them has it, or not
-//! in the client's selection (S7).
+//! Records and events that may have appeared and disappeared between two snapshots that a client is shown in
+//! succession: neither snapshot has them, or not in the client's selection (S7).
 //!
-//! A client may also have got some of that: a page of a later publication, or what came before its connection broke. So
-//! what was different for a while counts, too, although it is the same at both ends.
+//! A client may also have received some of them: from a page of a later publication, or before its connection broke. So
+//! temporary differences count, too, even if both ends are the same.
 //!
-//! The entries between the two are read a bounded number at a time, and no book is made from them. More is found than
-//! came and went in any one selection, and never less: who renders leaves out what the selection has at either end.
+//! The entries between the two are read a bounded number at a time, without building a book. The result may contain
+//! more than appeared and disappeared in any one selection, never less: the renderer leaves out what the selection has
+//! at either end.
 //!
-//! A stream that is far behind is brought forward in steps ([`History::step_from`]). Whoever is to get all at once
-//! waits no longer than a request does; how far it was looked is kept, and the next request goes on from there.
+//! A stream that is far behind is brought forward in steps ([`History::step_from`]). A client that gets everything at
+//! once waits no longer than a request does; progress is kept, and the next request continues from there.
 
 mod gathered;
 
@@ -32,28 +33,28 @@ use crate::made_once::MadeOnce;
 use crate::options::epoch_start;
 use crate::simulator::{SANDBOX_FEED, arrival};
 
-/// What is played again of a simulated world for one turn, and for one step of a stream.
+/// Time of a simulated world that is replayed in one turn, and in one step of a stream.
 const SIMULATED_AT_ONCE: Duration = Duration::from_secs(3600);
 const SIMULATED_STEP: Duration = Duration::from_secs(6 * 3600);
-/// The same in entries of a log: a stream's step is this many turns.
+/// Number of turns in a stream's step over the entries of a log.
 const STEP_TURNS: u64 = 5;
-/// The part of the memory of history that one look may take, and that those may that are not at their end.
+/// Fraction of history's memory that one lookup may take, and that all unfinished ones may take together, as a divisor.
 const LOOK_SHARE: usize = 4;
-/// Looks that are not at their end, and publications without a question after which one is not kept any longer.
+/// Maximum number of unfinished lookups, and number of publications after which an unused one is dropped.
 const LOOKS_MAX: usize = 16;
 const IDLE_MAX: u32 = 20;
-/// What is kept for others who were as far, and about what one takes.
+/// Maximum size and number of results kept for other clients at the same position, and approximate size of an item.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 const KEPT_MAX: usize = 64;
 const PASSED_BYTES: usize = 200;
 
-/// Something shown, by its entry and time.
+/// A shown state: its entry and time.
 type Shown = (u64, Timestamp);
 
-/// From where to where, and whether live.
+/// Start, end, and whether it is live.
 type Span = (Shown, Shown, bool);
 
-/// What was looked up, for all who follow.
+/// Results of lookups, shared by all followers.
 pub(super) type KeptPassed = MadeOnce<Span, Option<Arc<Passed>>>;
 
 pub(super) fn none_kept() -> KeptPassed {
@@ -64,12 +65,12 @@ pub(super) fn none_kept() -> KeptPassed {
 #[derive(Debug, Default)]
 pub struct Passed {
     pub records: BTreeMap<RecordId, PassedRecord>,
-    /// Records that were quoted: what is there at both ends may have been different, or not there.
+    /// Records that were quoted: even if both ends have one, it may have been different or missing in between.
     pub quoted: HashSet<RecordId>,
     pub events: BTreeMap<EventId, PassedEvent>,
-    /// Events that became one, or two.
+    /// Pairs of events that were merged or split.
     pub joined: BTreeSet<(EventId, EventId)>,
-    /// Events that ended and were over for so long that they were taken away.
+    /// Events that ended and were removed because they had been over for long enough.
     pub expired: BTreeSet<EventId>,
 }
 
@@ -81,43 +82,43 @@ pub struct PassedRecord {
     group: Option<Box<str>>,
 }
 
-/// What happened to an event.
+/// The changes of an event.
 #[derive(Clone, Debug)]
 pub struct PassedEvent {
     /// The key of its sport.
     pub sport: Box<str>,
-    /// How often it was listed, or listed otherwise.
+    /// Number of times that it was listed or that its listing changed.
     pub listings: u32,
-    /// What its scores said of it.
+    /// The statuses in its scores.
     pub statuses: BTreeSet<Status>,
-    /// It was another event for a while: it may have been anything.
+    /// True if it was merged with another event for a while, so that anything may have been shown of it.
     pub is_joined: bool,
 }
 
 impl PassedEvent {
-    /// Whether its names may have been others, and so what is said of its prices.
+    /// True if its names may have changed, and with them the presentation of its prices.
     pub fn may_be_renamed(&self) -> bool {
         self.listings > 0 || self.is_joined
     }
 }
 
-/// How far it was looked from something shown, and what was found.
+/// The progress of a lookup from a shown state, and its result so far.
 #[derive(Debug)]
 struct Look {
     from: Shown,
     is_live: bool,
-    /// The last that was looked at.
+    /// The last state that was read.
     at: Shown,
-    /// The part of the archive that this is in.
+    /// The lineage of the archive that it is in.
     lineage: Option<usize>,
     gathered: Gathered,
-    /// It took more than one turn.
+    /// True if it took more than one turn.
     is_long: bool,
-    /// Publications since it was used.
+    /// Publications since its last use.
     idle: u32,
 }
 
-/// Long looks, which others may go on with.
+/// Unfinished lookups, which other requests may continue.
 #[derive(Debug, Default)]
 pub(super) struct Looks(Mutex<VecDeque<Look>>);
 
@@ -129,7 +130,7 @@ impl Looks {
         held.iter_mut().for_each(|look| look.idle += 1);
     }
 
-    /// One that has not gone beyond an end.
+    /// A lookup that has not passed the requested end.
     fn take(&self, from: Shown, to: Shown, is_live: bool) -> Option<Look> {
         let mut held = self.lock();
         let is = |look: &Look| (look.from, look.is_live) == (from, is_live) && look.at <= to;
@@ -154,11 +155,11 @@ impl Looks {
 }
 
 impl History {
-    /// What may have been shown between two. `is_live`: not only what was published. `key`: for whom it is looked up,
-    /// where it has to be.
+    /// Content that may have been shown between two snapshots. `is_live`: also between publications. `key`: the
+    /// requesting key, if a lookup is needed.
     ///
     /// # Errors
-    /// It cannot be looked up now, or not any more.
+    /// It cannot be looked up now, or no longer.
     pub(crate) async fn passed(
         self: &Arc<Self>,
         from: &Arc<Snapshot>,
@@ -173,7 +174,7 @@ impl History {
                     let bytes = passed.len() * PASSED_BYTES;
                     Ok((Some(Arc::new(passed)), bytes))
                 }
-                // It is for whoever asks next, too, and took long to find out.
+                // Also kept for the next request, because it took long to find out.
                 Err(HistoryError::TooFar) => Ok((None, PASSED_BYTES)),
                 Err(error) => Err(error),
             }
@@ -181,8 +182,10 @@ impl History {
         Option::clone(&*looked.await?).ok_or(HistoryError::TooFar)
     }
 
-    /// Where a stream goes first that is to get from one place to another; `None`: to that at once. What comes after a
-    /// place is the same on every node and at all times, so that nobody gets something beyond it at once.
+    /// The first intermediate position of a stream from one place to another; `None`: it goes to the other directly.
+    ///
+    /// The steps from a place are the same on every node and at all times, so no client gets content beyond a step
+    /// early.
     pub(crate) async fn step_from(
         self: &Arc<Self>,
         from: Place,
@@ -206,7 +209,7 @@ impl History {
         }
     }
 
-    /// Looks a turn at a time, so that others get theirs in between.
+    /// Looks one turn at a time, so that other requests get turns in between.
     async fn look_for_passed(
         self: &Arc<Self>,
         [from, to]: [&Arc<Snapshot>; 2],
@@ -227,7 +230,7 @@ impl History {
         timeout(REBUILD_TIME_MAX, looking).await.map_err(|_| HistoryError::Busy)?
     }
 
-    /// Looks for one turn; `None`: that is not all.
+    /// Looks for one turn; `None` if it is not finished.
     fn look(
         &self,
         from: &Snapshot,
@@ -236,7 +239,7 @@ impl History {
     ) -> Result<Option<Passed>, HistoryError> {
         let ([begin, end], ends) = ([from, to].map(|of| (of.seq, of.cut_at)), [from, to]);
         let held = self.looks.take(begin, end, is_live);
-        // Of a simulated world that is far behind, not every publication is looked at: more is found than was shown.
+        // For a simulated world that is far behind, not every publication is examined: more is found than was shown.
         let is_far = matches!(self.source, Source::Simulated(_))
             && to.cut_at.since(from.cut_at) > SIMULATED_AT_ONCE;
         let mut look = held.unwrap_or_else(|| {
@@ -286,7 +289,7 @@ impl Passed {
         ids + self.records.len() + self.events.len() + self.joined.len() + self.expired.len()
     }
 
-    /// Events and all that they were joined with.
+    /// Events and all events that they were merged with or split from.
     pub fn with_joined(&self, events: &[EventId]) -> BTreeSet<EventId> {
         let mut all: BTreeSet<EventId> = events.iter().copied().collect();
         let mut known = 0;
@@ -303,8 +306,7 @@ impl Passed {
 }
 
 impl LoggedPast {
-    /// The last publication that a stream is brought forward to from an entry in a step of some entries, or else the
-    /// next one.
+    /// The last publication that one step of some entries reaches; if there is none, the next publication.
     fn step(&self, seq: u64, entries: u64) -> Result<Option<u64>, HistoryError> {
         let index = self.read_log_on()?;
         match index.is_stale && seq <= index.base_seq {
@@ -313,7 +315,7 @@ impl LoggedPast {
         }
     }
 
-    /// Looks on from where somebody is, up to some entries.
+    /// Continues a lookup over some entries.
     fn gather(&self, look: &mut Look, to: &Snapshot) -> Result<(), HistoryError> {
         let (seq, _) = look.at;
         let end = to.seq.min(seq.saturating_add(self.options.history.entries_at_once));
@@ -352,12 +354,12 @@ impl LoggedPast {
         let read =
             archive.changed(&commit, lineage, &seqs, &mut |changed| look.gathered.take(changed));
         read.map_err(unreadable)?;
-        // Which time it is of, the lineage says.
+        // The lineage determines its time.
         (look.at.0, look.lineage) = (end, Some(lineage));
         Ok(())
     }
 
-    /// The same in the log, and says whether that has the entry that somebody is at.
+    /// The same in the log; returns whether the log has the entry at the lookup's position.
     fn gather_logged(
         &self,
         log: &dyn ReadLog,
@@ -376,7 +378,7 @@ impl LoggedPast {
         Ok(true)
     }
 
-    /// The part of the archive that has something shown.
+    /// The lineage of the archive that has a shown state.
     fn archived_at(&self, (seq, at): Shown) -> Result<Option<usize>, HistoryError> {
         let known = self.index().archived_lineage_of(seq, at);
         match known {
@@ -386,7 +388,7 @@ impl LoggedPast {
         }
     }
 
-    /// What the ids of some events' records are made with beside their bookmakers and markets: the book alone has it.
+    /// The groups in the ids of some events' records, in addition to bookmakers and markets: only the book has them.
     fn groups(&self, from: &Snapshot, events: &[EventId]) -> Result<Groups, HistoryError> {
         let found = match self.find_entry(from.seq)? {
             EntryFound::Known(found) => found,
@@ -401,7 +403,7 @@ impl LoggedPast {
 }
 
 impl Look {
-    /// Takes the entries of a log up to one of them.
+    /// Reads the entries of a log up to one of them.
     fn read_on(&mut self, log: &dyn ReadLog, end: u64) -> Result<(), HistoryError> {
         let (begin, _) = self.at;
         for entry in logged_from(log, begin + 1)? {
@@ -409,7 +411,7 @@ impl Look {
             if entry.seq > end {
                 break;
             }
-            // What an entry did that was lost, nobody knows.
+            // The effect of a lost entry is unknown.
             if entry.seq != self.at.0 + 1 {
                 return Err(HistoryError::TooFar);
             }
@@ -424,13 +426,13 @@ impl Look {
     }
 }
 
-/// Whether a part of the archive lacks some of these entries.
+/// True if a lineage of the archive lacks some of these entries.
 fn has_lost(held: &Lineage, first: u64, last: u64) -> bool {
     held.missing.iter().any(|(from, to)| *from <= last && first <= *to)
 }
 
 impl SimulatedPast {
-    /// Plays on from where somebody is, for a while.
+    /// Replays a bounded time from the lookup's position.
     fn gather(&self, look: &mut Look, to: Timestamp) {
         let (_, mut at) = look.at;
         let (mut book, end) = (self.book(at), to.min(at.plus(SIMULATED_AT_ONCE)));
@@ -440,7 +442,7 @@ impl SimulatedPast {
                 false => self.publication_after(at).min(to),
             };
             for message in self.simulation.between(at, next) {
-                // What is refused now was refused then.
+                // Messages refused now were refused at that time, too.
                 let Ok(decision) = book.apply(SANDBOX_FEED, &message, arrival(&message, next))
                 else {
                     continue;

@@ -19,7 +19,7 @@ use crate::options::epoch_start;
 use crate::publication::Published;
 use crate::simulator::{SANDBOX_FEED, SANDBOX_IDS, arrival, play_back};
 
-/// How far back it goes.
+/// Time that it reaches back.
 const REACH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl SimulatedPast {
         Ok(Found { seq: 0, at, previous, next })
     }
 
-    /// Where a position is that clients hold: a publication, or a moment between two at which the world moves.
+    /// Finds a client's position: a publication, or a moment between two at which the world changes.
     pub(super) fn find_place(
         &self,
         at: Timestamp,
@@ -80,18 +80,18 @@ impl SimulatedPast {
         }
     }
 
-    /// The oldest publication that is made again.
+    /// The oldest publication that is rebuilt.
     pub(super) fn first(&self, current: Timestamp) -> Timestamp {
         epoch_start(current.minus(REACH), self.interval())
     }
 
-    /// What was shown at an instant, and the weight of its book.
+    /// The state shown at an instant, and the weight of its book.
     pub(super) fn rebuild(&self, at: Timestamp) -> (Published, u64) {
         let book = self.book(at);
         (self.options.publication(&book, 0, at), book.weight())
     }
 
-    /// The book of an instant.
+    /// The book at an instant.
     pub(super) fn book(&self, at: Timestamp) -> Book {
         let mut book = Book::new(Arc::clone(&self.options.catalogue), SANDBOX_IDS);
         book.set_limits(self.options.limits);
@@ -102,14 +102,14 @@ impl SimulatedPast {
         for change in book.overdue(published, self.options.lifetimes) {
             book.absorb(&change, published);
         }
-        // Between two publications the writer only plays.
+        // Between publications, the writer only plays messages.
         for message in self.simulation.between(published, at) {
             play_back(&mut book, &message, at);
         }
         book
     }
 
-    /// The publication after the one that somebody is at.
+    /// The publication after the reader's position.
     pub(super) fn next(&self, steps: &mut Steps, current: Timestamp) -> Option<Published> {
         let at = self.publication_after(steps.at.at);
         if at > current {
@@ -122,12 +122,12 @@ impl SimulatedPast {
         Some(self.options.publication(&steps.book, 0, at))
     }
 
-    /// When the publication after an instant is made.
+    /// Time of the publication after an instant.
     pub(super) fn publication_after(&self, at: Timestamp) -> Timestamp {
         epoch_start(at, self.interval()).plus(self.interval())
     }
 
-    /// Plays what happens up to an instant.
+    /// Plays the messages up to an instant.
     pub(super) fn play_to(&self, steps: &mut Steps, at: Timestamp) {
         for message in self.simulation.between(steps.at.at, at) {
             play_back(&mut steps.book, &message, at);
@@ -135,7 +135,7 @@ impl SimulatedPast {
         steps.at.at = at;
     }
 
-    /// What became of an event's prices: the event is played once more, alone.
+    /// The price history of an event: the event is replayed alone.
     pub(super) fn event_paths(
         &self,
         request: &PathRequest,
@@ -145,12 +145,12 @@ impl SimulatedPast {
         self.paths_of(&self.lives(sport, current), (request, sport), current, false)
     }
 
-    /// The events that there are paths of.
+    /// The events that have paths.
     pub(super) fn lives(&self, sport: SportId, current: Timestamp) -> Lives<'_> {
         self.simulation.lives(sport, self.first(current), current)
     }
 
-    /// `until_start`: what comes later is not wanted.
+    /// `until_start`: later changes are not needed.
     pub(super) fn paths_of(
         &self,
         lives: &Lives<'_>,
@@ -176,7 +176,7 @@ impl SimulatedPast {
         EventPaths::new(past, begin)
     }
 
-    /// The events of a sport that have started, with the time that they were announced for.
+    /// The events of a sport that have started, with their scheduled starts.
     pub(super) fn started(&self, sport: SportId, current: Timestamp) -> Vec<(Timestamp, EventId)> {
         let started = self.simulation.started(sport, self.first(current), current).into_iter();
         started.map(|(reference, commence)| (commence, self.id_of(&reference))).collect()
@@ -189,7 +189,7 @@ impl SimulatedPast {
         }
     }
 
-    /// The rows of an event: what was published of it from `first` to `current`.
+    /// The rows of an event for its publications from `first` to `current`.
     fn replay(&self, life: Life, first: Timestamp, current: Timestamp, until_start: bool) -> Part {
         let new_book = || {
             let mut book = Book::new(Arc::clone(&self.options.catalogue), SANDBOX_IDS);
@@ -216,7 +216,7 @@ impl SimulatedPast {
         if until_start {
             return played.part;
         }
-        // Then nothing happens until its time here is over.
+        // Nothing happens after this until its lifetime is over.
         let over = |at: Timestamp| !played.book.overdue(at, self.options.lifetimes).is_empty();
         if over(current) {
             let step = |n: i64| {
@@ -238,8 +238,8 @@ impl SimulatedPast {
         played.part
     }
 
-    /// The publications from `begin` to `current` that are the first to show something said about an event or its
-    /// start, each with the one before it. The others show what the one before them shows.
+    /// The publications from `begin` to `current` that are the first to show a message about an event or its start,
+    /// each with the one before it. Every other publication shows the same as its predecessor.
     fn publications_around(
         &self,
         life: &Life,
@@ -257,7 +257,7 @@ impl SimulatedPast {
     }
 }
 
-/// An event that is played again.
+/// An event that is replayed.
 struct Played {
     book: Book,
     part: Part,
@@ -267,7 +267,7 @@ struct Played {
 impl Played {
     fn play(&mut self, message: &FeedMessage, out: Timestamp) {
         let at = arrival(message, out);
-        // What is refused now was refused then.
+        // Messages refused now were refused at that time, too.
         let Ok(decision) = self.book.apply(SANDBOX_FEED, message, at) else { return };
         for change in decision.change.into_iter().chain(decision.follow) {
             self.push(change, at);

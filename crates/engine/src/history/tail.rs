@@ -297,7 +297,7 @@ impl LoggedPast {
         let part = Part::founding(commit, book, base);
         match self.book_of(archive, commit, events) {
             Ok(before) => Ok(before.with(|before| part.replacing(commit, &before).of_rows(rows()))),
-            // The archiver continues without it, too: what was lost with the log has no end.
+            // The archiver continues without it, too: price paths lost with the log get no end.
             Err(WorldError::Archive(error)) if error.is_damage() => {
                 Ok(Alone::Done(part.of_rows(rows())))
             }

@@ -1,6 +1,6 @@
-//! Who may have the past made again or looked up, and the threads on which that is done (H22).
+//! Limits and threads for rebuilding past publications and looking them up (H22).
 //!
-//! A request that ends does not end its work: work has its turns until it is over, and what it made is kept.
+//! Work continues if its request ends: it keeps its turns until it is done, and its result is kept.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,43 +15,43 @@ use tokio::time::{Instant, timeout};
 use super::logged::LoggedPast;
 use super::{History, HistoryError, REBUILD_TIME_MAX, Source};
 
-/// Books made again and questions answered at a time for one key.
+/// Maximum number of concurrent rebuilds and reads for one key.
 const PER_KEY_MAX: usize = 2;
-/// The same for everybody together. One key does not have all.
+/// The same for all keys together. One key cannot take everything.
 const REBUILDS_MAX: usize = PER_KEY_MAX + 1;
 const READS_MAX: usize = PER_KEY_MAX + 1;
-/// Each takes a moment: none waits for the store of the archive.
+/// Lookups are short: none waits for the store of the archive.
 const LOOKUPS_MAX: usize = 4;
-/// What waits for it: one that looks what the archive has, and others.
+/// Work that waits for the store: one read of the newest commit, and others.
 const REFRESHES_MAX: usize = 1;
 const STORE_READS_MAX: usize = 2;
-/// They do not wait for books that are made again.
+/// Lookups for followers do not wait for rebuilds.
 const LOOKS_MAX: usize = PER_KEY_MAX + 1;
 const THREADS_MAX: usize =
     REBUILDS_MAX + READS_MAX + LOOKUPS_MAX + REFRESHES_MAX + STORE_READS_MAX + LOOKS_MAX;
 /// Maximum time that a request waits for the archive's newest commit before it uses the log alone.
 const REFRESH_WAIT_MAX: Duration = Duration::from_secs(1);
-/// How long a request waits for all of its turns together.
+/// Maximum time that a request waits for all of its turns together.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// What is to be done.
+/// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// A book is made again.
+    /// Rebuilds a book.
     Rebuild,
-    /// Changes are read.
+    /// Reads changes.
     Read,
-    /// It is looked up which publications there are. No rebuild keeps that waiting, and no store.
+    /// Looks up which publications exist. Waits neither for rebuilds nor for a store.
     Lookup,
-    /// It is looked what the archive has had added.
+    /// Reads additions to the archive.
     Refresh,
-    /// Something small is read of the archive.
+    /// Reads a small part of the archive.
     StoreRead,
-    /// What came and went is read for those who follow.
+    /// Reads what appeared and disappeared, for followers.
     Look,
 }
 
-/// For how long a request still waits for turns.
+/// Remaining time that a request waits for turns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnWait(Duration);
 
@@ -69,7 +69,7 @@ pub(super) struct Turns {
     refreshes: Arc<Semaphore>,
     store_reads: Arc<Semaphore>,
     looks: Arc<Semaphore>,
-    /// Turns of each key that has some.
+    /// The turns of each key that uses some.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
     threads: Threads,
 }
@@ -103,8 +103,8 @@ impl Turns {
     }
 }
 
-/// Threads of their own, one for each turn: the past does not take those that requests of the present need. They are
-/// started when there is something to do, and what runs on them when the service stops is not waited for.
+/// Separate threads, one for each turn, so that the past takes none from requests for the present. They are started on
+/// demand, and a stopping service does not wait for their work.
 #[derive(Debug)]
 struct Threads(Option<Runtime>);
 
@@ -130,14 +130,14 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // It is dropped on a thread that must not wait.
+        // Dropped on a thread that must not block.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Counts a request that waits, until it does no longer or has ended.
+/// Counts a waiting request until it stops waiting or ends.
 #[derive(Debug)]
 struct Waiting<'a>(&'a AtomicU64);
 
@@ -155,7 +155,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl History {
-    /// A turn of a key.
+    /// Takes a turn of a key.
     pub(super) async fn turn_of(
         &self,
         key: u64,
@@ -182,8 +182,10 @@ impl History {
         turn.ok().and_then(Result::ok).ok_or(HistoryError::Busy)
     }
 
-    /// Looks something up in what is known of the log and the archive. Whoever needs the log alone does not depend on
-    /// the store of the archive (H20); who needs more waits for that to be looked at, as long as for a turn.
+    /// Looks something up in the known content of the log and the archive.
+    ///
+    /// A lookup that needs only the log does not depend on the store of the archive (H20); any other waits for a read
+    /// of the newest commit, at most as long as for a turn.
     pub(super) async fn look_up<T: Send + 'static>(
         self: &Arc<Self>,
         wait: &mut TurnWait,
@@ -198,7 +200,7 @@ impl History {
         }
     }
 
-    /// The same of what may have to be read from the store.
+    /// The same for lookups that may have to read the store.
     pub(super) async fn on_logged<T: Send + 'static>(
         self: &Arc<Self>,
         kind: Work,
@@ -212,7 +214,8 @@ impl History {
         self.on_source(kind, None, wait, look).await
     }
 
-    /// Has the archive looked at where that is due, and says whether it was. It goes on where nobody waits for it.
+    /// Reads additions to the archive if that is due, and returns whether it did. The read continues if the request
+    /// ends.
     async fn refresh(self: &Arc<Self>, wait: &mut TurnWait, max: Duration) -> bool {
         let Source::Logged(past) = &self.source else { return false };
         if !past.is_look_due() {
@@ -226,8 +229,7 @@ impl History {
         refreshed
     }
 
-    /// Does something with what the past is made from, on another thread and when it is its turn: also that of a key,
-    /// where it is done for one.
+    /// Runs work on the source of the past, on another thread and with a turn; also with one of the key, if given.
     pub(super) async fn on_source<T: Send + 'static>(
         self: &Arc<Self>,
         kind: Work,
@@ -242,7 +244,7 @@ impl History {
         let all = self.turn(self.turns.of(kind), wait).await?;
         let history = Arc::clone(self);
         let working = self.turns.threads.run(move || {
-            // Turns end with the work, also where nobody waits for it any more.
+            // Turns end with the work, even if the request has ended.
             let _turns = (own, all);
             work(&history.source)
         });
@@ -253,7 +255,7 @@ impl History {
         }
     }
 
-    /// The same for no longer than a request waits.
+    /// The same, limited to the time that a request waits.
     pub(super) async fn on_source_in_time<T: Send + 'static>(
         self: &Arc<Self>,
         kind: Work,
@@ -282,7 +284,7 @@ mod tests {
     use crate::writer::test_options;
     use crate::{Archiver, WorldHandle};
 
-    /// A live world with some publications, and a history of it that has made none of them again.
+    /// A live world with some publications, and a history of it without any rebuilt ones.
     fn world(dir: &Path) -> (Arc<WorldHandle>, Arc<History>, Vec<Found>) {
         world_of(&options(dir))
     }
@@ -330,7 +332,7 @@ mod tests {
         Arc::clone(turns).try_acquire_many_owned(u32::try_from(max).unwrap()).unwrap()
     }
 
-    /// Begins something and does not wait for it.
+    /// Starts a request and drops it.
     async fn leave<T>(asked: impl Future<Output = T>) -> bool {
         timeout(Duration::ZERO, asked).await.is_err()
     }
@@ -386,7 +388,7 @@ mod tests {
         assert!(history.turn_of(1, &mut wait).await.is_err());
         assert_eq!(wait.0, Duration::ZERO);
         drop(own);
-        // It has none left for the next queue, and needs none where nobody is in it.
+        // No time is left for the next queue, and none is needed if the queue is empty.
         let busy = all(&history.turns.rebuilds, REBUILDS_MAX);
         let made = history.remake(founds[1], 1, wait).await;
         assert!(matches!(made, Err(HistoryError::Busy)), "{made:?}");
@@ -394,7 +396,7 @@ mod tests {
         history.remake(founds[1], 1, wait).await.unwrap();
     }
 
-    /// S10: who is far behind does not keep others waiting.
+    /// S10: a client that is far behind does not delay others.
     #[tokio::test]
     async fn one_key_does_not_have_all_turns_to_look_up_what_passed() {
         let dir = tempfile::tempdir().unwrap();
@@ -415,7 +417,7 @@ mod tests {
         let (handle, _, founds) = world_of(&options);
         Archiver::new(options.clone(), &handle).unwrap().copy().unwrap();
         let current = handle.published().snapshot.cut_at;
-        // Whoever opens it waits until somebody writes into it.
+        // Opening it blocks until something is written to it.
         let commits = dir.path().join("archive/live/commit");
         let newest = std::fs::read_dir(commits).unwrap().map(|file| file.unwrap().path()).max();
         let newest = newest.unwrap();
@@ -463,7 +465,7 @@ mod tests {
         let current = Arc::clone(&handle.published().snapshot);
         let reach = history.reach(current.cut_at).await.unwrap();
         assert_eq!(reach.to, current.cut_at);
-        // Nothing can be looked up from here on.
+        // No lookup is possible from here on.
         history.turns.lookups.close();
         assert_eq!(
             history.before(&current, &mut TurnWait::default()).await.unwrap(),

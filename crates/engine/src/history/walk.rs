@@ -1,4 +1,4 @@
-//! Publications of the past one after the other: one book, rolled forward from each to the next.
+//! Successive publications of the past: one book, rolled forward from each to the next.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use super::{Found, History, HistoryError, Place, Source};
 use crate::catalogues::version_of;
 use crate::publication::Published;
 
-/// Where somebody is who is shown every publication.
+/// The position of a reader of every publication.
 #[derive(Debug)]
 pub struct Walk {
     pub(super) history: Arc<History>,
     pub(super) steps: Box<Steps>,
 }
 
-/// The book of a publication, and what follows.
+/// The book of a publication, and the entries after it.
 #[derive(Debug)]
 pub(super) struct Steps {
     pub(super) book: Book,
     pub(super) at: Found,
-    /// Entries after it that were read already.
+    /// Entries after it that are already read.
     pub(super) waiting: VecDeque<Entry>,
-    /// The last publication that is known to have been made with the book's catalogue.
+    /// The last publication known to have the book's catalogue.
     pub(super) same_catalogue_to: u64,
 }
 
@@ -36,7 +36,7 @@ impl Steps {
         Self { book, at, waiting: VecDeque::new(), same_catalogue_to: 0 }
     }
 
-    /// Adds entries to those that wait.
+    /// Adds entries to the waiting ones.
     pub(super) fn take_in(
         &mut self,
         entries: impl Iterator<Item = Result<Entry, HistoryError>>,
@@ -47,7 +47,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Rolls the book forward to the next publication among the entries that wait.
+    /// Rolls the book forward to the next publication among the waiting entries.
     pub(super) fn advance(&mut self, past: &LoggedPast) -> Result<Option<Published>, HistoryError> {
         while !self.waiting.is_empty() {
             if let Some(published) = self.take_entry(past)? {
@@ -57,13 +57,13 @@ impl Steps {
         Ok(None)
     }
 
-    /// Rolls the book forward by the next entry. Gives a publication where it is one.
+    /// Rolls the book forward by the next entry. Returns a publication if the entry is one.
     pub(super) fn take_entry(
         &mut self,
         past: &LoggedPast,
     ) -> Result<Option<Published>, HistoryError> {
         let Some(Entry { seq, at, change }) = self.waiting.pop_front() else { return Ok(None) };
-        // An entry that was lost may have been one of those that made it.
+        // A lost entry may have been part of it.
         if seq != self.at.seq + 1 {
             return Err(HistoryError::Unreadable(None));
         }
@@ -79,8 +79,8 @@ impl Steps {
 }
 
 impl History {
-    /// Begins after a position that clients hold, where `current` is the publication of the present; `None`: there is
-    /// none that can be shown. `key`: for whom.
+    /// Starts after a client's position; `current` is the time of the present publication. `None`: there is none that
+    /// can be shown. `key`: the requesting key.
     pub(crate) async fn walk(
         self: &Arc<Self>,
         place: Place,
@@ -102,10 +102,10 @@ impl History {
 }
 
 impl Walk {
-    /// The next publication, where `current` is the one of the present; `None`: there is none yet.
+    /// The next publication; `current` is the time of the present one. `None`: there is none yet.
     ///
     /// # Errors
-    /// It cannot be made again now, or history does not go on.
+    /// It cannot be rebuilt now, or history ends here.
     pub async fn next(
         self,
         current: Timestamp,

@@ -1,5 +1,5 @@
-//! Carries the requests of `object_store` to a bucket: bounded in time and size, with errors that say what was answered
-//! and hold nothing secret.
+//! Sends the requests of `object_store` to a bucket: bounded in time and size, with errors that report the answer but
+//! contain no secrets.
 
 use std::error::Error;
 use std::future::Future;
@@ -16,41 +16,41 @@ use tokio_rustls::rustls::crypto::ring;
 
 use crate::durable::count;
 
-/// How long an answer may take to begin, and each piece of it to come; what is sent may take longer, at this speed.
+/// Maximum time until an answer starts, and between pieces of it; sending may take longer, at this minimum speed.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
-/// How long a store may put the parts of an object together.
+/// Maximum time for a store to assemble the parts of an object.
 const JOIN_MAX: Duration = Duration::from_secs(60);
-/// What an answer may have that nothing else is said about: a page of a list, a refusal.
+/// Maximum size of an answer without its own limit: a page of a list, a refusal.
 const ANSWER_MAX: u64 = 8 << 20;
-/// Longest code of a refusal that is shown.
+/// Maximum length of a refusal's code that is shown.
 const CODE_MAX: usize = 64;
 const USER_AGENT: &str = concat!("linesman/", env!("CARGO_PKG_VERSION"));
 
-/// What the answer to a request may have, where that is more than others. It is among the extensions of the request.
+/// Maximum size of the answer to a request, if greater than the default. Passed in the extensions of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BytesMax(pub(super) u64);
 
-/// Why a request was not carried out, or may not have been.
+/// The reason why a request was not executed, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("it answers {status}{}{code}", if code.is_empty() { "" } else { " " })]
     Refused { status: u16, code: String },
-    /// Nothing that says what became of it.
+    /// No answer shows whether it was executed.
     #[error("{why}")]
     Unanswered { why: String, again: Again },
 }
 
-/// Whether a request may have an answer when it is sent once more.
+/// Whether a retry may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
     Soon,
-    /// What takes too long would take as long again.
+    /// A request that takes too long would take as long again.
     Later,
 }
 
 impl Failure {
-    /// The failure that is behind an error of a store.
+    /// The failure that caused a store's error.
     pub(super) fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut next = Some(error);
         while let Some(error) = next {
@@ -70,7 +70,7 @@ impl Failure {
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
         let what = if error.is_connect() { "cannot connect" } else { "the request failed" };
-        // The last cause is the one that says why; the others name the address.
+        // The last cause is the reason; the others contain the address.
         let mut cause = error.source();
         while let Some(next) = cause.and_then(Error::source) {
             cause = Some(next);
@@ -82,8 +82,8 @@ impl From<reqwest::Error> for Failure {
 
 impl From<Failure> for HttpError {
     fn from(failure: Failure) -> Self {
-        // A request is sent again whatever it does: a conditional write that was carried out before differs from
-        // another writer's by what it wrote.
+        // Any request may be sent again: the content shows whether a conditional write was this one or another
+        // writer's.
         let kind = match failure {
             Failure::Unanswered { again: Again::Soon, .. } => HttpErrorKind::Request,
             Failure::Unanswered { again: Again::Later, .. } | Failure::Refused { .. } => {
@@ -100,7 +100,7 @@ pub(super) struct Transport(Client);
 
 impl Transport {
     pub(super) fn new() -> Result<Self, Failure> {
-        // The one TLS library that is built. Where somebody chose before, that stays.
+        // The only TLS library in the build. A provider installed earlier stays.
         let _chosen = ring::default_provider().install_default();
         let client = Client::builder().connect_timeout(WAIT_MAX).redirect(Policy::none());
         Ok(Self(client.no_proxy().user_agent(USER_AGENT).build()?))
@@ -143,8 +143,8 @@ impl HttpConnector for Transport {
     }
 }
 
-/// Whether an answer is none of a success and says all the same how it is: the object is not there, or is there
-/// already. That a bucket is not there says nothing of an object.
+/// True if an unsuccessful answer still describes the object: it is missing or exists already. A missing bucket says
+/// nothing about an object.
 fn decides(status: StatusCode, method: &Method, code: &str) -> bool {
     match status {
         StatusCode::NOT_FOUND => code == "NoSuchKey" || method == Method::DELETE,
@@ -154,7 +154,7 @@ fn decides(status: StatusCode, method: &Method, code: &str) -> bool {
 
 fn refused(status: StatusCode, code: String) -> Failure {
     let busy = status == StatusCode::TOO_MANY_REQUESTS
-        // Not to have something implemented is an answer.
+        // A missing implementation is permanent.
         || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED);
     match busy {
         true => Failure::unanswered(&format!("it answers {}", status.as_u16()), Again::Soon),
@@ -183,8 +183,8 @@ async fn in_time<T>(
     }
 }
 
-/// The code of a refusal, such as `SignatureDoesNotMatch`, and nothing else of it: AWS repeats what was signed. Empty:
-/// it has none.
+/// The code of a refusal, such as `SignatureDoesNotMatch`, and nothing else of it, because AWS repeats signed data.
+/// Empty if there is none.
 fn code_of(body: &[u8]) -> String {
     let code = || {
         let (_, after) = std::str::from_utf8(body).ok()?.split_once("<Code>")?;

@@ -1,7 +1,7 @@
-//! An object on its way into a bucket, a part at a time: what is held of it does not grow with it.
+//! An object that is written to a bucket in parts, with bounded memory.
 //!
-//! Up to one part it is a single request. Of a larger one, the bucket has nothing before all parts are there; those of
-//! a process that was killed stay until the bucket's own rule for such parts deletes them.
+//! An object of at most one part takes a single request. A larger one exists only once all its parts are complete;
+//! parts of a killed process stay until the bucket's own lifecycle rule deletes them.
 
 use std::io::{self, Write};
 use std::mem;
@@ -13,16 +13,16 @@ use object_store::{Error, MultipartId, PutMode};
 use super::Bucket;
 use crate::error::ArchiveError;
 
-/// The parts of an object, the last one apart: stores want at least 5 MiB, some all of one size, and 10,000 at most.
+/// Size of every part except the last: stores require at least 5 MiB, some equal sizes, and at most 10,000 parts.
 const PART_BYTES: usize = 8 << 20;
 
-/// Unless it is finished, what is there of it is deleted.
+/// An upload that is deleted unless it is finished.
 #[derive(Debug)]
 pub(crate) struct Upload {
     bucket: Bucket,
     name: String,
     held: Vec<u8>,
-    /// What the bucket calls it, and the parts that it has; `None`: there was no more than one yet.
+    /// The bucket's id of the upload, and the parts sent; `None` while the object fits into one part.
     begun: Option<(MultipartId, Vec<PartId>)>,
 }
 
@@ -31,7 +31,7 @@ impl Upload {
         Self { bucket: bucket.clone(), name: name.to_owned(), held: Vec::new(), begun: None }
     }
 
-    /// Makes it an object.
+    /// Completes the object.
     pub(crate) fn finish(mut self) -> Result<(), ArchiveError> {
         if self.begun.is_none() {
             let bytes = mem::take(&mut self.held).into();
@@ -48,7 +48,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Sends what is held as a part.
+    /// Sends the buffered bytes as a part.
     fn send(&mut self) -> Result<(), ArchiveError> {
         let (id, mut parts) = match self.begun.take() {
             Some(begun) => begun,

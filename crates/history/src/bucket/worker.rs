@@ -1,4 +1,4 @@
-//! A thread on which requests run, for callers that block.
+//! A thread that runs requests for blocking callers.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// Ends its thread when it is dropped.
+/// Stops its thread when dropped.
 #[derive(Debug)]
 pub(super) struct Worker {
     handle: Handle,
@@ -20,21 +20,21 @@ impl Worker {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let run = move || {
-            // It ends when the other side is gone.
+            // Stops when the sender is dropped.
             runtime.block_on(stopped).unwrap_or_default();
         };
         std::thread::Builder::new().name("bucket".to_owned()).spawn(run).map_err(failed)?;
         Ok(Self { handle, _stop: stop })
     }
 
-    /// Has work done and waits for it.
+    /// Runs work on the thread and waits for it.
     pub(super) fn call<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, String> {
         let (done, result) = mpsc::sync_channel(1);
         self.handle.spawn(async move {
-            // Whoever asked waits for it.
+            // The caller is blocked on this.
             done.send(work.await).ok();
         });
         result.recv().map_err(|_| "the request did not come to an end".to_owned())

@@ -15,18 +15,18 @@ use crate::error::ArchiveError;
 use crate::frame::Frame;
 use crate::parquet_file::TableWriter;
 
-/// A book is kept after this number of entries, or this much time.
+/// A book is stored after this number of entries, or this much time.
 const IMAGE_ENTRIES: u64 = 250_000;
 const IMAGE_MS: i64 = 3_600_000;
-/// What readers of such folders take for "none".
+/// The name for "none" that readers of partitioned folders expect.
 const NO_SPORT: &str = "__HIVE_DEFAULT_PARTITION__";
 
 impl Part {
-    /// Writes the files of all that was published, and commits them after `commit`. Returns what the archive then
-    /// consists of, and the book that the next part begins with where it is at hand.
+    /// Writes the files of everything published, and commits them after `commit`. Returns the new content of the
+    /// archive, and the book that the next part starts with, if available.
     ///
     /// # Errors
-    /// The archive cannot be written; it is as it was, or as it would be afterwards.
+    /// The archive cannot be written. Its content is either unchanged or already the new one.
     pub fn commit(
         mut self,
         archive: &Archive,
@@ -80,7 +80,7 @@ impl Part {
         Ok(Image { file, seq, at_ms, lineage, version: IMAGE_VERSION, first })
     }
 
-    /// A file for each sport and day.
+    /// Writes a file for each sport and day.
     fn write_table(
         &self,
         archive: &Archive,

@@ -1,4 +1,4 @@
-//! Folder and bucket alike: the same steps, and what goes wrong on the way.
+//! Folders and buckets behave alike: the same steps, and failures on the way.
 
 use std::error::Error as _;
 use std::time::{Duration, Instant};
@@ -62,10 +62,10 @@ impl Bucket {
     }
 }
 
-/// The endpoint of another server with the same bucket, where `cargo xtask clients` has started one.
+/// Environment variable with the endpoint of another server with the same bucket, which `cargo xtask clients` starts.
 const OTHER_SERVER: &str = "LINESMAN_TEST_S3_ENDPOINT";
 
-/// Does the same in a folder and in a bucket.
+/// Runs a check in a folder and in a bucket.
 fn in_each(check: impl Fn(&Location)) {
     let dir = tempfile::tempdir().unwrap();
     check(&Location::Folder(dir.path().join("a=b/live")));
@@ -74,7 +74,7 @@ fn in_each(check: impl Fn(&Location)) {
     #[expect(clippy::disallowed_methods, reason = "a setting of the tests, not of the program")]
     let other = std::env::var(OTHER_SERVER);
     if let Ok(endpoint) = other {
-        // It is one server for all tests.
+        // All tests share this server.
         let place = dir.path().file_name().unwrap().display().to_string();
         let prefix = format!("{}/a=b/live", place.trim_start_matches('.'));
         check(&Location::Bucket(Box::new(BucketOptions { endpoint, prefix, ..bucket.options() })));
@@ -100,7 +100,7 @@ fn what_goes_in_comes_back_and_others_read_it() {
         assert_holds(&other, &LOG);
         let commit = other.newest().unwrap();
         assert_eq!(other.publications(&commit).unwrap().len(), 6);
-        // Large files of a bucket are read in pieces.
+        // Large files of a bucket are read in ranges.
         assert_holds(&Archive::of(location).with_whole_max(0), &LOG);
         let copy = tempfile::tempdir().unwrap();
         let copied = other.copy_to(&copy.path().join("live")).unwrap();
@@ -109,7 +109,7 @@ fn what_goes_in_comes_back_and_others_read_it() {
     });
 }
 
-/// Others do not wait for it, however it went.
+/// Damage is skipped, an unavailable store is waited for.
 #[test]
 fn a_missing_file_is_damage_and_a_store_that_is_away_is_not() {
     let is_damage = |archive: &Archive, commit: &Commit| {
@@ -174,7 +174,7 @@ fn writers_that_race_commit_every_number_once() {
         let archive = Archive::of(location);
         assert_holds(&archive, &LOG);
         let commits = usize::try_from(archive.newest_number().unwrap()).unwrap();
-        // A commit is not counted where another one followed before its writer looked.
+        // A commit is not counted if another one followed before its writer checked.
         assert!(won <= commits && commits == 6, "{won} of {commits}");
     });
 }
@@ -189,17 +189,18 @@ fn what_was_replaced_stays_for_a_while_and_then_goes() {
         let compacted = archive.compact(&before, &Compact::All, LONG_AGO).unwrap().unwrap();
         assert_eq!(compacted.outcome, Outcome::Committed);
         assert_holds(&archive, &LOG);
-        // Whoever reads by the commit before finds its files.
+        // Readers of the previous commit find its files.
         let soon = Archive::of(location);
         assert_eq!(soon.clean(&compacted.commit).unwrap(), 0);
         assert!(soon.verify(&before).faults.is_empty());
-        // What is younger than nothing is no second old; times of a store may be whole seconds.
+        // Without a retention time, files older than the newest commit are deleted; a store's times may be whole
+        // seconds.
         let later = Archive::of(location).with_unused_kept(Duration::ZERO);
         let begun = Instant::now();
         let mut gone = 0;
         while !later.verify(&before).faults.iter().any(|fault| !fault.to_string().is_empty()) {
             assert!(begun.elapsed() < DEADLINE, "nothing is deleted");
-            // Each commit says what time it is.
+            // Each commit provides the store's current time.
             let newest = archive.newest().unwrap();
             let next = Commit { commit: newest.commit + 1, ..newest };
             assert_eq!(archive.commit(&next).unwrap(), Outcome::Committed);
@@ -221,7 +222,7 @@ fn any_range_of_a_file_is_read_and_nothing_beyond_its_end() {
         assert_eq!(u64::try_from(whole.len()).unwrap(), file.bytes);
         assert_eq!(archive.read_range(file, 4..9).unwrap(), whole.slice(4..9));
         assert!(archive.read_range(file, file.bytes..file.bytes + 9).unwrap().is_empty());
-        // What is not as long as was committed is not read.
+        // A file with another length than was committed is not read.
         let longer = TableFile { bytes: file.bytes + 1, ..file.clone() };
         let wrong = archive.read_range(&longer, 0..4);
         assert!(wrong.is_err() || location.folder().is_some(), "{wrong:?}");
@@ -242,20 +243,20 @@ fn a_large_file_goes_into_the_bucket_in_parts() {
     });
 }
 
-/// An image as if it were a file of rows.
+/// An image described like a file of rows.
 fn named(Blob { path, bytes, sha256 }: Blob) -> TableFile {
     let (table, rows, first_seq, last_seq, lineage) = (Table::Internal, 0, 0, 0, 0);
     TableFile { table, path, rows, bytes, sha256, first_seq, last_seq, lineage }
 }
 
-/// A part of it that was sent takes space that nobody sees.
+/// A part that was sent would take space invisibly.
 #[test]
 fn of_a_large_file_that_is_not_finished_nothing_stays() {
     let bucket = Bucket::start();
     let archive = bucket.archive();
     let files = || std::fs::read_dir(bucket.server.folder().join("..")).unwrap().count();
     let before = files();
-    // The first request begins it, the next two send parts.
+    // The first request starts the upload, the next two send parts.
     bucket.server.choose_write(3, WriteFault::Refused(403));
     let error = archive.put("images/large", ".image", &vec![7; 20 << 20]).unwrap_err();
     let told = format!("{error}: {}", error.source().unwrap());
@@ -288,12 +289,12 @@ fn a_bucket_that_refuses_conditions_as_bad_requests_is_refused() {
         assert!(Archive::create_in(&bucket.location()).unwrap_err().is_not_exclusive(), "{status}");
     }
     bucket.server.refuse_conditions(0);
-    // What refuses everything, or only for a moment, may take conditions all the same.
+    // A store that refuses everything, or only temporarily, may still support conditions.
     bucket.server.refuse(2, 400);
     assert!(!Archive::create_in(&bucket.location()).unwrap_err().is_not_exclusive());
     bucket.server.refuse(1, 400);
     Archive::create_in(&bucket.location()).unwrap();
-    // Its own object, where the answer to the first try was lost.
+    // The answer to the first attempt is lost, so it meets its own object.
     bucket.server.lose_answers(1);
     Archive::create_in(&bucket.location()).unwrap();
 }
@@ -308,7 +309,7 @@ fn errors_of_a_moment_are_tried_again_and_lasting_ones_are_told() {
     bucket.server.refuse(u32::MAX, 503);
     let error = archive.newest().unwrap_err();
     assert!(error.to_string().contains("503"), "{error}");
-    // It is left alone for a while.
+    // It gets no requests for a while.
     let before = bucket.server.requests();
     archive.newest().unwrap_err();
     assert_eq!(bucket.server.requests(), before);
@@ -361,7 +362,7 @@ fn a_wrong_key_is_told_without_any_secret() {
     assert!(!told.contains(S3::ACCESS_KEY_ID), "{told}");
 }
 
-/// Tries until it is done.
+/// Retries until it succeeds.
 fn eventually(mut attempt: impl FnMut() -> Result<(), ArchiveError>) {
     let begun = Instant::now();
     while let Err(error) = attempt() {

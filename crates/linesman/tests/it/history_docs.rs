@@ -1,5 +1,7 @@
-//! Every command of docs/history.md runs. Its programs, and what needs `DuckDB`, run in `cargo xtask clients`
-//! (`e2e/archive/check.py`); what needs a day that is over, in the tests of the API (`v1/export.rs`).
+//! Runs every command of docs/history.md.
+//!
+//! Its programs, and commands that need `DuckDB`, run in `cargo xtask clients` (`e2e/archive/check.py`); requests that
+//! need a finished day, in the tests of the API (`v1/export.rs`).
 
 use std::fs;
 
@@ -9,10 +11,10 @@ use tokio::process::Command;
 use crate::harness::{DAY, Done, PROGRAM, TestProgram, bout, moneyline, now};
 
 const PAGE: &str = include_str!("../../../../docs/history.md");
-/// What commands are run with.
+/// The beginnings of commands.
 const TOOLS: [&str; 3] = ["linesman ", "curl ", "duckdb "];
 
-/// The lines of the page that are commands: in shell blocks, or by themselves.
+/// The lines of the page that are commands: in shell blocks, or on their own.
 fn commands() -> Vec<&'static str> {
     let lines = PAGE.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
     lines.filter(|line| TOOLS.iter().any(|tool| line.starts_with(tool))).collect()
@@ -27,7 +29,7 @@ async fn every_command_of_the_history_page_does_what_the_page_says() {
     let lines = [bout("a", "Ann Lee", "Bea Kim"), moneyline("a", "fanduel", &offers)];
     service.push_all(&token, &lines).await;
     service.records("/v1/sports/mma/odds", &key, 1).await;
-    // The example is of a day when nothing was published here.
+    // The example is about a day when nothing was published here.
     let day = |at: Timestamp| {
         at.to_string().split_once('T').map(|(day, _)| format!("{day}T00:00:00Z")).unwrap()
     };

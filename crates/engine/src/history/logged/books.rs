@@ -1,4 +1,4 @@
-//! Books of the past: of the log, or of the archive.
+//! Books of the past, from the log or the archive.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::history::{Found, HistoryError};
 use crate::replay::{Logged, Replay};
 
 impl LoggedPast {
-    /// The book of a publication, or of what was shown between two.
+    /// The book of a publication, or of a state between two.
     pub(in crate::history) fn book(&self, found: Found) -> Result<Book, HistoryError> {
         self.book_with(found, None)
     }
 
-    /// The same with that of the next publication, where one is given, and with that of its time otherwise.
+    /// The same with the given catalogue of the next publication, or else with that of its time.
     pub(in crate::history) fn book_with(
         &self,
         found: Found,
@@ -34,7 +34,7 @@ impl LoggedPast {
             (Some(lineage), Some(archive)) if lineage != IN_LOG => {
                 self.archived_book(archive, lineage, found, catalogue)
             }
-            // No publication: it is between two.
+            // A state between two publications.
             (None, Some(archive)) if found.seq <= base => {
                 match self.archived(found.seq, Some(found.at))? {
                     Some((lineage, _)) => self.archived_book(archive, lineage, found, catalogue),
@@ -62,7 +62,7 @@ impl LoggedPast {
             book_from(archive, &commit, image, (lineage, found.seq), options).map_err(unreadable)
         };
         let expected = self.index().catalogue_at(lineage, found.seq);
-        // What was published depends on the catalogue, and on every entry before it.
+        // A publication depends on its catalogue, and on every entry before it.
         let book = match catalogue {
             Some(catalogue) => make(Arc::clone(catalogue))?,
             None => self.made(expected.as_deref(), make)?,
@@ -94,7 +94,7 @@ impl LoggedPast {
         catalogue: Option<&Arc<Catalogue>>,
     ) -> Result<Book, HistoryError> {
         let mut log = self.open()?;
-        // Nothing that is to be read is deleted meanwhile.
+        // Keeps the entries from being deleted while they are read.
         let _position = log.register().map_err(unreadable)?;
         let last = if catalogue.is_some() { found.seq } else { found.seq - 1 };
         let checkpoint = log.checkpoint_up_to(last).map_err(unreadable)?;
@@ -102,7 +102,8 @@ impl LoggedPast {
             return Err(self.not_kept());
         }
         let base = checkpoint.as_ref().map_or(0, |held| held.seq);
-        // What was left after a time with another catalogue, only checkpoints of that time say, and the archive.
+        // Only checkpoints of that time, and the archive, have the content that remained after a time with another
+        // catalogue.
         let needed = if catalogue.is_some() { found.seq + 1 } else { found.seq };
         if let Some(archive) = &self.archive
             && self.index().passes_other_catalogue(base, needed)
@@ -145,7 +146,7 @@ impl LoggedPast {
             if seq < to {
                 continue;
             }
-            // An entry that was lost may have been one of those that made it.
+            // A lost entry may have been part of it.
             let whole = seq == to && replay.losses().entries == 0;
             return match whole {
                 true => Ok(book),

@@ -1,4 +1,4 @@
-//! What the log and the archive have had added since somebody looked.
+//! Additions to the log and the archive since the last read.
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
@@ -13,25 +13,25 @@ use crate::history::HistoryError;
 use crate::history::index::Index;
 use crate::replay::Replay;
 
-/// How often it is looked what the archive has, however many ask: that is a request to a bucket, and what is added to
-/// the archive is in the log for longer.
+/// Minimum time between reads of the archive's newest commit, however many requests there are: each is a request to a
+/// bucket, and the log keeps archived entries for longer than this.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl LoggedPast {
-    /// Reads what the log and the archive have had added, and forgets what can be made again no longer.
+    /// Reads additions to the log and the archive, and drops publications that can no longer be rebuilt.
     pub(in crate::history) fn read_on(&self) -> Result<MutexGuard<'_, Index>, HistoryError> {
         self.look_again()?;
         self.read_log_on()
     }
 
-    /// Looks what the archive has had added, where that is due. It may wait for its store.
+    /// Reads additions to the archive if that is due. It may wait for the store.
     pub(in crate::history) fn look_again(&self) -> Result<(), HistoryError> {
         let log = self.open()?;
         self.read_archive_again(base_of(&*log));
         Ok(())
     }
 
-    /// Whether the archive is to be looked at, unless somebody who is at it has seen before what it has.
+    /// True if the archive has to be read, unless another request is reading it and its content was read before.
     pub(in crate::history) fn is_look_due(&self) -> bool {
         if self.archive.is_none() || self.has_news.load(Ordering::Acquire) {
             return self.archive.is_some();
@@ -42,7 +42,7 @@ impl LoggedPast {
         }
     }
 
-    /// The same of the log alone, and of what is known of the archive.
+    /// The same for the log alone, together with the known content of the archive.
     pub(in crate::history) fn read_log_on(&self) -> Result<MutexGuard<'_, Index>, HistoryError> {
         let log = self.open()?;
         let base = base_of(&*log);
@@ -50,7 +50,7 @@ impl LoggedPast {
         if self.archive.is_none() {
             index.archived.was_read = true;
         } else if index.looked_base != Some(base) {
-            // What the log does not have any more, the archive may have had added.
+            // Entries that the log no longer has may have been added to the archive.
             self.note_news();
             (index.archived.failed, index.archived.is_missed) = (true, true);
         }
@@ -63,7 +63,7 @@ impl LoggedPast {
         Ok(index)
     }
 
-    /// Adds what the log has had added.
+    /// Adds new entries of the log.
     pub(super) fn note_log(index: &mut Index, log: &dyn ReadLog) -> Result<(), HistoryError> {
         let from = index.next_seq.max(log.first_seq());
         for logged in Replay::from(log, from).map_err(unreadable)? {
@@ -72,14 +72,14 @@ impl LoggedPast {
         Ok(())
     }
 
-    /// Reads what the archive has had added, unless that was just done and the log, which begins after entry `base`,
-    /// has not forgotten anything since.
+    /// Reads additions to the archive, unless it was just read and the log, which begins after entry `base`, has not
+    /// dropped anything since.
     fn read_archive_again(&self, base: u64) {
         let is_known = |index: &Index| index.archived.was_read && index.base_seq == base;
         let mut looked = match self.looked.try_lock() {
             Ok(looked) => looked,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody else is at it, and may have to wait for the store.
+            // Another request is reading it, and may have to wait for the store.
             Err(TryLockError::WouldBlock) if is_known(&self.index()) => return,
             Err(TryLockError::WouldBlock) => {
                 self.looked.lock().unwrap_or_else(PoisonError::into_inner)
@@ -104,7 +104,7 @@ impl LoggedPast {
             }
             Err(error) => {
                 index.archived.failed = true;
-                // A new service begins its archive a moment later; until then its log has all there is.
+                // A new service starts its archive a moment later; until then its log has everything.
                 index.archived.is_missed = base != 0 || self.may_be_begun();
                 tracing::warn!(event = "archive.unreadable", error = %Chain(&error), "the archive cannot be read; requests that need it are refused");
             }
@@ -112,17 +112,17 @@ impl LoggedPast {
         *looked = Some((Instant::now(), base));
     }
 
-    /// Has the archive looked at again by the next who asks: it has changed.
+    /// Notes that the archive has changed: the next request reads it again.
     pub(in crate::history) fn note_news(&self) {
         self.has_news.store(true, Ordering::Release);
     }
 
-    /// Whether there is an archive, or it cannot be said that there is none.
+    /// True unless it is known that there is no archive.
     fn may_be_begun(&self) -> bool {
         self.begun.is_missing() || self.archive.as_ref().is_some_and(Archive::is_begun)
     }
 
-    /// What the archive has had added.
+    /// Reads additions to the archive.
     fn read_archive(&self) -> Result<Option<(Commit, Vec<Publication>)>, WorldError> {
         let Some(archive) = &self.archive else { return Ok(None) };
         if archive.newest_number()? == self.index().archived.commit {

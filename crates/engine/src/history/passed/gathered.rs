@@ -1,4 +1,4 @@
-//! What entries may have shown, gathered a piece at a time; and what of it neither of two ends has.
+//! Content that entries may have shown, collected piece by piece, and the part of it that neither of two ends has.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use market::{Change, Snapshot};
 
 use super::{Passed, PassedEvent, PassedRecord};
 
-/// The groups that ids of records are made with.
+/// The groups in the ids of records.
 pub(super) type Groups = HashMap<RecordId, Box<str>>;
 
-/// What tells the records of an event apart.
+/// Identifies a record within its event.
 type Key = (Arc<str>, Market, Option<Box<str>>);
 
-/// About what is taken by a record or an event.
+/// Approximate size of a record or an event.
 const ITEM_BYTES: usize = 200;
 
-/// What may have been shown after some entry, whatever comes later.
+/// Content that may have been shown after an entry, whatever follows.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    /// Whether everything is shown, or what is there at a publication.
+    /// True if every state is shown, not only those at publications.
     is_live: bool,
     records: HashMap<RecordId, Quotes>,
     /// Records with prices since the last publication.
@@ -32,7 +32,7 @@ pub(super) struct Gathered {
     bookmakers: HashSet<Arc<str>>,
 }
 
-/// What was quoted of a record.
+/// The quotes of a record.
 #[derive(Debug)]
 struct Quotes {
     record: PassedRecord,
@@ -40,15 +40,15 @@ struct Quotes {
     was_emptied: bool,
 }
 
-/// What happened to an event.
+/// The changes of an event.
 #[derive(Debug, Default)]
 struct Seen {
     sport: Option<Box<str>>,
     listings: u32,
     statuses: BTreeSet<Status>,
-    /// Its last score says that it is over.
+    /// True if its last score says that it is over.
     is_over: bool,
-    /// It was over when it was taken away.
+    /// True if it was over when it was removed.
     has_expired: bool,
 }
 
@@ -64,17 +64,17 @@ impl Gathered {
         }
     }
 
-    /// Whether it makes no difference where publications are.
+    /// True if the positions of publications make no difference.
     pub(super) fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// What it takes, about.
+    /// Approximate size.
     pub(super) fn bytes(&self) -> usize {
         (self.records.len() + self.events.len() + self.joined.len()) * ITEM_BYTES
     }
 
-    /// Takes what the archive has of entries.
+    /// Adds the archive's summary of entries.
     pub(super) fn take(&mut self, changed: Changed<'_>) {
         let prices = match changed {
             Changed::Prices(prices) => prices,
@@ -91,7 +91,7 @@ impl Gathered {
         }
     }
 
-    /// Takes the next entry.
+    /// Adds the next entry.
     pub(super) fn note(&mut self, change: &Change) {
         match change {
             Change::Quoted(quoted) => {
@@ -128,7 +128,7 @@ impl Gathered {
             Change::Split { event, into, .. } => {
                 self.joined.insert((*event, *into));
             }
-            // What is there now is shown.
+            // The publication shows everything priced since the last one.
             Change::Cut { .. } => {
                 for id in self.since.drain() {
                     if let Some(quotes) = self.records.get_mut(&id) {
@@ -136,7 +136,7 @@ impl Gathered {
                     }
                 }
             }
-            // These show nothing that was not shown.
+            // These show nothing new.
             Change::Founded { .. }
             | Change::Confirmed { .. }
             | Change::Withdrawn { .. }
@@ -173,12 +173,12 @@ impl Gathered {
         })
     }
 
-    /// What may have been shown between two ends, and the events of which it is not known under which ids a merge moved
-    /// their records, because the groups of those are not known.
+    /// Content that may have been shown between two ends, and the events whose records a merge gave ids that are
+    /// unknown because their groups are.
     pub(super) fn between(&self, ends: [&Snapshot; 2], groups: &Groups) -> (Passed, Vec<EventId>) {
         let [_, to] = ends;
         let views = to.catalogue().sports().map(|(id, _)| to.sport(id));
-        // It is what a client gets.
+        // The records that a client gets.
         let shown: HashSet<RecordId> =
             views.flat_map(|view| view.records.iter().map(|row| row.id)).collect();
         let mut passed = Passed { joined: self.joined.clone(), ..Passed::default() };
@@ -187,7 +187,7 @@ impl Gathered {
             passed.quoted.insert(*id);
             let is_there = shown.contains(id);
             if *was_emptied || !is_there {
-                // The event had other markets for a while.
+                // The event had other markets temporarily.
                 seen.insert(record.event);
             }
             if *was_shown && !is_there {
@@ -218,8 +218,8 @@ impl Gathered {
         (passed, lacking)
     }
 
-    /// Events became one, or one of them two: every record of each may have been shown as any other's, and to who asks
-    /// for one of them.
+    /// Adds records of events that were merged or split: every record of one may have been shown under the id of any
+    /// other, and to requests for only one of them.
     fn add_joined(
         &self,
         ends: [&Snapshot; 2],
@@ -262,7 +262,7 @@ impl Gathered {
         lacking
     }
 
-    /// Adds what tells the records of an event apart that the ends show; false where some group is not known.
+    /// Adds the keys of the event's records that the ends show; false if a group is unknown.
     fn add_shown(
         &self,
         ends: [&Snapshot; 2],
@@ -296,7 +296,7 @@ fn sport_of(ends: [&Snapshot; 2], event: EventId) -> Option<Box<str>> {
     })
 }
 
-/// An event where a snapshot has it by its own id.
+/// The row of an event, if a snapshot has it under its own id.
 fn row_of(end: &Snapshot, event: EventId) -> Option<(&Snapshot, &SportView, &EventRow)> {
     let mut views = end.catalogue().sports().map(|(id, _)| end.sport(id));
     views.find_map(|view| {
@@ -357,7 +357,7 @@ mod tests {
         Snapshot::cut(book, 0, now(), Duration::ZERO, &[])
     }
 
-    /// Both events have prices, one turns out to be the other, and its prices go.
+    /// Two events with prices are merged, and the prices are removed.
     #[test]
     fn records_that_a_merge_moves_have_passed_under_their_new_ids() {
         let catalogue = Arc::new(Catalogue::load(None).unwrap());

@@ -1,5 +1,7 @@
-//! A service is killed at every request by which it writes its archive in a bucket, before the request is carried out
-//! and before its answer: no row is lost or there twice (H17, H18), and the past is answered as before (H25).
+//! A service is killed at every request that writes its archive to a bucket, before the request is executed or before
+//! its answer.
+//!
+//! No row is lost or duplicated (H17, H18), and the past is answered as before (H25).
 
 use test_servers::{S3, WriteFault};
 
@@ -32,10 +34,10 @@ async fn a_service_that_is_killed_after_any_request_of_a_compaction_goes_on_with
     killed_at_every_request("compact", WriteFault::Unanswered).await;
 }
 
-/// Has a service carry out an order again and again, until none of its requests is left at which it was not killed.
+/// Repeats an order, each time killing the service at a later request, until the order needs no further one.
 async fn killed_at_every_request(order: &str, fault: WriteFault) {
     let server = S3::start().await.unwrap();
-    // Nothing is written but what is ordered.
+    // Only ordered parts are written.
     let program = in_bucket(&server).set("LINESMAN_HISTORY__PART_INTERVAL", "24h");
     let (token, key) = (program.feed("pinnacle").await, program.live_key().await);
     let mut past = Past { key, seen: Vec::new() };
@@ -51,7 +53,7 @@ async fn killed_at_every_request(order: &str, fault: WriteFault) {
         past.compare(&service, 3).await;
         past.push(&service, &token).await;
         if order == "compact" {
-            // There is something to put together in any case.
+            // Ensures that there are files to merge.
             program.ok(&["history", "flush"]).await;
             past.push(&service, &token).await;
         }
@@ -77,14 +79,14 @@ async fn killed_at_every_request(order: &str, fault: WriteFault) {
     past.compare(&service, usize::MAX).await;
 }
 
-/// What readers got.
+/// Answers that readers received.
 struct Past {
     key: String,
     seen: Vec<Answer>,
 }
 
 impl Past {
-    /// Pushes prices that were never there, and notes what is shown then.
+    /// Pushes new prices, and notes the answer that shows them.
     async fn push(&mut self, service: &Service, token: &str) {
         let price = i64::try_from(self.seen.len()).unwrap() + 101;
         let (home, away) = ("Ann Lee", "Bea Kim");
@@ -99,7 +101,7 @@ impl Past {
         self.seen.push(shown.await);
     }
 
-    /// The last answers, asked for again.
+    /// Requests the last answers again and compares them.
     async fn compare(&self, service: &Service, last: usize) {
         for seen in self.seen.iter().rev().take(last) {
             let at = seen.header("x-published-at").unwrap();
