@@ -4,7 +4,6 @@
 //! socket to the producer of its bytes ([`DirectSocket`]), which writes them while the task waits for something to
 //! send. The producer ensures that the two never write at the same time, and leaves to the task the bytes that the
 //! socket does not accept.
-//! take.
 
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::sync::Arc;

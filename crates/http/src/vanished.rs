@@ -9,7 +9,6 @@
 //! can have them too, since nothing is acknowledged. A system that does not answer such queries causes one warning;
 //! there, the timeout is disabled while bytes are unsent, and a vanished client is dropped after the same time without
 //! progress as one that does not read.
-//! has taken nothing for as long as one that does not read.
 
 use std::io;
 use std::pin::Pin;
