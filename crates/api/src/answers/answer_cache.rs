@@ -1,4 +1,4 @@
-//! Which answers of an epoch are kept, and which are evicted if memory runs out.
+//! Cache of the answers of an epoch, bounded in memory.
 //!
 //! A client may request a million different selections. That may neither grow memory nor evict popular answers, so
 //!
