@@ -1,7 +1,7 @@
-//! Ready answers of one epoch: made once for each selection and kept until the next snapshot (D14).
+//! Responses of one epoch: computed once for each selection and kept until the next snapshot (D14).
 //!
-//! They live and die with the snapshot they were made from, so nothing is ever invalidated. A reply takes the bytes
-//! of a body along and nothing else: a client that is slow to read it holds no snapshot.
+//! They live as long as the snapshot they were computed from, so nothing is ever invalidated. A reply holds only the
+//! bytes of a body: a slow client keeps no snapshot in memory.
 
 mod answer_cache;
 mod fragment_cache;
@@ -26,7 +26,7 @@ pub(crate) use list::{CatalogueTerms, List};
 use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
 use crate::v4::selection::Selection;
 
-/// What is asked of a snapshot, in normal form.
+/// A query of a snapshot, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Selector {
     Sports,
@@ -37,19 +37,19 @@ pub enum Selector {
     Coverage(CoverageSelection),
     Explain(ExplainSelection),
     Analysis(Box<AnalysisSelection>, Format),
-    /// What changed in a list since a position.
+    /// Changes of a list since a position.
     Delta(Box<List>, (u64, u32)),
-    /// A selection as a table.
+    /// A selection as CSV.
     Csv(Box<Selector>),
     V4(Selection),
-    /// What became of the prices of an event.
+    /// Price history of an event.
     Path(Box<PathSelection>),
     /// Closing lines.
     Closing(Box<ClosingSelection>),
 }
 
 impl Selector {
-    /// Whether its answer takes longer to make than a request thread may be held.
+    /// True if computing the answer takes longer than a request thread may be occupied.
     pub(crate) fn is_slow(&self) -> bool {
         match self {
             Self::Analysis(..) | Self::Csv(_) => true,
@@ -68,7 +68,7 @@ impl Selector {
         }
     }
 
-    /// What its list of events and its name take beside it.
+    /// Heap memory of its list of events and its name.
     fn list_bytes(&self) -> usize {
         let events = match self {
             Self::Sports | Self::Books | Self::Event(..) | Self::Coverage(_) | Self::Explain(_) => {
@@ -87,19 +87,19 @@ impl Selector {
     }
 }
 
-/// A body with its encodings, and where the next page starts.
+/// A body with its encodings, and the position of the next page.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The next page's cursor.
+    /// Cursor of the next page.
     pub(crate) next: Option<Box<str>>,
-    /// There is no price in it for what was asked: the coverage says why.
+    /// True if it has no price for the selection; the coverage gives the reason.
     pub(crate) empty: bool,
-    /// What it is charged by, where that depends on its content; 0 where it has no data.
+    /// Cost, if it depends on the content; 0 if there is no data.
     pub(crate) units: u32,
     pub(crate) content_type: &'static str,
-    /// The header lines that say which publication it is of.
+    /// Header lines that identify its publication.
     publication: Head,
-    /// The line that leads to the next page, where it has all of its request.
+    /// Header line with the link to the next page, if it contains the whole request.
     next_line: OnceLock<Head>,
     identity: Encoded,
     zstd: OnceLock<Encoded>,
@@ -107,29 +107,29 @@ pub(crate) struct Answer {
     gzip: OnceLock<Encoded>,
 }
 
-/// A body in one encoding, with the header lines that go with it.
+/// A body in one encoding, with its header lines.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) body: Body,
     pub(crate) etag: String,
-    /// `etag`, `vary` and the lines of the publication, which a 304 has too.
+    /// `etag`, `vary` and the lines of the publication; a 304 has them too.
     pub(crate) validators: Head,
     encoding: Encoding,
     file: OnceLock<Option<Arc<FileBody>>>,
 }
 
-/// A longer line than this is written for every request.
+/// Maximum length of a kept line; a longer one is written for each request.
 const NEXT_LINE_BYTES_MAX: usize = 256;
-/// A tag with the name of its encoding and quotes.
+/// Length of a tag with the name of its encoding and quotes.
 const ETAG_BYTES: usize = 32;
-/// The lines that a tag makes.
+/// Length of the lines that contain a tag.
 const VALIDATORS_BYTES: usize = 80 + PUBLICATION_BYTES;
-/// The lines that name a publication and a cursor.
+/// Length of the lines with a publication and a cursor.
 const PUBLICATION_BYTES: usize = 80;
 
 impl Answer {
     pub(crate) fn new(mut body: Vec<u8>, next: Option<String>) -> Self {
-        // What is kept is counted by its length.
+        // Kept bodies are counted by their length.
         body.shrink_to_fit();
         let content_hash = xxh3_128(&body);
         Self::hashed(content_hash, Body::Whole(Bytes::from(body)), next)
@@ -137,8 +137,8 @@ impl Answer {
 
     /// An answer whose body has a content hash already.
     ///
-    /// The hash tells bodies apart, so the tag made of it is the same on every node and across epochs that changed
-    /// nothing. A further page is named in a header: an answer with one is not the answer without.
+    /// The tag is derived from the hash, so it is the same on every node and across epochs without changes. Since the
+    /// next page is only in a header, the tag also depends on whether there is one.
     pub(crate) fn hashed(content_hash: u128, body: Body, next: Option<String>) -> Self {
         let hash = content_hash ^ u128::from(next.is_some());
         let tag = BASE64URL_NOPAD.encode(&hash.to_be_bytes());
@@ -156,7 +156,7 @@ impl Answer {
         }
     }
 
-    /// The same with the header lines that say which publication it is of, and from where on to read the next changes.
+    /// Adds the header lines that identify the publication and the cursor from which to read the next changes.
     #[must_use]
     pub(crate) fn of_publication(mut self, at: Timestamp, cursor: Option<&str>) -> Self {
         self.publication = Head::with_room(PUBLICATION_BYTES);
@@ -183,12 +183,12 @@ impl Answer {
         Self { content_type, ..self }
     }
 
-    /// The line that leads to the next page, as it was written for the same path and query before.
+    /// The line with the link to the next page, as written before for the same path and query.
     pub(crate) fn next_line(&self, path: &str, query: &str) -> Option<&Head> {
         self.next_line.get().filter(|line| leads_on(line, path, query))
     }
 
-    /// Keeps that line for who asks the same again. One that leaves parameters of the query out is not kept, so that no
+    /// Keeps that line for repeated requests. A line that omits parameters of the query is not kept, so that no API
     /// key is.
     pub(crate) fn keep_next_line(&self, line: Head, path: &str, query: &str) {
         if line.as_bytes().len() <= NEXT_LINE_BYTES_MAX && leads_on(&line, path, query) {
@@ -196,12 +196,12 @@ impl Answer {
         }
     }
 
-    /// The body as it is.
+    /// The uncompressed body.
     pub(crate) fn body(&self) -> Bytes {
         self.identity.body.whole()
     }
 
-    /// The body in the best encoding the client accepts; packed when first asked for.
+    /// The body in the best encoding that the client accepts; compressed on first use.
     pub(crate) fn encoded(&self, accept_encoding: Option<&[u8]>) -> &Encoded {
         let encoding = Encoding::negotiate(accept_encoding, self.identity.body.len());
         let cell = match encoding {
@@ -230,7 +230,7 @@ impl Answer {
     }
 }
 
-/// Whether a line leads on from a path and a query, all of which is in it.
+/// True if a line continues from a path and a query and contains all of them.
 fn leads_on(line: &Head, path: &str, query: &str) -> bool {
     let mut rest = line.as_bytes();
     [b"link: <", path.as_bytes(), b"?", query.as_bytes(), b"&cursor="].into_iter().all(|part| {
@@ -255,14 +255,14 @@ impl Encoded {
         Self { body, etag, validators, encoding, file: OnceLock::new() }
     }
 
-    /// Appends the header that names the encoding, where there is one.
+    /// Appends the header that names the encoding, if there is one.
     pub(crate) fn put_encoding(&self, head: &mut Head) {
         if self.encoding != Encoding::Identity {
             head.put_bytes("content-encoding", self.encoding.token().as_bytes());
         }
     }
 
-    /// The body where the kernel can send it by itself, if that is worth it; put there when first asked for.
+    /// The body as a file that the kernel can send by itself, if that is worth it; written on first use.
     pub(crate) fn file(&self, answers: &Answers) -> Option<Arc<FileBody>> {
         if self.body.len() < FILE_BODY_BYTES_MIN {
             return None;
@@ -289,8 +289,8 @@ mod tests {
         assert_eq!(Answer::new(body, None).encoded(None).etag, whole.encoded(None).etag);
     }
 
-    /// Tags are a persisted format: an answer as of a time has the tag that it had then. These are of another
-    /// implementation of XXH3 (python-xxhash).
+    /// Tags are a persisted format: an answer as of a past time has the tag it had at that time. The expected values
+    /// come from another implementation of XXH3 (python-xxhash).
     #[test]
     fn tags_are_what_they_always_were() {
         let tag = |body: &[u8], next: Option<&str>, accept: Option<&str>| {
@@ -314,7 +314,7 @@ mod tests {
             line
         };
         let kept = Answer::new(b"[]".to_vec(), Some("c".to_owned()));
-        // Without a query, and where parameters are left out, the line does not say all that was asked.
+        // Without a query, or if parameters are omitted, the line does not contain the whole request.
         kept.keep_next_line(line("/a?"), "/a", "");
         kept.keep_next_line(line("/a?b=1&"), "/a", "b=1&api_key=k");
         let long = format!("b={}", "1".repeat(NEXT_LINE_BYTES_MAX));

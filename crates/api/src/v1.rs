@@ -80,15 +80,15 @@ pub async fn answer(
         Admitted { api, request, query, entry: &entry, now, begun: connection.begun, sends_file };
     let (operation, mut reply) = admitted.answer(request_id, &mut connection.memory.last_v1).await;
     if source == KeySource::Query {
-        // RFC 9745 and RFC 8594: since when the query form is discouraged, and when it ends.
+        // RFC 9745 and RFC 8594: the start and the end of the deprecation of the query form.
         reply.head.put("deprecation", QUERY_KEY_DEPRECATED_SINCE);
         reply.head.put("sunset", &api.settings.query_key_sunset);
     }
     (operation, reply)
 }
 
-/// Answers a request that a page makes for somebody, with a key of theirs. Everything but the connection is as if they
-/// had sent it themselves.
+/// Answers a request that a page makes on behalf of an account, with one of its keys. Except for the connection, it is
+/// handled as if the account's owner had sent it.
 pub async fn answer_as(api: &Arc<Api>, request: &Request<'_>, entry: &Arc<KeyEntry>) -> Reply {
     let request_id = api.next_request_id();
     let (now, begun) = (api.clock.now(), Instant::now());
@@ -105,15 +105,15 @@ pub async fn answer_as(api: &Arc<Api>, request: &Request<'_>, entry: &Arc<KeyEnt
     reply
 }
 
-/// Counts something that a key asks for and that is no request under `/v1` towards its burst limit.
+/// Counts towards the burst limit of a key an action that is not a request under `/v1`.
 ///
 /// # Errors
-/// The limit is reached, or nothing can be counted.
+/// The limit is reached, or the request cannot be counted.
 pub async fn count_burst(api: &Api, entry: &KeyEntry) -> Result<(), ApiError> {
     charged(api.accounts.charge_burst(entry, api.clock.now()).await).map(drop)
 }
 
-/// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
+/// 2026-11-01T00:00:00Z, the start of this service; the header was preferred from the beginning.
 const QUERY_KEY_DEPRECATED_SINCE: &str = "@1793491200";
 
 /// One authenticated request.
@@ -124,14 +124,14 @@ struct Admitted<'a> {
     entry: &'a Arc<KeyEntry>,
     now: Timestamp,
     begun: Instant,
-    /// Whether the body may be sent from where it is spooled.
+    /// True if the body may be sent from its spool file.
     sends_file: bool,
 }
 
-/// Whether a path and query under `/v1` would be understood, without answering them.
+/// Checks if a path and query under `/v1` are valid, without answering them.
 ///
 /// # Errors
-/// The code of the refusal.
+/// The error code of the response.
 pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<(), ErrorCode> {
     let target = TargetPath::parse(path).ok_or(ErrorCode::NotFound)?;
     let sport = match target.sport {
@@ -149,7 +149,7 @@ pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<()
         .map_err(|error| error.code)
 }
 
-/// A cursor of a position in the log as it is written; `None`: a text is none.
+/// A cursor of a position in the log, in its canonical form; `None` if the text is not one.
 pub fn read_cursor(text: &str) -> Option<String> {
     LogPosition::decode(text).map(|position| position.encode())
 }
@@ -162,7 +162,7 @@ fn no_such_sport(catalogue: &Catalogue, key: &str) -> ApiError {
 type Answered = Result<(Reply, Option<Standing>), ApiError>;
 
 impl Admitted<'_> {
-    /// Answers and counts it to the key.
+    /// Answers the request and charges the key for it.
     async fn answer(
         &self,
         request_id: RequestId,
@@ -222,7 +222,7 @@ impl Admitted<'_> {
             Box::pin(fault.apply(&self.entry.meters.standing(self.now), self.now)).await?;
         }
         if operation.is_stream() {
-            // Boxed, or every connection would be as large as one that begins a stream.
+            // Boxed, or every connection would be as large as one that opens a stream.
             return Box::pin(self.open_stream()).await;
         }
         if operation.is_file() {
@@ -278,14 +278,14 @@ impl Admitted<'_> {
         })
     }
 
-    /// What the path and the query mean, for a key that may know.
+    /// Parses the path and the query, with the permissions of the key.
     fn read(&self) -> Result<ParsedTarget, ApiError> {
         let target = self.target_path()?;
         let sport = target.sport.map(|key| self.open_sport(key)).transpose()?;
         self.read_target(target, sport, self.api.lookup())
     }
 
-    /// The same where names mean what they mean in another catalogue. What the key may read is as it is now.
+    /// The same with the names of another catalogue. The permissions of the key are the current ones.
     fn read_with(&self, catalogue: &Catalogue) -> Result<ParsedTarget, ApiError> {
         let target = self.target_path()?;
         let then = |key| {
@@ -314,8 +314,8 @@ impl Admitted<'_> {
         Ok(ParsedTarget { operation, sport, asked, as_of, since })
     }
 
-    /// The answer to a selection of a publication: the ready one, or one made now. `past` says which publications are
-    /// next to it, where it was asked for by its time.
+    /// The answer to a selection of a publication, from the cache or computed now. `past` has the adjacent
+    /// publications, if the publication was requested by its time.
     async fn select(
         &self,
         operation: Operation,
@@ -347,7 +347,7 @@ impl Admitted<'_> {
         Ok((reply, standing))
     }
 
-    /// The slow answer of this epoch: the ready one, or one computed now.
+    /// The slow answer of this epoch, from the cache or computed now.
     async fn find_or_compute(
         &self,
         selector: &Asked,
@@ -365,8 +365,8 @@ impl Admitted<'_> {
         }
     }
 
-    /// The answer to a question that takes longer than a request thread may be held: made on another thread, a few at a
-    /// time, and kept like any other.
+    /// Computes an answer that takes longer than a request thread may be occupied: on another thread, a few at a time,
+    /// and kept like any other.
     async fn compute(
         &self,
         selector: &Asked,
@@ -375,14 +375,14 @@ impl Admitted<'_> {
     ) -> Result<Arc<Answer>, ApiError> {
         let turn = Arc::clone(&self.api.analyses).acquire_owned().await;
         let turn = turn.map_err(|_| ApiError::internal())?;
-        // Whoever had the turn before may have asked the same.
+        // The previous holder of the turn may have computed the same answer.
         if let Ok(ready) = self.api.answers(self.world(), published).find(selector) {
             return Ok(ready.answer);
         }
         let (published, selector) = (Arc::clone(published), selector.clone());
         let (world, figures) = (self.world(), Arc::clone(self.api.figures(self.world())));
         let making = tokio::task::spawn_blocking(move || {
-            // The turn ends with the work, also where nobody waits for it any more.
+            // The turn ends with the work, even if nobody waits for the result any more.
             let _turn = turn;
             let analysis = published.per_publication(Analysis::default);
             let (answers, snapshot) = (Answers::of(&published, &figures), &published.snapshot);
@@ -400,14 +400,14 @@ impl Admitted<'_> {
         })
     }
 
-    /// The sport a path names, if the key may read it.
+    /// The sport in a path, if the key may read it.
     fn open_sport(&self, key: &str) -> Result<SportId, ApiError> {
         let sport = self.known_sport(key)?;
         self.admit(sport)?;
         Ok(sport)
     }
 
-    /// The sport a path names, whoever may read it.
+    /// The sport in a path, regardless of permissions.
     fn known_sport(&self, key: &str) -> Result<SportId, ApiError> {
         let catalogue = &self.api.catalogue;
         catalogue.sport_id(key).ok_or_else(|| no_such_sport(catalogue, key))
@@ -429,12 +429,12 @@ impl Admitted<'_> {
         let maintenance = self.api.accounts.maintenance() != Maintenance::Off;
         let body = wire::status(maintenance, health, &self.entry.grant.limits, self.now);
         let mut reply = Reply::new(200, "application/json", body);
-        // The present is not for keeping (D14).
+        // The current publication must not be stored (D14).
         reply.head.put("cache-control", "no-store");
         reply
     }
 
-    /// `as_of`: the publication that it is of, where it was asked for by its time.
+    /// `as_of`: the instant of the publication, if it was requested by its time.
     async fn deliver(
         &self,
         operation: Operation,
@@ -482,13 +482,13 @@ impl Admitted<'_> {
         }
     }
 
-    /// The fault a sandbox key asks to be shown.
+    /// The fault that a request with a sandbox key asks for.
     fn fault(&self) -> Result<Option<Fault>, ApiError> {
         Fault::parse(self.request.fault, self.entry)
     }
 }
 
-/// The world that a key sees.
+/// The world that a key reads.
 pub(crate) fn world_of(grant: &Grant) -> World {
     match grant.kind {
         KeyKind::Sandbox => World::Sandbox,
@@ -496,10 +496,10 @@ pub(crate) fn world_of(grant: &Grant) -> World {
     }
 }
 
-/// The answer that is ready, or one made now.
+/// The answer from the cache, or computed now.
 ///
 /// # Errors
-/// It is not ready and there is too much to do.
+/// The answer is not cached and the service is overloaded.
 pub(crate) fn find_or_make(
     api: &Api,
     answers: &Answers,
@@ -509,18 +509,18 @@ pub(crate) fn find_or_make(
 ) -> Result<Ready, ApiError> {
     match answers.find(selector) {
         Ok(ready) => Ok(ready),
-        // What everybody asks is asked again at once. Refusing it until the line is shorter would refuse everybody
-        // after each publication; refusing what is asked once is what makes the line shorter.
+        // Popular answers are requested again immediately. Refusing them until the queue is shorter would refuse
+        // everybody after each publication; refusing rare ones shortens the queue.
         Err(missing) if !missing.asked_before && api.server.load.sheds(begun) => Err(too_busy()),
         Err(missing) => Ok(Ready { answer: answers.make(selector, missing, make), popular: false }),
     }
 }
 
-/// The header lines that a 200 and a 304 have.
+/// The header lines common to a 200 and a 304.
 pub(crate) fn begin_head(published: &Published, encoded: &Encoded, now: Timestamp) -> Head {
     let mut head = Head::with_default_room();
     head.put_lines(&encoded.validators);
-    // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
+    // Maximum age: the whole seconds left in the epoch, rounded down (D14).
     head.line("cache-control", |line| {
         line.text("private, max-age=");
         line.number(published.until.since(now).as_secs());
@@ -528,7 +528,7 @@ pub(crate) fn begin_head(published: &Published, encoded: &Encoded, now: Timestam
     head
 }
 
-/// Where the key stands, in the prior interface's headers and in the IETF's.
+/// The remaining allowance of the key, in the prior interface's headers and in the IETF's.
 pub(crate) fn put_standing(head: &mut Head, entry: &KeyEntry, standing: &Standing, now: Timestamp) {
     let (burst, quota) = (&standing.burst, &standing.quota);
     head.put_number("x-requests-remaining", quota.remaining);
@@ -553,14 +553,14 @@ pub(crate) fn put_standing(head: &mut Head, entry: &KeyEntry, standing: &Standin
     head.put_bytes("ratelimit-policy", policy);
 }
 
-/// The value of the header that names a key's limits.
+/// The value of the header with a key's limits.
 fn policy(limits: &Limits) -> Box<[u8]> {
     let mut text = format!(
         "\"burst\";q={};w=60, \"daily\";q={};w=86400",
         limits.burst_per_minute, limits.requests_per_day
     );
     if let Some(monthly) = limits.requests_per_month {
-        // Months differ; the longest is the bound a client can rely on.
+        // Months differ in length; the longest is the bound a client can rely on.
         text.push_str(&format!(", \"monthly\";q={monthly};w=2678400"));
     }
     text.into_bytes().into()

@@ -1,4 +1,4 @@
-//! HTTP/2, which hyper speaks.
+//! HTTP/2, implemented by hyper.
 
 mod body;
 mod frames;
@@ -37,12 +37,12 @@ use crate::server::{self, Phase};
 use crate::service::{ConnectionState, Refusal, Service};
 use crate::timeout::{IDLE_TIME_MAX, Timeout};
 
-/// How long a client may be silent while its requests are answered before it is asked for a sign of life.
+/// Time of silence, while requests are answered, after which a client is sent a ping.
 const PING_AFTER: Duration = Duration::from_secs(75);
-/// Requests one HTTP/2 connection may have under way.
+/// Maximum number of concurrent requests of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
 
-/// A connection of which something was read, and when its first byte came.
+/// A connection with the bytes already read, and the time of its first byte.
 #[derive(Debug)]
 pub(crate) struct Begun<S> {
     pub(crate) first: Bytes,
@@ -64,14 +64,14 @@ pub(crate) async fn serve<S, T>(
     let waits = Waits::new(&server, begun.at);
     let stream = PrefixedStream::new(begun.first, begun.stream, Arc::clone(&waits));
     let mut builder = http2::Builder::new(TokioExecutor::new());
-    // Hyper takes heads four times as large as we do, so that refusing them is ours, with our body (D1).
+    // hyper accepts heads four times as large as we do, so that oversized ones get our refusal, with our body (D1).
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_AFTER)
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(u32::try_from(4 * HEAD_BYTES_MAX).unwrap_or(u32::MAX));
     let answering = Arc::clone(&waits);
-    // Requests are answered on tasks of their own.
+    // Requests are answered on their own tasks.
     let service = service_fn(move |request| {
         let (own, waits) = (Arc::clone(&own), Arc::clone(&answering));
         let changes = request.method() == hyper::Method::POST;
@@ -80,8 +80,8 @@ pub(crate) async fn serve<S, T>(
             if !changes {
                 return Ok::<_, Infallible>(responding.await);
             }
-            // What changes something goes on to its end when the client hangs up half-way: the store, what is
-            // effective and what is written down about it stay together.
+            // A request that changes something completes even if the client disconnects: the store, the effective
+            // state and the audit log stay consistent.
             let done = tokio::spawn(responding).await;
             Ok(done.unwrap_or_else(|_| {
                 let reply = own.refuse(Refusal::Internal, "this was not done", "");
@@ -103,10 +103,10 @@ pub(crate) async fn serve<S, T>(
     cut.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Drives a connection to its end, telling it to come to one where nothing more is expected.
+/// Drives a connection to its end, and shuts it down gracefully if it is idle or the service stops.
 ///
 /// # Errors
-/// What the client was waited for in vain.
+/// The deadline that the client missed.
 async fn drive<C: Future>(
     connection: C,
     end: impl Fn(Pin<&mut C>),
@@ -136,7 +136,7 @@ async fn drive<C: Future>(
                     waits.note_late(late);
                     return Poll::Ready(Err(late));
                 }
-                // What is under way ends, and what comes meanwhile is answered, before hyper closes.
+                // Requests in progress and those that still arrive are answered before hyper closes.
                 None | Some(_) => {
                     leaves = true;
                     waits.leave();
@@ -185,7 +185,7 @@ async fn respond<T: Service>(
     response
 }
 
-/// What is wrong with a head larger than HTTP/1.1 may have here.
+/// The error for a head larger than HTTP/1.1 may have here.
 fn too_heavy(target: &str, headers: &HeaderMap) -> Option<&'static str> {
     let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     if headers.len() > HEADERS_MAX {
@@ -197,7 +197,7 @@ fn too_heavy(target: &str, headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-/// An answer that goes on for as long as somebody watches.
+/// The body of an answer that continues while the client listens.
 fn into_stream(
     head: &Reply,
     at: Timestamp,
@@ -218,7 +218,7 @@ fn into_response(
 ) -> Response<Body> {
     let body = if method == Method::Head { Body::empty() } else { Body::of(&reply.body, waits) };
     let mut response = reply.with_body(body);
-    // hyper would take it from the machine's clock, which may be another one than limits are counted by.
+    // hyper would use the machine's clock, which may differ from the clock that limits use.
     if let Ok(date) = HeaderValue::from_bytes(&http_date_bytes(at)) {
         response.headers_mut().insert(DATE, date);
     }

@@ -1,7 +1,8 @@
-//! HTTP, and nothing of what is served over it: connections, heads and bodies, time-outs, encodings, limits on
-//! connections, what is refused before anybody is asked.
+//! HTTP, independent of the content served: connections, heads and bodies, timeouts, encodings, limits on connections,
+//! and refusals before any service is called.
 //!
-//! HTTP/1.1 is the hot path and ours (`fast_path`); HTTP/2 is hyper's (`http2`). Both end in the same [`Service`].
+//! HTTP/1.1 is the hot path and our own code (`fast_path`); HTTP/2 is hyper's (`http2`). Both end in the same
+//! [`Service`].
 
 mod byte_source;
 mod date;

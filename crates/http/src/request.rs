@@ -1,20 +1,20 @@
-//! What a request asks, the same whether HTTP/1.1 or HTTP/2 carried it.
+//! A request, the same for HTTP/1.1 and HTTP/2.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Longest path and query.
+/// Maximum length of path and query.
 pub const TARGET_BYTES_MAX: usize = 8 << 10;
-/// Largest request head in all.
+/// Maximum length of a request head.
 pub const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Most header lines.
+/// Maximum number of header lines.
 pub const HEADERS_MAX: usize = 64;
 
-/// Asks the sandbox for a fault.
+/// Header that requests a fault from the sandbox.
 pub const FAULT_HEADER: &str = "x-sandbox-fault";
 
-/// Methods the service tells apart.
+/// Methods that the service distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Get,
@@ -47,13 +47,13 @@ impl Method {
     }
 }
 
-/// A header that may be sent once: a key, a token. Its value is never shown.
+/// A header that may be sent once, such as a key or a token. Its value is never shown.
 #[derive(Clone, Copy, Default)]
 pub enum SingleHeader<'a> {
     #[default]
     Absent,
     Once(&'a [u8]),
-    /// Which one is meant is ambiguous.
+    /// Sent more than once, so it is ambiguous.
     Repeated,
 }
 
@@ -93,42 +93,43 @@ pub struct Request<'a> {
     pub key: SingleHeader<'a>,
     pub accept_encoding: Option<Cow<'a, [u8]>>,
     pub if_none_match: Option<Cow<'a, [u8]>>,
-    /// The fault a sandbox client wants to see.
+    /// The fault that a sandbox client requests.
     pub fault: Option<&'a [u8]>,
-    /// What the client calls itself.
+    /// The client's `User-Agent`.
     pub agent: Option<&'a [u8]>,
     pub host: Option<&'a [u8]>,
-    /// What browsers tell beside. Of a request to the API only `authorization`, to say that it is not where keys go.
+    /// Further headers of browsers. Requests to the API only have `authorization`, to report that keys do not belong
+    /// there.
     pub page: BoxedHeaders<'a>,
-    /// What the service says of the path.
+    /// The service's traits of the path.
     pub traits: PathTraits,
 }
 
-/// What the service says of a path, from which follows how a request to it is read.
+/// Properties of a path, set by the service, that determine how a request to it is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathTraits {
     pub headers: HeaderSet,
-    /// Whether an answer may go on for as long as the client listens.
+    /// True if an answer may continue while the client listens.
     pub is_stream: bool,
 }
 
-/// Which headers are taken note of, beside those of every request.
+/// The headers to keep, in addition to those of every request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeaderSet {
-    /// `Authorization`, and which part of a file is asked for.
+    /// `Authorization`, and the requested part of a file.
     Ranges,
-    /// `Authorization`, the last event that the client has, and what asks for a WebSocket.
+    /// `Authorization`, the last event of the client, and the headers of a WebSocket handshake.
     Stream,
-    /// `Authorization`, and where the page comes from that asks.
+    /// `Authorization`, and the origin of the requesting page.
     CrossOrigin,
-    /// What browsers send to a page.
+    /// Headers that browsers send to a page.
     #[default]
     Page,
-    /// What browsers send to a page, and what agents repeat of the body.
+    /// Headers that browsers send to a page, and those in which agents repeat parts of the body.
     Agent,
 }
 
-/// The headers that few requests have, in memory of their own: a request is moved more than once as it begins.
+/// Headers that few requests have, allocated separately: a request is moved more than once as it begins.
 #[derive(Debug, Default)]
 pub struct BoxedHeaders<'a>(Option<Box<PageHeaders<'a>>>);
 
@@ -149,26 +150,26 @@ impl<'a> DerefMut for BoxedHeaders<'a> {
 /// The headers that pages for people need. The cookie is never shown.
 #[derive(Default)]
 pub struct PageHeaders<'a> {
-    /// What agents send.
+    /// Headers of agents.
     pub agent: Option<AgentHeaders<'a>>,
     pub authorization: SingleHeader<'a>,
     pub content_encoding: SingleHeader<'a>,
     pub cookie: Option<Cow<'a, [u8]>>,
     pub origin: Option<&'a [u8]>,
     pub fetch_site: Option<&'a [u8]>,
-    /// What a client of a stream sends that wants a WebSocket.
+    /// Headers of a client of a stream that requests a WebSocket.
     pub websocket: WebSocketHeaders<'a>,
-    /// Which part of a file is asked for, and of which version of it.
+    /// The requested part of a file, and the version of the file.
     pub range: SingleHeader<'a>,
     pub if_range: SingleHeader<'a>,
-    /// What a client saw last that watches a board or follows a stream.
+    /// The last event received by a client that watches a board or follows a stream.
     pub last_event_id: Option<&'a [u8]>,
-    /// Whom a proxy has the request from; believed only as far as [`crate::Proxies`] says.
+    /// The client's address according to a proxy; trusted only as far as [`crate::Proxies`] allows.
     pub forwarded_for: Option<Cow<'a, [u8]>>,
     pub forwarded: Option<Cow<'a, [u8]>>,
 }
 
-/// Those of a request that has none of them.
+/// Headers of a request that has none of them.
 static NO_HEADERS: PageHeaders<'static> = PageHeaders {
     agent: None,
     authorization: SingleHeader::Absent,
@@ -189,7 +190,7 @@ static NO_HEADERS: PageHeaders<'static> = PageHeaders {
     forwarded: None,
 };
 
-/// What a message of the Model Context Protocol repeats in its headers.
+/// Parts of a message of the Model Context Protocol that its headers repeat.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AgentHeaders<'a> {
     pub protocol_version: SingleHeader<'a>,
@@ -209,12 +210,12 @@ impl<'a> AgentHeaders<'a> {
     }
 }
 
-/// What asks for a WebSocket (RFC 6455, 4.1), with HTTP/1.1 only.
+/// Headers of a WebSocket handshake (RFC 6455, 4.1), with HTTP/1.1 only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WebSocketHeaders<'a> {
-    /// The connection is to be another protocol's.
+    /// True if the connection is to be upgraded.
     pub(crate) upgrades: bool,
-    /// That protocol is this one.
+    /// True if the upgrade is to the WebSocket protocol.
     is_named: bool,
     pub key: SingleHeader<'a>,
     pub version: SingleHeader<'a>,
@@ -236,7 +237,7 @@ impl<'a> WebSocketHeaders<'a> {
     }
 }
 
-/// Whether a list of words has one, whatever its case.
+/// True if a list contains a word, ignoring case.
 pub(crate) fn has_word(list: &[u8], word: &str) -> bool {
     let mut words = list.split(|byte| *byte == b',');
     words.any(|one| one.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
@@ -255,7 +256,7 @@ impl<'a> PageHeaders<'a> {
         } else if name.eq_ignore_ascii_case("content-encoding") {
             self.content_encoding.set(value);
         } else if name.eq_ignore_ascii_case("cookie") {
-            // HTTP/2 may part cookies into lines.
+            // HTTP/2 may split cookies into several lines.
             join(&mut self.cookie, b"; ", value);
         } else if name.eq_ignore_ascii_case("origin") {
             self.origin = Some(value);
@@ -272,7 +273,7 @@ impl<'a> PageHeaders<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request of which nothing is known but its first line; a path without traits is a page's.
+    /// A request of which only the first line is known; a path without traits is a page's.
     pub fn new(method: &str, target: &'a str) -> Self {
         let (path, query) = cut(target, b'?').unwrap_or((target, ""));
         Self {
@@ -290,7 +291,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Takes note of a header line, as far as the path's traits say that it is needed.
+    /// Keeps a header line, if the path's traits require it.
     pub fn header(&mut self, name: &str, value: &'a [u8]) {
         if name.eq_ignore_ascii_case("x-api-key") {
             self.key.set(value);
@@ -332,7 +333,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether the client already has what the tag names (RFC 9110, 13.1.2: weak comparison).
+    /// True if the client already has the version with this tag (RFC 9110, 13.1.2: weak comparison).
     pub fn holds(&self, etag: &str) -> bool {
         let Some(tags) = self.if_none_match.as_deref() else { return false };
         if tags == etag.as_bytes() {
@@ -346,13 +347,13 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What is before and after the first such byte, which is an ASCII one; in fewer instructions than `str::split_once`.
+/// The parts before and after the first such byte, which must be ASCII; in fewer instructions than `str::split_once`.
 pub fn cut(text: &str, at: u8) -> Option<(&str, &str)> {
     let place = memchr::memchr(at, text.as_bytes())?;
     Some((text.get(..place)?, text.get(place + 1..)?))
 }
 
-/// The parts between such bytes, as `str::split` gives them; in fewer instructions, too.
+/// The parts between such bytes, as from `str::split`, but in fewer instructions.
 pub fn parts(text: &str, at: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -363,7 +364,7 @@ pub fn parts(text: &str, at: u8) -> impl Iterator<Item = &str> {
     })
 }
 
-/// List headers may come in several lines, which mean one list.
+/// List headers may be split into several lines, which form one list.
 fn join<'a>(held: &mut Option<Cow<'a, [u8]>>, between: &[u8], value: &'a [u8]) {
     match held {
         None => *held = Some(Cow::Borrowed(value)),

@@ -1,9 +1,9 @@
-//! A connection that two write to: its own task, and who has something to say to many connections at the same moment.
+//! A connection with two writers: its own task, and a task that sends to many connections at the same time.
 //!
-//! To wake a task for every few hundred bytes costs about as much as to send them. So an answer without an end may hand
-//! its socket to who makes its bytes ([`DirectSocket`]), which writes them while the task waits for something to send.
-//! Who that is sees to it that the two never write at the same time, and leaves to the task what the socket does not
-//! take.
+//! Waking a task for every few hundred bytes costs about as much as sending them. So an endless answer may hand its
+//! socket to the producer of its bytes ([`DirectSocket`]), which writes them while the task waits for something to
+//! send. The producer ensures that the two never write at the same time, and leaves to the task the bytes that the
+//! socket does not accept.
 
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::sync::Arc;
@@ -25,24 +25,26 @@ impl DirectSocket {
         Self { stream, watch }
     }
 
-    /// Writes as much as the socket takes at this moment, and says how much that is. A connection that is broken takes
-    /// nothing, which its task finds out. [`DirectSocket::look_at_all`] has to follow, within a few seconds.
+    /// Writes as many bytes as the socket accepts now, and returns their number. A broken connection accepts none,
+    /// which its task finds out.
+    ///
+    /// [`DirectSocket::look_at_all`] has to follow, within a few seconds.
     pub fn send_now(&self, bytes: &[u8]) -> usize {
         sendfile::send_now(&self.stream, bytes).unwrap_or(0)
     }
 
-    /// The number by which the system knows it.
+    /// The file descriptor.
     pub fn number(&self) -> RawFd {
         self.stream.as_raw_fd()
     }
 
-    /// Whether bytes were unsent when it was last looked: it has to be looked again.
+    /// True if bytes were unsent at the last check: another check has to follow.
     pub fn is_behind(&self) -> bool {
         self.watch.is_behind()
     }
 
-    /// Looks which clients of those that were written to do not read, so that they are not taken for vanished ones. To
-    /// look at each after its write takes a tenth of the time of the writes.
+    /// Checks which of these clients do not read, so that they are not taken for vanished ones. A check after each
+    /// write would take a tenth of the time of the writes.
     pub fn look_at_all<'a>(sockets: impl Iterator<Item = &'a Self>) {
         let watched: Vec<_> = sockets.map(|socket| (&*socket.watch, &*socket.stream)).collect();
         PeerWatch::look_at_all(&watched);
@@ -70,7 +72,7 @@ mod tests {
         let (mut own, shared) = server.share();
         let direct = DirectSocket::new(shared.unwrap(), watch);
         let bytes: Vec<u8> = (0..1 << 20).map(|n| u8::try_from(n % 251).unwrap()).collect();
-        // Until the client's window is closed.
+        // Fills the client's window.
         let mut sent = 0;
         loop {
             let some = direct.send_now(&bytes[sent % bytes.len()..]);

@@ -1,21 +1,23 @@
-//! How much memory clients hold by not reading their answers.
+//! Memory that clients hold by not reading their answers.
 //!
-//! An answer that is kept ready is one for all who asked for it, so who is slow to read it costs nothing. One that was
-//! made for a single client stays until that client has read it. Such bytes are counted while they wait; beyond a
-//! bound, clients are waited for only briefly.
+//! A cached answer is shared by all clients, so a slow reader of it costs nothing. An answer made for a single client
+//! stays in memory until that client has read it. Such bytes are counted while they wait; beyond a bound, clients get
+//! only a short time to read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// For a client to take an answer (D32); 150 KB at 2.5 KB/s. And for one to take anything of a stream (S10), whatever
-/// others hold: what is sent on streams is counted and bounded where it is made.
+/// Maximum time for a client to accept an answer (D32): 150 KB at 2.5 KB/s.
+///
+/// Also the maximum time without progress on a stream (S10), regardless of the memory held: bytes of streams are
+/// counted and bounded by their producer.
 pub(crate) const WRITE_TIME_MAX: Duration = Duration::from_secs(60);
 /// The same while clients hold more than [`UNREAD_BYTES_MAX`].
 const WRITE_TIME_WHEN_FULL: Duration = Duration::from_secs(2);
-/// What clients may hold: four hundred large answers that differ from each other.
+/// Maximum bytes held by clients: four hundred different large answers.
 const UNREAD_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of answers on their way that nobody but their client needs.
+/// Bytes of pending answers that only their client needs.
 #[derive(Debug, Default)]
 pub(crate) struct Unread(AtomicUsize);
 
@@ -32,7 +34,7 @@ impl Unread {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// How long a client may take to read an answer that begins to wait now.
+    /// Maximum time for reading an answer that begins to wait now.
     pub(crate) fn write_time(&self) -> Duration {
         if self.bytes() > UNREAD_BYTES_MAX { WRITE_TIME_WHEN_FULL } else { WRITE_TIME_MAX }
     }

@@ -1,14 +1,14 @@
-//! Noticing a client that has vanished: its machine or the network between is gone, and nothing says so.
+//! Detection of vanished clients: the machine or the network in between failed, without any notification.
 //!
-//! A stream may have nothing to send for a minute, and what is sent to nobody is sent again by the system for a quarter
-//! of an hour. So the client's system is asked for a sign of life while nothing is sent, and what it was sent has to be
-//! acknowledged within [`ACK_TIME_MAX`]: together at most 40 s pass (S11). A client that does not read is another
-//! matter: its system answers, only its window is closed, and it is waited for longer ([`crate::timeout`]). The kernel
-//! would count both alike, so the time does not count while all that was sent is acknowledged and the window is closed.
-//! Where bytes are unsent, which an option makes visible, that may be so, and the system is asked ([`SockDiag`]); to
-//! one that has vanished little is sent as well, since nothing is acknowledged. A system that does not answer is warned
-//! of once; there, the time does not count while bytes are unsent, and a client that has vanished is given up when it
-//! has taken nothing for as long as one that does not read.
+//! A stream may have nothing to send for a minute, and the system retransmits unacknowledged bytes for a quarter of an
+//! hour. So keep-alive probes the client's system while nothing is sent, and bytes sent have to be acknowledged within
+//! [`ACK_TIME_MAX`]: together at most 40 s pass (S11). A client that does not read is a different case: its system
+//! answers, only its window is closed, and it gets a longer timeout ([`crate::timeout`]). The kernel would treat both
+//! alike, so its timeout is disabled while everything sent is acknowledged and the window is closed. Unsent bytes,
+//! which a socket option makes visible, are a sign of that, so the system is queried ([`SockDiag`]); a vanished client
+//! can have them too, since nothing is acknowledged. A system that does not answer such queries causes one warning;
+//! there, the timeout is disabled while bytes are unsent, and a vanished client is dropped after the same time without
+//! progress as one that does not read.
 
 use std::io;
 use std::pin::Pin;
@@ -28,31 +28,31 @@ use tokio::time::{Sleep, sleep};
 
 use crate::sock_diag::SockDiag;
 
-/// How long a client's system may take to acknowledge. Twice this is within 40 s: a byte may leave just before the
-/// silence before it was long enough.
+/// Maximum time for a client's system to acknowledge. Twice this is within 40 s: a byte may be sent just before the
+/// preceding silence was long enough.
 const ACK_TIME_MAX: Duration = Duration::from_secs(18);
-/// How long nothing is heard before the client's system is asked, and how often it is.
+/// Time of silence before the client's system is probed, and interval of probes.
 const ASK_AFTER: Duration = Duration::from_secs(10);
 const ASK_EVERY: Duration = Duration::from_secs(4);
-/// The number of questions counts only where the time does not.
+/// The number of probes only matters while the timeout is disabled.
 const ASKS_MAX: u32 = 3;
-/// How often a client is looked at that bytes are unsent to. The first time is soon enough before the time is over.
+/// Interval of checks while bytes are unsent. The first one is early enough before the timeout.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Bytes that may be unsent while the socket counts as writable: none.
+/// Number of unsent bytes below which the socket counts as writable: it must have none.
 const UNSENT_BYTES_MAX: u32 = 1;
 
-/// Watches the client of a connection.
+/// Monitors the client of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct PeerWatch {
-    /// Whether bytes were unsent when it was last looked.
+    /// True if bytes were unsent at the last check.
     behind: AtomicBool,
-    /// Whether the client is waited for, as its window is closed. Held while the option is set: two may look at once,
-    /// and the option has to be as this says.
+    /// True if the timeout is disabled because the client's window is closed. Locked while the option is set: two
+    /// checks may run at once, and the option has to match this value.
     waits: Mutex<bool>,
 }
 
 impl PeerWatch {
-    /// Begins to watch. Where the system refuses, clients that vanish are noticed late.
+    /// Starts monitoring. If the system refuses the options, vanished clients are noticed late.
     pub(crate) fn begin(stream: &TcpStream) -> Self {
         if let Err(error) = set_options(stream) {
             tracing::debug!(event = "connection.option_failed", %error, "a socket does not take options of keep-alive");
@@ -60,8 +60,8 @@ impl PeerWatch {
         Self::default()
     }
 
-    /// To be called a few seconds after something was written, and again for as long as one is behind: looks at many
-    /// connections with one call of the system, and asks what those wait for that bytes are unsent to.
+    /// Checks many connections with one system call, and queries the reason for unsent bytes. To be called a few
+    /// seconds after a write, and again while any connection is behind.
     pub(crate) fn look_at_all(watched: &[(&Self, &TcpStream)]) {
         let unsent = are_unsent(watched.iter().map(|(_, stream)| *stream));
         let mut diag = None;
@@ -72,7 +72,7 @@ impl PeerWatch {
         }
     }
 
-    /// Whether bytes were unsent when it was last looked.
+    /// True if bytes were unsent at the last check.
     pub(crate) fn is_behind(&self) -> bool {
         self.behind.load(Ordering::Relaxed)
     }
@@ -89,11 +89,11 @@ impl PeerWatch {
     }
 }
 
-/// The looks of a connection's own task.
+/// Checks by a connection's own task.
 #[derive(Debug)]
 pub(crate) struct Looks {
     watch: Arc<PeerWatch>,
-    /// When it is looked again: bytes were unsent.
+    /// Time of the next check, if bytes were unsent.
     again: Option<Pin<Box<Sleep>>>,
 }
 
@@ -102,7 +102,7 @@ impl Looks {
         Self { watch, again: None }
     }
 
-    /// To be called after something was written, or could not be.
+    /// To be called after a write, or after a failed attempt.
     pub(crate) fn note_write(&mut self, stream: &TcpStream, context: &mut Context<'_>) {
         if self.again.is_none() && are_unsent([stream].into_iter()) == [true] {
             self.again = Some(Box::pin(sleep(LOOK_EVERY)));
@@ -110,7 +110,7 @@ impl Looks {
         self.poll(stream, context);
     }
 
-    /// Looks when it is time to, and has the task woken for the next time.
+    /// Checks if it is time to, and schedules the next check.
     pub(crate) fn poll(&mut self, stream: &TcpStream, context: &mut Context<'_>) {
         while let Some(again) = &mut self.again {
             if again.as_mut().poll(context).is_pending() {
@@ -122,23 +122,23 @@ impl Looks {
     }
 }
 
-/// Whether there are bytes for each that were written and not sent.
+/// For each connection, true if bytes were written and not sent.
 fn are_unsent<'a>(streams: impl Iterator<Item = &'a TcpStream>) -> Vec<bool> {
     let mut sockets: Vec<PollFd<'_>> =
         streams.map(|stream| PollFd::new(stream, PollFlags::OUT)).collect();
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // What cannot be looked at is not waited for.
+    // Without a result, connections count as not behind.
     let looked = poll(&mut sockets, Some(&now)).is_ok();
     sockets.iter().map(|socket| looked && socket.revents().is_empty()).collect()
 }
 
-/// Whether bytes are unsent for the client's window. Where the system does not say, they may be.
+/// True if bytes are unsent because of the client's window. If the system does not answer, they may be.
 fn waits_for_window(diag: &io::Result<SockDiag>, stream: &TcpStream) -> bool {
     let asked = diag.as_ref().map_err(io::Error::to_string);
     let asked =
         asked.and_then(|diag| diag.waits_for_window(stream).map_err(|error| error.to_string()));
     asked.unwrap_or_else(|error| {
-        // Of a connection that is broken there is nothing to say.
+        // A broken connection is no reason for a warning.
         if stream.peer_addr().is_ok() {
             warn_once(&error);
         }
@@ -146,7 +146,7 @@ fn waits_for_window(diag: &io::Result<SockDiag>, stream: &TcpStream) -> bool {
     })
 }
 
-/// Says once for the whole process that the system does not say what connections wait for.
+/// Warns once per process that the system does not report why connections wait.
 fn warn_once(error: &str) {
     static WARNED: Once = Once::new();
     WARNED.call_once(|| {
@@ -198,7 +198,7 @@ mod tests {
         tcp_user_timeout(server).unwrap()
     }
 
-    /// Looks at a connection until something holds.
+    /// Checks a connection repeatedly until a condition holds.
     async fn look_until(watch: &PeerWatch, server: &TcpStream, holds: impl Fn() -> bool) {
         let begun = Instant::now();
         loop {
@@ -220,7 +220,7 @@ mod tests {
         server.write_all(b"hello").await.unwrap();
         look_until(&watch, &server, || !watch.is_behind()).await;
         assert_eq!(ack_time(&server), millis(ACK_TIME_MAX), "it was sent");
-        // Until its window is closed.
+        // Fills the client's window.
         let piece = vec![0; 1 << 16];
         while timeout(Duration::from_millis(200), server.write_all(&piece)).await.is_ok() {}
         look_until(&watch, &server, || ack_time(&server) == 0).await;
@@ -242,7 +242,7 @@ mod tests {
         let watch = PeerWatch::begin(&server);
         server.write_all(b"hello").await.unwrap();
         look_until(&watch, &server, || !watch.is_behind()).await;
-        // From here on nothing reaches it, and nothing is acknowledged.
+        // From here on nothing reaches the client, and nothing is acknowledged.
         SockRef::from(&client).attach_filter(&[DROP_ALL]).unwrap();
         let begun = Instant::now();
         while !watch.is_behind() {

@@ -1,22 +1,22 @@
-//! The bars: what must be reached, what is wanted, and what was measured.
+//! The bars: limits, goals and measured figures.
 
 use std::fmt;
 
-/// A figure that has to be on the right side of two lines.
+/// A figure with a limit and a goal.
 #[derive(Clone, Debug)]
 pub(super) struct Bar {
     pub(super) name: &'static str,
     pub(super) unit: Unit,
     pub(super) better: Better,
-    /// Not a number where the figure is only shown beside others.
+    /// NaN if the figure is only shown for comparison.
     pub(super) must: f64,
     pub(super) goal: f64,
     pub(super) measured: f64,
-    /// What else is worth knowing of it.
+    /// Further information for the table.
     pub(super) note: String,
 }
 
-/// What a figure counts.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Times,
@@ -26,22 +26,22 @@ pub(super) enum Unit {
     Seconds,
 }
 
-/// Which way is better.
+/// Direction in which a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Better {
     More,
     Less,
 }
 
-/// Where a figure lies.
+/// Comparison of a figure with its limit and its goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Goal,
     Must,
     Missed,
-    /// The machine was too disturbed for the figure to mean anything.
+    /// The machine was too busy for a meaningful figure.
     NotShown,
-    /// There is no line to be on the right side of.
+    /// The figure has no limit.
     NoBar,
 }
 
@@ -76,8 +76,8 @@ impl Bar {
         }
     }
 
-    /// The measured figure as a share of the one that must be reached; above 1 is better, whichever way that is. `None`
-    /// where nothing was shown, or there is no such figure.
+    /// The measured figure relative to its limit, so that above 1 is better in both directions. `None` if there is no
+    /// figure or no limit.
     pub(super) fn ratio(&self) -> Option<f64> {
         let ratio = match self.better {
             Better::More => self.measured / self.must,
@@ -86,7 +86,7 @@ impl Bar {
         (!self.measured.is_nan() && !ratio.is_nan()).then_some(ratio)
     }
 
-    /// A line of the table, or no line, as it is shown.
+    /// A limit or a goal as the table shows it, even if there is none.
     pub(super) fn show_line(&self, line: f64) -> String {
         if line.is_nan() {
             "–".to_owned()

@@ -1,4 +1,4 @@
-//! How cost grows: one thing is made larger, everything else stays.
+//! Growth of cost: one quantity increases, all others stay.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) fn plots(program: &Path, effort: Effort) -> Result<Vec<Plot>> {
     Ok(plots)
 }
 
-/// The median of a few rounds.
+/// The median of several rounds.
 fn cost(loaded: &LoadedService, plan: Plan<'_>) -> Result<f64> {
     let side = Side { plan, pid: loaded.service.pid() };
     let mut costs = Vec::new();
@@ -66,7 +66,7 @@ fn by_market(program: &Path, loaded: &LoadedService) -> Result<Plot> {
     Ok(Plot { file: "by-market", title, across, up: UP, points })
 }
 
-/// Every request comes with another key than the one before it on the connection, so each is hashed and looked up.
+/// Each request on a connection has another key than the one before, so each key is hashed and looked up.
 fn by_keys(loaded: &LoadedService) -> Result<Plot> {
     let mut points = Vec::new();
     let mut keys = vec![loaded.key.clone()];
@@ -78,7 +78,7 @@ fn by_keys(loaded: &LoadedService) -> Result<Plot> {
         let requests: Vec<Vec<u8>> =
             keys.iter().map(|key| request(&target, &format!("x-api-key: {key}\r\n"))).collect();
         let plan = loaded.side(&requests).plan;
-        // A key's first request waits for its lease: all of them once, before anything is measured.
+        // A key's first request waits for its lease, so each key is used once before the measurement.
         load::while_idle(Plan { connections: 64, ..plan }, || Ok(()))?;
         let warm_up = Plan { time: Duration::from_secs_f64(4.0 * loaded.effort.seconds), ..plan };
         let warmed = load::run(warm_up)?;

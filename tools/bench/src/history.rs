@@ -1,5 +1,5 @@
-//! What history costs: bytes in the archive, the time of answers of the past, and what the present pays for it (H23,
-//! H24).
+//! The cost of history: bytes in the archive, the time of answers of the past, and the overhead for current requests
+//! (H23, H24).
 
 mod bucket;
 mod made;
@@ -22,7 +22,7 @@ use past::Past;
 /// The smaller of the two markets.
 const RECORDS_FEW: usize = 10_000;
 
-/// Measures the lines of history.
+/// Measures the bars of history.
 pub(super) fn bars(program: &Path, effort: Effort) -> Result<Vec<Bar>> {
     let mut bars = Vec::new();
     let folder = tempfile::tempdir()?;
@@ -43,7 +43,7 @@ pub(super) fn bars(program: &Path, effort: Effort) -> Result<Vec<Bar>> {
     Ok(bars)
 }
 
-/// Lets requests of two services, or of one, take turns.
+/// Alternates requests to two services, or to one.
 fn compared(
     own: (&Service, &[Vec<u8>]),
     other: (&Service, &[Vec<u8>]),

@@ -1,5 +1,5 @@
-//! Instructions: what a ready answer costs in user space, counted by callgrind. Unlike times, the count is the same on
-//! a busy machine, so a change of a few percent is a change of the code.
+//! Instructions of a ready answer in user space, counted by callgrind. Unlike times, the count is the same on a busy
+//! machine, so a change of a few percent is a change of the code.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,19 +14,19 @@ use super::load::{Plan, Run};
 use super::service::{Market, ODDS, Service, Setup, request};
 use shell::repository::Repository;
 
-/// What was counted when somebody last looked.
+/// The recorded counts.
 const BASELINE: &str = "docs/performance/instructions.txt";
-/// Functions in the baseline.
+/// Number of functions in the baseline.
 const HOTTEST: usize = 10;
 /// Larger changes are marked.
 const MOVED: f64 = 0.02;
-/// Connections that ask at the same time, so that waiting for them is shared as it is under load.
+/// Number of concurrent connections, so that waiting is shared as under load.
 const CONNECTIONS: usize = 16;
-/// Requests on each.
+/// Number of requests on each connection.
 const REQUESTS: usize = 64;
-/// A few hundred records are a full answer; starting with more only takes longer.
+/// Enough for a full answer; a larger market only takes longer to start.
 const RECORDS: usize = 2_000;
-/// Streams that are counted at the same time are fewer.
+/// Maximum number of streams counted at the same time.
 const STREAMS_MAX: usize = 1_000;
 
 /// Instructions, by function and in all.
@@ -34,18 +34,18 @@ const STREAMS_MAX: usize = 1_000;
 pub(super) struct Counts {
     pub(super) total: f64,
     by_function: BTreeMap<String, f64>,
-    /// What functions took with all that they called.
+    /// Counts of functions including everything they call.
     within: BTreeMap<String, Within>,
 }
 
-/// What a function takes with all that it calls.
+/// Counts of a function including everything it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Within {
     pub(super) instructions: f64,
     pub(super) system_calls: f64,
 }
 
-/// Counts, compares with the baseline and tells; `update` makes what was counted the baseline.
+/// Counts, compares with the baseline and reports; `update` replaces the baseline.
 pub(super) fn check(repository: &Repository, program: &Path, update: bool) -> Result<()> {
     let counts = count(program)?;
     let path = repository.root.join(BASELINE);
@@ -70,18 +70,18 @@ pub(super) fn check(repository: &Repository, program: &Path, update: bool) -> Re
 }
 
 impl Counts {
-    /// What a function took with all that it called; nothing where it was not called.
+    /// Counts of a function including everything it calls; zero if it was not called.
     pub(super) fn within(&self, function: &str) -> Within {
         self.within.get(function).copied().unwrap_or_default()
     }
 
-    /// Those of functions whose names begin so.
+    /// Instructions of all functions whose names start with a path.
     pub(super) fn of(&self, path: &str) -> f64 {
         let named = |name: &str| name.trim_start_matches(['<', '&']).starts_with(path);
         self.by_function.iter().filter(|(name, _)| named(name)).map(|(_, count)| count).sum()
     }
 
-    /// The whole request, then its hottest functions.
+    /// The total, then the functions with the most instructions.
     fn hottest(&self) -> Vec<(&str, f64)> {
         let mut functions: Vec<(&str, f64)> =
             self.by_function.iter().map(|(name, count)| (name.as_str(), *count)).collect();
@@ -113,7 +113,7 @@ fn parse(text: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// What a ready answer of a hundred records costs.
+/// Instructions of a ready answer with a hundred records.
 pub(super) fn count(program: &Path) -> Result<Counts> {
     let folder = tempfile::tempdir()?;
     let setup = super::service::setup(program, folder.path(), "1h")?;
@@ -122,17 +122,17 @@ pub(super) fn count(program: &Path) -> Result<Counts> {
     service.count_requests(&asked)
 }
 
-/// A service under callgrind, which counts when it is asked to.
+/// A service under callgrind, which counts on request.
 pub(super) struct Callgrind {
     pub(super) service: Service,
     folder: PathBuf,
     out: PathBuf,
-    /// How often it has written what it counted.
+    /// Number of dumps so far.
     written: Cell<usize>,
 }
 
 impl Callgrind {
-    /// Starts the service on a market that it has filled at its own speed before, for which it gives a key.
+    /// Starts the service on a market that was filled beforehand without callgrind; returns a key for it, too.
     pub(super) fn with_market(mut setup: Setup, records: usize) -> Result<(Self, Market, String)> {
         let refresh_interval = std::mem::replace(&mut setup.refresh_interval, "100ms");
         let service = Service::start(&setup)?;
@@ -157,7 +157,7 @@ impl Callgrind {
         Ok((Self { service, folder, out, written: Cell::new(0) }, market, key))
     }
 
-    /// What each of these requests costs, sent in turn, once those that can be ready are.
+    /// Instructions per request, alternating between the requests, after a warm-up.
     pub(super) fn count_requests(&self, requests: &[Vec<u8>]) -> Result<Counts> {
         let plan = Plan {
             to: self.service.address,
@@ -178,12 +178,12 @@ impl Callgrind {
         Ok(counts)
     }
 
-    /// Has callgrind count from now on.
+    /// Turns counting on.
     pub(super) fn begin(&self) -> Result<()> {
         self.control(&["-i", "on"])
     }
 
-    /// What is counted meanwhile.
+    /// Counts during some work.
     pub(super) fn count<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(Counts, T)> {
         self.control(&["-z"])?;
         let done = work()?;
@@ -200,9 +200,10 @@ impl Callgrind {
     }
 }
 
-/// Adds up what callgrind wrote: each `fn=` begins a function, a line of numbers is its own cost, and the line after
-/// `calls=` is the cost of what it called, which `cfn=` names. The first figure of a cost is of instructions, the
-/// second of system calls.
+/// Sums callgrind's output.
+///
+/// Each `fn=` begins a function, a line of numbers is its own cost, and the line after `calls=` is the cost of the
+/// function that `cfn=` names. The first number of a cost is instructions, the second system calls.
 fn sum(counted: &str) -> Counts {
     let mut by_function: BTreeMap<String, f64> = BTreeMap::new();
     let mut within: BTreeMap<String, Within> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! The generator: keep-alive connections from one thread, one request under way on each.
+//! The load generator: keep-alive connections from one thread, with one request in flight on each.
 //!
-//! Only heads are read; bodies are dropped in the kernel (`MSG_TRUNC`), so that a request costs the generator less than
-//! the server and the server stays what is measured. wrk copies every body and saturates first.
+//! It only reads heads; bodies are dropped in the kernel (`MSG_TRUNC`), so that a request costs the generator less
+//! than the server and the server remains the bottleneck. wrk copies every body and saturates first.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,36 +11,36 @@ use anyhow::{Context as _, Result, bail, ensure};
 use rustix::event::epoll;
 use rustix::net::RecvFlags;
 
-/// Latencies are counted by the microsecond up to a second.
+/// Latencies are counted in microseconds, up to a second.
 const LATENCY_MAX_US: usize = 1_000_000;
-/// How much of an answer is read as its head.
+/// Maximum bytes of an answer read as its head.
 const HEAD_BYTES: usize = 2 << 10;
-/// How much of a body is dropped at a time.
+/// Maximum bytes of a body dropped at once.
 const DROP_BYTES: usize = 1 << 20;
 
-/// What is sent, to whom and for how long.
+/// Requests, target, rate and duration of a load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<'a> {
     pub(super) to: SocketAddr,
-    /// Whole requests, sent in turn.
+    /// Complete requests, sent in rotation.
     pub(super) requests: &'a [Vec<u8>],
     pub(super) connections: usize,
     pub(super) time: Duration,
-    /// Requests a second, whether or not answers keep up; `None` is as fast as they come.
+    /// Requests a second, regardless of the answers; `None` sends each request after the previous answer.
     pub(super) rate: Option<f64>,
-    /// Which request is the first.
+    /// Index of the first request.
     pub(super) first: usize,
 }
 
-/// What came of it.
+/// Result of a load.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// Answers that were 200 or 304.
+    /// Number of answers with 200 or 304.
     pub(super) good: u64,
     pub(super) bad: u64,
     pub(super) seconds: f64,
     pub(super) p99_us: f64,
-    /// Which request would have been the next.
+    /// Index of the next request.
     pub(super) next: usize,
 }
 
@@ -53,7 +53,7 @@ impl Outcome {
 struct Connection {
     stream: TcpStream,
     head: Vec<u8>,
-    /// Bytes of the answer still to come, once its head is there.
+    /// Remaining bytes of the answer, once its head has arrived.
     left: Option<usize>,
     since: Instant,
     busy: bool,
@@ -83,12 +83,12 @@ pub(super) fn run(plan: Plan<'_>) -> Result<Outcome> {
         if let Some(interval) = interval {
             while due <= now {
                 let Some(at) = run.idle.pop() else { break };
-                // From when it was due: who waits for a free connection waits, too.
+                // Measured from the due time: waiting for a free connection counts.
                 run.send(at, due)?;
                 due += interval;
             }
         }
-        // Paced requests are due at once; the core is the generator's own.
+        // Paced requests must be sent without delay; the generator has its own core.
         let sleep = if interval.is_some() { Duration::ZERO } else { Duration::from_millis(100) };
         run.wait(&mut events, sleep)?;
         for at in events.drain(..) {
@@ -103,7 +103,7 @@ pub(super) fn run(plan: Plan<'_>) -> Result<Outcome> {
     Ok(run.outcome(begun.elapsed().as_secs_f64()))
 }
 
-/// Opens all connections, asks once on each, and looks at something while they are idle.
+/// Opens all connections, sends one request on each, and takes a measurement while they are idle.
 ///
 /// # Errors
 /// A connection cannot be made, or an answer does not come.
@@ -113,7 +113,7 @@ pub(super) fn while_idle<T>(plan: Plan<'_>, look: impl FnOnce() -> Result<T>) ->
     look()
 }
 
-/// Open connections and what was counted on them.
+/// Open connections with their counters.
 pub(super) struct Run<'a> {
     plan: Plan<'a>,
     epoll: rustix::fd::OwnedFd,
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Asks once on each connection, a few at a time.
+    /// Sends one request on each connection, a few at a time.
     pub(super) fn ask_all(&mut self) -> Result<()> {
         let mut events = Vec::new();
         for first in (0..self.plan.connections).step_by(64) {
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Reads what is there. True when that ends an answer.
+    /// Reads the available bytes. True if they complete an answer.
     fn receive(&mut self, at: usize) -> Result<bool> {
         let connection = self.connections.get_mut(at).context("there is no such connection")?;
         loop {
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Status and bytes of the body still to come, once the head is whole.
+/// Status and remaining bytes of the body, if the head is complete.
 fn parse(held: &[u8]) -> Result<Option<(u16, usize)>> {
     let Some(end) = held.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);

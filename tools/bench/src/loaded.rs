@@ -1,4 +1,4 @@
-//! A service with a full market, and what is asked of it.
+//! A service with a full market, and the requests to it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,9 +15,10 @@ use super::rounds::{self, Comparison, Side};
 use super::service::{self, Answer, Market, ODDS, Service, Setup, get, request};
 use super::wrk::{self, Target};
 
-/// Connections that keep a core busy.
+/// Enough connections to saturate a core.
 pub(super) const CONNECTIONS: usize = 64;
-/// How often the market under test is published: often enough for first answers, seldom enough not to be measured.
+/// Publication interval of the market under test: short enough to measure first answers, long enough not to distort
+/// the others.
 pub(super) const REFRESH: &str = "10s";
 pub(super) const REFRESH_TIME: Duration = Duration::from_secs(10);
 /// The largest `limit` of odds.
@@ -30,7 +31,7 @@ pub(super) struct LoadedService {
     pub(super) market: Market,
     pub(super) key: String,
     pub(super) effort: Effort,
-    /// Memory in use before there was a market.
+    /// Memory in use before the market was filled.
     pub(super) empty_bytes: u64,
     pub(super) folder: TempDir,
 }
@@ -74,7 +75,7 @@ impl LoadedService {
         Side { plan, pid: self.service.pid() }
     }
 
-    /// What wrk says of a hundred records.
+    /// The ratio to nginx for a hundred records, measured by wrk.
     pub(super) fn wrk_ratio(&self, body: &Answer) -> Result<f64> {
         let folder = tempfile::tempdir_in(self.folder.path())?;
         let nginx = Nginx::start(folder.path(), &[body])?;
@@ -84,7 +85,7 @@ impl LoadedService {
         wrk::cpu_ratio(folder.path(), &self.key, service, measure)
     }
 
-    /// Compares requests with what nginx needs for bodies of the same bytes.
+    /// Compares requests with nginx serving bodies of the same bytes.
     pub(super) fn compare(
         &self,
         requests: &[Vec<u8>],
@@ -95,7 +96,7 @@ impl LoadedService {
         let nginx = Nginx::start(folder.path(), bodies)?;
         let mut asked = Vec::new();
         for number in 0..bodies.len() {
-            // Both read the same request headers.
+            // Both receive the same request headers.
             let headers = match headers {
                 NOT_MODIFIED => {
                     let tag = get(nginx.address, &format!("/{number}"), "")?;
@@ -112,17 +113,17 @@ impl LoadedService {
     }
 }
 
-/// nginx gets a tag of its own.
+/// Marker for `if-none-match` with nginx's own tag.
 pub(super) const NOT_MODIFIED: &str = "not modified";
 
-/// More than can be asked in an epoch.
+/// More than can be requested in an epoch.
 const DISTINCT_MAX: usize = 600_000;
-/// Events that people ask for in any combination: as many as there were where the bar was set.
+/// Number of events combined in requests: as many as there were when the bar was set.
 pub(super) const EVENTS: usize = 80;
-/// Far more than the processor's own memory holds.
+/// Far more than the processor's caches hold.
 pub(super) const EVENTS_MANY: usize = 500;
 
-/// Requests for about a hundred records each, of which no two are alike.
+/// Distinct requests for about a hundred records each.
 pub(super) fn distinct_requests(at: SocketAddr, auth: &str, events: usize) -> Result<Vec<Vec<u8>>> {
     let path = format!("/v1/sports/tennis/events?limit={events}");
     let listed = get(at, &path, auth)?;
@@ -135,9 +136,9 @@ pub(super) fn distinct_requests(at: SocketAddr, auth: &str, events: usize) -> Re
     let triples = pairs.flat_map(|(next, one, other)| {
         ids.iter().skip(next + 1).map(move |third| (one, other, third))
     });
-    // Fewer events make fewer combinations, but a few fewer records are another answer, too.
+    // Fewer events give fewer combinations, but a slightly different limit gives another answer, too.
     let asked = (93..=100).rev().flat_map(|limit| {
-        // Spread out, as wishes are: the third changes with every request.
+        // Spread out like real requests: the third id changes with every request.
         triples.clone().map(move |(one, other, third)| {
             let query = format!("event_ids={third},{other},{one}&limit={limit}");
             request(&format!("{ODDS}?{query}"), auth)

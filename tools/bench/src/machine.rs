@@ -1,4 +1,4 @@
-//! What the kernel says of processes, and how the cores are shared out.
+//! Process statistics from the kernel, and the assignment of cores.
 
 use std::fs;
 
@@ -6,19 +6,19 @@ use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Where what is measured runs.
+/// Core of the servers under test.
 pub(super) const SERVER_CORE: usize = 0;
-/// Where this program runs.
+/// Core of this program.
 const OWN_CORE: usize = 1;
 /// Clock ticks a second in `/proc`; the same on every Linux.
 const TICKS: f64 = 100.0;
 
-/// Leaves the servers' core to the servers.
+/// Keeps this program off the servers' core.
 pub(super) fn pin_self() -> Result<()> {
     let mut cores = CpuSet::new();
     cores.set(OWN_CORE);
     sched_setaffinity(None, &cores).context("this needs a machine with at least two cores")?;
-    // Ten thousand connections are as many descriptors.
+    // Ten thousand connections need as many descriptors.
     let limits = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum })
         .context("the limit of open files cannot be raised")
@@ -29,7 +29,7 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
     let mut ticks = 0.0;
     for pid in family(pid)? {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name may hold spaces; what follows its bracket is numbers.
+        // The name may contain spaces; the fields after its bracket are numbers.
         let rest = stat.rsplit_once(')').context("/proc is not as expected")?.1;
         for field in rest.split_whitespace().skip(11).take(2) {
             ticks += field.parse::<f64>()?;
@@ -38,7 +38,7 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
     Ok(ticks / TICKS)
 }
 
-/// The same to the nanosecond, for what takes less than a tick. What threads took that have ended is not in it.
+/// The same in nanoseconds, for durations below a tick. Time of ended threads is not included.
 pub(super) fn running_seconds(pid: u32) -> Result<f64> {
     let mut seconds = 0.0;
     for pid in family(pid)? {
@@ -64,7 +64,7 @@ pub(super) fn children(pid: u32) -> Result<Vec<u32>> {
     children.split_whitespace().map(|child| Ok(child.parse()?)).collect()
 }
 
-/// Asks a process to end.
+/// Sends a process the signal to terminate.
 pub(super) fn terminate(pid: u32) -> Result<()> {
     let pid = Pid::from_raw(i32::try_from(pid)?).context("no such process")?;
     kill_process(pid, Signal::TERM).context("cannot end a process")

@@ -1,9 +1,9 @@
-//! `cargo xtask bench`: what the service costs, measured against nginx on the same bytes and against the bars that
-//! `docs/performance.md` names.
+//! `cargo xtask bench`: the cost of the service, measured against nginx on the same bytes and against the bars in
+//! `docs/performance.md`.
 //!
-//! The service and nginx run on one core, the generator on another, and take turns; see [`rounds`]. A run takes some
-//! ten minutes and wants the machine for itself; `--quick` takes two and is for looking, not for the record. Timings
-//! gate nothing: they are for people. What does not wobble is `--instructions`.
+//! The service and nginx run on one core, the generator on another, in alternating rounds; see [`rounds`]. A run takes
+//! about ten minutes and needs the machine for itself; `--quick` takes two and is only for a first impression. Timings
+//! do not fail the command: they are for people. `--instructions` is reproducible.
 
 mod bar;
 mod growth;
@@ -59,7 +59,7 @@ struct Options {
     update: bool,
 }
 
-/// How much is done.
+/// Duration and extent of measurements.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     rounds: usize,
@@ -123,7 +123,7 @@ fn run(repository: &Repository, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Counts are far below where this loses anything.
+/// The counts are far below the limit of precision.
 #[expect(clippy::cast_precision_loss, reason = "figures for people, with three digits that matter")]
 fn float(count: u64) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! Every bar, one after the other, on one service with a full market.
+//! Measures all bars in sequence, on one service with a full market.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use super::rounds::{self, Comparison, lower_quartile, median};
 use super::service::{Answer, BATCH_LINES, Market, ODDS, Service, get, request};
 use super::{Effort, instructions, v4};
 
-/// What eight clients ask.
+/// The requests of eight clients.
 pub(super) const MIX: [&str; 8] = [
     "limit=100",
     "market=moneyline",
@@ -29,7 +29,7 @@ pub(super) const MIX: [&str; 8] = [
     "market=totals&limit=20",
 ];
 
-/// What can be measured on its own.
+/// Parts that can be measured separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     Memory,
@@ -52,17 +52,17 @@ pub(super) enum Part {
     StreamSelections,
     StreamBeside,
     History,
-    /// What the present costs with history, which is in `History`, too.
+    /// The overhead of history for current requests; also part of `History`.
     HistoryPresent,
 }
 
 impl Part {
-    /// Whether it is measured with a service of its own.
+    /// True if it is measured with its own service.
     pub(super) fn is_apart(self) -> bool {
         matches!(self, Self::History | Self::HistoryPresent) || self.is_stream()
     }
 
-    /// Whether it is measured with streams.
+    /// True if it is measured with streams.
     pub(super) fn is_stream(self) -> bool {
         match self {
             Self::Stream
@@ -89,7 +89,7 @@ impl Part {
     }
 }
 
-/// Measures the bars of these parts, or of all where none is named.
+/// Measures the bars of these parts, or of all if none is named.
 pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec<Bar>> {
     let wanted = |part: Part| parts.is_empty() || parts.contains(&part);
     shell::say(&format!("filling a market of {} records", effort.records));
@@ -97,7 +97,7 @@ pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec
     let mut bars = Vec::new();
     type Measure = fn(&LoadedService, &mut Vec<Bar>) -> Result<()>;
     let measures: [(Part, &str, Measure); 10] = [
-        // Before anything else has made it grow.
+        // Before other measurements increase the memory.
         (Part::Memory, "memory", memory),
         (Part::Ready, "ready answers", ready),
         (Part::First, "first answers", first),
@@ -221,7 +221,7 @@ fn unchanged(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     Ok(())
 }
 
-/// Pushes a second: feeds send what has changed as soon as it has.
+/// Pushes a second: feeds push changes immediately.
 const PUSHES: usize = 50;
 
 /// Pushes changes until `stop` is set.
@@ -238,7 +238,7 @@ fn keep_changing(market: &Market, changes: &[Vec<String>], stop: &AtomicBool) ->
     Ok(())
 }
 
-/// One round at half the rate that saturates, with changes coming in.
+/// One round at half the saturating rate, with concurrent changes.
 pub(super) fn round_with_changes(
     loaded: &LoadedService,
     requests: &[Vec<u8>],
@@ -249,7 +249,7 @@ pub(super) fn round_with_changes(
     let mut side = loaded.side(requests);
     side.plan.rate = Some(rate);
     side.plan.time = time;
-    // Written before: they are sent from the generator's core, which has no time for it.
+    // Prepared in advance: they are sent from the generator's core, which has no time for it.
     let count = per_second / PUSHES;
     let seconds = side.plan.time.as_secs() + 1;
     let pushes = 1..=PUSHES * usize::try_from(seconds)?;
@@ -265,14 +265,14 @@ pub(super) fn round_with_changes(
     })
 }
 
-/// Half of what the service can answer in a second.
+/// Half of the service's maximum rate.
 pub(super) fn half_rate(loaded: &LoadedService, requests: &[Vec<u8>]) -> Result<f64> {
     Ok(rounds::round(loaded.side(requests))?.outcome.good_per_second() / 2.0)
 }
 
-/// Short rounds with and without changes, for each round of other bars.
+/// Short rounds with and without changes per round of other bars.
 const ROUNDS_WITH_CHANGES: usize = 5;
-/// Beyond this, the half idle service was not left alone even in its best rounds.
+/// Above this, the half idle service was disturbed even in its best rounds.
 const QUIET_P99_MAX_US: f64 = 5_000.0;
 
 fn with_changes(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
@@ -287,8 +287,8 @@ fn with_changes(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
         quiet.push(p99(0)?);
         busy.push(p99(10_000)?);
     }
-    // A virtual machine is held still for tens of milliseconds now and then, whatever runs on it (nginx at half its
-    // rate has a p99 of 2 to 60 ms then). It never is faster than it is: short rounds that were left alone tell.
+    // A virtual machine is paused for tens of milliseconds now and then, regardless of its load (nginx at half its
+    // rate has a p99 of 2 to 60 ms then). It is never faster than normal, so short undisturbed rounds are reliable.
     let (quiet, busy) = (lower_quartile(quiet), lower_quartile(busy));
     let disturbed = quiet > QUIET_P99_MAX_US;
     bars.push(Bar {
@@ -339,7 +339,7 @@ fn overload(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     Ok(())
 }
 
-/// Asks the operator's listener all the while, and says how long the slowest answer took.
+/// Polls the operator's listener during the load, and returns the time of the slowest answer.
 fn watch(loaded: &LoadedService, stop: &AtomicBool) -> Result<Duration> {
     let mut slowest = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
@@ -408,7 +408,7 @@ fn ingest(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
 
 fn start(loaded: LoadedService) -> Result<Bar> {
     let LoadedService { service, setup, folder, .. } = loaded;
-    // What was pushed a moment ago is in the checkpoint that goes with the next snapshot.
+    // The last pushes are in the checkpoint that is written with the next snapshot.
     shell::sleep(REFRESH_TIME + Duration::from_secs(1));
     service.stop()?;
     let mut starts = Vec::new();

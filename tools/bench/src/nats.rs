@@ -1,5 +1,5 @@
-//! NATS beside the measure of streams: its clients follow a subject over its WebSocket, and it keeps nothing for those
-//! who come back.
+//! NATS as a comparison for streams: its clients follow a subject over its WebSocket, and it keeps nothing for clients
+//! that reconnect.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,16 +13,16 @@ use test_servers::Process;
 
 use super::machine::SERVER_CORE;
 
-/// What a client says once it has its WebSocket: one frame, whose mask changes nothing.
+/// First message of a client over its WebSocket: one frame, with a mask of zeros.
 pub(super) const SUBSCRIBE: &[u8] = b"\x82\x98\0\0\0\0CONNECT {}\r\nSUB odds 1\r\n";
-/// How long an answer may take.
+/// Timeout of an answer.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A running server; dropping it ends it.
+/// A running server; stopped when dropped.
 #[derive(Debug)]
 pub(super) struct Nats {
     process: Process,
-    /// Where its WebSocket is.
+    /// Address of its WebSocket.
     pub(super) address: SocketAddr,
     publisher: BufReader<TcpStream>,
     pub(super) version: String,
@@ -33,7 +33,7 @@ impl Nats {
         fs::create_dir_all(folder)?;
         let program = test_servers::nats_program()?;
         let (port, websocket) = (test_servers::free_port()?, test_servers::free_port()?);
-        // Nobody is asked for a sign of life meanwhile.
+        // No pings during the measurement.
         let settings = format!(
             "listen: \"127.0.0.1:{port}\"\nping_interval: \"1h\"\n\
              websocket {{ listen: \"127.0.0.1:{websocket}\", no_tls: true }}\n"

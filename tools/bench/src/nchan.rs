@@ -1,4 +1,4 @@
-//! The measure of streams: nginx with nchan, one worker, messages in memory.
+//! The reference for streams: nginx with nchan, one worker, messages in memory.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 use super::machine::{self, SERVER_CORE};
 use super::service::{call, get};
 
-/// Where Debian's package puts it.
+/// Path of the module in Debian's package.
 pub(super) const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
 
-/// A running nginx with one channel; dropping it ends it.
+/// A running nginx with one channel; stopped when dropped.
 #[derive(Debug)]
 pub(super) struct Nchan {
     child: Child,
@@ -78,7 +78,7 @@ impl Nchan {
 
 impl Drop for Nchan {
     fn drop(&mut self) {
-        // Its worker ends with it only when it is asked to end.
+        // The worker only ends with its parent if that is terminated, not killed.
         machine::terminate(self.child.id()).unwrap_or_default();
         self.child.wait().map(drop).unwrap_or_default();
     }

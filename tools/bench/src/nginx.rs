@@ -1,4 +1,4 @@
-//! The measure: nginx, which sends the same bytes from a file.
+//! The reference: nginx, which sends the same bytes from a file.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ use super::machine::{self, SERVER_CORE};
 use super::service::{Answer, get};
 use shell::repository::Repository;
 
-/// A running nginx; dropping it ends it.
+/// A running nginx; stopped when dropped.
 #[derive(Debug)]
 pub(super) struct Nginx {
     child: Child,
@@ -73,13 +73,13 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Its worker ends with it only when it is asked to end.
+        // The worker only ends with its parent if that is terminated, not killed.
         machine::terminate(self.child.id()).unwrap_or_default();
         self.child.wait().map(drop).unwrap_or_default();
     }
 }
 
-/// Makes sure that the programs a run needs are there.
+/// Installs missing programs that a run needs.
 pub(super) fn install(repository: &Repository, programs: &[(&str, &str)]) -> Result<()> {
     for (program, package) in programs {
         if shell::succeeds(shell::command("which", &repository.root).arg(program)) {

@@ -1,5 +1,5 @@
-//! Plots as SVG: one line over a logarithmic or plain axis, small enough to be read as text, with colours that do in
-//! light and dark.
+//! Plots as SVG: one line over a logarithmic or linear axis, small enough to be read as text, with colours for light
+//! and dark backgrounds.
 
 use std::fmt::Write as _;
 
@@ -13,12 +13,12 @@ const BOTTOM: f64 = 40.0;
 /// A line to draw.
 #[derive(Clone, Debug)]
 pub(super) struct Plot {
-    /// The file's name without its ending.
+    /// File name without extension.
     pub(super) file: &'static str,
     pub(super) title: &'static str,
     pub(super) across: &'static str,
     pub(super) up: &'static str,
-    /// Across and up, by what is across.
+    /// Pairs of x and y, ordered by x.
     pub(super) points: Vec<(f64, f64)>,
 }
 
@@ -75,7 +75,7 @@ impl Plot {
         svg
     }
 
-    /// Where a value lies between the first and the last: in steps of tens where the range is wide.
+    /// Position of a value between the first and the last; logarithmic if the range is wide.
     fn share(&self, x: f64) -> f64 {
         let (Some((first, _)), Some((last, _))) = (self.points.first(), self.points.last()) else {
             return 0.0;

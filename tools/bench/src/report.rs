@@ -1,4 +1,4 @@
-//! What was measured, as a table, as JSON, and in the documents.
+//! The results as a table, as JSON, and in the documents.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use shell::repository::Repository;
 
 const PAGE: &str = "docs/performance.md";
 pub(super) const FOLDER: &str = "docs/performance";
-/// What `record` writes lies between these.
+/// Start of the part that `record` writes.
 const BEGIN: &str = "<!-- bench: begin -->\n";
 const END: &str = "<!-- bench: end -->";
 
@@ -54,7 +54,7 @@ pub(super) fn to_json(bars: &[Bar], plots: &[Plot]) -> String {
     format!("{:#}\n", json!({ "bars": bars, "growth": growth }))
 }
 
-/// Writes the plots, and table and growth into the page.
+/// Writes the plots, and the table and growth into the page.
 pub(super) fn record(repository: &Repository, bars: &[Bar], plots: &[Plot]) -> Result<()> {
     let folder = repository.root.join(FOLDER);
     fs::create_dir_all(&folder)?;

@@ -1,5 +1,5 @@
-//! Rounds: two sides in turn, many times. A machine shared with others has fast and slow minutes, so only neighbours
-//! are compared, and the median of what they say is taken.
+//! Alternating rounds of two sides. A machine shared with others has fast and slow minutes, so only neighbouring
+//! rounds are compared, and the median of their ratios is taken.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use super::load::{self, Outcome, Plan};
 use super::machine::cpu_seconds;
 
-/// One of the two that are compared.
+/// One of the two sides of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side<'a> {
     pub(super) plan: Plan<'a>,
@@ -22,12 +22,12 @@ pub(super) struct Round {
     pub(super) cpu_us: f64,
 }
 
-/// What rounds of a service and of its measure say.
+/// Result of the rounds of a service and of its reference.
 #[derive(Clone, Debug)]
 pub(super) struct Comparison {
-    /// The measure's processor time for a request, divided by the service's.
+    /// The reference's processor time per request, divided by the service's.
     pub(super) cpu_ratio: f64,
-    /// The service's slowest hundredth, divided by the measure's.
+    /// The service's p99, divided by the reference's.
     pub(super) p99_ratio: f64,
     pub(super) service_cpu_us: f64,
     pub(super) measure_cpu_us: f64,
@@ -36,7 +36,7 @@ pub(super) struct Comparison {
 /// Runs one round.
 ///
 /// # Errors
-/// The server refuses something, or the generator cannot go on.
+/// The server refuses a request, or the generator fails.
 pub(super) fn round(side: Side<'_>) -> Result<Round> {
     let before = cpu_seconds(side.pid)?;
     let outcome = load::run(side.plan)?;
@@ -46,7 +46,7 @@ pub(super) fn round(side: Side<'_>) -> Result<Round> {
     Ok(Round { outcome, cpu_us })
 }
 
-/// Lets the two take turns.
+/// Runs alternating rounds of both sides.
 pub(super) fn compare(
     mut service: Side<'_>,
     mut measure: Side<'_>,
@@ -74,12 +74,12 @@ pub(super) fn compare(
     })
 }
 
-/// The middle one; of none, 0.
+/// The median; 0 without figures.
 pub(super) fn median(figures: Vec<f64>) -> f64 {
     at_part(figures, 2)
 }
 
-/// The one that a quarter is below; of none, 0.
+/// The lower quartile; 0 without figures.
 pub(super) fn lower_quartile(figures: Vec<f64>) -> f64 {
     at_part(figures, 4)
 }

@@ -1,5 +1,4 @@
-//! The service under test: the release build on a folder of its own, pinned to one core, with a market of the real
-//! sizes.
+//! The service under test: the release build in its own folder, pinned to one core, with a market of realistic size.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,40 +12,40 @@ use serde_json::Value;
 
 use super::machine::{self, SERVER_CORE};
 
-/// Lines in a push.
+/// Number of lines in a push.
 pub(super) const BATCH_LINES: usize = 20_000;
-/// Bookmakers that price every event, with three markets each.
+/// Number of bookmakers, each with three markets for every event.
 const BOOKMAKERS: usize = 50;
 const MARKETS: usize = 3;
 /// A start takes less than a second; under callgrind, some more.
 const START_MAX: Duration = Duration::from_secs(120);
-/// What every answer under test is asked of.
+/// Path of every request under test.
 pub(super) const ODDS: &str = "/v1/sports/tennis/odds";
 
-/// How the service is started.
+/// Settings of a start.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) program: PathBuf,
     pub(super) folder: PathBuf,
-    /// Programs and arguments in front of it.
+    /// Wrapper programs and arguments.
     pub(super) under: Vec<String>,
     pub(super) refresh_interval: &'static str,
     /// Further settings.
     pub(super) env: Vec<(&'static str, String)>,
 }
 
-/// A running service; dropping it ends it.
+/// A running service; stopped when dropped.
 #[derive(Debug)]
 pub(super) struct Service {
     child: Child,
     setup: Setup,
     pub(super) address: SocketAddr,
     pub(super) operator: SocketAddr,
-    /// From the start of the process to the first `/readyz` that is 200.
+    /// Time from the start of the process to the first `/readyz` with 200.
     pub(super) start_seconds: f64,
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -67,7 +66,7 @@ impl Service {
     /// Starts the service and waits until it is ready.
     ///
     /// # Errors
-    /// It does not start, or not in time.
+    /// It fails to start, or not in time.
     pub(super) fn start(setup: &Setup) -> Result<Self> {
         let begun = Instant::now();
         let mut words = vec!["taskset".to_owned(), "-c".to_owned(), SERVER_CORE.to_string()];
@@ -95,7 +94,7 @@ impl Service {
         let mut child = command.spawn().context("cannot start linesman")?;
         let stdout = child.stdout.take().context("linesman has no stdout")?;
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        // From here on dropping ends the child, whatever fails.
+        // From here on dropping the service ends the child, even after an error.
         let mut service = Self {
             child,
             setup: setup.clone(),
@@ -119,14 +118,14 @@ impl Service {
         Ok(service)
     }
 
-    /// Runs a verb of the program on the same folder and returns what it prints.
+    /// Runs a verb of the program on the same folder and returns its output.
     pub(super) fn verb(&self, words: &[&str]) -> Result<String> {
         let mut command = shell::command(&self.setup.program, &self.setup.folder);
         command.arg("--data").arg(self.setup.folder.join("data")).args(words);
         Ok(shell::output(&mut command)?.trim().to_owned())
     }
 
-    /// Keys that no limit stops.
+    /// Creates keys with limits that are never reached.
     pub(super) fn make_keys(&self, count: usize) -> Result<Vec<String>> {
         let count = count.to_string();
         let words = ["keys", "create", "--kind", "production", "--count", &count];
@@ -135,7 +134,7 @@ impl Service {
         Ok(printed.lines().map(str::to_owned).collect())
     }
 
-    /// A key without limits of requests that may open `streams` streams.
+    /// Creates a key without request limits that may open `streams` streams.
     pub(super) fn make_stream_key(&self, streams: usize) -> Result<String> {
         let streams = streams.to_string();
         let words = ["keys", "create", "--kind", "production", "--streams", &streams];
@@ -147,7 +146,7 @@ impl Service {
         self.child.id()
     }
 
-    /// Ends it in order, so that what it holds is on the disk.
+    /// Stops it in an orderly way, so that its data is on disk.
     pub(super) fn stop(mut self) -> Result<()> {
         machine::terminate(self.child.id())?;
         shell::wait(&mut self.child, Duration::from_secs(60)).map(drop)
@@ -156,7 +155,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing to do about it then.
+        // It may have ended by itself, which needs no handling here.
         self.child.kill().unwrap_or_default();
         self.child.wait().map(drop).unwrap_or_default();
     }
@@ -192,23 +191,23 @@ impl Market {
         Ok(market)
     }
 
-    /// The same market of a service that was started again.
+    /// The same market of a restarted service.
     pub(super) fn moved_to(self, service: &Service) -> Self {
         Self { to: service.address, ..self }
     }
 
-    /// Prices of which each differs from the one in the round before.
+    /// Lines with prices that all differ from those of the previous round.
     pub(super) fn moves(&self, first: usize, count: usize, round: usize) -> Vec<String> {
         (first..first + count).map(|number| self.price(number, round)).collect()
     }
 
-    /// The first market of a bookmaker of the first event, at a price of its own.
+    /// The first market of a bookmaker for the first event, at a given price.
     pub(super) fn winner(&self, bookmaker: &str, price: usize) -> String {
         let place = self.bookmakers.iter().position(|key| key == bookmaker);
         self.line(place.unwrap_or(0) * MARKETS, price)
     }
 
-    /// Pushes lines and says how long it took until they were durable.
+    /// Pushes lines and returns the time until they were durable.
     pub(super) fn push(&self, lines: &[String]) -> Result<Duration> {
         let request = self.push_request(lines, "connection: close\r\n");
         let begun = Instant::now();
@@ -264,7 +263,7 @@ impl Market {
     }
 }
 
-/// A feed that keeps its connection, as feeds do.
+/// A feed with a persistent connection.
 #[derive(Debug)]
 pub(super) struct Feeder<'a> {
     market: &'a Market,
@@ -320,7 +319,7 @@ fn listing(event: usize) -> String {
     )
 }
 
-/// A request as it goes over the wire; `headers` are whole lines.
+/// The bytes of a request; `headers` are whole lines.
 pub(super) fn request(path: &str, headers: &str) -> Vec<u8> {
     let mut text = String::new();
     // Writing to a `String` cannot fail.
@@ -328,7 +327,7 @@ pub(super) fn request(path: &str, headers: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Asks once on a connection of its own.
+/// Sends one request on a new connection.
 pub(super) fn get(to: SocketAddr, path: &str, headers: &str) -> Result<Answer> {
     call(to, &[&request(path, &format!("{headers}Connection: close\r\n"))])
 }
@@ -349,13 +348,13 @@ pub(super) fn call(to: SocketAddr, pieces: &[&[u8]]) -> Result<Answer> {
     Ok(Answer { status, head, body })
 }
 
-/// The release build, made where it is not up to date.
+/// Path of the release build, which is updated if necessary.
 pub(super) fn build(repository: &shell::repository::Repository) -> Result<PathBuf> {
     shell::run(shell::cargo(repository).args(["build", "-q", "--release", "-p", "linesman"]))?;
     Ok(repository.target()?.join("release").join("linesman"))
 }
 
-/// A folder for one service.
+/// The setup of a service in a folder.
 pub(super) fn setup(
     program: &Path,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! What streams cost (`/v1/stream`), and how soon their clients have what was published.
+//! The cost of streams (`/v1/stream`), and the delay from a publication to its clients.
 
 mod beside;
 mod cost;
@@ -25,15 +25,15 @@ use super::nchan::Nchan;
 use super::rounds::median;
 use super::service::{self, Market, Service, get};
 
-/// Whose deliveries are counted.
+/// Number of subscribers whose deliveries are counted.
 const SUBSCRIBERS: usize = 5_000;
-/// Whose last delivery is timed.
+/// Number of subscribers when the last delivery is timed.
 const SUBSCRIBERS_MANY: usize = 10_000;
 const INTERVAL: &str = "1s";
 const INTERVAL_MS: u128 = 1_000;
 const RECORDS: usize = 3_000;
 
-/// Measures the lines of streams.
+/// Measures the bars of streams.
 pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec<Bar>> {
     let wanted =
         |part| parts.is_empty() || [Part::Stream, part].iter().any(|one| parts.contains(one));
@@ -104,13 +104,13 @@ fn bar(
     Bar { name, unit, better, must, goal, measured, note }
 }
 
-/// A service, and what is followed.
+/// A service and the selection that is followed.
 struct Followed<'a> {
     service: &'a Service,
     market: &'a Market,
     key: &'a str,
     path: String,
-    /// The bookmakers of its records: not all are of the region that is shown where none is named.
+    /// The bookmakers of its records: not all are in the default region.
     bookmakers: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Followed<'a> {
         Subscribers::open(self.service.address, &request, count)
     }
 
-    /// Changes some records of what is followed.
+    /// Changes some records of the selection.
     fn change(&self, changes: usize, round: usize) -> Result<()> {
         let price = 100 + round % 200;
         let changed = self.bookmakers.iter().take(changes);
@@ -186,7 +186,7 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// The bookmakers of the records that are followed.
+/// The bookmakers of the followed records.
 fn bookmakers(service: &Service, key: &str) -> Result<Vec<String>> {
     let headers = format!("x-api-key: {key}\r\n");
     let path = format!("{}?market=moneyline&limit=500", service::ODDS);

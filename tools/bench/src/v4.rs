@@ -1,4 +1,4 @@
-//! `/v4` against `/v1`: what an answer with the same number of bytes costs.
+//! `/v4` against `/v1`: the cost of an answer with the same number of bytes.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::rounds;
 use super::service::{ODDS, get, request};
 
 const V4_ODDS: &str = "/v4/sports/tennis/odds?regions=us&markets=h2h,spreads,totals";
-/// Events that are asked for in any combination of three.
+/// Number of events that are combined in threes.
 const EVENTS: usize = 80;
 
 /// Measures ready and first answers.
@@ -79,7 +79,7 @@ fn length(loaded: &LoadedService, path: &str) -> Result<usize> {
     Ok(answer.body.len())
 }
 
-/// The `limit` under which `/v1` answers with about as many bytes.
+/// The `limit` for which `/v1` answers with about as many bytes.
 fn same_length(loaded: &LoadedService, bytes: usize) -> Result<usize> {
     let mut lengths = Vec::new();
     for limit in 1..=ODDS_MAX {
@@ -88,7 +88,7 @@ fn same_length(loaded: &LoadedService, bytes: usize) -> Result<usize> {
     lengths.into_iter().min().map(|(_, limit)| limit).context("no limit")
 }
 
-/// Requests of three events each, of which no two are alike.
+/// Distinct requests of three events each.
 fn distinct(loaded: &LoadedService, ids: &[String], ask: &Ask) -> Vec<Vec<u8>> {
     let mut asked = Vec::new();
     for (at, one) in ids.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! A second opinion from a generator that everybody knows. It copies every body, so it saturates before a fast server
-//! does, and only processor time is read from it.
+//! A second measurement with a well-known generator. It copies every body, so it saturates before a fast server does,
+//! and only processor time is taken from it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use super::machine::cpu_seconds;
 use super::rounds::median;
 
-/// A server, what it is asked, and its process.
+/// A server, its path and its process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target<'a> {
     pub(super) at: SocketAddr,
@@ -17,7 +17,7 @@ pub(super) struct Target<'a> {
     pub(super) pid: u32,
 }
 
-/// The measure's processor time for a request, divided by the service's.
+/// The reference's processor time per request, divided by the service's.
 pub(super) fn cpu_ratio(
     folder: &Path,
     key: &str,

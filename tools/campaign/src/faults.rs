@@ -208,7 +208,7 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Makes the faults, and says how many orders to put files of the archive together were carried out meanwhile.
+/// Runs the faults, and returns the number of archive merges carried out meanwhile.
 fn run_faults(
     plan: &Plan,
     cluster: &mut TestCluster,

@@ -5,8 +5,8 @@
 //! pending changes in one transaction, as for quota leases.
 //!
 //! A node's reservations count until its right expires. The node prolongs the right every few seconds; if it cannot,
-//! it ends its streams itself, long before others may open them. It measures this with a monotonic clock, from before
-//! it asked.
+//! it ends its streams itself, long before others may open them. It measures this with a monotonic clock, starting
+//! before its request to the store.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,14 +25,14 @@ use tokio::{
 
 use crate::{AccountError, KeyId, SteadyClock, key::secret, revocation::key_lease::KeyLease};
 
-/// How long other nodes count the streams of a silent node: those of a killed node are free within 60 s.
+/// Time for which other nodes count the streams of a silent node: those of a killed node are free within 60 s.
 const RIGHT_MS: u32 = 45_000;
-/// How long the node itself relies on its right.
+/// Time for which the node itself relies on its right.
 const OWN_RIGHT_MS: u64 = 30_000;
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// Delay before a failed write is retried.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
-/// How long a request waits for the store.
+/// Maximum time a request waits for the store.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Maximum duration of a write.
 const WRITE_MAX: Duration = Duration::from_secs(10);
@@ -41,10 +41,10 @@ const BATCH_MAX: usize = 512;
 /// Maximum number of requests that wait for the store, over all keys. Beyond it, requests are refused.
 const WAITING_MAX: usize = 16_384;
 
-/// Why a stream is refused.
+/// Reason why a stream is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamRefusal {
-    /// The key has as many streams open as it may.
+    /// The key has reached its limit of open streams.
     Limit,
     /// The store did not answer in time.
     Unavailable,
@@ -53,11 +53,11 @@ pub enum StreamRefusal {
 /// The streams of this node in the store, for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamSlotStats {
-    /// How long streams would stay open if the store did not answer.
+    /// Time for which streams would stay open if the store did not answer.
     pub left_ms: u64,
     /// Transactions that failed.
     pub failed: u64,
-    /// How often the right expired, which ended all streams.
+    /// Number of times the right expired, which ended all streams.
     pub lost: u64,
 }
 
@@ -104,11 +104,11 @@ struct Shared {
     node: tokio::sync::Mutex<Option<String>>,
     wake: Notify,
     failed: AtomicU64,
-    /// The node is stopping and holds no streams any more.
+    /// True if the node is stopping and holds no streams any more.
     closed: AtomicBool,
 }
 
-/// A stream of a key, for as long as this is kept.
+/// A counted stream of a key; released when dropped.
 #[derive(Debug)]
 pub struct StreamSlot {
     of: Arc<StreamSlots>,
@@ -117,7 +117,7 @@ pub struct StreamSlot {
 }
 
 impl StreamSlots {
-    /// Whether slots can be lost, because they are counted together with those of other nodes.
+    /// True if slots can be lost, because they are counted together with those of other nodes.
     pub fn may_lose(&self) -> bool {
         self.shared.is_some()
     }
@@ -136,7 +136,7 @@ impl StreamSlots {
         Self { shared: Some(shared), ..Self::default() }
     }
 
-    /// Opens a stream of a key that may have `limit` of them.
+    /// Opens a stream of a key that may have at most `limit` of them.
     ///
     /// # Errors
     /// The limit is reached, or the store did not confirm the slot in time.
@@ -169,11 +169,11 @@ impl StreamSlots {
         }
     }
 
-    /// Takes the turn of a key to be sent the past, of which it has one over all nodes. It counts as a stream of a name
-    /// of its own.
+    /// Takes the replay turn of a key, of which it has one over all nodes. It is counted as a stream under a name of
+    /// its own.
     ///
     /// # Errors
-    /// It is taken, or that is not known.
+    /// The turn is taken, or the store does not answer in time.
     pub async fn open_replay(self: &Arc<Self>, key: &KeyId) -> Result<StreamSlot, StreamRefusal> {
         self.open(&KeyId::from_stored(&format!("{}/replay", key.as_str())), 1).await
     }
@@ -204,7 +204,7 @@ impl StreamSlots {
         })
     }
 
-    /// Keeps the store up to date for as long as the node serves. Returns at once in a single process.
+    /// Keeps the store up to date while the node serves. Returns at once in a single process.
     pub(crate) async fn keep(self: &Arc<Self>) {
         let Some(shared) = &self.shared else { return };
         let mut failing = false;
@@ -212,7 +212,7 @@ impl StreamSlots {
             let wait = if failing { RETRY_AFTER } else { RENEW_EVERY };
             let renews = timeout(wait, shared.wake.notified()).await.is_err();
             if failing && !renews {
-                // Retries are limited, however often clients ask.
+                // Retries are limited, regardless of how often clients ask.
                 tokio::time::sleep(RETRY_AFTER).await;
             }
             // If the right expires meanwhile, streams end then, not when the store answers.
@@ -292,7 +292,7 @@ impl StreamSlots {
         }
     }
 
-    /// The pending changes of one batch, and whether there are more.
+    /// The pending changes of one batch, and true if there are more.
     fn wanted(&self) -> (Vec<StreamsWanted>, bool) {
         let mut state = self.lock();
         let keys: Vec<Box<str>> = state.changed.iter().take(BATCH_MAX).cloned().collect();
@@ -420,7 +420,7 @@ impl Drop for Batch<'_> {
 }
 
 impl StreamSlot {
-    /// Whether the stream is still counted; if not, nothing may be sent on it.
+    /// True if the stream is still counted; if not, nothing may be sent on it.
     pub fn is_held(&self) -> bool {
         let Some(shared) = &self.of.shared else { return true };
         shared.right.holds() && *self.of.lost.borrow() == self.era

@@ -1,15 +1,14 @@
-//! What is kept of an epoch's answers, and what goes when there is no more room.
+//! Cache of the answers of an epoch, bounded in memory.
 //!
-//! A client may ask for a million different selections. That may neither grow memory nor push out what everybody
-//! asks for, so
+//! A client may request a million different selections. That may neither grow memory nor evict popular answers, so
 //!
-//! - what is kept is bounded in bytes;
-//! - while half of that is free, an answer is kept when it is first made. From then on it has to be asked for
-//!   twice: what is asked once leaves a mark of eight bytes in a table of fixed size and nothing else;
-//! - when there is no room, what was not asked for since the hand last came by goes first (the CLOCK algorithm). A
-//!   popular answer is asked for again before the hand is round; one of a million is not.
+//! - the memory of kept answers is bounded;
+//! - while half of it is free, an answer is kept when it is first computed. From then on it has to be requested twice:
+//!   the first request only leaves a mark of eight bytes in a table of fixed size;
+//! - if there is no room, answers not requested since the hand last passed are evicted first (the CLOCK algorithm). A
+//!   popular answer is requested again before the hand returns; one of a million is not.
 //!
-//! Hashes are keyed anew for each process, so that nobody can choose selections that meet in one place.
+//! The hash key is chosen anew by each process, so that nobody can choose selections that collide.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -27,13 +26,13 @@ use http::BodyFile;
 use crate::v1::wire::event_fragment::Fragments;
 use crate::v4;
 
-/// The most that one epoch's answers may hold, in bytes: a few hundred of the largest usual ones, and far more than
-/// clients ask for in an epoch.
+/// Maximum memory of one epoch's answers, in bytes: a few hundred of the largest usual ones, and far more than clients
+/// request in an epoch.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-/// Fewer threads meet at each lock.
+/// Reduces contention for locks.
 const SHARDS: usize = 16;
-/// Marks of selections asked for once, in each shard; a newer one takes the place of an older. All together they
-/// take half a mebibyte.
+/// Marks of selections requested once, in each shard; a newer one replaces an older one. All together they take half a
+/// mebibyte.
 const MARKS: usize = 4 << 10;
 
 /// The answers kept for one snapshot.
@@ -44,9 +43,9 @@ pub(crate) struct Answers {
     kept_bytes: AtomicUsize,
     figures: Arc<Figures>,
     body_file: OnceLock<Option<Arc<BodyFile>>>,
-    /// What odds answers are made of.
+    /// Fragments that odds answers are assembled from.
     pub(crate) fragments: Fragments,
-    /// What answers of `/v4` are made of.
+    /// Parts that answers of `/v4` are assembled from.
     pub(crate) v4: v4::Publication,
 }
 
@@ -54,20 +53,20 @@ pub(crate) struct Answers {
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) answer: Arc<Answer>,
-    /// Request for so often that it may be worth another copy of it.
+    /// True if it is requested so often that another copy of it may be worth it.
     pub(crate) popular: bool,
 }
 
-/// An answer that is not ready, and whether it is to be kept.
+/// An answer that is not ready, and whether to keep it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Missing {
     hash: u64,
     keep: bool,
-    /// Request for in this epoch already, as far as is remembered.
+    /// True if it was already requested in this epoch, as far as the marks remember.
     pub(crate) asked_before: bool,
 }
 
-/// How answers come and go in a world, over all its epochs, for an operator to watch.
+/// Counters of computed and evicted answers of a world, over all its epochs, for operators.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) made: AtomicU64,
@@ -75,7 +74,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Answers made and answers that had to go.
+    /// Answers computed and answers evicted.
     pub(crate) fn read(&self) -> [u64; 2] {
         [&self.made, &self.evicted].map(|figure| figure.load(Ordering::Relaxed))
     }
@@ -84,11 +83,11 @@ impl Figures {
 #[derive(Debug, Default)]
 struct Shard {
     kept: HashMap<u64, Kept, BuildHasherDefault<AsIs>>,
-    /// The hashes of all that is kept, in no order.
+    /// The hashes of all kept answers, unordered.
     ring: Vec<u64>,
-    /// Where the next to go is looked for.
+    /// Index at which the search for the next eviction starts.
     hand: usize,
-    /// Selections asked for once, by hash; made when first needed.
+    /// Selections requested once, by hash; allocated on first use.
     marks: Vec<u64>,
 }
 
@@ -96,7 +95,7 @@ struct Shard {
 struct Kept {
     selector: Selector,
     answer: Arc<Answer>,
-    /// Request for since the hand came by.
+    /// True if it was requested since the hand last passed.
     used: bool,
 }
 
@@ -107,7 +106,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// The answers of a publication; what becomes of them is counted where it was for the epoch before.
+    /// The answers of a publication; the counters are those of the previous epoch, continued.
     pub(crate) fn of<'a>(published: &'a Published, figures: &Arc<Figures>) -> &'a Self {
         let bytes_max = published.answer_bytes_max.unwrap_or(KEPT_BYTES_MAX);
         published.per_publication(|| Self::bounded(bytes_max, Arc::clone(figures)))
@@ -138,7 +137,7 @@ impl Answers {
         Err(Missing { hash, keep, asked_before })
     }
 
-    /// Makes an answer that was not ready, and keeps it where it is worth it.
+    /// Computes an answer that was not ready, and keeps it if that is worth it.
     pub(crate) fn make(
         &self,
         selector: &Selector,
@@ -153,7 +152,7 @@ impl Answers {
         answer
     }
 
-    /// The file that bodies of kept answers are put into, made when first needed.
+    /// The file for bodies of kept answers, created on first use.
     pub(crate) fn body_file(&self) -> Option<&Arc<BodyFile>> {
         self.body_file.get_or_init(BodyFile::open).as_ref()
     }
@@ -164,7 +163,7 @@ impl Answers {
 
     fn keep(&self, hash: u64, selector: &Selector, answer: &Arc<Answer>) {
         let cost = cost(selector, answer);
-        // Taken before it is used, so that threads together stay within the bound.
+        // Reserved before it is used, so that concurrent threads stay within the bound.
         let mut over = (self.kept_bytes.fetch_add(cost, Ordering::Relaxed) + cost)
             .saturating_sub(self.bytes_max);
         for step in 0..SHARDS {
@@ -175,7 +174,7 @@ impl Answers {
         }
         let mut shard = self.shard(hash);
         if over > 0 || shard.kept.contains_key(&hash) {
-            // There is no room even so, or somebody else made it meanwhile.
+            // There is still no room, or another thread has inserted it.
             self.kept_bytes.fetch_sub(cost, Ordering::Relaxed);
             return;
         }
@@ -184,8 +183,8 @@ impl Answers {
         shard.ring.push(hash);
     }
 
-    /// Lets go of answers in one shard until `wanted` bytes are free or every answer was looked at. Returns the bytes
-    /// that were freed.
+    /// Evicts answers of one shard until `wanted` bytes are free or every answer was checked. Returns the number of
+    /// bytes freed.
     fn make_room(&self, hash: u64, wanted: usize) -> usize {
         let mut shard = self.shard(hash);
         let mut freed = 0;
@@ -204,7 +203,7 @@ impl Answers {
     #[expect(clippy::indexing_slicing, reason = "a remainder of the length is within it")]
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         let at = usize::try_from(hash % nth(SHARDS)).unwrap_or(0);
-        // Nothing in here panics half-way through a change.
+        // No code under the lock panics half-way through a change.
         self.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -216,17 +215,17 @@ impl Shard {
         Some(Ready { answer: Arc::clone(&kept.answer), popular })
     }
 
-    /// Whether this was asked for before, as far as the marks remember; it is marked for the next time.
+    /// True if this was requested before, as far as the marks remember; marks it.
     fn was_asked(&mut self, hash: u64) -> bool {
         if self.marks.is_empty() {
             self.marks = vec![0; MARKS];
         }
-        // Which shard it is took the lowest bits.
+        // The lowest bits have selected the shard.
         let at = usize::try_from((hash >> 32) % nth(MARKS)).unwrap_or(0);
         self.marks.get_mut(at).is_some_and(|mark| std::mem::replace(mark, hash) == hash)
     }
 
-    /// Moves the hand by one: what was used is spared this once, what was not goes.
+    /// Advances the hand by one: a used answer is spared once, an unused one is evicted.
     fn pass(&mut self) -> Option<Kept> {
         if self.hand >= self.ring.len() {
             self.hand = 0;
@@ -243,10 +242,10 @@ impl Shard {
     }
 }
 
-/// What keeping an answer takes. Each body is counted three times: for its encodings, which together are smaller,
-/// and for the file it may be sent from.
+/// Memory for keeping an answer. Each body is counted three times: for its encodings, which together are smaller, and
+/// for the file it may be sent from.
 fn cost(selector: &Selector, answer: &Answer) -> usize {
-    /// The entry itself, its place in the map and the ring, and the heads of four encodings.
+    /// The entry itself, its slots in the map and the ring, and the heads of four encodings.
     const ENTRY_BYTES: usize = 1 << 10;
     ENTRY_BYTES + selector.list_bytes() + 3 * answer.body_bytes()
 }
@@ -255,7 +254,7 @@ fn nth(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A selector, and its hash: who asks the same again and again has it computed once.
+/// A selector with its hash, which is computed once for repeated requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) selector: Selector,
@@ -277,8 +276,8 @@ impl Deref for Asked {
     }
 }
 
-/// A keyed hash of what a selector is made of. Its dozen small fields are gathered and hashed at once, which is a
-/// third of the work of the standard library's hash and as unknown to a client.
+/// A keyed hash of the fields of a selector. Its dozen small fields are gathered and hashed at once, which takes a
+/// third of the time of the standard library's hash and is as unpredictable for a client.
 #[derive(Debug)]
 struct Keyed(u64);
 
@@ -296,7 +295,7 @@ impl BuildHasher for Keyed {
     }
 }
 
-/// More than a selector without a list of events or a cursor has.
+/// More than a selector without a list of events or a cursor needs.
 const GATHERED_BYTES: usize = 160;
 
 struct Gathered {
@@ -312,7 +311,7 @@ impl Hasher for Gathered {
             room.copy_from_slice(bytes);
             self.length = end;
         } else {
-            // What was gathered is in the seed of what follows.
+            // The gathered bytes become the seed for the rest.
             self.seed = self.finish();
             self.length = 0;
             self.seed = xxh3_64_with_seed(bytes, self.seed);
@@ -324,7 +323,7 @@ impl Hasher for Gathered {
     }
 }
 
-/// The keys are hashes already.
+/// The keys are already hashes.
 #[derive(Clone, Copy, Debug, Default)]
 struct AsIs(u64);
 
@@ -360,14 +359,14 @@ mod tests {
         move |number| Selector::Event(mma, EventId::from_number(number))
     }
 
-    /// A mebibyte, so that the bound is reached soon.
+    /// A mebibyte, so that the bound is soon reached.
     const BYTES_MAX: usize = 1 << 20;
 
     fn answers() -> Answers {
         Answers::bounded(BYTES_MAX, Arc::default())
     }
 
-    /// Sixteen kibibytes of counted cost: sixty-four such answers are all there is room for.
+    /// Sixteen kibibytes of counted cost: sixty-four such answers fill the cache.
     fn body() -> Answer {
         Answer::new(vec![b'x'; 5 << 10], None)
     }
@@ -424,7 +423,7 @@ mod tests {
         }
         assert!(answers.figures.evicted.load(Ordering::Relaxed) > 1_500);
         let made = answers.figures.made.load(Ordering::Relaxed);
-        // Each of the two thousand is made twice at the most, and the ten hardly more often.
+        // Each of the two thousand is computed at most twice, and the ten hardly more often.
         assert!(made < 4_300, "{made} were made");
     }
 
@@ -441,7 +440,7 @@ mod tests {
     fn the_hash_tells_apart_what_differs_anywhere_and_is_another_in_every_process() {
         let (one, other) = (Keyed::default(), Keyed::default());
         let mut seen = std::collections::HashSet::new();
-        // Longer and longer lists go beyond what is gathered at once.
+        // Longer and longer lists exceed the bytes gathered at once.
         for length in 0..60_u64 {
             let list: Vec<u64> = (0..length).collect();
             for changed in 0..list.len() {

@@ -1,8 +1,8 @@
-//! Event fragments that are kept for one publication: what an answer has of one event, under one of the first filters
-//! of the epoch.
+//! Event fragments kept for one publication: the part of an answer about one event, under one of the first filters of
+//! the epoch.
 //!
-//! Most clients use one of a few filters. The first answer that needs an event under such a filter makes its fragment;
-//! every further one takes it as it is. Both the filters and the bytes that are kept are bounded.
+//! Most clients use one of a few filters. The first answer that needs an event under such a filter renders its
+//! fragment; every further one reuses it. The number of filters and the bytes kept are both bounded.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 use domain::SportId;
 use market::Snapshot;
 
-/// A part of answers that can be kept.
+/// A part of an answer that can be kept.
 pub(crate) trait Fragment {
-    /// What it takes in memory.
+    /// Approximate memory, in bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -30,11 +30,11 @@ pub(crate) struct SportFragments<F, T> {
 #[derive(Debug)]
 struct Layer<F, T> {
     filter: F,
-    /// For each event of the sport.
+    /// One for each event of the sport.
     fragments: Box<[OnceLock<Arc<T>>]>,
 }
 
-/// The place of one event's fragment.
+/// The slot of one event's fragment.
 #[derive(Debug)]
 pub(crate) struct Cell<'a, F, T> {
     kept: &'a SportFragments<F, T>,
@@ -42,9 +42,9 @@ pub(crate) struct Cell<'a, F, T> {
     bytes_max: usize,
 }
 
-/// Filters that fragments are kept for.
+/// Maximum number of filters for which fragments are kept.
 const LAYERS: usize = 16;
-/// What may be kept for each record of the sport. A record's texts take about twice as much.
+/// Maximum bytes kept for each record of the sport. A record's texts take about twice as much.
 const KEPT_BYTES_PER_RECORD: usize = 512;
 
 impl<F, T> Default for FragmentCache<F, T> {
@@ -69,15 +69,15 @@ impl<F: Copy + PartialEq, T: Fragment> FragmentCache<F, T> {
         self.0.get_or_init(sports).get(sport.index())
     }
 
-    /// For an operator to watch.
+    /// For operators.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.0.get().into_iter().flatten().map(SportFragments::kept_bytes).sum()
     }
 }
 
 impl<F: Copy + PartialEq, T: Fragment> SportFragments<F, T> {
-    /// The place of an event's fragment under a filter, if it is or becomes one of those that fragments are kept for.
-    /// `events` and `records` are how many the sport has.
+    /// The slot of an event's fragment under a filter, if the filter is, or becomes, one for which fragments are kept.
+    /// `events` and `records` are their numbers in the sport.
     pub(crate) fn cell(
         &self,
         filter: &F,

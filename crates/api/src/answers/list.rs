@@ -1,4 +1,4 @@
-//! The lists that can be followed: each of their answers has a position, from which changes can be asked for (S2, S9).
+//! Lists that can be followed: each of their answers has a position from which changes can be requested (S2, S9).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use market::{EventSelection, OddsSelection, ScoreSelection, Snapshot};
 
 use crate::v1::region::{self, Regions};
 
-/// A page of a list of one sport, or the whole of it where it is followed.
+/// A page of a list of one sport, or the whole list if it is followed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum List {
     Odds(OddsSelection, Format, CatalogueTerms),
@@ -17,12 +17,12 @@ pub enum List {
     Events(EventSelection),
 }
 
-/// What was asked for in words that another catalogue may give another meaning.
+/// Parts of a request whose meaning may differ in another catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CatalogueTerms {
-    /// The regions of its bookmakers; `None`: the one bookmaker is in the list wherever it is offered.
+    /// The regions of its bookmakers; `None`: the one bookmaker is listed wherever it is offered.
     pub(crate) regions: Option<Regions>,
-    /// Its market is what the sport has as `totals`.
+    /// True if its market is the one the sport lists as `totals`.
     pub(crate) is_totals: bool,
 }
 
@@ -43,8 +43,8 @@ impl List {
         }
     }
 
-    /// The same request in another catalogue, where sports and bookmakers have other numbers and regions other
-    /// bookmakers; `None`: nothing of it is in there.
+    /// The same request in another catalogue, where sports and bookmakers have other numbers and regions have other
+    /// bookmakers; `None` if no part of it exists there.
     pub(crate) fn in_catalogue(
         &self,
         own: &Arc<Catalogue>,
@@ -95,7 +95,7 @@ impl List {
         }
     }
 
-    /// What its events and its name take beside it.
+    /// Heap memory of its events and its name.
     pub(super) fn bytes(&self) -> usize {
         let (events, name) = match self {
             Self::Odds(odds, ..) => (&odds.events, None),

@@ -86,7 +86,7 @@ impl Admitted<'_> {
             });
             async { made.await.map_err(|_| ApiError::internal())? }
         };
-        // To look up what passed takes long where that is far: not for an answer that is too large without it.
+        // Looking up a distant past takes long, so an answer that is too large anyway must fail before it.
         let place = sought(self.world(), since.at);
         let far = self.api.world(self.world()).step_from(place, &published.snapshot).await;
         if far.map_err(|error| not_passed(&error))?.is_some() {
@@ -115,7 +115,7 @@ impl Admitted<'_> {
         passed.map(Some).map_err(|error| not_passed(&error))
     }
 
-    /// That of the key.
+    /// The number of the key.
     fn number(&self) -> u64 {
         xxh3_64(self.entry.grant.key_id.as_str().as_bytes())
     }
@@ -215,7 +215,7 @@ pub(super) fn has_come_to(handle: &WorldHandle, at: u64) -> bool {
     }
 }
 
-/// Why it is not said what passed.
+/// The API error if changes in between cannot be looked up.
 fn not_passed(error: &HistoryError) -> ApiError {
     match error {
         HistoryError::Busy | HistoryError::Unreadable(_) => refused(error),

@@ -1,5 +1,5 @@
-//! What a connection asked last. Whoever polls asks the same again and again, and what a target means does not change
-//! while the service runs: it is read once.
+//! The last request of a connection. Polling clients repeat the same request, and the meaning of a target does not
+//! change while the service runs, so it is parsed once.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::operation::Operation;
 use crate::position::LogPosition;
 use http::Request;
 
-/// The last target of a connection that was understood, and what it means. It may hold a key and is never shown.
+/// The last valid target of a connection, and its parsed form. It may contain a key and is never shown.
 pub(crate) struct LastRequest<P>(Option<Box<Remembered<P>>>);
 
 struct Remembered<P> {
@@ -25,30 +25,30 @@ impl<P> Default for LastRequest<P> {
     }
 }
 
-/// What is asked, before it is known who asks.
+/// A parsed target, before authentication.
 #[derive(Clone)]
 pub(crate) struct ParsedTarget {
     pub(crate) operation: Operation,
     pub(crate) sport: Option<SportId>,
     pub(crate) asked: Asked,
-    /// The instant whose publication is asked for, where it is not the present one.
+    /// The instant whose publication is requested, if it is not the current one.
     pub(crate) as_of: Option<Timestamp>,
-    /// From where on changes are asked for.
+    /// The position from which changes are requested.
     pub(crate) since: Option<LogPosition>,
 }
 
-/// A longer target is not worth its memory on every connection.
+/// Maximum length of a kept target; a longer one is not worth its memory on every connection.
 const TARGET_BYTES_MAX: usize = 256;
 
 impl<P: Clone> LastRequest<P> {
-    /// What it means, if it is the same as last time.
+    /// The parsed form, if the target is the same as last time.
     pub(crate) fn recall(&self, request: &Request<'_>) -> Option<&P> {
         self.parsed().filter(|_| self.is_again(request))
     }
 
-    /// Whether it is the same as last time.
+    /// True if the target is the same as last time.
     pub(crate) fn is_again(&self, request: &Request<'_>) -> bool {
-        // The path has no question mark, so this can only be one way.
+        // The path has no question mark, so the comparison is unambiguous.
         self.0.as_deref().is_some_and(|Remembered { target, .. }| {
             target.len() == request.path.len() + 1 + request.query.len()
                 && target.starts_with(request.path)
@@ -56,12 +56,12 @@ impl<P: Clone> LastRequest<P> {
         })
     }
 
-    /// What was asked last time.
+    /// The parsed form of the last target.
     pub(crate) fn parsed(&self) -> Option<&P> {
         self.0.as_deref().map(|remembered| &remembered.parsed)
     }
 
-    /// Remembers what a target means.
+    /// Keeps the parsed form of a target.
     pub(crate) fn learn(&mut self, request: &Request<'_>, parsed: &P) {
         if request.path.len() + request.query.len() > TARGET_BYTES_MAX {
             return;

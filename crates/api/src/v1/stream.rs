@@ -4,15 +4,15 @@
 //!
 //! 1. A connection has a `Subscription`: its position in the log and no more. It waits for the next publication, for
 //!    the end of a key or of the service, or for its heartbeat.
-//! 2. It asks for the events from its position to the present publication. They are rendered once for all that follow
-//!    the same `Selection` from the same position, off the request threads, and shared within a bound of memory
-//!    (`shared`). The publication at its position comes from those that were kept, or from history.
-//! 3. It hands them over one after the other, each at the pace of its client, and checks the key before each. Whoever
-//!    is slow is at an older position afterwards, and gets the sum of what was missed.
+//! 2. It requests the events from its position to the current publication. They are rendered once for all streams of
+//!    the same `Selection` at the same position, off the request threads, and shared within a bound of memory
+//!    (`shared`). The publication at its position is either still kept or read from history.
+//! 3. It sends the events one by one, at the pace of its client, and checks the key before each. The position of a
+//!    slow client is older afterwards, and its next events are the sum of the missed changes.
 //!
-//!    In `live` it does the same for what the engine shows between two publications, and publications come in their
-//!    places: it never goes past one.
-//! 4. Where its position is not known, it says so (`reset`) and begins with a snapshot: there is no silent gap.
+//!    In `live` it does the same for changes that the engine shows between two publications, and it stops at each
+//!    publication in between: none is skipped.
+//! 4. If its position is not known, it reports that (`reset`) and begins with a snapshot: there is no silent gap.
 
 mod end;
 mod event_stream;
@@ -59,19 +59,19 @@ pub use crate::position::{LogPlace, place_of};
 
 pub use self::screen::{MakingStep, Screen, ScreenStep, follow_screen, screen_cursor};
 
-/// What the operator decided about streams.
+/// Settings of streams.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamSettings {
     pub enabled: bool,
-    /// Whether changes may be followed before they are published.
+    /// True if changes may be followed before they are published.
     pub live: bool,
-    /// Streams that one key may have open, over all nodes.
+    /// Maximum number of open streams of one key, over all nodes.
     pub per_key_max: usize,
-    /// Streams open on this node at the same time.
+    /// Maximum number of open streams on this node.
     pub connections_max: usize,
-    /// Streams at the same time that are sent every publication of the past.
+    /// Maximum number of concurrent replays of the past on this node.
     pub replays_max: usize,
-    /// What rendered events may take.
+    /// Maximum memory of rendered events.
     pub memory_max: usize,
 }
 
@@ -88,7 +88,7 @@ impl Default for StreamSettings {
     }
 }
 
-/// When a key with too many streams should try again.
+/// Time after which a client with too many streams should retry.
 const TOO_MANY_RETRY_S: u32 = 5;
 
 /// All streams of a node.
@@ -99,10 +99,10 @@ pub struct Streams {
     renders: Renders,
     replays: Replays,
     metrics: Metrics,
-    /// Screens take nothing from those who follow lists.
+    /// Rendered separately, so that screens take no capacity from streams of lists.
     screen_renders: Renders,
     screen_metrics: StreamMetrics,
-    /// By world: those who follow lists, by mode, and those who follow screens.
+    /// By world: groups of list streams, by mode, and those of screens.
     groups: [[Arc<Groups>; 3]; 2],
 }
 
@@ -124,7 +124,7 @@ impl Streams {
         Self { settings, slots, renders, replays, metrics, screen_renders, screen_metrics, groups }
     }
 
-    /// Where those of a selection wait.
+    /// The groups of a selection's mode.
     fn groups(&self, selection: &Selection) -> &Arc<Groups> {
         let [live, sandbox] = &self.groups;
         let [publication, between, screens] = match selection.world {
@@ -138,7 +138,7 @@ impl Streams {
         }
     }
 
-    /// What makes the events of a selection.
+    /// The renderer for a selection's events.
     fn renders(&self, selection: &Selection) -> &Renders {
         match selection.followed {
             Followed::Lists(..) => &self.renders,
@@ -147,25 +147,25 @@ impl Streams {
     }
 }
 
-/// How a stream begins.
+/// Start of a stream.
 #[derive(Debug)]
 struct Start {
     begin: Begin,
-    /// Why not where its client wanted.
+    /// Reason for not starting at the requested position.
     reset: Option<Reset>,
-    /// The right to read the past, where that is needed.
+    /// The right to read the past, if needed.
     turn: Option<ReplayTurn>,
 }
 
 impl Start {
-    /// With a snapshot of the present.
+    /// Starts with a snapshot of the current publication.
     fn anew(reset: Option<Reset>) -> Self {
         Self { begin: Begin::Now, reset, turn: None }
     }
 }
 
 impl Admitted<'_> {
-    /// Begins a stream: everything that can be refused is, before the first event.
+    /// Opens a stream. Every possible refusal happens before the first event.
     pub(super) async fn open_stream(&self) -> Answered {
         let world = self.world();
         let sports = self.stream_sports()?;
@@ -191,11 +191,11 @@ impl Admitted<'_> {
         let selection = Arc::new(selection);
         self.check_replay(&params)?;
         let last = self.last_until(&params).await?;
-        // Before the turn to be sent the past: who is refused a place takes none.
+        // Before the replay turn: a client without a slot must not take one.
         let slot = self.take_stream_slot().await?;
         let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
         if transport == Transport::ServerSentEvents && self.has_come_to_end(&params, begin, last) {
-            // An EventSource comes back after `done`, too, and 204 alone ends it.
+            // An `EventSource` reconnects after `done`, too; only a 204 stops it.
             let mut head = Head::default();
             head.put("cache-control", "no-store");
             return Ok((Reply::empty(204, head), None));
@@ -232,13 +232,13 @@ impl Admitted<'_> {
         Ok((into_reply(EventStream::new(subscription), accept.as_deref()), Some(standing)))
     }
 
-    /// The sports that are followed, in the catalogue's order: those named, or all that the key covers.
+    /// The followed sports, in the catalogue's order: those named, or all that the key covers.
     fn stream_sports(&self) -> Result<Vec<SportId>, ApiError> {
         let named = self.query.first(Param::Sports.name()).filter(|keys| !keys.is_empty());
         let mut sports = Vec::new();
         match named {
             Some(keys) => {
-                // One that does not exist is named before one that the key may not read (D3).
+                // An unknown sport is reported before one that the key may not read (D3).
                 for key in keys.split(',') {
                     sports.push(self.known_sport(key)?);
                 }
@@ -262,8 +262,8 @@ impl Admitted<'_> {
         Ok(sports)
     }
 
-    /// The last publication up to the end, where that has come. Refuses an end before the beginning, and one that
-    /// history does not have.
+    /// The last publication before `until`, if that has passed. Refuses an end before the beginning, and one that
+    /// history does not cover.
     async fn last_until(&self, params: &StreamParams) -> Result<Option<Arc<Published>>, ApiError> {
         let Some(until) = params.until else { return Ok(None) };
         let name = Param::Until.name();
@@ -286,7 +286,7 @@ impl Admitted<'_> {
         Ok((until <= self.now && until < present.until).then_some(present))
     }
 
-    /// Whether a client that connects again has all that it was to be sent. `last`: the last publication of that.
+    /// True if a client that reconnects already has everything up to `until`. `last`: the last publication up to then.
     fn has_come_to_end(
         &self,
         params: &StreamParams,
@@ -299,14 +299,14 @@ impl Admitted<'_> {
             return false;
         };
         let (world, snapshot) = (self.world(), &last.snapshot);
-        // What was accepted after the publication belongs to a replay of every change.
+        // Changes accepted after the publication belong to a replay of every change.
         let is_all = !(params.replays_all && params.mode == Mode::Live)
             || params.until == Some(snapshot.cut_at);
         let (last, _) = place_of(world, snapshot);
         is_all && at >= last && has_come_to(self.api.world(world), at)
     }
 
-    /// Where a stream begins.
+    /// Finds the start of a stream.
     async fn begin(&self, params: &StreamParams, selection: &Selection) -> Result<Start, ApiError> {
         let name = Param::Since.name();
         if let Some(id) = self.request.page.last_event_id {
@@ -356,14 +356,14 @@ impl Admitted<'_> {
         let turn = self.turn_for(sought(position.world, position.at), params).await?;
         let base = Base::find(handle, place, Mode::Publication, self.key_number()).await;
         Ok(match base.map_err(|error| refused(&error))? {
-            // A node that is behind waits for the position in the stream.
+            // A node that is behind waits for the position within the stream.
             Base::Held(..) | Base::Ahead => Start { begin: Begin::At(place), reset: None, turn },
             Base::Expired => Start { turn, ..Start::anew(Some(Reset::Expired)) },
             Base::Unknown => Start { turn, ..Start::anew(Some(Reset::Unknown)) },
         })
     }
 
-    /// Refuses to send everything where it is not said since when.
+    /// Refuses a replay without a starting position.
     fn check_replay(&self, params: &StreamParams) -> Result<(), ApiError> {
         let name = Param::Replay.name();
         if !params.replays_all {
@@ -376,7 +376,7 @@ impl Admitted<'_> {
         Ok(())
     }
 
-    /// Waits for the turn of a stream that is to be sent every publication, or whose position is in the archive alone.
+    /// Waits for the replay turn if the stream replays every publication, or if its position is only in the archive.
     async fn turn_for(
         &self,
         place: Place,
@@ -426,12 +426,12 @@ fn node_is_full() -> ApiError {
     ApiError::unavailable("this node has as many streams as it takes; try again")
 }
 
-/// The answer that a stream follows: the answer to the key of a WebSocket, or the head of events.
+/// The response head of a stream: the WebSocket handshake, or the head of Server-Sent Events.
 fn into_reply(events: EventStream, accept: Option<&str>) -> Reply {
     let Some(accept) = accept else {
         let mut reply = Reply::new(200, "text/event-stream", "");
         reply.head.put("cache-control", "no-store");
-        // nginx would hold events back.
+        // Otherwise nginx buffers events.
         reply.head.put("x-accel-buffering", "no");
         return Reply { stream: Some(Box::new(events)), ..reply };
     };

@@ -1,5 +1,5 @@
-//! A request's head: what the bytes read so far are, and what is refused. Every head of HTTP/1.x comes through here,
-//! the first of a connection and all that follow.
+//! Parser of request heads: what to do with the bytes read so far. Every head of HTTP/1.x passes through here, both
+//! the first of a connection and all later ones.
 
 use std::mem::MaybeUninit;
 
@@ -7,30 +7,30 @@ use super::body::Framing;
 use crate::request::{HEAD_BYTES_MAX, HEADERS_MAX, PathTraits, Request, has_word};
 use crate::service::Refusal;
 
-/// How every HTTP/2 connection begins.
+/// First bytes of every HTTP/2 connection.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
-/// What the bytes read so far are.
+/// Interpretation of the bytes read so far.
 pub(crate) enum Reading<'a> {
     More,
     Request(ParsedHead<'a>),
-    /// The beginning of a connection of HTTP/2.
+    /// The beginning of an HTTP/2 connection.
     Http2,
     Refused(Refusal, &'static str),
 }
 
-/// A whole head.
+/// A complete head.
 pub(crate) struct ParsedHead<'a> {
     pub(crate) request: Request<'a>,
     pub(crate) head_bytes: usize,
     pub(crate) close: bool,
-    /// How the body after it ends.
+    /// Framing of the body after it.
     pub(crate) framing: Framing,
-    /// The client waits to be asked for the body.
+    /// The client waits for `100 Continue` before it sends the body.
     pub(crate) expects: bool,
 }
 
-/// Looks at what has been read, without taking it.
+/// Interprets the bytes read so far, without consuming them.
 pub(crate) fn examine(held: &[u8], traits: impl Fn(&str) -> PathTraits) -> Reading<'_> {
     if held.is_empty() {
         return Reading::More;
@@ -54,7 +54,7 @@ pub(crate) fn examine(held: &[u8], traits: impl Fn(&str) -> PathTraits) -> Readi
     }
 }
 
-/// Which part is too large: a request line that never ends, or the headers after it.
+/// Distinguishes an overlong request line from too many headers after it.
 fn too_large(held: &[u8]) -> Reading<'_> {
     let line_end = held.iter().position(|byte| *byte == b'\n');
     if line_end.is_some_and(|end| end < HEAD_BYTES_MAX) {
@@ -64,7 +64,7 @@ fn too_large(held: &[u8]) -> Reading<'_> {
     }
 }
 
-/// What is asked, and what follows the head.
+/// Checks a complete head, and finds the framing of its body.
 fn classify<'a>(
     parsed: &httparse::Request<'_, 'a>,
     head_bytes: usize,
@@ -111,7 +111,7 @@ fn classify<'a>(
             request.header(header.name, header.value);
         }
     }
-    // Two ways to say where the body ends are a way to smuggle (RFC 9112, 6.3).
+    // Two lengths of one body enable request smuggling (RFC 9112, 6.3).
     if chunked && (length.is_some() || parsed.version == Some(0)) {
         return bad_framing();
     }
@@ -124,7 +124,7 @@ fn classify<'a>(
     Reading::Request(ParsedHead { request, head_bytes, close, framing, expects })
 }
 
-/// Digits as a number; `None` where it is larger than any body.
+/// Digits as a number; `None` if it is larger than any body.
 fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
@@ -136,7 +136,7 @@ fn bad_framing<'a>() -> Reading<'a> {
     )
 }
 
-/// `http://host/path` means `/path` here.
+/// Reduces `http://host/path` to `/path`.
 fn origin_form(target: &str) -> &str {
     let rest = target.strip_prefix("http://").or_else(|| target.strip_prefix("https://"));
     match rest {
@@ -185,7 +185,7 @@ mod tests {
             ),
             Some((false, Some(3), true))
         );
-        // What we do not upgrade to is answered as if it had not been asked for.
+        // An unsupported upgrade is ignored.
         assert_eq!(
             read("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"),
             Some(plain)

@@ -1,4 +1,4 @@
-//! An archive in a bucket whose answers take their time.
+//! An archive in a bucket with slow answers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use anyhow::Result;
 use test_servers::S3;
 use tokio::runtime::Runtime;
 
-/// By how much an answer of the bucket is late.
+/// Delay of the bucket's answers.
 pub(super) const LATENCY: Duration = Duration::from_millis(20);
 const PREFIX: &str = "archive";
 
-/// A server with a copy of an archive; dropping it ends it.
+/// A server with a copy of an archive; stopped when dropped.
 pub(super) struct Bucket {
     server: S3,
     _runtime: Runtime,
@@ -21,13 +21,13 @@ impl Bucket {
     pub(super) fn with(archive: &Path) -> Result<Self> {
         let runtime = Runtime::new()?;
         let server = runtime.block_on(S3::start())?;
-        // It keeps its objects as files.
+        // The server stores objects as files.
         super::past::copy(archive, &server.folder().join(PREFIX))?;
         server.delay_answers(LATENCY);
         Ok(Self { server, _runtime: runtime })
     }
 
-    /// What a service needs to use it.
+    /// The settings for a service that uses it.
     pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         vec![
             ("LINESMAN_HISTORY__STORE", format!("s3://{}/{PREFIX}", S3::BUCKET)),
@@ -39,7 +39,7 @@ impl Bucket {
         ]
     }
 
-    /// How many requests there were.
+    /// Number of requests so far.
     pub(super) fn requests(&self) -> u64 {
         self.server.requests()
     }

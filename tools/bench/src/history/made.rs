@@ -1,5 +1,5 @@
-//! An archive that is made here, of a past that would take a week to happen: prices of records that move on their own,
-//! each at its own pace, and are read again in between.
+//! A generated archive, of a past that would take a week to happen: prices of records that move independently, each at
+//! its own pace, and are confirmed in between.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,49 +12,50 @@ use domain::{Catalogue, EventId, Format, Line, Market, Price, Quote, Side, Statu
 use market::change::{Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
 use market::{Book, Change, Configured, Ids};
 
-/// Bookmakers that price every event.
+/// Number of bookmakers, each with prices for every event.
 const BOOKMAKERS: usize = 50;
-/// The markets of each, and the length of a way through all records of an event.
+/// Number of markets of each bookmaker, and of all records of an event.
 const MARKETS: usize = 3;
 pub(super) const EVENT_RECORDS: usize = BOOKMAKERS * MARKETS;
-/// How often what is held is published.
+/// Interval of publications.
 const EPOCH: Duration = Duration::from_secs(30);
 const EPOCHS_A_DAY: u32 = 2_880;
-/// How many times more often the records change that change most often, than those that change least.
+/// Ratio of the paces of the most and the least active records.
 const PACES: u64 = 200;
 
-/// What is made.
+/// Size and properties of a generated archive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) sport: &'static str,
     pub(super) records: usize,
     pub(super) from: Timestamp,
     pub(super) time: Duration,
-    /// Changes of prices in that time, after the first ones.
+    /// Number of price changes in that time, without the first prices.
     pub(super) changes: usize,
     pub(super) reads: Reads,
     pub(super) outcomes: Outcomes,
-    /// Events that start in that time.
+    /// Number of events that start in that time.
     pub(super) starts: usize,
 }
 
-/// Whether sources are read again.
+/// Frequency of confirmations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
     Never,
-    /// Each bookmaker's once between two publications: what is in it and has not changed is confirmed, in its order.
+    /// Each bookmaker once between two publications: its records that have not changed are confirmed, in document
+    /// order.
     Often,
 }
 
-/// How many outcomes records have.
+/// Number of outcomes of each record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcomes {
     Two,
-    /// A draw as well.
+    /// With a draw.
     Three,
 }
 
-/// What was made.
+/// The generated archive.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) commit: Commit,
@@ -63,7 +64,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// The bytes of all tables.
+    /// Total bytes of all tables.
     pub(super) fn bytes(&self) -> u64 {
         self.commit.files.iter().map(|file| file.bytes).sum()
     }
@@ -74,7 +75,7 @@ impl Made {
     }
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same each time.
 #[derive(Debug)]
 struct Random(u64);
 
@@ -91,19 +92,19 @@ impl Random {
     }
 }
 
-/// The prices of a record.
+/// The state of a record's prices.
 #[derive(Clone, Copy, Debug)]
 struct Walk {
-    /// The chance of the first outcome, in thousandths, and the line.
+    /// The probability of the first outcome, in thousandths, and the line in quarters.
     chance: u64,
     quarters: i32,
-    /// How often it changes, against others.
+    /// Relative frequency of changes.
     pace: u64,
 }
 
 impl Walk {
     fn new(random: &mut Random) -> Self {
-        // Few change often, and many rarely.
+        // Few records change often, and many rarely.
         let pace = PACES / (1 + random.below(PACES));
         let quarters = i32::try_from(random.below(60)).unwrap_or_default() - 30;
         Self { chance: 150 + random.below(700), quarters, pace }
@@ -132,7 +133,7 @@ struct Maker {
     made: (u64, u64),
 }
 
-/// Makes an archive in a folder, with its files put together.
+/// Generates an archive in a folder, with its files merged.
 pub(super) fn make(root: &Path, plan: Plan) -> Result<Made> {
     let catalogue = Arc::new(Catalogue::load(None)?);
     let bookmakers = catalogue.bookmakers().map(|(_, bookmaker)| bookmaker.key.clone());
@@ -169,7 +170,7 @@ impl Maker {
         if part.is_full() { self.close() } else { Ok(()) }
     }
 
-    /// Ends a part that ends with a publication.
+    /// Closes a part that ends with a publication.
     fn close(&mut self) -> Result<()> {
         let part = self.part.take().filter(|part| !part.is_empty());
         let Some(part) = part else { return Ok(()) };
@@ -198,11 +199,11 @@ impl Maker {
     fn quote(&mut self, record: usize, at: Timestamp) -> Result<()> {
         let market = self.key(record);
         let walk = *self.walks.get(record).context("no such record")?;
-        // Sources are read some time before they are heard of.
+        // Sources are read some time before their prices arrive.
         let ts = at.minus(Duration::from_millis(50 + self.random.below(2_000)));
         let decimal = (record / MARKETS % BOOKMAKERS).is_multiple_of(3);
         let price = |chance: u64| {
-            // With a margin of five in a hundred.
+            // With a margin of five percent.
             let chance = (chance * 105 / 100).clamp(20, 980);
             let (profit, stake) = match decimal {
                 true => ((1000 - chance) * 100 / chance, 100),
@@ -236,13 +237,13 @@ impl Maker {
         self.add(at, Change::Quoted(Quoted { event, market, feed, outcomes, ts }))
     }
 
-    /// Lists events and their first prices.
+    /// Adds events and their first prices.
     fn fill(&mut self) -> Result<()> {
         let Plan { from, time, starts, .. } = self.plan;
         let events = self.walks.len() / EVENT_RECORDS;
         for n in 0..events {
             let event = EventId::from_number(1 + super::count(n));
-            // Some start in the time that is made, one after the other, and the others later.
+            // Some events start during the generated time, at equal intervals, the others later.
             let share = u32::try_from(n + 1).unwrap_or(u32::MAX);
             let commence_time = match n < starts {
                 true => from.plus(time / u32::try_from(starts + 1).unwrap_or(1) * share),
@@ -272,12 +273,12 @@ impl Maker {
         self.add(from, Change::Cut { at: from })
     }
 
-    /// Lets time pass.
+    /// Generates the changes.
     fn play(&mut self) -> Result<()> {
         let Plan { from, time, changes, starts, .. } = self.plan;
         let epochs = time.as_millis() / EPOCH.as_millis();
         let epochs = u32::try_from(epochs)?.max(1);
-        // Each record as often as it changes.
+        // Each record occurs in proportion to its pace.
         let turns: Vec<u32> =
             (0_u32..).zip(&self.walks).fold(Vec::new(), |mut turns, (at, walk)| {
                 turns.extend(std::iter::repeat_n(
@@ -293,7 +294,7 @@ impl Maker {
                 let all = super::count(all) * u64::from(epoch) / u64::from(epochs);
                 usize::try_from(all).unwrap_or(usize::MAX)
             };
-            // At times of their own, in order.
+            // At random times, in order.
             let mut now = cut.minus(EPOCH);
             let due = share(changes).saturating_sub(changed);
             let step = u64::try_from(EPOCH.as_millis() / u128::try_from(due + 1)?)?;
@@ -330,7 +331,7 @@ impl Maker {
                 started += 1;
             }
             self.add(cut, Change::Cut { at: cut })?;
-            // Whole books are kept in between, from which retention goes on.
+            // Ends a part each day, so that complete books exist at which retention can cut.
             if epoch % EPOCHS_A_DAY == 0 && self.part.as_ref().is_some_and(|part| !part.is_empty())
             {
                 self.close()?;
@@ -339,7 +340,7 @@ impl Maker {
         Ok(())
     }
 
-    /// When sources are read before a publication, in order.
+    /// Times at which sources are read before a publication, in order.
     fn reads_until(&mut self, cut: Timestamp) -> Vec<(Timestamp, usize)> {
         let interval = u64::try_from(EPOCH.as_millis()).unwrap_or(u64::MAX);
         let bookmakers = match self.plan.reads {
@@ -348,7 +349,7 @@ impl Maker {
         };
         let random = &mut self.random;
         let read_at = |bookmaker: usize| {
-            // At nearly the same time of each interval.
+            // At nearly the same time in each interval.
             let own = interval * super::count(bookmaker) / super::count(BOOKMAKERS);
             let before = Duration::from_millis((own + random.below(1_000)) % interval);
             (cut.minus(before), bookmaker)
@@ -358,7 +359,7 @@ impl Maker {
         reads
     }
 
-    /// A bookmaker's prices of all events are read again, as one document.
+    /// Confirms all prices of a bookmaker, as one document.
     fn confirm(&mut self, bookmaker: usize, at: Timestamp) -> Result<()> {
         let ts = at.minus(Duration::from_millis(50 + self.random.below(2_000)));
         for first in (0..self.walks.len()).step_by(EVENT_RECORDS) {

@@ -1,4 +1,4 @@
-//! A service that has made a past, and others that have nothing but its archive.
+//! A service that has recorded a past, and others that only have its archive.
 
 use std::fs;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::service::{self, Answer, Market, ODDS, Service, Setup, get, request};
 
 const INTERVAL: &str = "1s";
 const INTERVAL_TIME: Duration = Duration::from_secs(1);
-/// Every record of the smaller market changes this often.
+/// Number of times every record of the smaller market changes.
 const ROUNDS: usize = 10;
-/// Publications of a walk.
+/// Number of publications in a walk.
 const STEPS: usize = 9;
-/// Events whose price paths are asked for after the first.
+/// Number of price paths requested after the first one.
 const PATHS: usize = 5;
-/// Processes that begin with nothing.
+/// Number of processes started without caches.
 const COLD_STARTS: usize = 3;
-/// How long anything may take.
+/// Timeout of everything.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// A service with a past.
+/// A service with a recorded past.
 pub(super) struct Past {
     service: Service,
     setup: Setup,
@@ -35,9 +35,9 @@ pub(super) struct Past {
     key: String,
 }
 
-/// An answer that nothing was ready for.
+/// An answer that was not cached.
 pub(super) struct Cold {
-    /// Of which publication it is.
+    /// Time of its publication.
     pub(super) at: String,
     seconds: f64,
 }
@@ -50,12 +50,12 @@ impl Past {
         let key = service.make_keys(1)?.pop().context("no key")?;
         let market = Market::fill(&service, &key, records)?;
         let past = Self { service, setup, market, key };
-        // The smaller market has seen some more.
+        // The smaller market has a longer past.
         for round in 1..=if records > RECORDS_FEW { 0 } else { ROUNDS } {
             past.market.push(&past.market.moves(0, records, 100 * round))?;
             shell::sleep(INTERVAL_TIME);
         }
-        // Some more publications, of which each has changes.
+        // Further publications, each with changes.
         for round in 1..=2 * STEPS {
             past.market.push(&past.market.moves(0, 1_000, round))?;
             shell::sleep(INTERVAL_TIME);
@@ -75,7 +75,7 @@ impl Past {
         Ok((answer, begun.elapsed().as_secs_f64()))
     }
 
-    /// The time of an answer that nothing is ready for.
+    /// The time of an uncached answer.
     pub(super) fn cold(
         &self,
         bars: &mut Vec<Bar>,
@@ -85,7 +85,7 @@ impl Past {
         self.service.verb(&["history", "flush"])?;
         let reach: Value = serde_json::from_slice(&self.get("/v1/history")?.body)?;
         let to = reach.get("to").and_then(Value::as_str).context("no end of history")?.to_owned();
-        // Back from the end, so that there are publications to walk to.
+        // Back from the end, so that publications to walk to remain.
         let mut at = to;
         for _ in 0..=STEPS {
             let answer = self.get(&format!("{ODDS}?limit=1&as_of={at}"))?;
@@ -104,7 +104,7 @@ impl Past {
         Ok(cold)
     }
 
-    /// The same from a bucket, less the time from a folder.
+    /// The same from a bucket, minus the time from a folder.
     pub(super) fn cold_in_bucket(&self, bars: &mut Vec<Bar>, folder: &Cold) -> Result<()> {
         let bucket = Bucket::with(&self.setup.folder.join("data/archive"))?;
         let (mut cold, mut requests) = (Vec::new(), 0);
@@ -123,7 +123,7 @@ impl Past {
         Ok(())
     }
 
-    /// A process of its own on a copy, which has nothing ready, with the log or without.
+    /// A new process on a copy, without caches, with or without the log.
     fn other(&self, folder: &Path, log: Log) -> Result<Self> {
         self.other_with(folder, log, Vec::new())
     }
@@ -143,7 +143,7 @@ impl Past {
         Ok(Self { service, setup, market: self.market.clone(), key: self.key.clone() })
     }
 
-    /// The next publication, again and again, from one on that has the whole market.
+    /// Successive publications, starting from one that has the whole market.
     pub(super) fn walk(&self, bars: &mut Vec<Bar>, begin: &Cold) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let other = self.other(folder.path(), Log::Gone)?;
@@ -155,7 +155,7 @@ impl Past {
             let Some(next) = answer.header("x-next-publication") else { break };
             at = next.to_owned();
         }
-        // The first one is no next one.
+        // The first answer is not a step of the walk.
         took.remove(0);
         let slowest = took.iter().copied().fold(0.0, f64::max);
         let note = format!("1,000 changes each, the slowest of {} {slowest:.2} s", took.len());
@@ -165,7 +165,7 @@ impl Past {
         Ok(())
     }
 
-    /// What is asked again, and price paths.
+    /// Repeated requests, and price paths.
     pub(super) fn others(&self, bars: &mut Vec<Bar>, at: &str, effort: Effort) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let other = self.other(folder.path(), Log::Whole)?;
@@ -194,7 +194,7 @@ impl Past {
     }
 }
 
-/// How many paths and points an answer has.
+/// Numbers of paths and points in an answer.
 pub(super) fn points_of(answer: &Answer) -> Result<String> {
     let paths: Vec<Value> = serde_json::from_slice(&answer.body)?;
     let points = |path: &Value| path.get("points").and_then(Value::as_array).map(Vec::len);
@@ -202,14 +202,14 @@ pub(super) fn points_of(answer: &Answer) -> Result<String> {
     Ok(format!("{} paths, {points} points", paths.len()))
 }
 
-/// What a process on a copy has beside the archive.
+/// State of the log in a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Log {
     Whole,
     Gone,
 }
 
-/// Copies what a service holds.
+/// Copies the data of a service.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let begun = Instant::now();
     fs::create_dir_all(to)?;

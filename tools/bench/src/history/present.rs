@@ -1,7 +1,7 @@
-//! What the present pays for history: the lines of the present with it, against the same without (H24).
+//! The overhead of history for current requests: their bars with history, relative to those without (H24).
 //!
-//! Requests are counted in instructions, which are the same in every run. What is not requests is measured by processor
-//! time, in turns.
+//! Requests are measured in instructions, which are the same in every run. Everything else is measured in processor
+//! time, in alternating rounds.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::rounds::median;
 use crate::service::{self, Market, ODDS, Service, Setup, get, request};
 use crate::{Effort, float};
 
-/// What the code of cursors is called.
+/// Path prefix of the code for cursors.
 const CURSORS: &str = "api::position::";
-/// By how much any line may be worse.
+/// Maximum ratio of any bar.
 const LIMITS: (f64, f64) = (1.03, 1.03);
 
 /// A service with history or without.
@@ -29,11 +29,11 @@ struct Side {
     setup: Setup,
     market: Market,
     requests: [Vec<u8>; 1],
-    /// Memory for each record.
+    /// Memory per record, in bytes.
     record_bytes: f64,
 }
 
-/// Measures the lines of the present with history and without.
+/// Measures the bars of current requests with and without history.
 pub(crate) fn bars(
     program: &Path,
     folder: &Path,
@@ -53,7 +53,7 @@ pub(crate) fn bars(
     let note = format!("{:.0} B, {:.0} B", with.record_bytes, without.record_bytes);
     let ratio = with.record_bytes / without.record_bytes;
     bars.push(times("history: memory for each odds record, against none", LIMITS, ratio, note));
-    // What differs is less than one round differs from the next.
+    // The difference is smaller than that between two rounds.
     let more = Effort { rounds: 3 * effort.rounds, ..effort };
     let found =
         compared((&with.service, &with.requests), (&without.service, &without.requests), more)?;
@@ -69,7 +69,7 @@ pub(crate) fn bars(
     starts(with, without, effort, bars)
 }
 
-/// Requests, by instructions.
+/// Instructions of requests.
 fn counted(with: Setup, without: Setup, bars: &mut Vec<Bar>) -> Result<()> {
     let (with, without) = (requests_counted(with)?, requests_counted(without)?);
     let names = [
@@ -97,7 +97,7 @@ fn counted(with: Setup, without: Setup, bars: &mut Vec<Bar>) -> Result<()> {
     Ok(())
 }
 
-/// A ready answer, first ones, a mix, a packed one and one that has not changed.
+/// A ready answer, first answers, a mix, a compressed one and an unchanged one.
 fn requests_counted(setup: Setup) -> Result<[Counts; 5]> {
     let (callgrind, _, key) = Callgrind::with_market(setup, RECORDS_FEW)?;
     let (at, auth) = (callgrind.service.address, format!("x-api-key: {key}\r\n"));
@@ -122,7 +122,7 @@ impl Side {
         let key = service.make_keys(1)?.pop().context("no key")?;
         let empty = shell::resident_bytes(service.pid())?;
         let market = Market::fill(&service, &key, effort.records)?;
-        // With two snapshots.
+        // With two snapshots in memory.
         shell::sleep(REFRESH_TIME + Duration::from_secs(1));
         let held = shell::resident_bytes(service.pid())?.saturating_sub(empty);
         let record_bytes = float(held) / float(u64::try_from(effort.records)?);
@@ -131,7 +131,7 @@ impl Side {
         Ok(Self { service, setup, market, requests, record_bytes })
     }
 
-    /// Processor time of a push of changes.
+    /// Processor time of pushing changes.
     fn push(&self, round: usize) -> Result<f64> {
         let before = cpu_seconds(self.service.pid())?;
         self.market.push(&self.market.moves(0, RECORDS_FEW, round))?;
@@ -139,9 +139,9 @@ impl Side {
     }
 }
 
-/// Processor time from the start to `/readyz`.
+/// Processor time from start to `/readyz`.
 fn starts(with: Side, without: Side, effort: Effort, bars: &mut Vec<Bar>) -> Result<()> {
-    // What was pushed a moment ago is in the checkpoint that goes with the next snapshot.
+    // The last pushes are in the checkpoint that is written with the next snapshot.
     shell::sleep(REFRESH_TIME + Duration::from_secs(1));
     let setups = [with.setup, without.setup];
     for service in [with.service, without.service] {

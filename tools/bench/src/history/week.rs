@@ -1,4 +1,4 @@
-//! What a past that is made takes in the archive, and answers from a week of it.
+//! Archive size of a generated past, and answers from a week of it.
 
 use std::fs;
 use std::path::Path;
@@ -22,21 +22,21 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const CHANGES: usize = 400_000;
 /// Changes of the large market in a week.
 const WEEK_CHANGES: usize = 1_500_000;
-/// What retention has taken of that week.
+/// Part of that week removed by retention.
 const RETIRED: Duration = Duration::from_secs(2 * 24 * 3600);
-/// Events that start in that week.
+/// Number of events that start in that week.
 const STARTS: usize = 120;
-/// Questions after the first.
+/// Number of requests after the first.
 const REPEATS: usize = 5;
 
-/// Bytes in the archive for what happens.
+/// Bytes in the archive for each kind of entry.
 pub(super) fn storage(folder: &Path, effort: Effort, bars: &mut Vec<Bar>) -> Result<()> {
     shell::say("history: making archives to weigh them");
     let part = if effort.records < 100_000 { 4 } else { 1 };
     let plain = Plan {
         sport: "tennis",
         records: super::RECORDS_FEW,
-        // A day that is over, in the middle of it.
+        // A past day, starting in the middle of it.
         from: Timestamp::from_secs(1_794_000_000),
         time: Duration::from_secs(4_000) / u32::try_from(part)?,
         changes: 0,
@@ -74,7 +74,7 @@ pub(super) fn storage(folder: &Path, effort: Effort, bars: &mut Vec<Bar>) -> Res
     Ok(())
 }
 
-/// Answers from a week.
+/// Times of answers from a week.
 pub(super) fn answers(
     program: &Path,
     folder: &Path,
@@ -113,7 +113,7 @@ pub(super) fn answers(
     let mut found = Vec::new();
     let mut lines = 0;
     for more in 0..REPEATS {
-        // Another number each time, so that no answer is ready.
+        // A different limit each time, so that no answer is cached.
         let limit = 300 + more;
         let path = format!("/v1/sports/tennis/odds/closing?bookmaker=fanduel&limit={limit}");
         let (answer, took) = timed(&service, &key, &path)?;
@@ -133,7 +133,7 @@ pub(super) fn answers(
     Ok(())
 }
 
-/// Takes out of an archive what is before a time.
+/// Removes everything before a time from an archive.
 fn retire(root: &Path, oldest: Timestamp) -> Result<()> {
     let archive = Archive::create(root)?;
     let mut commit = archive.newest()?;
@@ -146,7 +146,7 @@ fn retire(root: &Path, oldest: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Asks a service once.
+/// Sends one request to a service and measures its time.
 fn timed(service: &Service, key: &str, path: &str) -> Result<(Answer, f64)> {
     let begun = std::time::Instant::now();
     let answer = get(service.address, path, &format!("x-api-key: {key}\r\n"))?;
@@ -155,7 +155,7 @@ fn timed(service: &Service, key: &str, path: &str) -> Result<(Answer, f64)> {
     Ok((answer, took))
 }
 
-/// The time of price paths of events that have not started yet, so that they were there all week.
+/// The time of price paths of events that have not started yet, so that they existed all week.
 fn paths(service: &Service, key: &str, effort: Effort) -> Result<(f64, String)> {
     let last = effort.records / EVENT_RECORDS;
     let path_of = |back: usize| {

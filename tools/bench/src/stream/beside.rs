@@ -1,4 +1,4 @@
-//! What pushes and requests lose while there are streams.
+//! Slowdown of pushes and requests while streams are open.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::rounds::{self, median};
 use crate::service::BATCH_LINES;
 
 const SUBSCRIBERS: usize = 5_000;
-/// Pushes in a round: as many as make several publications pass.
+/// Number of pushes in a round, enough for several publications.
 const BATCHES: usize = 100;
 
-/// Rates with streams open, divided by those without.
+/// Rates with streams open, divided by rates without.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) requests: f64,
     pub(super) pushes: f64,
 }
 
-/// Lets rounds with and without streams take turns.
+/// Alternates rounds with and without streams.
 pub(super) fn measure(loaded: &LoadedService, path: &str, key: &str) -> Result<Measured> {
     let asked = Transport::Sse.request(path, &format!("x-api-key: {key}\r\n"));
     let requests = [loaded.ask("limit=100")];

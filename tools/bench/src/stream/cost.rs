@@ -1,10 +1,10 @@
-//! What a delivery and a connection cost, beside nchan, which keeps messages for clients that come back, too, and
-//! beside NATS over its WebSocket, which does not.
+//! The cost of a delivery and of a connection, compared with nchan, which also keeps messages for clients that
+//! reconnect, and with NATS over its WebSocket, which does not.
 //!
-//! All get the same number of bytes at the same pace: one change, or ten, in every publication. They take turns within
-//! every second, so that whatever slows the machine down slows down all of them, and a ratio is of two deliveries that
-//! are a fraction of a second apart. Beside times, which differ from run to run, the user instructions and system calls
-//! of a delivery are counted, which do not.
+//! All send the same number of bytes at the same pace: one change, or ten, in every publication. They alternate within
+//! every second, so that a slow machine slows down all of them, and a ratio compares two deliveries that are a
+//! fraction of a second apart. Times differ from run to run, so the user instructions and system calls of a delivery
+//! are counted as well, which do not.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -22,21 +22,21 @@ use crate::nchan::Nchan;
 use crate::rounds::median;
 use crate::service::{Setup, get};
 
-/// Publications in a round.
+/// Number of publications in a round.
 const PUBLICATIONS: usize = 10;
-/// How long nothing comes after all has come.
+/// Time without bytes after which a delivery is complete.
 const QUIET: Duration = Duration::from_millis(50);
-/// Subscribers of whose deliveries the instructions are counted.
+/// Number of subscribers when instructions are counted.
 const COUNTED: usize = 512;
-/// What sends to them.
+/// The function that delivers.
 const DELIVER: &str = "api::v1::stream::group::Group::deliver";
-/// Publications in which they are.
+/// Number of publications when instructions are counted.
 const COUNTED_PUBLICATIONS: usize = 4;
 
-/// How what is sent travels, and how many changes it is.
+/// Transport, and number of changes in a publication.
 type Kind = (Transport, usize);
 
-/// What is measured, and what it is called: ours, and NATS where it is shown beside.
+/// The kinds of deliveries with their names: ours, and NATS if it is shown for comparison.
 const KINDS: [(Kind, &str, Option<&str>); 4] = [
     ((Transport::Sse, 1), "stream, 0.3 KB over SSE: CPU of a delivery against nchan's", None),
     ((Transport::Sse, 10), "stream, 3 KB over SSE: the same", None),
@@ -52,7 +52,7 @@ const KINDS: [(Kind, &str, Option<&str>); 4] = [
     ),
 ];
 
-/// A server beside ours.
+/// Another server for comparison.
 pub(super) enum Other {
     Nchan(Nchan),
     Nats(Nats),
@@ -66,7 +66,7 @@ impl Other {
         }
     }
 
-    /// `None` where it is not followed in this way.
+    /// `None` if it does not support the transport.
     fn subscribe(&self, transport: Transport, count: usize) -> Result<Option<Subscribers>> {
         match (self, transport) {
             (Self::Nchan(nchan), _) => {
@@ -96,7 +96,7 @@ impl Other {
     }
 }
 
-/// Memory of idle subscribers, before anything else has made the servers grow.
+/// Memory of idle subscribers, measured before other measurements increase the servers' memory.
 pub(super) fn memory_bars(ours: &Followed<'_>, nchan: &Nchan) -> Result<[Bar; 2]> {
     let mine = memory(ours.service.pid(), || ours.subscribe(Transport::Sse, SUBSCRIBERS))?;
     let asked = Transport::Sse.request("/sub", "");
@@ -110,7 +110,7 @@ pub(super) fn memory_bars(ours: &Followed<'_>, nchan: &Nchan) -> Result<[Bar; 2]
     Ok([memory, held])
 }
 
-/// Bytes of an idle subscriber.
+/// Bytes per idle subscriber.
 fn memory(pid: u32, subscribe: impl FnOnce() -> Result<Subscribers>) -> Result<f64> {
     let before = shell::resident_bytes(pid)?;
     let mut subscribers = subscribe()?;
@@ -129,7 +129,7 @@ pub(super) fn bars(
     let mut turns = Turns { ours, others };
     let (mut bars, mut fastest) = (Vec::new(), f64::INFINITY);
     for ((kind, name, beside), counted) in KINDS.into_iter().zip(counted) {
-        // What one subscriber costs is the same in all rounds.
+        // The bytes per subscriber are the same in all rounds.
         let alone = turns.play(kind, 0, 1, 1)?;
         let played = turns.play(kind, alone.bytes, SUBSCRIBERS, effort.rounds)?;
         let each = |spent: Vec<f64>, alone: Vec<f64>| {
@@ -164,22 +164,22 @@ pub(super) fn bars(
     Ok(bars)
 }
 
-/// The servers that take turns.
+/// The servers that alternate.
 struct Turns<'a> {
     ours: &'a Followed<'a>,
     others: [Other; 2],
 }
 
-/// Seconds of processor time for every publication.
+/// Processor time in seconds, per publication.
 struct Played {
     own: Vec<f64>,
     others: Vec<Vec<f64>>,
-    /// Of a delivery of ours.
+    /// Bytes of one of our deliveries.
     bytes: usize,
 }
 
 impl Turns<'_> {
-    /// Lets each send its message in every second, of `bytes` bytes where that is known.
+    /// Lets each server send its message in every second, of `bytes` bytes if that is known.
     fn play(
         &mut self,
         (transport, changes): Kind,
@@ -193,19 +193,20 @@ impl Turns<'_> {
         for other in &self.others {
             followed.push(other.subscribe(transport, count)?);
         }
-        // What they begin with is not what is measured.
+        // The initial events are not measured.
         own.read_for(Duration::from_secs(2))?;
         let mut played = Played { own: Vec::new(), others: vec![Vec::new(); 2], bytes: 0 };
         let mut before: Option<(f64, u128)> = None;
         for publication in 0..=rounds * PUBLICATIONS {
-            // Ours was pushed before, and is published at the whole second.
+            // Our change was pushed before, and is published at the whole second.
             let begun = own.read;
             let wait = u64::try_from(INTERVAL_MS - now_ms() % INTERVAL_MS)?;
             own.read_for(Duration::from_millis(wait))?;
             read_all(&mut own, if before.is_some() { begun + bytes_min } else { 0 })?;
             let (spent, interval) = (running_seconds(pid)?, now_ms() / INTERVAL_MS);
             if let Some((spent_before, interval_before)) = before {
-                // Where others took too long, there was one without changes as well, which is sent like the others.
+                // If the others took too long, there was also a publication without changes, which is delivered in the
+                // same way.
                 let published = usize::try_from(interval - interval_before)?;
                 played.own.push((spent - spent_before) / float(published));
                 played.bytes = played.bytes.max((own.read - begun) / count / published);
@@ -225,7 +226,7 @@ impl Turns<'_> {
     }
 }
 
-/// Reads until that many bytes have come, and then until no more come.
+/// Reads until at least this many bytes have arrived and no more follow.
 fn read_all(subscribers: &mut Subscribers, bytes: usize) -> Result<()> {
     let begun = Instant::now();
     loop {
@@ -238,7 +239,7 @@ fn read_all(subscribers: &mut Subscribers, bytes: usize) -> Result<()> {
     }
 }
 
-/// What a delivery takes that does not depend on the machine.
+/// Costs of a delivery that do not depend on the machine.
 #[derive(Debug)]
 pub(super) struct Counted(Within);
 
@@ -249,7 +250,7 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Counts what deliveries take, in the order in which they are measured.
+/// Counts the cost of deliveries, in the order of measurement.
 pub(super) fn count(setup: Setup) -> Result<Vec<Counted>> {
     let (callgrind, market, key) = Callgrind::with_market(setup, RECORDS)?;
     let ours = Followed::new(&callgrind.service, &market, &key)?;
@@ -257,7 +258,7 @@ pub(super) fn count(setup: Setup) -> Result<Vec<Counted>> {
     let mut counted = Vec::new();
     for ((transport, changes), ..) in KINDS {
         let mut subscribers = ours.subscribe(transport, COUNTED)?;
-        // Each has begun, and waits with the others.
+        // Each stream has begun and waits in its group.
         ours.wait_for_deliveries(&mut subscribers)?;
         let before = ours.delivered()?;
         let (counts, ()) = callgrind.count(|| {
@@ -277,7 +278,7 @@ pub(super) fn count(setup: Setup) -> Result<Vec<Counted>> {
 }
 
 impl Followed<'_> {
-    /// Waits until about one publication was sent to all.
+    /// Waits until about one publication was sent to all subscribers.
     fn wait_for_deliveries(&self, subscribers: &mut Subscribers) -> Result<()> {
         let (before, begun) = (self.delivered()?, Instant::now());
         while self.delivered()? - before < subscribers.count() {
@@ -287,12 +288,12 @@ impl Followed<'_> {
         Ok(())
     }
 
-    /// Publications that were sent, each as often as it was.
+    /// Number of deliveries so far.
     fn delivered(&self) -> Result<usize> {
         self.metric("linesman_stream_lag_seconds_count{")
     }
 
-    /// The sum of the series that begin so.
+    /// The sum of all series that start with this text.
     fn metric(&self, start: &str) -> Result<usize> {
         let page = String::from_utf8(get(self.service.operator, "/metrics", "")?.body)?;
         let lines = page.lines().filter(|line| line.starts_with(start));

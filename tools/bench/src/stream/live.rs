@@ -1,8 +1,8 @@
-//! From a feed to the clients of live streams.
+//! Delay from a feed to the clients of live streams.
 //!
-//! Every change has a price that no other has, so that it is known wherever it is read. Some of the subscribers are
-//! probes: they are read by a thread of their own, which does nothing else, so that what is measured is the service and
-//! not how long a client takes to read the others. Every probe has to see every change.
+//! Every change has a unique price, so that it is recognized wherever it is read. Some of the subscribers are probes,
+//! read by a dedicated thread, so that the measurement is of the service and not of a client that reads the other
+//! subscribers. Every probe has to see every change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,28 +17,28 @@ use crate::rounds::median;
 use crate::service::{Feeder, Market, Service, get};
 
 const SUBSCRIBERS: usize = 1_000;
-/// Of this many subscribers one is a probe.
+/// One of this many subscribers is a probe.
 const PROBE_EVERY: usize = 50;
-/// Pushes a second, and changes in each.
+/// Number of pushes a second, and of changes in each.
 const PUSHES: u32 = 50;
 const CHANGES: usize = 4;
-/// The price of the first change; the next has the next price. None that the market was filled with is as high.
+/// The price of the first change; each next one is one higher. No initial price is as high.
 const FIRST_PRICE: usize = 10_000;
-/// How long the last changes may be on their way.
+/// Maximum delay of the last changes.
 const LAST_MAX: Duration = Duration::from_secs(2);
 
-/// What was measured, in seconds.
+/// Results in seconds.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// From the beginning of a push to a probe, sorted.
+    /// Delays from the beginning of a push to a probe, sorted.
     delays: Vec<f64>,
-    /// From the beginning of a push to its receipt, in the middle.
+    /// Median time from the beginning of a push to its receipt.
     push: f64,
-    /// A write of the log, on average.
+    /// Average time of a write of the log.
     write: f64,
-    /// How often a change should have been seen by a probe.
+    /// Number of times a probe should have seen a change.
     expected: usize,
-    /// Processor time of the service in a second.
+    /// Processor time of the service per second.
     busy: f64,
 }
 
@@ -69,7 +69,7 @@ impl Measured {
     }
 }
 
-/// Pushes 200 changes a second, of these bookmakers, and looks when clients have them.
+/// Pushes 200 changes a second, of these bookmakers, and measures when clients receive them.
 pub(super) fn measure(
     service: &Service,
     market: (&Market, &[String]),
@@ -96,7 +96,7 @@ pub(super) fn measure(
     let (after, spent) = (writes(service)?, cpu_seconds(service.pid())? - cpu);
     let expected = count * pushes.len() * CHANGES;
     let seen = delays.len();
-    // What a probe did not see was replaced by a later change of the same record: it is not measured.
+    // A change that a probe did not see was replaced by a later one of the same record and is not measured.
     ensure!(seen <= expected && seen * 1000 >= expected * 999, "{seen} of {expected} were seen");
     delays.sort_by(f64::total_cmp);
     let write = (after.0 - before.0) / (after.1 - before.1).max(1.0);
@@ -104,7 +104,7 @@ pub(super) fn measure(
     Ok(Measured { delays, push: median(pushes), write, expected, busy })
 }
 
-/// The time that writes of the log took so far, and how many there were.
+/// Total time of writes of the log so far, and their number.
 fn writes(service: &Service) -> Result<(f64, f64)> {
     let page = get(service.operator, "/metrics", "")?;
     let page = String::from_utf8(page.body)?;
@@ -116,10 +116,10 @@ fn writes(service: &Service) -> Result<(f64, f64)> {
     Ok((read("linesman_log_append_seconds_total{")?, read("linesman_log_appends_total{")?))
 }
 
-/// When each change was pushed, by its number.
+/// Time of each change's push, by its number.
 type Pushed = Mutex<Vec<Instant>>;
 
-/// Pushes changes of these bookmakers until it has to stop, and says how long each push took.
+/// Pushes changes of these bookmakers until stopped, and returns the time of each push.
 fn push(
     (market, bookmakers): (&Market, &[String]),
     pushed: &Pushed,
@@ -128,7 +128,7 @@ fn push(
     let mut feeder = Feeder::connect(market)?;
     let (mut took, mut next, mut number) = (Vec::new(), Instant::now(), 0);
     while !stop.load(Ordering::Relaxed) {
-        // One bookmaker after the other, all of the first event.
+        // The bookmakers in rotation, all for the first event.
         let prices = (number..number + CHANGES).map(|number| FIRST_PRICE + number);
         let turns = bookmakers.iter().cycle().skip(number % bookmakers.len().max(1));
         let lines: Vec<String> =
@@ -144,12 +144,12 @@ fn push(
     Ok(took)
 }
 
-/// Subscribers of which each event is looked at.
+/// Subscribers whose events are parsed.
 struct Probes {
     subscribers: Subscribers,
-    /// What each has read of an event that has not ended.
+    /// Bytes of incomplete events, per probe.
     begun: Vec<Vec<u8>>,
-    /// Which changes each has seen.
+    /// Changes seen, per probe.
     seen: Vec<Vec<bool>>,
 }
 
@@ -159,7 +159,7 @@ impl Probes {
         Self { subscribers, begun: vec![Vec::new(); count], seen: vec![Vec::new(); count] }
     }
 
-    /// Looks until all that was pushed has come, and says how long each change took.
+    /// Reads until all changes have arrived, and returns the delay of each.
     fn look(mut self, pushed: &Pushed, stop: &AtomicBool) -> Result<Vec<f64>> {
         let mut delays = Vec::new();
         let mut stopped: Option<Instant> = None;
@@ -179,7 +179,7 @@ impl Probes {
                 let whole: Vec<u8> = held.drain(..end + 2).collect();
                 let pushed = pushed.lock().unwrap_or_else(PoisonError::into_inner);
                 for number in changes(&String::from_utf8_lossy(&whole)) {
-                    // One that was not pushed yet is of an earlier measurement.
+                    // A number that was not pushed yet belongs to an earlier measurement.
                     let Some(at) = pushed.get(number) else { continue };
                     seen.resize(seen.len().max(number + 1), false);
                     let Some(seen) = seen.get_mut(number) else { continue };
@@ -193,7 +193,7 @@ impl Probes {
     }
 }
 
-/// The numbers of the changes in what a client has read.
+/// The numbers of the changes in the received text.
 fn changes(text: &str) -> impl Iterator<Item = usize> {
     let deltas = text.split("event: ").filter(|event| event.starts_with("delta"));
     let prices = deltas.flat_map(|delta| delta.split("\"price\":").skip(1));

@@ -1,4 +1,4 @@
-//! Many clients that come back at the same moment.
+//! Many clients that reconnect at the same moment.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,7 @@ use crate::service::{Service, Setup};
 
 const SUBSCRIBERS: usize = 10_000;
 
-/// Seconds until 10,000 clients have read that they go on where they were, after the service was stopped and
-/// started.
+/// Seconds until 10,000 clients have read that they resume, after the service was stopped and started.
 pub(super) fn resume(service: Service, setup: &Setup, (path, key): (&str, &str)) -> Result<f64> {
     let headers = format!("x-api-key: {key}\r\n");
     let asked = Transport::Sse.request(path, &headers);

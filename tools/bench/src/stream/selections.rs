@@ -1,4 +1,4 @@
-//! Many clients of which no two follow the same.
+//! Many clients with distinct selections.
 
 use std::time::Duration;
 

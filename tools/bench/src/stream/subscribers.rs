@@ -10,10 +10,10 @@ use rustix::net::RecvFlags;
 
 use crate::service::request;
 
-/// How long anything may take.
+/// Timeout of everything.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How events reach a subscriber.
+/// Transport of events to a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transport {
     Sse,
@@ -42,18 +42,18 @@ pub(super) fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 
-/// Connections that only read; what they read is dropped in the kernel.
+/// Connections that only read; received bytes are dropped in the kernel.
 pub(super) struct Subscribers {
     connections: Vec<TcpStream>,
     epoll: rustix::fd::OwnedFd,
     /// All bytes so far.
     pub(super) read: usize,
-    /// When the last came.
+    /// Time of the last bytes.
     pub(super) last_ms: u128,
 }
 
 impl Subscribers {
-    /// Connections that all ask the same.
+    /// Opens connections that all send the same request.
     pub(super) fn open(to: SocketAddr, request: &[u8], count: usize) -> Result<Self> {
         let mut all = Self::none()?;
         for _ in 0..count {
@@ -77,7 +77,7 @@ impl Subscribers {
         Ok((most, apart))
     }
 
-    /// Connections of which each asks something else.
+    /// Opens connections with one request each.
     pub(super) fn open_each(to: SocketAddr, requests: &[Vec<u8>]) -> Result<Self> {
         let mut all = Self::none()?;
         for request in requests {
@@ -86,7 +86,8 @@ impl Subscribers {
         Ok(all)
     }
 
-    /// Connections that ask before any is answered, and whose first answers have to hold a text.
+    /// Opens connections that all send their request before any is answered, and whose first answers must contain a
+    /// text.
     pub(super) fn open_at_once(
         to: SocketAddr,
         request: &[u8],
@@ -132,18 +133,18 @@ impl Subscribers {
         Ok(())
     }
 
-    /// Sends the same on every connection.
+    /// Sends the same bytes on every connection.
     pub(super) fn say(&mut self, bytes: &[u8]) -> Result<()> {
         let mut all = self.connections.iter_mut();
         all.try_for_each(|stream| stream.write_all(bytes)).context("a subscriber cannot write")
     }
 
-    /// Reads what comes for this long; it is dropped in the kernel.
+    /// Reads for this time; received bytes are dropped in the kernel.
     pub(super) fn read_for(&mut self, time: Duration) -> Result<()> {
         self.receive(time, RecvFlags::TRUNC, |_, _| {})
     }
 
-    /// The same, but what comes is looked at, with the number of its connection.
+    /// The same, but passes the bytes to a function, with the number of their connection.
     pub(super) fn look_for(
         &mut self,
         time: Duration,

@@ -1,5 +1,4 @@
-//! Has files of the archive put together while something is broken: in the minutes of a campaign no day ends, and few
-//! parts add up.
+//! Merges files of the archive during faults: a campaign lasts minutes, so no day ends and few parts accumulate.
 
 use std::process::{Child, Stdio};
 
@@ -8,7 +7,7 @@ use anyhow::{Context as _, Result};
 use super::check::Finding;
 use crate::cluster::{layout::ClusterLayout, unit::INGESTS};
 
-/// What was ordered of the nodes that may lead; whoever does carries it out, and the others refuse.
+/// Commands sent to all possible leaders; the leader carries them out, and the others refuse.
 #[derive(Debug)]
 pub(super) struct Orders(Vec<Child>);
 
@@ -22,7 +21,7 @@ impl Orders {
         Ok(Self(INGESTS.into_iter().map(order).collect::<Result<_>>()?))
     }
 
-    /// Waits for them, and says how many were carried out.
+    /// Waits for the commands, and returns the number carried out.
     pub(super) fn carried_out(self) -> Result<usize> {
         let mut done = 0;
         for mut order in self.0 {
@@ -32,7 +31,7 @@ impl Orders {
     }
 }
 
-/// That the rules of history were judged of an archive that was put together, too.
+/// Reports whether the rules of history were also checked on a merged archive.
 pub(super) fn happened(done: usize) -> Finding {
     let mut finding = Finding::new("files of the archive are put together beside faults");
     finding.figures = format!("{done} orders carried out");

@@ -140,7 +140,7 @@ fn compare(
     (compared, violations)
 }
 
-/// Every entry is in the archive once, whatever was killed while it was written.
+/// Every entry is in the archive once, regardless of processes killed while it was written.
 fn once(layout: &ClusterLayout, entries: u64) -> Finding {
     let mut finding = Finding::new("the archive has every entry once");
     let begun = Instant::now();
@@ -196,7 +196,7 @@ fn known_everywhere(layout: &ClusterLayout, key: &str) -> Finding {
     finding
 }
 
-/// Repeats a request until a node can answer: the past is rebuilt one publication after the other.
+/// Repeats a request until a node can answer: past publications are rebuilt one at a time.
 fn ask(client: &mut Client, key: &str, path: &str) -> Option<Answer> {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! How a stream ends, and what its client gets to know (S13).
+//! Ends of streams, as reported to clients (S13).
 
 use std::borrow::Cow;
 
@@ -7,21 +7,21 @@ use http::websocket::close_code;
 use crate::error::ApiError;
 use crate::v1::wire::stream::EndCode;
 
-/// When clients should connect again where nothing else is known.
+/// Time after which clients should reconnect if no better value is known.
 const RETRY_AFTER_S: u32 = 30;
-/// Over which time the clients of a node that stops come back.
+/// Interval over which the clients of a stopping node reconnect.
 const STOP_RETRY_MS_MAX: u32 = 5000;
-/// What spreads them over it: prime to it, and far from a part of it.
+/// Step that spreads clients over the interval: coprime to it, and far from its divisors.
 const STOP_RETRY_MS_STEP: u64 = 1237;
 
-/// Why a stream ends.
+/// The end of a stream.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) code: EndCode,
     pub(super) message: Cow<'static, str>,
     pub(super) retry_after_s: u32,
     pub(super) retry_ms: Option<u32>,
-    /// How it closes a WebSocket.
+    /// Close code of a WebSocket.
     pub(super) close_code: u16,
 }
 
@@ -52,22 +52,22 @@ impl End {
         Self::now(EndCode::Slow, "no ping was answered; connect again and go on from the last cut")
     }
 
-    /// Its events were given up, because they were not read for too long and others needed the memory.
+    /// The stream's events were dropped, because they were not read for too long and memory was needed.
     pub(super) fn given_up() -> Self {
         let text = "these events were read too slowly and are gone; connect again and go on from the last cut";
         Self::now(EndCode::Slow, text)
     }
 
-    /// The node cannot count its streams any more: others may open as many.
+    /// The node cannot count its streams any more: other nodes may use the slots.
     pub(super) fn uncounted() -> Self {
         let text = "this node cannot count streams at the moment; connect again and go on from the last cut";
         ApiError::unavailable(text).into()
     }
 
-    /// The node stops. `number`: how many streams began before this one.
+    /// The node stops. `number`: number of streams that began before this one.
     pub(super) fn stopping(number: u64) -> Self {
         let text = "this node stops; connect again and go on from the last cut";
-        // Not all at once, whichever of the two a client goes by: a WebSocket has the seconds only.
+        // Spreads reconnects in both units: a WebSocket has only the seconds.
         let retry_ms = number.wrapping_mul(STOP_RETRY_MS_STEP) % u64::from(STOP_RETRY_MS_MAX);
         let retry_ms = u32::try_from(retry_ms).unwrap_or(STOP_RETRY_MS_MAX);
         let retry_after_s = 1 + retry_ms / 1000;

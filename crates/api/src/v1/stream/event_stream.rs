@@ -1,4 +1,4 @@
-//! A stream as a connection sends it.
+//! A stream as the body of a connection.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,13 +23,13 @@ impl EventStream {
         Self { body: SourceBody::new(subscription.noting(slow), sender), waiter }
     }
 
-    /// Keeps others from writing to the client while something is sent beside the events. False where an event is sent
-    /// in part: its end comes next. They may go on with the next call of `poll_next`.
+    /// Keeps other tasks from writing while something other than events is sent. False if an event is partly sent: its
+    /// rest comes first. Other tasks may continue with the next call of `poll_next`.
     pub(super) fn try_pause(&self) -> bool {
         self.waiter.try_pause()
     }
 
-    /// Lets events be made while something is sent beside them.
+    /// Lets events be prepared while something else is sent.
     pub(super) fn poll_ahead(&mut self, context: &mut Context<'_>) {
         self.body.poll_ahead(context);
     }

@@ -1,5 +1,5 @@
-//! Those who follow the same: their next events are made once and written to all of them by a few tasks, which wakes
-//! nobody (`waiter`).
+//! Groups of streams with the same selection: a few tasks render the next events once and write them to all clients,
+//! without waking the streams' tasks (`waiter`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
@@ -19,13 +19,13 @@ use crate::context::Api;
 use crate::position::LogPlace;
 use crate::v1::wire::stream::Mode;
 
-/// Waiters that are written to in one turn of a worker: about half a millisecond.
+/// Number of waiters written to in one turn of a worker: about half a millisecond.
 const WAITERS_AT_ONCE: usize = 64;
-/// When it is looked which of those that were written to do not read: soon enough before a client counts as vanished,
-/// and once for all that is written until then.
+/// Delay before checking which clients do not read: early enough before a client counts as vanished, and one check
+/// covers all writes until then.
 const LOOK_AFTER: Duration = Duration::from_secs(4);
 
-/// The groups of a world and a mode, and the task that listens for them while there are any.
+/// The groups of a world and a mode, and the task that waits for publications while there are any.
 #[derive(Debug)]
 pub(super) struct Groups {
     world: World,
@@ -40,7 +40,7 @@ struct GroupsState {
     listens: bool,
 }
 
-/// Those of one selection.
+/// The streams of one selection.
 #[derive(Debug)]
 struct Group {
     selection: Arc<Selection>,
@@ -50,19 +50,19 @@ struct Group {
 #[derive(Debug, Default)]
 struct GroupState {
     waiters: BTreeMap<u64, Arc<Waiter>>,
-    /// The same in a row, made for one publication and kept for the next, where none has come or gone.
+    /// The waiters as a slice, built for one publication and reused for the next if no stream joined or left.
     in_a_row: Option<Arc<[Arc<Waiter>]>>,
     next_number: u64,
-    /// Where those who wait are, most of them.
+    /// Position of most waiters.
     at: Option<LogPlace>,
-    /// Whether a task writes to them, and whether something came meanwhile.
+    /// True if a task writes to the group; `again` if new events arrived meanwhile.
     is_served: bool,
     again: bool,
-    /// Whether it will be looked who does not read.
+    /// True if a check for clients that do not read is scheduled.
     looks: bool,
 }
 
-/// A stream's place in its group, until it goes.
+/// A stream's membership in its group; ends when dropped.
 #[derive(Debug)]
 pub(super) struct Member {
     all: Arc<Groups>,
@@ -76,7 +76,7 @@ impl Groups {
         Arc::new(Self { world, mode, max, state: Mutex::default() })
     }
 
-    /// Takes a stream in; `None`: it would be the first of a group, and there are as many groups as there may be.
+    /// Adds a stream; `None` if it would be the first of a group and the number of groups is at its limit.
     pub(super) fn join(self: &Arc<Self>, selection: &Arc<Selection>) -> Option<Member> {
         let mut all = self.lock();
         if all.groups.len() >= self.max && !all.groups.contains_key(selection) {
@@ -98,7 +98,7 @@ impl Groups {
         Some(Member { all: Arc::clone(self), group, number, waiter })
     }
 
-    /// Sees to it that somebody listens for publications.
+    /// Starts the task that waits for publications, unless it runs.
     fn listen(self: &Arc<Self>, api: &Arc<Api>) {
         let mut all = self.lock();
         if !all.listens {
@@ -113,15 +113,15 @@ impl Groups {
     }
 
     fn lock(&self) -> MutexGuard<'_, GroupsState> {
-        // Nothing in there panics half-way through a change.
+        // No code under the lock panics half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The task that listens.
+/// The task that waits for publications.
 struct Listening {
     all: Arc<Groups>,
-    /// Whether nobody is left to listen for.
+    /// True if no groups are left.
     ends: bool,
 }
 
@@ -151,7 +151,7 @@ impl Listening {
                 changed = changed => changed,
                 changed = publications.changed() => changed,
             };
-            // The world is gone.
+            // The world was dropped.
             if changed.is_err() {
                 return;
             }
@@ -166,7 +166,7 @@ impl Listening {
     }
 }
 
-/// However it ends, nobody waits for it in vain.
+/// However the task ends, no stream waits for it in vain.
 impl Drop for Listening {
     fn drop(&mut self) {
         if !self.ends {
@@ -179,7 +179,7 @@ impl Drop for Listening {
 }
 
 impl Group {
-    /// Has the next events written to all, if there are any.
+    /// Starts writing the next events to all, if there are any.
     fn begin(self: &Arc<Self>, api: &Arc<Api>) {
         let mut state = self.lock();
         if state.is_served {
@@ -194,12 +194,12 @@ impl Group {
         }
     }
 
-    /// Writes the next events, if there are any, and says where they lead to.
+    /// Writes the next events, if there are any, and returns their position.
     async fn serve(self: &Arc<Self>, api: &Arc<Api>, from: LogPlace) -> Option<LogPlace> {
         let handle = api.world(self.selection.world);
         let to = self.selection.next_after(from, handle)?;
         let renders = api.streams.renders(&self.selection);
-        // Nothing of the past is made again for a group: where it is, is kept.
+        // Nothing of the past is rebuilt for a group: the publication at its position is kept.
         let events = renders.events(handle, &self.selection, StartFrom::Here(from), &to, 0).await;
         let Ok(rendered) = events else {
             self.lock().at = None;
@@ -239,7 +239,7 @@ impl Group {
     ) {
         let (now, instant) = (api.clock.now(), Instant::now());
         let delivery = Delivery { api, from, rendered, now, instant };
-        // One after the other, each write would wait for memory. Read in one go, they wait together.
+        // Reading the sockets in one pass overlaps their cache misses; otherwise each write would incur its own.
         let sockets = waiters.iter().filter_map(|waiter| waiter.socket());
         black_box(sockets.map(DirectSocket::number).fold(0, i32::wrapping_add));
         let written = waiters.iter().filter(|waiter| waiter.deliver(&delivery)).count();
@@ -249,7 +249,7 @@ impl Group {
         }
     }
 
-    /// Looks in a while which clients do not read, and again for as long as there are any.
+    /// Checks after a delay which clients do not read, and repeats this while there are any.
     fn look_later(self: &Arc<Self>) {
         if std::mem::replace(&mut self.lock().looks, true) {
             return;
@@ -258,7 +258,7 @@ impl Group {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(LOOK_AFTER).await;
-                // What is written from now on is looked at another time.
+                // Later writes are checked by another task.
                 group.lock().looks = false;
                 let waiters = group.waiters();
                 for some in waiters.chunks(WAITERS_AT_ONCE) {
@@ -288,7 +288,7 @@ impl Group {
     }
 
     fn lock(&self) -> MutexGuard<'_, GroupState> {
-        // Nothing in there panics half-way through a change.
+        // No code under the lock panics half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -317,7 +317,7 @@ impl Serving {
     }
 }
 
-/// Where it ends in the middle, the next publication begins anew.
+/// If the task panics, the next publication starts a new one.
 impl Drop for Serving {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -328,13 +328,13 @@ impl Drop for Serving {
 }
 
 impl Member {
-    /// Notes where the stream begins to wait, and sees to it that it is notified of what comes.
+    /// Registers the position from which the stream waits, and ensures that it is notified of new events.
     pub(super) fn wait_at(&self, place: LogPlace, api: &Arc<Api>) {
         self.group.lock().at.get_or_insert(place);
         self.all.listen(api);
     }
 
-    /// The selection, which all of the group share.
+    /// The selection, shared by the whole group.
     pub(super) fn selection(&self) -> &Arc<Selection> {
         &self.group.selection
     }

@@ -1,4 +1,4 @@
-//! How streams begin, go and end, for `/metrics`.
+//! Metrics of streams, for `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::selection::{Followed, Selection};
 use crate::metrics::seconds;
 use crate::v1::wire::stream::{EndCode, Mode, Transport};
 
-/// A series of each kind of stream: its name, what it is, what it says, and where it is counted.
+/// A series of each kind of stream: name, type, help, and counter.
 type Family = (&'static str, &'static str, &'static str, fn(&StreamMetrics) -> &AtomicU64);
 
 const FAMILIES: [Family; 6] = [
@@ -37,15 +37,15 @@ const FAMILIES: [Family; 6] = [
     ),
 ];
 
-/// How a stream ends that its client closes.
+/// Label of a stream that its client closed.
 const CLOSED: &str = "closed";
 
-/// Of the streams of one mode that travel one way.
+/// Counters of the streams of one mode and transport.
 #[derive(Debug, Default)]
 pub(super) struct StreamMetrics {
     open: AtomicU64,
     opened: AtomicU64,
-    /// By the code that was sent.
+    /// By end code.
     ended: [AtomicU64; EndCode::ALL.len()],
     closed: AtomicU64,
     pub(super) events: AtomicU64,
@@ -56,18 +56,18 @@ pub(super) struct StreamMetrics {
     lags: AtomicU64,
 }
 
-/// Of all streams: by mode, and then by how they travel.
+/// Counters of all streams: by mode, then by transport.
 #[derive(Debug, Default)]
 pub(super) struct Metrics([[StreamMetrics; 2]; 2]);
 
 impl StreamMetrics {
-    /// Notes another one, and gives how many there were before.
+    /// Counts a new stream, and returns the number of streams before it.
     pub(super) fn note_begin(&self) -> u64 {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.opened.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes an end, by its code or by the client.
+    /// Counts an end, by its code or as closed by the client.
     pub(super) fn note_end(&self, code: Option<EndCode>) {
         self.open.fetch_sub(1, Ordering::Relaxed);
         let codes = EndCode::ALL.iter().zip(&self.ended);
@@ -75,13 +75,13 @@ impl StreamMetrics {
         own.last().unwrap_or(&self.closed).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many have ended with a code.
+    /// Number of streams that ended with a code.
     pub(super) fn ended(&self, code: EndCode) -> u64 {
         let codes = EndCode::ALL.iter().zip(&self.ended);
         codes.filter(|(own, _)| **own == code).map(|(_, own)| own.load(Ordering::Relaxed)).sum()
     }
 
-    /// Notes events that were written to several clients, and how long after their publication.
+    /// Counts events written to several clients, with their delay after the publication.
     pub(super) fn note_written(
         &self,
         clients: usize,
@@ -99,7 +99,7 @@ impl StreamMetrics {
         self.lags.fetch_add(clients, Ordering::Relaxed);
     }
 
-    /// Notes how long after a publication its last event was handed over.
+    /// Records the delay between a publication and the sending of its last event.
     pub(super) fn note_lag(&self, lag: Duration) {
         let micros = u64::try_from(lag.as_micros()).unwrap_or(u64::MAX);
         self.lag_us.fetch_add(micros, Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl StreamMetrics {
 }
 
 impl Streams {
-    /// The figures of the streams of a selection.
+    /// The counters of the streams of a selection.
     pub(super) fn metrics(&self, selection: &Selection) -> &StreamMetrics {
         match selection.followed {
             Followed::Lists(..) => self.metrics_of(selection.mode, selection.transport),

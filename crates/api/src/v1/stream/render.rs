@@ -1,5 +1,5 @@
-//! The events from one publication to another, or to what is shown between two, as bytes for everybody who follows
-//! the same.
+//! The events from one publication to another, or to a state shown between two, as bytes for all streams of the same
+//! selection.
 
 use std::sync::Arc;
 
@@ -18,34 +18,34 @@ use crate::v1::wire::stream::{
 };
 use crate::v1::wire::{Between, Delta};
 
-/// Small events go out together: a write for each would cost more than its bytes.
+/// Small events are sent together: a write for each would cost more than its bytes.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The events up to a cut.
 #[derive(Debug)]
 pub(super) struct Rendered {
     pub(super) chunks: Chunks,
-    /// Where they lead to.
+    /// The position after these events.
     pub(super) to: LogPlace,
     pub(super) cut_at: Timestamp,
-    /// Until when changes cost nothing more, once these are paid for.
+    /// Time up to which further changes are free once these are paid for.
     pub(super) paid_until: Timestamp,
-    /// Whether there is anything but freshness.
+    /// True if there are events other than freshness.
     pub(super) has_changes: bool,
-    /// Whether they are the sum of several publications.
+    /// True if they are the sum of several publications.
     pub(super) conflated: bool,
 }
 
-/// What all events have in common.
+/// State shared by all events.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// That of selections; a publication of the past may have another.
+    /// The catalogue of selections; a past publication may have another.
     pub(super) catalogue: Arc<Catalogue>,
-    /// What is kept, and what clients have not read yet.
+    /// Counter of bytes that are kept or not read yet.
     pub(super) unread: Arc<Unread>,
 }
 
-/// Some whole events.
+/// Some complete events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chunk {
     pub(super) bytes: Bytes,
@@ -53,7 +53,7 @@ pub(super) struct Chunk {
 }
 
 impl Rendered {
-    /// From `from` or from nothing, with what is known of what was shown in between.
+    /// From `from` or from nothing, with the records known to have been shown in between.
     pub(super) fn new(
         selection: &Selection,
         from: Option<&Snapshot>,
@@ -66,7 +66,7 @@ impl Rendered {
         Self::between(selection, (from, &to.snapshot), to, (conflated, between), common)
     }
 
-    /// What changed live.
+    /// The events of a live step.
     pub(super) fn of_step(
         selection: &Selection,
         step: &LiveStep,
@@ -78,7 +78,7 @@ impl Rendered {
         Self::between(selection, ends, shown, (!step.skipped.is_empty(), between), common)
     }
 
-    /// What changed on a screen, which nobody pays for.
+    /// The change of a screen, which is free.
     pub(super) fn of_screen(
         selection: &Selection,
         ScreenStep { event, data }: ScreenStep,
@@ -91,7 +91,7 @@ impl Rendered {
         Self { chunks, ..Self::moved(selection, to) }
     }
 
-    /// Nothing but another place, at which everything is the same.
+    /// No events, only another position with the same contents.
     pub(super) fn moved(selection: &Selection, shown: &Published) -> Self {
         Self {
             chunks: Chunks::None,
@@ -103,7 +103,7 @@ impl Rendered {
         }
     }
 
-    /// From one snapshot to another, which has what changed in `shown`.
+    /// From one snapshot to another, with the changes in `shown`.
     fn between(
         selection: &Selection,
         (from, to): (Option<&Snapshot>, &Snapshot),
@@ -127,7 +127,7 @@ impl Rendered {
             let then = list.in_catalogue(catalogue, to.catalogue());
             if let (Some(List::Odds(odds, ..)), Some(_)) = (then.as_deref(), from) {
                 freshness.extend(match wanted {
-                    // How fresh sources are is said with publications.
+                    // The freshness of sources is only sent with publications.
                     Freshness::Sources if is_between => Vec::new(),
                     Freshness::Records if is_between && delta.is_fresh_alike() => Vec::new(),
                     Freshness::Sources => fresh(odds, None, to),
@@ -138,7 +138,7 @@ impl Rendered {
         }
         let has_changes = !events.is_empty();
         events.extend(freshness);
-        // Between publications nothing is said where nothing is to be said.
+        // Between publications, nothing is sent if nothing changed.
         if !is_between || !events.is_empty() {
             events.push(cut(selection.cursor(to), to, !is_between));
         }
@@ -146,7 +146,7 @@ impl Rendered {
             chunks: Chunks::new(together(events, selection.transport), unread),
             to: selection.place_of(to),
             cut_at: to.cut_at,
-            // An interval costs once, however many changes are sent in it.
+            // An interval costs once, regardless of the number of changes sent in it.
             paid_until: if is_between { paid_until } else { to.cut_at },
             has_changes,
             conflated: conflated && has_changes,

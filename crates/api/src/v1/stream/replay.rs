@@ -1,4 +1,4 @@
-//! Every publication of the past or, in `live`, every change, one after the other, at the pace of a client (S2, S10,
+//! Replays: every publication of the past or, in `live`, every change, in order and at the pace of a client (S2, S10,
 //! S11, S12).
 
 use std::collections::HashMap;
@@ -18,29 +18,29 @@ use crate::context::Api;
 use crate::position::{LogPlace, place_of, sought};
 use crate::v1::wire::stream::Mode;
 
-/// How long a replay waits for its turn.
+/// Maximum time a replay waits for its turn.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How often it asks for the turn of its key, which a stream on another node may have.
+/// Interval of attempts to get the turn of a key, which a stream on another node may hold.
 const TURN_ASKED_EVERY: Duration = Duration::from_millis(500);
 /// Publications of the past that cost one request.
 pub(super) const PUBLICATIONS_PER_REQUEST: u64 = 500;
 
-/// How many replays there may be on this node, of all keys together. Of a key there is one on all nodes.
+/// Limits replays on this node, of all keys together. Each key has at most one over all nodes.
 #[derive(Debug)]
 pub(super) struct Replays {
     turns: Arc<Semaphore>,
-    /// Who waits for the turn of a key here; only of keys that have it or wait for it.
+    /// Queue of each key for its turn on this node; only keys that hold the turn or wait for it.
     keys: Mutex<HashMap<u64, Arc<Semaphore>>>,
 }
 
-/// The right to replay, for as long as it lasts.
+/// The right to replay; released when dropped.
 #[derive(Debug)]
 pub(super) struct ReplayTurn {
     _of_key: (OwnedSemaphorePermit, StreamSlot),
     _of_all: OwnedSemaphorePermit,
 }
 
-/// Whom the past is sent to.
+/// The API and key of a replay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Replayer<'a> {
     pub(super) api: &'a Api,
@@ -52,7 +52,7 @@ impl Replayer<'_> {
         key_number(self.entry)
     }
 
-    /// Waits for a turn; `None`: none came.
+    /// Waits for a turn; `None` on timeout, or if the store is unavailable.
     pub(super) async fn take_turn(&self) -> Option<ReplayTurn> {
         let Replays { turns, keys } = &self.api.streams.replays;
         let of_key = {
@@ -63,7 +63,7 @@ impl Replayer<'_> {
         let taking = async {
             let of_key = of_key.acquire_owned().await.ok()?;
             loop {
-                // Who waits for one of the two does not hold the other meanwhile.
+                // While it waits for one of the two, a stream does not hold the other.
                 let _of_all = Arc::clone(turns).acquire_owned().await.ok()?;
                 let slots = &self.api.accounts.streams;
                 match slots.open_replay(&self.entry.grant.key_id).await {
@@ -85,26 +85,26 @@ impl Replays {
     }
 }
 
-/// A stream that is sent every publication.
+/// The replay state of a stream.
 #[derive(Debug)]
 pub(super) struct Replay {
     turn: Option<ReplayTurn>,
-    /// What is rolled forward, and the publication that it is at.
+    /// The walk, and the publication that it has reached.
     walk: Option<(Walk, Arc<Published>)>,
-    /// The same for who is sent every change.
+    /// The walk over every change, in `live`.
     changes: Option<ChangeWalk>,
-    /// Whether it was sent what is shown live, and not the past, when it was last sent something.
+    /// True if the last events came from what is shown live, not from the past.
     is_live: bool,
-    /// Publications of the past that were sent.
+    /// Number of past publications sent.
     sent: u64,
-    /// Whether the first of them are paid for.
+    /// True if the first of them are paid for.
     paid: bool,
 }
 
-/// What comes next.
+/// The next step of a replay.
 pub(super) struct Step {
     pub(super) rendered: Arc<Rendered>,
-    /// Whether another request is to be paid for.
+    /// True if another request has to be charged.
     pub(super) costs: bool,
 }
 
@@ -113,8 +113,8 @@ impl Replay {
         Self { turn: Some(turn), walk: None, changes: None, is_live: false, sent: 0, paid: false }
     }
 
-    /// The events from a place to the publication after it, where `present` is not at that place. Where this fails, it
-    /// begins anew at the place.
+    /// The events from a position to the publication after it, if `present` is not at that position. After a failure,
+    /// the walk restarts at the position.
     pub(super) async fn step(
         &mut self,
         by: Replayer<'_>,
@@ -156,8 +156,8 @@ impl Replay {
         Ok(Step { rendered: Arc::new(rendered), costs })
     }
 
-    /// The events from a place to what was accepted next, or to a publication; `None`: there is nothing yet. They come
-    /// from what is shown live where that is still kept, and from the log or the archive where it is not.
+    /// The events from a position to the next accepted change or publication; `None` if there is nothing yet. They
+    /// come from the live states if those are still kept, otherwise from the log or the archive.
     pub(super) async fn change(
         &mut self,
         by: Replayer<'_>,
@@ -168,9 +168,10 @@ impl Replay {
         let (renders, key) = (&by.api.streams.renders, by.key());
         let (world, whole) = (handle.world, selection.wants_whole());
         let at = sought(world, place.0);
-        // Who follows live has what is shown to others live. What came before that comes change by change.
+        // A stream that has caught up is sent the same as other live streams. Before that, each change is sent
+        // separately.
         let shown = handle.shown_after(at, whole && self.is_live).filter(|(held, next)| {
-            // Freshness is exact from a publication on, and in whole snapshots.
+            // Freshness is exact after a publication, and in whole snapshots.
             let is_exact = self.is_live
                 || (!held.is_between && next.as_ref().is_none_or(|next| next.is_exact()));
             place_of(world, &held.snapshot) == place && (!whole || is_exact)
@@ -196,7 +197,7 @@ impl Replay {
         };
         let (walk, next) = walk.next(reached).await?;
         let Some(next) = next else {
-            // Up to date. Where what is shown live is at another place, nothing has changed on the way there.
+            // Up to date. If the live state is at another position, nothing has changed up to it.
             let same = handle.shown_between(at, walk.place(world)).filter(|_| !whole);
             self.changes = Some(walk);
             let same = same.filter(|same| place_of(world, &same.snapshot) != place);
@@ -211,7 +212,7 @@ impl Replay {
         Ok(Some(Step { rendered, costs }))
     }
 
-    /// Notes that something of the past is sent, and says whether it costs a request.
+    /// Counts a past publication as sent, and returns true if it costs a request.
     fn costs(&mut self, shown: &Published) -> bool {
         let is_next = !shown.is_between && self.sent.is_multiple_of(PUBLICATIONS_PER_REQUEST);
         self.sent += u64::from(!shown.is_between);

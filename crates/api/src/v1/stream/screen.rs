@@ -1,6 +1,7 @@
-//! Pages that people look at, kept up to date by the mechanism of streams: a position, events made once for all who
-//! follow the same, heartbeats, an end that is said. Whose page it is supplies what leads from one publication to
-//! another, and who may look.
+//! Pages for people, kept up to date by the mechanism of streams.
+//!
+//! They have a position, events rendered once for all viewers of the same page, heartbeats, and an explicit end. The
+//! owner of a page supplies the event from one publication to another, and decides who may watch.
 
 use std::fmt;
 use std::future::Future;
@@ -21,21 +22,21 @@ use crate::context::Api;
 use crate::position::{LogPlace, LogPosition, place_of};
 use crate::v1::wire::stream::{EndCode, greeting};
 
-/// Screens that are followed at the same time: each is made anew with every publication.
+/// Maximum number of screens followed at the same time: each is rebuilt with every publication.
 pub(super) const SCREENS_MAX: usize = 256;
-/// What the events of screens may take in memory.
+/// Maximum memory of the events of screens.
 pub(super) const BYTES_MAX: usize = 32 << 20;
-/// What the cursors of screens have in place of a selection.
+/// Checksum in the cursors of screens, in place of a selection's.
 pub(super) const SCREEN_CHECK: u32 = 0;
 const HEARTBEAT_S: u32 = 15;
 
-/// What a page shows of a world, as of each publication.
+/// Contents of a page about a world, as of each publication.
 pub trait Screen: fmt::Debug + Send + Sync + 'static {
-    /// What tells it from others.
+    /// Unique name of the screen.
     fn name(&self) -> &str;
 
-    /// The event that leads a browser to a publication from what it shows, which is nothing that is known where there
-    /// is no place. `None`: it cannot be made now.
+    /// The event that brings a browser from what it shows to a publication; without a position, what it shows is
+    /// unknown. `None` if the event cannot be built now.
     fn step<'a>(&'a self, from: Option<LogPlace>, to: &'a Arc<Published>) -> MakingStep<'a>;
 }
 
@@ -69,7 +70,7 @@ pub fn screen_cursor(world: World, snapshot: &Snapshot) -> String {
     LogPosition { world, at, check, selection: SCREEN_CHECK }.encode()
 }
 
-/// Begins to follow a screen from a cursor, for somebody who has a slot; `None`: too many are followed.
+/// Starts following a screen from a cursor, with a slot of the viewer; `None` if too many screens are followed.
 pub fn follow_screen(
     api: &Arc<Api>,
     world: World,
@@ -89,7 +90,7 @@ pub fn follow_screen(
 }
 
 impl Streams {
-    /// Those who followed screens and were given up because they did not read.
+    /// Number of viewers of screens that were dropped because they did not read.
     pub fn slow_viewers(&self) -> u64 {
         self.screen_metrics.ended(EndCode::Slow)
     }

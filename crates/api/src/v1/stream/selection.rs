@@ -1,4 +1,4 @@
-//! What a stream follows, in normal form: streams of the same selection share their events.
+//! Selection of a stream, in normal form: streams of the same selection share their events.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ pub(super) struct Selection {
     pub(super) world: World,
     pub(super) followed: Followed,
     pub(super) mode: Mode,
-    /// How its events are written.
+    /// Format of its events.
     pub(super) transport: Transport,
-    /// What tells its cursors from those of others.
+    /// Checksum that distinguishes its cursors from those of other selections.
     pub(super) check: u32,
 }
 
-/// What events are made of.
+/// The source of a stream's events.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum Followed {
-    /// By sport and then by channel, in the order in which they are sent.
+    /// By sport and then by channel, in the order of sending.
     Lists(Vec<List>, Freshness),
-    /// What a page shows.
+    /// Contents of a page.
     Screen(Arc<dyn Screen>),
 }
 
@@ -55,7 +55,7 @@ impl Selection {
         place_of(self.world, snapshot)
     }
 
-    /// Whether a position is that of a publication, or between it and the next one.
+    /// True if a position is that of a publication, or between it and the next one.
     pub(super) fn has_reached(
         &self,
         place: LogPlace,
@@ -66,13 +66,13 @@ impl Selection {
         place == last || (place.0 > last.0 && has_come_to(handle, place.0))
     }
 
-    /// What is shown after what is at a position: the present publication or, in `live`, what came after it.
+    /// The next state after a position: the current publication or, in `live`, a state after it.
     pub(super) fn next_after(
         &self,
         place: LogPlace,
         handle: &WorldHandle,
     ) -> Option<Arc<Published>> {
-        // First: every publication before it is current then, and none is passed over.
+        // Read first: at that time every earlier publication is current, so none is skipped.
         let shown = self.shown(handle);
         let present = handle.published();
         if !self.has_reached(place, &present.snapshot, handle) {
@@ -81,22 +81,22 @@ impl Selection {
         shown.filter(|shown| self.place_of(&shown.snapshot).0 > place.0)
     }
 
-    /// What is shown between publications to who follows this.
+    /// The state shown between publications to streams of this selection.
     pub(super) fn shown(&self, handle: &WorldHandle) -> Option<Arc<Published>> {
         match self.mode {
-            // How fresh each record is, whole snapshots alone say.
+            // Only whole snapshots have the freshness of each record.
             Mode::Live if self.wants_whole() => handle.shown_whole(),
             Mode::Live => handle.shown_live(),
             Mode::Publication => None,
         }
     }
 
-    /// Whether it needs whole snapshots between publications.
+    /// True if it needs whole snapshots between publications.
     pub(super) fn wants_whole(&self) -> bool {
         self.mode == Mode::Live && self.lists().1 == Freshness::Records
     }
 
-    /// The cursor of a publication, or of what is shown between two.
+    /// The cursor of a publication, or of a state shown between two.
     pub(super) fn cursor(&self, snapshot: &Snapshot) -> String {
         let (at, check) = self.place_of(snapshot);
         LogPosition { world: self.world, at, check, selection: self.check }.encode()
@@ -107,7 +107,7 @@ impl Selection {
         self.lists().0.iter().map(List::sport)
     }
 
-    /// Its lists, and what is said about how fresh they are.
+    /// Its lists, and the kind of freshness that is sent.
     pub(super) fn lists(&self) -> (&[List], Freshness) {
         match &self.followed {
             Followed::Lists(lists, freshness) => (lists, *freshness),

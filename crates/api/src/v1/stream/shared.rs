@@ -1,4 +1,4 @@
-//! Rendered events, made once for all who need them and kept within a bound of memory.
+//! Rendered events, made once for all streams that need them and kept within a bound of memory.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,14 +13,15 @@ use crate::position::{LogPlace, place_of, sought};
 use crate::v1::changes::Base;
 use crate::v1::wire::stream::{Mode, Reset};
 
-/// What is rendered at a time: each takes a processor for some milliseconds.
+/// Maximum number of concurrent renders: each takes a processor for some milliseconds.
 const RENDERS_MAX: usize = 2;
-/// Rows of both sides of a live step that are compared at once: at most half a millisecond.
+/// Maximum number of rows of both sides of a live step that are compared on a request thread: at most half a
+/// millisecond.
 const ROWS_HERE_MAX: usize = 2048;
-/// Entries that are kept or waited for, whatever they take.
+/// Maximum number of entries that are kept or waited for, regardless of their size.
 const ENTRIES_MAX: usize = 16_384;
 
-/// Which events: from where to where.
+/// Identifies events by selection, start and end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     selection: Arc<Selection>,
@@ -28,13 +29,13 @@ struct Key {
     to: LogPlace,
 }
 
-/// What events begin from.
+/// The starting point of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum StartFrom {
     Nothing,
-    /// What this node has sent, up to there.
+    /// Everything that this node has sent, up to the position.
     Here(LogPlace),
-    /// What another connection has sent, of this node or of another, perhaps with a part of what follows.
+    /// Everything that another connection of this node or of another has sent, perhaps with a part of what follows.
     Elsewhere(LogPlace),
 }
 
@@ -56,17 +57,17 @@ pub(super) struct Renders {
     held_max: usize,
 }
 
-/// What events begin from, and when the next of its kind was made.
+/// The starting point of events, and the time of the next state of its kind.
 type Held = (Arc<Published>, Option<Timestamp>);
 
-/// Why there are no events.
+/// Reason why there are no events.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NotRendered {
-    /// The client has to begin anew.
+    /// The client has to restart from a snapshot.
     Reset(Reset),
     /// It may be possible in a moment: the node is behind, or history or memory is in use.
     Later,
-    /// The same: the node has not come to the position yet, if it ever does.
+    /// The same: the node has not reached the position yet, if it ever does.
     Ahead,
     Failed,
 }
@@ -74,12 +75,13 @@ pub(super) enum NotRendered {
 impl Renders {
     pub(super) fn new(held_max: usize, catalogue: Arc<Catalogue>) -> Self {
         let turns = Arc::new(Semaphore::new(RENDERS_MAX));
-        // Half is for what is kept, the other half for what clients have not read.
+        // Half is for kept events, the other half for events that clients have not read.
         let kept = MadeOnce::new(held_max / 2, ENTRIES_MAX);
         Self { kept, turns, common: Common { catalogue, unread: Arc::default() }, held_max }
     }
 
-    /// The events from a place, or from nothing, to a publication. `key`: for whom a past publication is made again.
+    /// The events from a position, or from nothing, to a publication. `key`: the key for which a past publication is
+    /// rebuilt.
     pub(super) async fn events(
         &self,
         handle: &WorldHandle,
@@ -131,7 +133,7 @@ impl Renders {
         self.make(selection, base, &to, passed).await
     }
 
-    /// Events for one client alone, which are not kept.
+    /// Events for one client only, which are not kept.
     pub(super) async fn render(
         &self,
         selection: &Arc<Selection>,
@@ -142,7 +144,7 @@ impl Renders {
         self.make(selection, base, to, None).await
     }
 
-    /// The events of a change of the past, for one client alone.
+    /// The events of a past change, for one client only.
     pub(super) async fn render_change(
         &self,
         selection: &Arc<Selection>,
@@ -152,12 +154,12 @@ impl Renders {
         self.make_step(selection, Arc::new(step), &shown).await
     }
 
-    /// No events, but another place.
+    /// No events, only another position.
     pub(super) fn moved(&self, selection: &Selection, shown: &Published) -> Rendered {
         Rendered::moved(selection, shown)
     }
 
-    /// Makes sure that there is memory for some events more: nobody waits for those who do not read.
+    /// Ensures that there is memory for more events: clients that do not read delay nobody.
     fn make_room(&self) -> Result<(), NotRendered> {
         let unread = &self.common.unread;
         let is_full = || unread.bytes() >= self.held_max;
@@ -171,7 +173,7 @@ impl Renders {
         Ok(())
     }
 
-    /// The events of what changed live: here where it is little, on another thread where it is not.
+    /// The events of a live step: computed here if it is small, otherwise on another thread.
     async fn make_step(
         &self,
         selection: &Arc<Selection>,
@@ -212,11 +214,11 @@ impl Renders {
     ) -> Result<Rendered, NotRendered> {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| NotRendered::Failed)?;
-        // Those before it may have taken what there was.
+        // Earlier holders of the turn may have taken the memory.
         self.make_room()?;
         let (selection, common) = (Arc::clone(selection), self.common.clone());
         let rendering = tokio::task::spawn_blocking(move || {
-            // The turn ends with the work, also where nobody waits for it any more.
+            // The turn ends with the work, even if nobody waits for the result any more.
             let _turn = turn;
             render(&selection, &common)
         });
@@ -224,15 +226,16 @@ impl Renders {
     }
 }
 
-/// Whether something was shown between the two. What is shown live comes when it comes: only what is known to be left
-/// out was.
+/// True if something was shown between the two. Live changes have no schedule: only states known to be skipped count.
 fn is_conflated(selection: &Selection, (_, next): &Held, to: &Published) -> bool {
     let is_next = *next == Some(to.snapshot.cut_at);
     !(is_next || selection.mode == Mode::Live && next.is_none())
 }
 
-/// What may have come and gone between the two; `None`: nothing was shown in between to anybody who follows this. What
-/// is shown live differs from node to node, and a part of it may have got to the client from another one.
+/// Records that may have appeared and disappeared between the two; `None` if this selection was sent nothing in
+/// between.
+///
+/// Live states differ from node to node, and the client may have a part of one from another node.
 async fn passed(
     handle: &WorldHandle,
     selection: &Selection,
@@ -262,13 +265,13 @@ async fn passed(
     Ok(Some(handle.passed(&held.snapshot, &to.snapshot, is_live, key).await?))
 }
 
-/// What leads from a place to something shown live, where that is known without a look at whole snapshots.
+/// The step from a position to a live state, if that is known without comparing whole snapshots.
 fn live_step(handle: &WorldHandle, place: LogPlace, to: &Published) -> Option<Arc<LiveStep>> {
     let step = handle.live_step(sought(handle.world, place.0), to)?;
     (place_of(handle.world, &step.from) == place).then_some(step)
 }
 
-/// What was shown at a place to who follows a selection, and when what is shown next was made.
+/// The state at a position for streams of a selection, and the time of the next state.
 async fn base_of(
     handle: &WorldHandle,
     selection: &Selection,
@@ -276,14 +279,14 @@ async fn base_of(
     key: u64,
 ) -> Result<Held, NotRendered> {
     let (held, next) = base(handle, place, selection.mode, key).await?;
-    // What is between two whole snapshots is not left out: it is for others.
+    // States between two whole snapshots are not skipped: they are for other streams.
     let exact = selection.wants_whole();
     let after = exact.then(|| handle.shown_after(sought(handle.world, place.0), exact)).flatten();
     let next = after.map_or(next, |(_, next)| Some(next?.snapshot.cut_at));
     Ok((held, next))
 }
 
-/// What was shown at a place, and when the next of the mode was made.
+/// The state at a position, and the time of the next one of the mode.
 pub(super) async fn base(
     handle: &WorldHandle,
     place: LogPlace,

@@ -1,4 +1,4 @@
-//! How many streams may be open on this node. Those of one key are counted over all nodes, by `accounts`.
+//! Limit of open streams on this node. Those of one key are counted over all nodes, by `accounts`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,27 +8,27 @@ use accounts::{KeyId, StreamRefusal, StreamSlots};
 #[derive(Debug, Default)]
 pub(super) struct NodeSlots(AtomicUsize);
 
-/// A place on this node, for as long as a stream lasts.
+/// A slot on this node, held as long as a stream is open.
 #[derive(Debug)]
 struct NodeSlot(Arc<NodeSlots>);
 
-/// A stream's place: on this node, and among those of its key.
+/// A stream's slots: on this node, and of its key.
 #[derive(Debug)]
 pub(super) struct StreamSlot {
     of_key: accounts::StreamSlot,
     _of_node: NodeSlot,
 }
 
-/// Why there is no place.
+/// Reason why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The node has as many as it takes.
+    /// The node has reached its limit.
     Node,
     Key(StreamRefusal),
 }
 
 impl NodeSlots {
-    /// Takes a place on a node that has at most `node_max`, for a key that may have `key_max` open.
+    /// Takes a slot on a node with at most `node_max`, for a key with at most `key_max` streams.
     pub(super) async fn take(
         self: &Arc<Self>,
         node_max: usize,
@@ -47,7 +47,7 @@ impl NodeSlots {
 }
 
 impl StreamSlot {
-    /// Whether the stream still counts among those of its key; if not, nothing may be sent on it.
+    /// True if the stream is still counted for its key; if not, nothing may be sent on it.
     pub(super) fn is_held(&self) -> bool {
         self.of_key.is_held()
     }

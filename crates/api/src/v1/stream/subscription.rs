@@ -1,4 +1,4 @@
-//! One stream: where it is, what it waits for, and what it sends next.
+//! One stream: its position, its reasons to wait, and its next events.
 
 mod ending;
 mod replaying;
@@ -40,21 +40,21 @@ use crate::v1::changes::never_comes;
 use crate::v1::charged;
 use crate::v1::wire::stream::{self as wire, EndCode, Event, Mode, Reset};
 
-/// How long a node may take to come to a position, or to make again what was there.
+/// Maximum time for a node to reach a position, or to rebuild its publication.
 const LATER_MAX: Duration = Duration::from_secs(10);
 
-/// Where a stream begins.
+/// Start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// With a snapshot of the present.
+    /// With a snapshot of the current publication.
     Now,
-    /// With a snapshot of a publication of the past.
+    /// With a snapshot of a past publication.
     Past(LogPlace),
-    /// With what changed since a position.
+    /// With the changes since a position.
     At(LogPlace),
 }
 
-/// What is on its way: events that others send, too, and how many of their chunks are gone.
+/// Events being sent, which other streams share, and the number of chunks already sent.
 #[derive(Debug)]
 struct Outgoing {
     rendered: Arc<Rendered>,
@@ -64,50 +64,50 @@ struct Outgoing {
 /// One stream.
 pub(super) struct Subscription {
     api: Arc<Api>,
-    /// `None` where anybody may follow.
+    /// `None` if anybody may follow.
     right: Option<KeyRight>,
     _held: Held,
     selection: Arc<Selection>,
     begin: Begin,
-    /// Set where every publication is sent.
+    /// Set if every publication is sent.
     replay: Option<Replay>,
-    /// The right to read its position from the archive, until it has gone on from there.
+    /// The right to read its position from the archive, until the stream has moved on.
     turn: Option<ReplayTurn>,
-    /// It has more steps before it than the next.
+    /// True if further steps follow the next one.
     is_far: bool,
-    /// Publications after it are not sent: it ends there.
+    /// The stream ends at this time: later publications are not sent.
     until: Option<Timestamp>,
     /// The publication up to which the quota is paid.
     paid: Timestamp,
-    /// Whether a snapshot or a cut was sent: what comes before is paid with the request.
+    /// True if a snapshot or a cut was sent: everything before is paid with the request.
     begun: bool,
     heartbeat_s: u32,
-    /// How many there were before it.
+    /// Number of streams opened before it.
     number: u64,
-    /// Events of its own.
+    /// Events for this stream only.
     first: VecDeque<Bytes>,
     outgoing: Option<Outgoing>,
-    /// What its group left to it.
+    /// Events that its group left to it.
     given: Option<Given>,
-    /// Since when it waits for what may come in a moment.
+    /// Time since when it waits for something that may be possible in a moment.
     later_since: Option<Instant>,
     sent_at: Instant,
     publications: watch::Receiver<()>,
-    /// Says when something is shown between publications; `None` where those alone are followed.
+    /// Notifies of states shown between publications; `None` if only publications are followed.
     live: Option<watch::Receiver<()>>,
-    /// Set where those have to be whole snapshots.
+    /// Set if those have to be whole snapshots.
     _whole: Option<WholeSnapshots>,
     endings: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
-    /// How it ended, where that was said.
+    /// The end code, if an end was sent.
     end_code: Option<EndCode>,
-    /// Whether its client is given up, because it does not read.
+    /// True if its client was dropped because it does not read.
     slow: watch::Receiver<bool>,
-    /// Those who follow the same.
+    /// Its membership in the group of its selection.
     member: Member,
-    /// Says when streams of this node may count no more.
+    /// Notifies when slots of this node may be lost.
     losses: watch::Receiver<u64>,
-    /// Set while its client does not take what it was sent.
+    /// Set while its client does not accept the bytes sent.
     overdue: Option<Overdue>,
 }
 
@@ -147,14 +147,14 @@ impl Subscription {
             later_since: None,
             sent_at: Instant::now(),
             end_code: None,
-            // Its other end comes with what sends the stream.
+            // Replaced by `noting` when the sender exists.
             slow: watch::channel(false).1,
             losses: api.accounts.streams.losses(),
             overdue: None,
         }
     }
 
-    /// With its first event, and why it does not begin where its client wanted.
+    /// Adds its first event, and the reason for not starting at the requested position.
     pub(super) fn saying(mut self, hello: &Event, reset: Option<Reset>, heartbeat_s: u32) -> Self {
         self.heartbeat_s = heartbeat_s;
         self.first.push_back(hello.encode(self.selection.transport).into());
@@ -179,24 +179,24 @@ impl Subscription {
         self
     }
 
-    /// With what says that its client is given up.
+    /// Adds the receiver that reports that its client was dropped.
     pub(super) fn noting(mut self, slow: watch::Receiver<bool>) -> Self {
         self.slow = slow;
         self
     }
 
-    /// Where it waits.
+    /// Its waiter.
     pub(super) fn waiter(&self) -> Arc<Waiter> {
         Arc::clone(&self.member.waiter)
     }
 
     async fn next(&mut self) -> Result<Bytes, End> {
-        // The end of an event that has begun.
+        // The rest of a partly sent event.
         if let Some(rest) = self.take_rest() {
             return Ok(rest);
         }
         loop {
-            // Before every event, and whatever was waited for: nothing is sent to a key that has ended.
+            // Before every event, regardless of the reason to wait: nothing is sent to a key that has ended.
             self.check()?;
             if let Some(bytes) = self.first.pop_front() {
                 self.note(&bytes, 1);
@@ -206,7 +206,7 @@ impl Subscription {
                 self.note(&chunk.bytes, chunk.events);
                 return Ok(chunk.bytes);
             }
-            // Boxed, or every stream would hold while it waits what it takes to make events.
+            // Boxed, or every waiting stream would hold the memory for making events.
             let wait = match Box::pin(self.paid_events()).await? {
                 Some(rendered) => {
                     if rendered.chunks.count() == 0 {
@@ -228,7 +228,7 @@ impl Subscription {
         }
     }
 
-    /// Whether anything may still be sent.
+    /// Checks that the stream may still be sent anything.
     fn check(&mut self) -> Result<(), End> {
         if *self.slow.borrow() {
             return Err(End::slow());
@@ -239,7 +239,7 @@ impl Subscription {
         self.check_right()
     }
 
-    /// The next chunk of what is on its way. With the last, the position moves.
+    /// The next chunk of the events being sent. With the last one, the position moves.
     fn next_chunk(&mut self) -> Result<Option<Chunk>, End> {
         let Some(outgoing) = self.outgoing.as_mut() else { return Ok(None) };
         let now = std::time::Instant::now();
@@ -268,7 +268,7 @@ impl Subscription {
         self.begun = true;
     }
 
-    /// What is left of an event that others began to write.
+    /// The rest of an event that its group began to write.
     fn take_rest(&mut self) -> Option<Bytes> {
         let (rendered, rest) = match self.given.take()? {
             Given::Rest(rendered, rest) => (rendered, rest),
@@ -284,8 +284,8 @@ impl Subscription {
         Some(rest)
     }
 
-    /// The events that come next, paid for; `None`: there are none yet. A stream that ends meanwhile is not kept open
-    /// until they are made.
+    /// The next events, paid for; `None` if there are none yet. If the stream has to end meanwhile, it does not wait
+    /// for them.
     async fn paid_events(&mut self) -> Result<Option<Arc<Rendered>>, End> {
         let ended = self.ended();
         let events = async {
@@ -302,7 +302,7 @@ impl Subscription {
         }
     }
 
-    /// The events that come next; `None`: there are none yet.
+    /// The next events; `None` if there are none yet.
     async fn events(&mut self) -> Result<Option<Arc<Rendered>>, End> {
         if let Some(Given::Events(rendered)) = self.given.take() {
             return Ok(Some(rendered));
@@ -313,7 +313,7 @@ impl Subscription {
         if let Some(live) = &mut self.live {
             live.borrow_and_update();
         }
-        // First: every publication before it is current then, and none is passed over.
+        // Read first: at that time every earlier publication is current, so none is skipped.
         let shown = self.selection.shown(handle);
         let present = Arc::clone(&handle.published());
         let key = self.right.as_ref().map_or(0, |right| key_number(&right.entry));
@@ -351,16 +351,16 @@ impl Subscription {
         self.rendered(events)
     }
 
-    /// What comes next begins from a place.
+    /// The starting point of the next events, at a position.
     fn start(&self, place: LogPlace) -> StartFrom {
-        // Publications are the same wherever they are sent.
+        // Publications are the same on all nodes.
         match self.selection.mode {
             Mode::Live if !self.begun => StartFrom::Elsewhere(place),
             Mode::Live | Mode::Publication => StartFrom::Here(place),
         }
     }
 
-    /// What was rendered, or what is to be done where nothing was.
+    /// Handles the result of rendering: events, a restart, another attempt, or an end.
     fn rendered(
         &mut self,
         events: Result<Arc<Rendered>, NotRendered>,
@@ -395,8 +395,8 @@ impl Subscription {
         }
     }
 
-    /// Whether a position is that of the last publication, between it and the next, or of a later one than the stream
-    /// is to send.
+    /// True if a position is that of the last publication, between it and the next, or after the last one that the
+    /// stream sends.
     fn has_reached(&self, place: LogPlace, last: &Published, present: &Published) -> bool {
         let ends_before = last.snapshot.cut_at < present.snapshot.cut_at;
         let handle = self.api.world(self.selection.world);
@@ -404,13 +404,13 @@ impl Subscription {
             || (ends_before && place.0 >= self.selection.place_of(&last.snapshot).0)
     }
 
-    /// Whether something is to be sent after what is at a position.
+    /// True if there is something to send after a position.
     fn follows(&self, place: LogPlace, shown: &Snapshot) -> bool {
         let ended = self.until.is_some_and(|until| until < shown.cut_at);
         !ended && self.selection.place_of(shown).0 > place.0
     }
 
-    /// Whether nothing more can come before `until`. A publication that is due by then is waited for.
+    /// True if nothing more can come before `until`. A publication that is due by then is waited for.
     fn is_done(&self, present: &Published) -> bool {
         let now = self.api.clock.now();
         self.until.is_some_and(|until| {
@@ -419,7 +419,7 @@ impl Subscription {
         })
     }
 
-    /// Pays for changes, once for each publication, as polling would.
+    /// Charges changes, once for each publication, as polling would.
     async fn pay(&mut self, rendered: &Rendered) -> Result<(), End> {
         let is_first = !self.begun && self.begin == Begin::Now;
         if !is_first && rendered.has_changes && rendered.paid_until > self.paid {
@@ -431,7 +431,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// Pays for one request.
+    /// Charges one request.
     async fn charge(&self) -> Result<(), End> {
         let Some(KeyRight { entry, .. }) = &self.right else { return Ok(()) };
         charged(self.api.accounts.charge_quota(entry, self.api.clock.now()).await)?;
@@ -453,7 +453,7 @@ impl Subscription {
         metrics.bytes.fetch_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The last event.
+    /// Encodes the last event.
     fn finish(&mut self, End { code, message, retry_after_s, retry_ms, close_code }: End) -> Bytes {
         self.end_code = Some(code);
         let transport = self.selection.transport;

@@ -1,5 +1,4 @@
-//! The bytes of events that are shared or not read yet: how many there are, and which of them go where there are too
-//! many (S10).
+//! Counts the bytes of events that are shared or not read yet, and drops slow ones if there are too many (S10).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use super::render::Chunk;
 
-/// After which time without a chunk taken those who are sent some events count as slow.
+/// Time without a chunk taken after which the clients of some events count as slow.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
-/// How long events may take to be sent where others wait for memory: those give up after ten seconds.
+/// Maximum time for sending events while other streams wait for memory: those give up after ten seconds.
 const SENDING_MAX: Duration = Duration::from_secs(5);
 
-/// All bytes that anybody has.
+/// Counter of all bytes in memory.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     bytes: AtomicUsize,
-    /// What is sent in several chunks.
+    /// Events that are sent in several chunks.
     parts: Mutex<Vec<Weak<Parts>>>,
 }
 
-/// Bytes that count for as long as this is kept.
+/// Bytes that are counted until this is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
     of: Arc<Unread>,
@@ -31,12 +30,12 @@ pub(super) struct Counted {
 #[derive(Debug)]
 pub(super) enum Chunks {
     None,
-    /// Whoever is sent this has it at once.
+    /// One chunk, which a client is sent at once.
     One(Chunk, Counted),
     Many(Arc<Parts>),
 }
 
-/// Chunks that are sent at the pace of clients, until memory is needed and they are given up.
+/// Chunks that are sent at the pace of clients, until memory is needed and they are dropped.
 #[derive(Debug)]
 pub(super) struct Parts {
     count: usize,
@@ -46,9 +45,9 @@ pub(super) struct Parts {
 
 #[derive(Debug)]
 struct State {
-    /// `None` once they are given up.
+    /// `None` once they are dropped.
     chunks: Option<(Vec<Chunk>, Counted)>,
-    /// When anybody last took one.
+    /// Time at which any client last took a chunk.
     taken_at: Instant,
 }
 
@@ -57,8 +56,8 @@ impl Unread {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Gives up chunks that nobody takes, and then those that take too long to be sent, until there are fewer bytes
-    /// than `max`.
+    /// Drops chunks that no client takes, then those that take too long to be sent, until there are fewer bytes than
+    /// `max`.
     pub(super) fn give_up_slow(&self, max: usize, now: Instant) {
         let parts: Vec<Arc<Parts>> = lock(&self.parts).iter().filter_map(Weak::upgrade).collect();
         let slow = parts.iter().filter_map(|parts| Some((parts.slow_since(now)?, parts)));
@@ -102,7 +101,7 @@ impl Chunks {
         Self::Many(parts)
     }
 
-    /// What they take.
+    /// Their length in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::None => 0,
@@ -121,7 +120,7 @@ impl Chunks {
         }
     }
 
-    /// The chunk at a place; `None`: they are given up.
+    /// The chunk at an index; `None` if they were dropped.
     pub(super) fn take(&self, at: usize, now: Instant) -> Option<Chunk> {
         match self {
             Self::None => None,
@@ -130,7 +129,7 @@ impl Chunks {
         }
     }
 
-    /// What they are, where they are written at once.
+    /// The only chunk, if they are written at once.
     pub(super) fn only(&self) -> Option<&Chunk> {
         match self {
             Self::One(chunk, _) => Some(chunk),
@@ -146,7 +145,7 @@ impl Parts {
         state.chunks.as_ref().and_then(|(chunks, _)| chunks.get(at).cloned())
     }
 
-    /// Whether they go on being sent, and since when they are slow; `None`: they are not.
+    /// True if they are still being sent, and the time since when they are slow; `None` if they are not slow.
     fn slow_since(&self, now: Instant) -> Option<(bool, Instant)> {
         let taken_at = self.state().taken_at;
         if now.duration_since(taken_at) >= STALLED_AFTER {
@@ -161,7 +160,7 @@ impl Parts {
 }
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in there panics half-way through a change.
+    // No code under the lock panics half-way through a change.
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -188,7 +187,7 @@ mod tests {
         unread.give_up_slow(MAX, later);
         assert_eq!((unread.bytes(), stalled.bytes(), taken.bytes()), (MAX / 2, 0, MAX / 2));
         assert!(stalled.take(1, later).is_none());
-        // It is taken and has taken too long, which matters where it is too much.
+        // It is read but has taken too long, which matters if there are too many bytes.
         unread.give_up_slow(MAX, later);
         assert!(taken.take(1, later).is_some());
         unread.give_up_slow(MAX / 2, later);

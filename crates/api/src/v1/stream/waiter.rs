@@ -1,10 +1,10 @@
-//! Where a stream waits: what it leaves with its group, so that the next events can be written to its client without
-//! waking its task (`group`).
+//! State of a waiting stream that it leaves with its group, so that the next events can be written to its client
+//! without waking its task (`group`).
 //!
-//! While a stream is registered, its task writes nothing. Who writes for it holds the waiter's lock, and the task
-//! leaves before it sends anything or lets go of its key: so the two never write at the same time, and nothing is
-//! written after a key's end was waited for (S14). What is out of the ordinary (a socket that takes no more, a key that
-//! has ended, a quota that needs a lease) is left to the task.
+//! While a stream is registered, its task writes nothing. The group holds the waiter's lock while it writes, and the
+//! task unregisters before it sends anything or releases its key: so the two never write at the same time, and nothing
+//! is written after the wait for a key's end (S14). Exceptional cases (a full socket, a key that has ended, a quota
+//! that needs a lease) are left to the task.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,47 +22,47 @@ use super::unread::Chunks;
 use crate::context::Api;
 use crate::position::LogPlace;
 
-/// One of those who follow the same.
+/// One stream of a group.
 #[derive(Debug, Default)]
 pub(super) struct Waiter {
     state: Mutex<State>,
-    /// Absent where only the task can write.
+    /// Unset if only the task can write.
     socket: OnceLock<DirectSocket>,
 }
 
-/// What a stream leaves while it waits.
+/// State of a registered stream.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// The key that it goes by, where it does.
+    /// The key of the stream, if it has one.
     pub(super) right: Option<KeyRight>,
-    /// Where it is.
+    /// Position of the stream.
     pub(super) place: LogPlace,
     /// The publication up to which the quota is paid.
     pub(super) paid: Timestamp,
-    /// When its client was last sent something.
+    /// Time of the last write to its client.
     pub(super) sent_at: Instant,
 }
 
-/// What its task has to send.
+/// Events that the task has to send.
 #[derive(Debug)]
 pub(super) enum Given {
-    /// Events that nothing was done about.
+    /// Events that the group has not handled.
     Events(Arc<Rendered>),
-    /// What a socket did not take of events that are paid for; the stream is where they lead to.
+    /// Remaining bytes of events that are already paid for; the position is after them.
     Rest(Arc<Rendered>, Bytes),
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// While the stream is registered.
+    /// Set while the stream is registered.
     waiting: Option<Waiting>,
     given: Option<Given>,
     waker: Option<Waker>,
-    /// Whether the task has to look for itself.
+    /// True if the task has to check for itself.
     called: bool,
-    /// Whether the task writes something of its own in the middle of the wait.
+    /// True while the task writes something of its own during the wait.
     paused: bool,
-    /// What says that nothing happened, while the next events are made.
+    /// Heartbeat to send while the next events are made.
     heartbeat: Option<Bytes>,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Delivery<'a> {
     pub(super) instant: Instant,
 }
 
-/// A stream that is registered, until this goes.
+/// A registration; ends when dropped.
 #[derive(Debug)]
 pub(super) struct Registered<'a>(&'a Waiter);
 
@@ -90,15 +90,15 @@ impl Waiter {
         self.socket.get()
     }
 
-    /// Lets others write from now on.
+    /// Lets the group write from now on.
     pub(super) fn register(&self, waiting: Waiting) -> Registered<'_> {
         let mut state = self.lock();
         (state.waiting, state.called, state.heartbeat) = (Some(waiting), false, None);
         Registered(self)
     }
 
-    /// Keeps others from writing, also while the stream is registered. False where they have left the end of an event
-    /// to the task: it has to be sent before anything else.
+    /// Keeps the group from writing, even while the stream is registered. False if the rest of an event was left to
+    /// the task: it has to be sent first.
     pub(super) fn try_pause(&self) -> bool {
         let mut state = self.lock();
         state.paused = !matches!(state.given, Some(Given::Rest(..)));
@@ -109,12 +109,12 @@ impl Waiter {
         self.lock().paused = false;
     }
 
-    /// Has a heartbeat sent while the task makes the next events.
+    /// Adds a heartbeat to send while the task makes the next events.
     pub(super) fn put_heartbeat(&self, heartbeat: Bytes) {
         self.lock().heartbeat = Some(heartbeat);
     }
 
-    /// A heartbeat to send. Others are kept from writing meanwhile.
+    /// Takes a heartbeat to send, and keeps the group from writing meanwhile.
     pub(super) fn take_heartbeat(&self) -> Option<Bytes> {
         let mut state = self.lock();
         let heartbeat = state.heartbeat.take();
@@ -122,7 +122,7 @@ impl Waiter {
         heartbeat
     }
 
-    /// Has the task look for itself.
+    /// Wakes the task to check for itself.
     pub(super) fn call(&self) {
         let waker = {
             let mut state = self.lock();
@@ -134,7 +134,7 @@ impl Waiter {
         }
     }
 
-    /// Writes events to who waits for them, or has the task do what is to be done. Whether they were written.
+    /// Writes events to a registered stream, or leaves them to its task. True if they were written.
     pub(super) fn deliver(&self, delivery: &Delivery<'_>) -> bool {
         let mut state = self.lock();
         if state.write(self.socket.get(), delivery).is_some() {
@@ -150,13 +150,13 @@ impl Waiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in there panics half-way through a change.
+        // No code under the lock panics half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Writes events. `None`: the task has to do something.
+    /// Writes events. `None` if the task has to act.
     fn write(&mut self, socket: Option<&DirectSocket>, delivery: &Delivery<'_>) -> Option<()> {
         let Delivery { from, rendered, .. } = delivery;
         if self.called || self.paused {
@@ -188,16 +188,16 @@ impl State {
 }
 
 impl Delivery<'_> {
-    /// Whether the stream may be sent anything, as far as can be said here.
+    /// True if the stream may be sent anything, as far as the group can check.
     fn may_go_to(&self, waiting: &Waiting) -> bool {
         let Some(KeyRight { entry, slot }) = &waiting.right else { return true };
         self.api.accounts.keys.is_confirmed(entry, self.now)
-            // The slot is asked only where it matters: it is in memory that nothing else here needs.
+            // The slot is checked only if it can be lost: it is in memory that nothing else here needs.
             && (!self.api.accounts.streams.may_lose() || slot.is_held())
             && self.api.accounts.maintenance() == Maintenance::Off
     }
 
-    /// Pays for changes, once for each publication. If not, nothing was spent.
+    /// Charges changes, once for each publication. If false, nothing was charged.
     fn is_paid_by(&self, waiting: &mut Waiting) -> bool {
         let Rendered { has_changes, paid_until, .. } = **self.rendered;
         let Some(KeyRight { entry, .. }) = &waiting.right else { return true };
@@ -230,7 +230,7 @@ impl Registered<'_> {
         .await;
     }
 
-    /// Lets nobody write any more.
+    /// Ends the registration.
     pub(super) fn leave(self) -> (Option<Waiting>, Option<Given>) {
         let mut state = self.0.lock();
         (state.waiting.take(), state.given.take())

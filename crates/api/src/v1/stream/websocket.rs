@@ -1,4 +1,4 @@
-//! A stream over a WebSocket (S16): the same events as text messages, and what its client may say, which is little.
+//! A stream over a WebSocket (S16): the same events as text messages, and the few messages a client may send.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use tokio::time::{Sleep, sleep};
 use super::event_stream::EventStream;
 use crate::error::{ApiError, ErrorCode};
 
-/// How long a client may take to answer a ping.
+/// Maximum time for a client to answer a ping.
 const PONG_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// The answer to the key of a client that asks for a WebSocket; `None` where it does not.
+/// The handshake's accept key if the request asks for a WebSocket; otherwise `None`.
 pub(super) fn accept(request: &Request<'_>) -> Result<Option<String>, ApiError> {
     let asked = &request.page.websocket;
     if !asked.is_asked_for() {
@@ -35,16 +35,16 @@ pub(super) fn accept(request: &Request<'_>) -> Result<Option<String>, ApiError> 
     })
 }
 
-/// A stream, and what is to be said to its client beside the events.
+/// A stream, with the control frames to send in addition to its events.
 #[derive(Debug)]
 pub(super) struct WebSocket {
     events: EventStream,
     reader: FrameReader,
-    /// Goes out before the next event.
+    /// Sent before the next event.
     answer: Option<Bytes>,
-    /// Whether that is the last.
+    /// True if the answer is the last frame.
     closes: bool,
-    /// Until when a ping has to be answered.
+    /// Deadline of the answer to a ping.
     pong_until: Option<Pin<Box<Sleep>>>,
 }
 
@@ -61,7 +61,7 @@ impl WebSocket {
 
     fn note(&mut self, received: Result<Received, BadFrame>) {
         match received {
-            // Of several, the last is enough.
+            // Of several pings, answering the last is enough.
             Ok(Received::Ping(payload)) => self.answer = Some(pong_frame(&payload)),
             Ok(Received::Pong) => self.pong_until = None,
             Ok(Received::Close(code)) => self.close(code, ""),
@@ -103,7 +103,7 @@ impl StreamBody for WebSocket {
     }
 
     fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Where an answer is not taken, the stream has to notice its end meanwhile.
+        // While an answer is not accepted, the stream still has to notice its end.
         self.events.poll_ahead(context);
         self.events.poll_overdue(context)
     }

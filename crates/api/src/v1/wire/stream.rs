@@ -1,5 +1,5 @@
-//! The events of a stream (S3): the data of each is one line of JSON, its fields once for the writer and for the
-//! OpenAPI document.
+//! The events of a stream (S3): the data of each is one line of JSON. Its fields are defined once for the writer and
+//! for the OpenAPI document.
 
 mod event;
 
@@ -79,12 +79,12 @@ object!(StreamEnd: "The stream ends; the connection closes." {
     RETRY_AFTER_S: "retry_after_s" = count("When it makes sense to connect again."),
 });
 
-/// What a client waits before it connects again, in milliseconds.
+/// Delay before a client reconnects, in milliseconds.
 const RETRY_MS: u32 = 2000;
-/// Ids in one event of freshness at the most, so that it is no larger than a part of a snapshot.
+/// Maximum number of ids in one event of freshness, so that it is no larger than a part of a snapshot.
 const TOUCHED_MAX: usize = 5000;
 
-/// What a stream follows.
+/// A kind of list that a stream can follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Channel {
     Odds,
@@ -118,7 +118,7 @@ impl Channel {
     }
 }
 
-/// What the first event says.
+/// Contents of the first event.
 pub(crate) struct Hello<'a> {
     pub(crate) id: String,
     pub(crate) mode: Mode,
@@ -129,7 +129,7 @@ pub(crate) struct Hello<'a> {
     pub(crate) interval_ms: u128,
 }
 
-/// Why a stream ends.
+/// Reason why a stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndCode {
     Done,
@@ -176,7 +176,7 @@ impl EndCode {
         }
     }
 
-    /// How it closes a WebSocket.
+    /// Close code of a WebSocket.
     pub(crate) const fn close_code(self) -> u16 {
         match self {
             Self::Done => close_code::NORMAL,
@@ -188,14 +188,14 @@ impl EndCode {
         }
     }
 
-    /// The end that an error makes. What the service failed at is for its log: clients may connect again.
+    /// The end code for an error. Internal causes are only logged: clients may reconnect.
     pub(crate) fn of(error: ErrorCode) -> Self {
         let known = Self::ALL.into_iter().find(|code| code.key() == error.slug());
         known.unwrap_or(Self::Unavailable)
     }
 }
 
-/// When changes are sent.
+/// Time at which changes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Mode {
     /// With each publication.
@@ -205,7 +205,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// The first is meant when nothing is said.
+    /// The first is the default.
     pub(crate) const ALL: [Self; 2] = [Self::Publication, Self::Live];
     pub(crate) const KEYS: [&str; 2] = ["publication", "live"];
 
@@ -222,17 +222,17 @@ impl Mode {
     }
 }
 
-/// What is sent about how fresh prices are.
+/// Kind of freshness that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Freshness {
     Sources,
-    /// Beside that, which records were confirmed.
+    /// The sources, and the records that were confirmed.
     Records,
     None,
 }
 
 impl Freshness {
-    /// The first is meant when nothing is said.
+    /// The first is the default.
     pub(crate) const ALL: [Self; 3] = [Self::Sources, Self::Records, Self::None];
     pub(crate) const KEYS: [&str; 3] = ["sources", "records", "none"];
 
@@ -241,7 +241,7 @@ impl Freshness {
     }
 }
 
-/// Why a client has to begin anew.
+/// Reason why a client has to restart from a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reset {
     Expired,
@@ -300,7 +300,7 @@ pub(crate) fn hello(hello: &Hello<'_>) -> Event {
     Event { retry_ms: Some(RETRY_MS), ..Event::new("hello", out) }
 }
 
-/// The first event of a page: when to come back.
+/// The first event of a page: the delay before it reconnects.
 pub(crate) fn greeting() -> Event {
     Event { retry_ms: Some(RETRY_MS), ..Event::new("hello", "{}") }
 }
@@ -312,7 +312,7 @@ pub(crate) fn reset(reason: Reset) -> Event {
     Event::new("reset", out)
 }
 
-/// `retry_ms`: how long the client should wait before it connects again, where that differs from what it heard.
+/// `retry_ms`: delay before the client should reconnect, if it differs from the one sent before.
 pub(crate) fn end(
     code: EndCode,
     message: &str,
@@ -329,18 +329,18 @@ pub(crate) fn end(
     Event { retry_ms, ..Event::new("end", out) }
 }
 
-/// Which list an event is about.
+/// The list that an event is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListName<'a> {
     pub(crate) channel: Channel,
     pub(crate) sport: &'a Sport,
 }
 
-/// The records of a list to begin with.
+/// The initial records of a list.
 pub(crate) fn snapshots(name: ListName<'_>, whole: &Delta) -> Vec<Event> {
     let mut parts: Vec<&[u8]> = whole.upserts.parts().collect();
     if parts.is_empty() {
-        // That there is none is said, too.
+        // An empty list is sent, too.
         parts.push(&[]);
     }
     let count = parts.len();
@@ -359,7 +359,7 @@ pub(crate) fn snapshots(name: ListName<'_>, whole: &Delta) -> Vec<Event> {
     parts.into_iter().enumerate().map(event).collect()
 }
 
-/// What changed in a list; nothing where nothing did.
+/// The changes of a list; empty if there are none.
 pub(crate) fn deltas(name: ListName<'_>, delta: &Delta, conflated: bool) -> Vec<Event> {
     let (mut upserts, mut removed) = (delta.upserts.parts(), delta.removed.parts());
     let mut events = Vec::new();
@@ -383,8 +383,8 @@ pub(crate) fn deltas(name: ListName<'_>, delta: &Delta, conflated: bool) -> Vec<
     }
 }
 
-/// How fresh the sources of a selection are, and which of its records were confirmed where that is wanted; nothing
-/// where it has none.
+/// The freshness of a selection's sources and, if requested, the records that were confirmed; empty if the selection
+/// has no sources.
 pub(crate) fn fresh(
     odds: &OddsSelection,
     delta: Option<&Delta>,
@@ -395,7 +395,7 @@ pub(crate) fn fresh(
     if sources.is_empty() && touched.is_empty() {
         return Vec::new();
     }
-    // Without any, one event still has to say so.
+    // Even if there are none, one event has to report that.
     let count = touched.len().div_ceil(TOUCHED_MAX).max(1);
     let mut parts = touched.chunks(TOUCHED_MAX);
     let event = |_| {
@@ -433,7 +433,7 @@ fn sources(odds: &OddsSelection, snapshot: &Snapshot) -> String {
     sources
 }
 
-/// Ids by time: many records share theirs to the second.
+/// Ids grouped by time: many records have the same time to the second.
 fn push_touched(touched: &[(Timestamp, RecordId)], out: &mut String) {
     let mut by_time: BTreeMap<[u8; 20], Vec<RecordId>> = BTreeMap::new();
     for (at, id) in touched {
@@ -455,7 +455,7 @@ fn push_touched(touched: &[(Timestamp, RecordId)], out: &mut String) {
     out.push_str(if before == '{' { "{}" } else { "}" });
 }
 
-/// `published`: whether it is that of a publication.
+/// `published`: true if the snapshot is a publication.
 pub(crate) fn cut(cursor: String, snapshot: &Snapshot, published: bool) -> Event {
     let mut out = StreamCut::CURSOR.first.to_owned();
     push_plain(&cursor, &mut out);

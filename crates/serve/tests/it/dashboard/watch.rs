@@ -1,4 +1,4 @@
-//! Watching a board: what changed comes by itself, once for everybody, and nobody is waited for.
+//! Watching a board: changes arrive without a reload, are computed once for all viewers, and no viewer delays another.
 
 use std::time::Duration;
 
@@ -39,12 +39,12 @@ impl Stream {
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "no-store");
         let mut stream = Self { response, held: Vec::new() };
-        // Never `retry` alone: some clients make an event of that.
+        // Never `retry` alone: some clients treat that as an event.
         assert_eq!(stream.frame().await.unwrap(), "retry: 2000\nevent: hello\ndata: {}");
         stream
     }
 
-    /// The next block that is no comment.
+    /// The next block that is not a comment.
     async fn frame(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.held.windows(2).position(|two| two == b"\n\n") {
@@ -72,7 +72,7 @@ impl Stream {
     }
 }
 
-/// The cursor of what a page shows.
+/// The cursor of the screen in a page.
 async fn cursor_of(board: &TestMarket, path: &str) -> String {
     let page = board.app.get_without_key(path).await;
     page.text().split("data-cursor=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
@@ -107,14 +107,15 @@ async fn a_move_comes_as_a_small_delta_to_everybody_who_watches() {
     assert_eq!(delta["best"][0], serde_json::json!([bout, 0, best]));
     assert_eq!((delta["events"].as_array().unwrap().len(), &delta["order"]), (0, &Value::Null));
     assert!(delta.to_string().len() < 1000, "{delta}");
-    // Who comes back gets what was missed; who is up to date, nothing; who was away too long, the page afresh.
+    // A client that returns gets the missed changes, or nothing if it is up to date; after a long absence it reloads
+    // the page.
     move_to(&board, 118).await;
     let (_, _, second) = one.next().await;
     let is_down = |cell: &&Value| cell[6] == "down";
     assert_eq!(second["cells"].as_array().unwrap().iter().find(is_down).unwrap()[5], "+118");
     let mut back = Stream::open(&board, STREAM, Some(&id)).await;
     assert_eq!(back.next().await.2, second);
-    // What was missed comes as one step.
+    // All missed changes come as one step.
     let mut late = Stream::open(&board, STREAM, Some(&since)).await;
     let (_, event, sum) = late.next().await;
     assert_eq!(event, "delta");
@@ -147,7 +148,7 @@ async fn events_that_come_and_go_come_as_rows_that_are_text() {
     board.app.publish().await;
     let (_, _, delta) = stream.next().await;
     assert_eq!(delta["order"].as_array().unwrap().len(), 2);
-    // A bookmaker more is another table.
+    // One more bookmaker changes the columns of the table.
     board.push(&[line::moneyline("bout-1", "betmgm", (ANN, 120), (BEA, -140))]).await;
     board.app.publish().await;
     assert_eq!(stream.next().await.1, "whole");
@@ -200,7 +201,7 @@ async fn nobody_takes_all_places_alone() {
     }
 }
 
-/// Every way to look at a sport.
+/// Every view of a sport.
 fn views() -> Vec<String> {
     let of_bouts = |totals| vec!["moneyline", "spread", totals];
     let sports = [
@@ -240,11 +241,11 @@ async fn views_that_are_watched_are_bounded_and_those_there_take_more_watchers()
     }
     let refused = board.app.request(Method::GET, &others[0]).send().await.unwrap();
     assert_eq!(refused.status(), 503);
-    // Looking at another page takes no place from who watches one of those.
+    // Opening another page takes no slot from the viewers of those.
     let page = others[0].replace("/stream", "");
     assert_eq!(board.app.get_without_key(&page).await.status, 200);
     let again = Stream::open(&board, &first[0], None).await;
-    // With its only watcher a view goes, and another can be watched.
+    // Without its only viewer a view ends, and another can be watched.
     drop((streams.pop(), again));
     let begun = std::time::Instant::now();
     while board.app.request(Method::GET, &others[0]).send().await.unwrap().status() != 200 {
@@ -257,7 +258,7 @@ async fn who_does_not_read_is_let_go_and_nobody_waits_for_them() {
     let board = kept(live()).await;
     let mut quick = Stream::open(&board, STREAM, None).await;
     assert_eq!(quick.next().await.1, "whole");
-    // Never read from again. Large frames fill what the systems of both sides hold.
+    // Not read any more. Large frames fill the socket buffers of both sides.
     let mut slow = Raw::connect_narrow(board.app.addr).await;
     slow.send(format!("GET {STREAM} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await;
     let dropped = async || {
@@ -278,7 +279,7 @@ async fn who_does_not_read_is_let_go_and_nobody_waits_for_them() {
             if round == 0 {
                 lines.push(line::event(&format!("c-{n}"), "mma", &home, &away));
             }
-            // With and without a draw: the rows are others, so that whole events are sent.
+            // Alternating with and without a draw: the rows differ, so that whole events are sent.
             let mut outcomes = vec![
                 serde_json::json!({ "name": home, "price": 150 + round }),
                 serde_json::json!({ "name": away, "price": -180 }),
@@ -297,7 +298,7 @@ async fn who_does_not_read_is_let_go_and_nobody_waits_for_them() {
         }
         board.push(&lines).await;
         board.app.publish().await;
-        // The page is taken afresh where a bookmaker becomes late: its column moves to the end.
+        // The page is reloaded when a bookmaker becomes late: its column moves to the end.
         match quick.next().await.1.as_str() {
             "delta" => deltas += 1,
             other => assert_eq!(other, "whole"),
@@ -316,7 +317,7 @@ async fn a_service_that_stops_lets_its_watchers_go() {
     let mut stream = Stream::open(&board, STREAM, None).await;
     assert_eq!(stream.next().await.1, "whole");
     let stopping = tokio::spawn(async move { board.app.stop().await });
-    // As every stream: not all come back at once.
+    // As for every stream: not all clients reconnect at once.
     let end = stream.frame().await.unwrap();
     assert!(end.starts_with("retry: ") && end.contains("\"code\":\"unavailable\""), "{end}");
     assert_eq!(stream.frame().await, None);

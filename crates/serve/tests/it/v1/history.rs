@@ -26,7 +26,7 @@ pub(super) const PATHS: [&str; 11] = [
     "/v1/sports/mma/best?format=csv",
 ];
 
-/// What an answer was at its time.
+/// An answer recorded at its time.
 pub(super) struct Seen {
     path: String,
     pub(super) published_at: String,
@@ -61,7 +61,7 @@ impl Seen {
         format!("{}{mark}as_of={as_of}", self.path)
     }
 
-    /// The same is answered as of every instant until the next publication.
+    /// Checks that the answer as of every instant until the next publication is the same.
     pub(super) async fn check(&self, app: &TestApp, key: &str, instants: &[String]) {
         for as_of in instants {
             let answer = app.get(&self.target(as_of), key).await;
@@ -78,7 +78,7 @@ fn text(at: Timestamp) -> String {
     String::from_utf8(at.millis_text().to_vec()).unwrap()
 }
 
-/// What three publications of a live market showed.
+/// The answers of three publications of a live market.
 async fn published(app: &TestApp, feed: &str, key: &str) -> Vec<Vec<Seen>> {
     let mut seen = Vec::new();
     app.push_all(
@@ -95,7 +95,7 @@ async fn published(app: &TestApp, feed: &str, key: &str) -> Vec<Vec<Seen>> {
     app.push_all(
         feed,
         &[
-            // Replaced before anybody has seen it.
+            // Replaced before it was published.
             line::moneyline("a", "fanduel", (ANN, 100), (BEA, -110)),
             line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160)),
             line::score("a", "live", 1, 0),
@@ -118,7 +118,7 @@ async fn every_publication_is_answered_again_with_its_bytes_and_tags() {
     let now = text(app.now());
     let disk = app.copy_of_disk();
     let again = TestApp::builder().starting_at(app.now()).on(disk).start().await;
-    // A process of its own has the same past, and goes on from it.
+    // Another process has the same past, and continues from it.
     again.publish().await;
     for app in [&app, &again] {
         for (round, of_round) in seen.iter().enumerate() {
@@ -190,7 +190,7 @@ async fn what_is_not_in_history_is_refused_and_never_guessed() {
     let event = format!("/v1/sports/mma/events/{nobody}?as_of=2020-01-01T00:00:00Z");
     let event = app.get(&event, &key).await;
     assert_eq!(event.code(), "not_in_history", "before the event is looked for");
-    // The same where the text is no id.
+    // The same if the text is not an id.
     for (path, as_of, refusal) in [
         ("", "2020-01-01T00:00:00Z", (404, "not_in_history")),
         ("/explain", "2020-01-01T00:00:00Z", (404, "not_in_history")),
@@ -202,7 +202,7 @@ async fn what_is_not_in_history_is_refused_and_never_guessed() {
         let event = app.get(&format!("/v1/sports/mma/events/x{path}?as_of={as_of}"), &key).await;
         assert_eq!(event.refusal(), (refusal.0, refusal.1.to_owned()), "{path} {as_of}");
     }
-    // Any year is a time, and history does not have it.
+    // Any year is a valid time, and history does not have it.
     for early in ["1776-07-04T00:00:00Z", "0001-01-01T00:00:00Z", "0000-02-29T00:00:00.5%2B01:00"] {
         let refused = ask(early.to_owned()).await;
         assert_eq!(refused.refusal(), (404, "not_in_history".to_owned()), "{early}");
@@ -278,7 +278,7 @@ async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
     for one in seen.iter().flatten() {
         one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
     }
-    // What came later has its place after what was archived, also once it is in the archive itself.
+    // Later publications come after the archived ones, even once they are archived themselves.
     app.publish().await;
     let times: Vec<&str> = seen.iter().map(|round| &*round[2].published_at).collect();
     for _ in 0..2 {
@@ -290,7 +290,7 @@ async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
         assert_eq!(reach["publications"], 6, "{reach}");
         assert!(app.service.api.world(World::Live).history.flush(Compact::Due).await.unwrap());
     }
-    // Nor does it matter that files are put together.
+    // Merging files does not matter either.
     assert!(app.service.api.world(World::Live).history.flush(Compact::All).await.unwrap());
     let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
     let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
@@ -298,7 +298,7 @@ async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
         one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
     }
 
-    // Where it cannot be read, nothing is known of that time; what the log has is answered.
+    // If the archive cannot be read, that time is unknown; times in the log are answered.
     let dir = app.stop().await;
     fs::rename(dir.path().join("archive"), dir.path().join("elsewhere")).unwrap();
     fs::write(dir.path().join("archive"), "no folder").unwrap();
@@ -309,7 +309,7 @@ async fn with_the_log_gone_the_archive_answers_with_the_same_bytes_and_tags() {
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
-/// H6: nobody has to ask how far history reaches for a time to be past retention.
+/// H6: a time past retention is recognized without a previous request for the extent of history.
 #[tokio::test]
 async fn a_time_past_retention_is_refused_whoever_asked_before() {
     let app = TestApp::builder().history_retention(Duration::from_secs(600)).start().await;
@@ -326,7 +326,7 @@ async fn a_time_past_retention_is_refused_whoever_asked_before() {
     assert!(refused.message().contains(&present), "{}", refused.message());
 }
 
-/// H6: a folder that is not there any more is not begun anew, and what was in it is there again when it is.
+/// H6: a folder that has disappeared is not created anew, and its content is available again when it returns.
 #[tokio::test]
 async fn an_archive_that_is_not_mounted_is_missed_and_not_begun_anew() {
     let app = TestApp::builder().archived().start().await;
@@ -356,7 +356,8 @@ async fn an_archive_that_is_not_mounted_is_missed_and_not_begun_anew() {
     }
 }
 
-/// H20: while the bucket cannot be reached, current data goes on, what needs the archive is refused, and it catches up.
+/// H20: while the bucket is unreachable, current data is served, requests that need the archive are refused, and it
+/// catches up.
 #[tokio::test]
 async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_back() {
     let server = S3::start().await.unwrap();
@@ -382,14 +383,14 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
     let first = &seen[0][2];
     let answer = app.get(&first.target(&first.published_at), &key).await;
     assert_eq!((answer.status, &*answer.code()), (503, "unavailable"));
-    // How far history reaches is not known either; the publication before the present one is in the log.
+    // The extent of history is not known either; the publication before the current one is in the log.
     let reach = app.get("/v1/history", &key).await;
     assert_eq!((reach.status, &*reach.code()), (503, "unavailable"));
     let present = app.get(&first.target(&text(app.now())), &key).await;
     assert_eq!(present.status, 200, "{}", present.text());
     assert!(present.header("x-previous-publication").is_some());
     assert!(!live(&app).history.flush(Compact::Due).await.unwrap());
-    // The log keeps what the archive does not have.
+    // The log keeps everything that is not archived.
     assert_eq!(live(&app).history.keep_from(), 0);
 
     proxy.restore();
@@ -399,7 +400,7 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(live(&app).history.keep_from() > 0);
-    // Requests try a store that was down again after a moment.
+    // Requests retry an unavailable store after a moment.
     while app.get(&first.target(&first.published_at), &key).await.status == 503 {
         assert!(begun.elapsed() < Duration::from_secs(60), "it is not read");
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -409,7 +410,7 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
     }
 }
 
-/// H4: another node, whose clock is ahead, may have shown the client a publication that this one holds.
+/// H4: another node, whose clock is ahead, may have shown the client a publication that this node has, too.
 #[tokio::test]
 async fn a_node_whose_clock_is_behind_answers_of_the_publications_that_it_holds() {
     let app = TestApp::start().await;
@@ -442,7 +443,7 @@ pub(super) fn bucket(proxy: &Proxy) -> Location {
     }))
 }
 
-/// H4: all pages are of one publication, and a time has the one answer, whenever it is asked for.
+/// H4: all pages are of one publication, and a time has one answer, regardless of when it is requested.
 #[tokio::test]
 async fn pages_name_their_publication_and_one_that_is_due_is_waited_for() {
     let app = TestApp::start().await;
@@ -461,7 +462,7 @@ async fn pages_name_their_publication_and_one_that_is_due_is_waited_for() {
     let page = app.get(&path, &key).await;
     let link = page.header("link").unwrap();
     assert!(link.contains(&format!("as_of={published}&cursor=")), "{link}");
-    // The next one is due, and the writer has not looked at the clock yet.
+    // The next publication is due, and the writer has not checked the clock yet.
     app.advance(app.refresh_interval / 2);
     let due = text(app.now());
     let path = format!("/v1/sports/mma/odds?as_of={due}");
@@ -469,7 +470,7 @@ async fn pages_name_their_publication_and_one_that_is_due_is_waited_for() {
     assert_eq!(page.header("x-published-at"), Some(&*due));
 }
 
-/// H20: nodes that share no archive have no history, and say so; positions of clients are found all the same.
+/// H20: nodes without a shared archive have no history, and report that; positions of clients are found all the same.
 #[tokio::test]
 async fn without_a_shared_archive_times_of_the_past_cannot_be_asked_for() {
     let app = TestApp::builder().without_history().start().await;

@@ -63,7 +63,7 @@ async fn follow_both(app: &TestApp, key: &str, freshness: &str) {
         check(app, key, &client, &lists, &at_of(&events)).await;
     }
     assert!(deltas > 12, "{deltas}");
-    // Whoever was away has it all in one step.
+    // A client that was away gets everything in one step.
     let (mut back, hello) = Client::open(app, key, &query, Some(&cursor)).await;
     assert_eq!(hello["resumed"], true);
     back.state = state;
@@ -83,7 +83,7 @@ async fn events_are_as_the_contract_has_them() {
     assert_eq!((&events[0].data["part"], &events[0].data["parts"]), (&json!(1), &json!(1)));
     let odds = app.get("/v1/sports/mma/odds", &key).await;
     assert_eq!(events[0].data["records"], odds.json(), "byte for byte, with freshness");
-    // A cursor of the list is good for the stream, and the other way round.
+    // A cursor of the list is valid for the stream, and vice versa.
     assert_eq!(odds.header("x-cursor"), Some(&*client.cursor));
     move_to(&app, &feed, 140).await;
     let events = client.cut().await;
@@ -93,7 +93,7 @@ async fn events_are_as_the_contract_has_them() {
     assert_eq!((price, events[0].data.get("conflated")), (&json!(140), None));
     let source = &events[1].data["sources"][0];
     assert_eq!((&source["book"], &source["stale"]), (&json!("fanduel"), &json!(false)));
-    // A price that is only confirmed is no change.
+    // A price that is only confirmed is not a change.
     move_to(&app, &feed, 140).await;
     assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
     app.push_all(&feed, &[json!({"type": "remove", "ref": "a"})]).await;
@@ -118,7 +118,7 @@ async fn a_record_that_is_only_confirmed_is_named_where_that_is_wanted() {
     let record = &odds.json()[0];
     assert_eq!(touched[record["last_update"].as_str().unwrap()], json!([record["id"]]));
     check(&app, &key, &client, &[("odds", "mma")], &at_of(&events)).await;
-    // What is in a delta has its own.
+    // Records in a delta have their own time.
     move_to(&app, &feed, 140).await;
     let events = client.cut().await;
     assert_eq!(
@@ -148,7 +148,7 @@ async fn http_2_has_the_same_streams_several_on_a_connection() {
     assert_eq!(names(&scores.cut().await), ["cut"]);
     plain.cut().await;
     assert_eq!((&odds.state, &odds.cursor), (&plain.state, &plain.cursor));
-    // One that is closed does not disturb the others, and its place comes free.
+    // A closed stream does not affect the others, and frees its slot.
     drop(odds);
     move_to(&app, &feed, 150).await;
     assert_eq!(names(&scores.cut().await), ["cut"]);
@@ -160,7 +160,7 @@ async fn http_2_has_the_same_streams_several_on_a_connection() {
     assert_eq!(scores.end().await["code"], "authentication_failed");
 }
 
-/// How many streams the service says are open.
+/// Number of open streams according to the service.
 async fn open_streams(app: &TestApp) -> u32 {
     let metrics = app.get_operator("/metrics").await;
     let mut lines = metrics.text().lines();
@@ -217,7 +217,7 @@ async fn what_is_wrong_is_refused_before_the_first_event() {
         let answer = Answer::of(request).await;
         assert_eq!((answer.status, answer.header("allow")), (405, Some("GET")));
     }
-    // A sport without the market that is meant has none of it; the others have.
+    // A sport without the requested market contributes nothing; the others do.
     let (mut client, _) = Client::open(&app, &key, "?sports=golf,mma&market=totals", None).await;
     assert_eq!(names(&client.cut().await), ["snapshot", "cut"]);
     let off = StreamSettings { enabled: false, ..StreamSettings::default() };
@@ -244,7 +244,7 @@ async fn streams_are_bounded_for_a_key_and_for_all_and_come_free_again() {
     let metrics = app.get_operator("/metrics").await;
     let open_now = "\nlinesman_stream_open{mode=\"publication\",transport=\"sse\"} 3\n";
     assert!(metrics.text().contains(open_now), "{}", metrics.text());
-    // A key may have a limit of its own.
+    // A key may have its own limit.
     let own = NewKey { streams: Some(1), ..unlimited(KeyKind::Production) };
     let own = app.key(own).await;
     drop(first);
@@ -275,9 +275,9 @@ async fn a_revoked_key_and_maintenance_end_streams_at_once() {
     stays.cut().await;
     let accounts = &app.service.api.accounts;
     accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
-    // Once that is done its stream has ended, whether or not its client has read so.
+    // After that its stream has ended, whether or not its client has read the end.
     assert_eq!(open_streams(&app).await, 1);
-    // Nothing has to be published for it to end, and nothing that is published later is sent.
+    // It ends without a publication, and later publications are not sent.
     move_to(&app, &feed, 140).await;
     let end = ended.event().await.expect("the end");
     assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("authentication_failed")));
@@ -364,7 +364,7 @@ async fn who_is_slow_gets_the_sum_of_what_was_missed_and_nobody_waits() {
             metrics.text().split(name).nth(1).unwrap().split('\n').next().unwrap().to_owned();
         count.parse::<u32>().unwrap()
     };
-    // Nothing is read of the slow one: its socket fills, and its position stays behind.
+    // The slow client reads nothing: its socket fills, and its position stays behind.
     for round in 1..=120 {
         app.push(&feed, ndjson(&lines(round))).await;
         app.publish().await;
@@ -384,7 +384,7 @@ async fn who_is_slow_gets_the_sum_of_what_was_missed_and_nobody_waits() {
 /// S15: also while its first events are made, which may take long.
 #[test]
 fn a_comment_comes_while_events_are_made() {
-    // The only thread for such work is taken until the test gives it back.
+    // The only thread for such work is occupied until the test releases it.
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Who keeps price paths and the record of freshness up to date: one task that wakes with every publication.
+//! Keeps price paths and the record of freshness up to date: one task that wakes with every publication.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Web;
 
-/// How far back the sandbox's paths begin: it is a function of an instant, so any past can be had.
+/// Start of the sandbox's paths before now: the sandbox is a function of an instant, so any past can be computed.
 const SANDBOX_BACK: Duration = Duration::from_secs(3 * 3600);
-/// How far apart the looks at the past are.
+/// Interval between past states of the sandbox.
 const BACK_STEP: Duration = Duration::from_secs(900);
-/// How often sources are looked at, beside the publications.
+/// Interval of checks of sources, in addition to publications.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// Keeps boards and status up to date until the service stops.
@@ -35,7 +35,7 @@ pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
                 None => std::future::pending().await,
             }
         };
-        // A publication that is missed while another is worked on is seen with the next: `changed` remembers.
+        // A publication missed during work on another is seen with the next: `changed` remembers it.
         tokio::select! {
             told = told => {
                 if !told {
@@ -67,9 +67,11 @@ fn note(web: &Web, world: World) {
     web.board.note(&web.api.world(world).published().snapshot);
 }
 
-/// Where the prices of this start came from: from the log since its last checkpoint, or, in the sandbox, from its
-/// seed. A past that cannot be read is no past; the board begins with the present. Goes on beside the present, in
-/// steps, so that a service that stops need not wait for it.
+/// Reads the price history before this start: from the log since its last checkpoint, or, in the sandbox, from its
+/// seed.
+///
+/// If it cannot be read, the board begins with the current publication. Runs in steps, concurrently with updates, so
+/// that a stopping service need not wait for it.
 async fn look_back(web: Arc<Web>, world: World) {
     let past = Arc::new(Mutex::new(PriceHistory::default()));
     let until = web.api.world(world).published().snapshot.cut_at;

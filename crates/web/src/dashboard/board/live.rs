@@ -1,8 +1,8 @@
-//! Boards that people look at: each screen made once for a publication, whoever asks for it.
+//! Watched boards: each screen is built once per publication, for all viewers.
 //!
-//! Somebody who watches follows the screen as a stream of the API follows lists (`api::v1::stream`). Here is what leads
-//! from one publication to another. Where the screen that a browser shows is not kept any more, it takes the page
-//! afresh.
+//! A viewer follows the screen in the same way as a stream of the API follows lists (`api::v1::stream`). This module
+//! supplies the event from one publication to another. If the screen shown by a browser is not kept any more, the
+//! browser reloads the page.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,13 +22,13 @@ use api::Asset;
 use api::v1::stream::{LogPlace, MakingStep, ScreenStep, follow_screen, place_of};
 use http::{BodyStream, Slots};
 
-/// Screens kept at the same time, of several publications.
+/// Maximum number of screens kept, of several publications.
 const SCREENS_MAX: usize = 2048;
 const SCREEN_BYTES_MAX: usize = 64 << 20;
-/// Pages kept ready at the same time; the largest takes half a megabyte with its encodings.
+/// Maximum number of pages kept; the largest takes half a megabyte with its encodings.
 const PAGES_MAX: usize = 128;
 
-/// What is looked at: a sport's market, or one event's.
+/// Subject of a board: a sport's market, or one event's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct View {
     pub(crate) world: World,
@@ -36,7 +36,7 @@ pub(crate) struct View {
     pub(crate) event: Option<EventId>,
 }
 
-/// Which page of a view: the outcome whose path is drawn, and whether the service is closed.
+/// Identifies a page of a view: the outcome whose path is drawn, and whether the service is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PageKey {
     pub(crate) view: View,
@@ -51,7 +51,7 @@ struct Pages {
     ready: HashMap<PageKey, Arc<Asset>>,
 }
 
-/// All boards that are looked at.
+/// All boards that are watched.
 #[derive(Debug)]
 pub(crate) struct BoardHub {
     screens: MadeOnce<(View, LogPlace), Screen>,
@@ -89,7 +89,7 @@ impl BoardHub {
         made.await
     }
 
-    /// Begins to watch. `cursor` is of what the browser shows; what changed after it comes first.
+    /// Starts watching. `cursor` is that of the screen in the browser; the changes since then come first.
     ///
     /// # Errors
     /// The limit of viewers, of viewers from this source or of views is reached, or the screen cannot be made.
@@ -105,7 +105,7 @@ impl BoardHub {
             NotWatched::NoSlot
         };
         let slot = hub.slots.take(source, board.watchers_max).ok_or_else(refused)?;
-        // What comes next is compared with it.
+        // The first event is a comparison with this publication.
         let published = Arc::clone(&board.api.world(world).published());
         hub.screen(board, view, &published).await?;
         let watched = Watched { board: Arc::clone(board), view, name: format!("{view:?}") };
@@ -134,7 +134,7 @@ impl BoardHub {
 }
 
 fn make_screen(board: &Board, view: View, published: &Published) -> Screen {
-    // The keeper may not have come to this publication yet.
+    // The keeper may not have reached this publication yet.
     board.note(&published.snapshot);
     let history = board.history.read().unwrap_or_else(PoisonError::into_inner);
     let input = ScreenInput {
@@ -146,7 +146,7 @@ fn make_screen(board: &Board, view: View, published: &Published) -> Screen {
     Screen::new(&input, &view.choice, view.event)
 }
 
-/// Why a board cannot be watched.
+/// Reason why a board cannot be watched.
 #[derive(Debug)]
 pub(crate) enum NotWatched {
     PageError(PageError),
@@ -170,7 +170,7 @@ impl From<NoWorkerSlot> for NotWatched {
 struct Watched {
     board: Arc<Board>,
     view: View,
-    /// All that tells the view from others.
+    /// Unique name of the view.
     name: String,
 }
 
@@ -208,13 +208,13 @@ impl Watched {
         }
         Ok(match delta {
             Some(data) => ScreenStep { event: "delta", data },
-            // The browser is to take the page afresh.
+            // The browser reloads the page.
             None => ScreenStep { event: "whole", data: "{}".to_owned() },
         })
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in here panics half-way through a change.
+    // No code under the lock panics half-way through a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -45,7 +45,7 @@ pub(crate) struct ScreenInput<'a> {
 #[derive(Debug)]
 pub(crate) struct Screen {
     pub(crate) cut: Timestamp,
-    /// From where on a browser that shows it goes on.
+    /// Position from which a browser that shows it continues.
     pub(crate) cursor: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) fixtures: Vec<Fixture>,

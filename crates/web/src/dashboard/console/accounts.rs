@@ -1,4 +1,4 @@
-//! Accounts: who there is, what each is allowed, and shutting one out.
+//! Accounts: list, allowances, and suspension.
 
 use ::accounts::{AccountRecord, Allowance, EmailAddress, Limits, Role};
 use askama::Template;
@@ -13,9 +13,9 @@ use crate::dashboard::route::PeopleAct;
 use crate::dashboard::time_text::{TimeText, number};
 use http::Reply;
 
-/// Lines of the audit log on an account's page.
+/// Maximum number of lines of the audit log on an account's page.
 const DEEDS_SHOWN_MAX: usize = 20;
-/// Letters of a search that are looked for.
+/// Maximum number of characters used of a search text.
 const SEARCH_CHARS_MAX: usize = 200;
 
 struct AccountLine {
@@ -28,7 +28,7 @@ struct AccountLine {
     suspended: Option<TimeText>,
     second_factor: bool,
     is_self: bool,
-    /// What it is allowed, where that is not what every account is.
+    /// Its allowance, if it is not the default.
     limited: Option<String>,
 }
 
@@ -62,10 +62,10 @@ struct AccountsPage {
     query: String,
 }
 
-/// Ended keys that are shown of an account.
+/// Maximum number of ended keys shown for an account.
 const ENDED_SHOWN_MAX: u32 = 50;
 
-/// A limit in the form: what was set, and what holds where nothing is.
+/// A limit in the form: the value set, and the default.
 struct LimitField {
     name: &'static str,
     title: &'static str,
@@ -193,7 +193,7 @@ async fn limit(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
         requests_per_month: field("requests_per_month")?,
     };
     page_request.web.people.limit(page_request.id, allowance, &page_request.actor()?).await?;
-    // The keys in memory follow the store before anybody sees that it is done.
+    // The keys in memory are updated before the success is shown.
     page_request.web.api.accounts.reload().await?;
     Ok(page::redirect(&format!("/console/accounts/{}?done=limited", page_request.id)))
 }
@@ -277,7 +277,7 @@ async fn suspend(page_request: &PageRequest<'_>, suspended: bool) -> Result<Repl
         people.resume(page_request.id, &actor).await?;
         "resumed"
     };
-    // The keys in memory follow the store before anybody sees that it is done.
+    // The keys in memory are updated before the success is shown.
     page_request.web.api.accounts.reload().await?;
     Ok(page::redirect(&match page_request.form.get("back") {
         "account" => format!("/console/accounts/{}?done={done}", page_request.id),

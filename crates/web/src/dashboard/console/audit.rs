@@ -1,4 +1,4 @@
-//! The audit log: who did what, when and from where.
+//! The audit log: actor, action, time and address.
 
 use ::accounts::{AuditAction, AuditFilter, AuditRecord};
 use askama::Template;
@@ -11,7 +11,7 @@ use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::TimeText;
 use http::Reply;
 
-/// Letters of a search that are looked for.
+/// Maximum number of characters used of a search text.
 const SEARCH_CHARS_MAX: usize = 200;
 
 /// A line of the log as the pages show it.
@@ -49,15 +49,15 @@ struct AuditPage {
     lines: Vec<AuditLine>,
     query: String,
     actions: Vec<ActionChoice>,
-    /// Where the next older lines are.
+    /// Link to the next older lines.
     older: Option<String>,
-    /// Whether these are not the newest.
+    /// True if these are not the newest.
     is_older: bool,
 }
 
 pub(super) async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     let query: String = page_request.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
-    // Only what can have been done is looked for.
+    // Only known actions are searched for.
     let request = page_request.query.get("action");
     let action =
         AuditAction::ALL.into_iter().map(AuditAction::as_str).find(|name| *name == request);

@@ -1,4 +1,4 @@
-//! Feeds: how much they send and how late, what is refused of it, their tokens, and pausing them.
+//! Feeds: volume, delay, rejections, tokens, and pausing.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use http::Reply;
 struct FeedLine {
     name: String,
     bookmaker: String,
-    /// Whether it may report scores.
+    /// True if it may report scores.
     scores: bool,
-    /// What it makes the service hold.
+    /// Number of records that the service holds because of it.
     records: String,
     created: TimeText,
-    /// `active`, `paused` or `revoked`, and since when it is not active.
+    /// `active`, `paused` or `revoked`; `since` is the time it became inactive.
     state: &'static str,
     since: Option<TimeText>,
     last_push: Option<TimeText>,
@@ -91,15 +91,15 @@ struct AdapterLine {
     name: String,
     kind: String,
     state: String,
-    /// How the state is drawn.
+    /// CSS class of the state.
     dot: &'static str,
     message: String,
     read: Option<TimeText>,
     good: u64,
     failed: u64,
-    /// Upstream names without a mapping, and what was left out, as text.
+    /// Upstream names without a mapping, and omitted data, as text.
     left_out: String,
-    /// Where and why inputs were not in the expected format.
+    /// Positions and reasons of inputs that were not in the expected format.
     samples: Vec<String>,
 }
 
@@ -146,7 +146,7 @@ impl AdapterLine {
     }
 }
 
-/// What was left out of reads is listed up to this many.
+/// Maximum number of omissions listed.
 const LEFT_OUT_MAX: usize = 20;
 
 #[derive(Template)]
@@ -167,15 +167,15 @@ struct NewFeedPage {
     name: String,
     secret: String,
     base: String,
-    /// Messages that can be pushed as they are, and the one that takes them back.
+    /// Messages that can be pushed without changes, and the one that withdraws them.
     example: String,
-    /// Where the example's bookmaker is offered.
+    /// A region in which the example's bookmaker is offered.
     region: &'static str,
     remove: &'static str,
 }
 
 pub(super) struct SampleLine {
-    /// Where several feeds' are shown together.
+    /// Name of the feed, if the samples of several are shown together.
     pub(super) feed: Option<String>,
     pub(super) at: TimeText,
     pub(super) line: usize,
@@ -225,7 +225,7 @@ pub(super) async fn show(
             FeedLine::new(feed, &figures, &load, page_request.now)
         })
         .collect();
-    // What has ended is only looked for.
+    // Revoked feeds come last.
     feeds.sort_by_key(|feed| feed.state == "revoked");
     let live = web.api.world(World::Live);
     let mut sources: Vec<SourceLine> = live
@@ -241,7 +241,7 @@ pub(super) async fn show(
             stale: source.is_stale(page_request.now, live.stale_after()),
         })
         .collect();
-    // What needs a look comes first.
+    // Sources that need attention come first.
     sources
         .sort_by(|a, b| (b.stale, &a.sport, &a.bookmaker).cmp(&(a.stale, &b.sport, &b.bookmaker)));
     let titled = |key: &str, title: &str| (key.to_owned(), title.to_owned());
@@ -270,7 +270,7 @@ fn adapters(page_request: &PageRequest<'_>) -> Vec<AdapterLine> {
     adapters.to_json().iter().map(line).collect()
 }
 
-/// Whether the page's subject is an adapter.
+/// True if the page's subject is an adapter.
 fn is_adapter(page_request: &PageRequest<'_>) -> bool {
     let reports = page_request.web.api.adapters.get().map(|adapters| adapters.to_json());
     let mut reports = reports.unwrap_or_default().into_iter();
@@ -322,7 +322,7 @@ pub(super) async fn create(page_request: &PageRequest<'_>) -> Result<Reply, Page
     let by = page_request.actor()?;
     let (token, record) =
         page_request.web.api.accounts.create_feed(name, bookmaker, scores, &by).await?;
-    // One that the feed may send prices of.
+    // A bookmaker whose prices the feed may send.
     let mut bookmakers = page_request.web.api.catalogue.bookmakers().map(|(_, own)| own);
     let own = bookmakers.find(|own| bookmaker.is_none_or(|key| *own.key == *key));
     let own = own.ok_or(PageError::NotFound)?;
@@ -338,7 +338,7 @@ pub(super) async fn create(page_request: &PageRequest<'_>) -> Result<Reply, Page
     page::render(200, &page)
 }
 
-/// An event of next week and a price for it, as lines to push.
+/// An event in the next week and a price for it, as lines to push.
 fn example(bookmaker: &str, now: Timestamp) -> String {
     let starts = Timestamp::from_secs(now.plus(Duration::from_secs(7 * 86_400)).as_secs());
     let event = json!({
@@ -406,7 +406,7 @@ pub(super) async fn pause(
         .pause_feed(page_request.id, paused, &page_request.actor()?)
         .await?;
     let done = if paused { "feed-paused" } else { "feed-resumed" };
-    // Back to where the button was pressed.
+    // Back to the page with the button.
     Ok(page::redirect(&match page_request.form.get("back") {
         "feed" => format!("/console/feeds/{}?done={done}", record.name),
         _ => format!("/console/feeds?done={done}"),

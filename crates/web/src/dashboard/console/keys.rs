@@ -1,4 +1,4 @@
-//! Everybody's keys.
+//! Keys of all accounts.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,9 @@ use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::number;
 use http::Reply;
 
-/// Keys on one page; more are found by searching or on the command line.
+/// Maximum number of keys on one page; more are found by searching or on the command line.
 const KEYS_SHOWN_MAX: u32 = 500;
-/// Letters of a search that are looked for.
+/// Maximum number of characters used of a search text.
 const SEARCH_CHARS_MAX: usize = 200;
 
 const LIMIT_FORM: &str = "A limit is a whole number, or empty for the default.";
@@ -28,7 +28,7 @@ struct AllKeysPage {
     keys: Vec<KeyLine>,
     query: String,
     more: bool,
-    /// Who the form is filled in for.
+    /// Owner that the form is prefilled with.
     owner: String,
     newest: String,
 }
@@ -47,7 +47,7 @@ pub(super) fn owned(view: &KeyView, people: &HashMap<String, String>, now: Times
 pub(super) async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     let people = super::emails(page_request).await?;
     let query: String = page_request.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
-    // One more, which says whether there are more.
+    // One more, to detect whether there are more.
     let mut views = page_request.web.api.accounts.find_keys(&query, KEYS_SHOWN_MAX + 1).await?;
     let shown = usize::try_from(KEYS_SHOWN_MAX).unwrap_or(usize::MAX);
     let more = views.len() > shown;
@@ -64,7 +64,7 @@ pub(super) async fn show(page_request: &PageRequest<'_>) -> Result<Reply, PageEr
     page::render(200, &page)
 }
 
-/// Makes a key for an account, or for nobody in particular.
+/// Creates a key for an account, or without an owner.
 pub(super) async fn create(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     let (accounts, form) = (&page_request.web.api.accounts, &page_request.form);
     if keys::is_sent_again(page_request, accounts.find_keys("", 1).await?.first()) {
@@ -127,7 +127,7 @@ pub(super) async fn revoke(page_request: &PageRequest<'_>) -> Result<Reply, Page
 struct StreamsPage {
     shell: Shell,
     key: KeyLine,
-    /// Its own number; empty for the operator's setting.
+    /// The key's own limit; empty for the operator's setting.
     own: String,
     default: String,
 }
@@ -160,7 +160,7 @@ pub(super) async fn set_streams(page_request: &PageRequest<'_>) -> Result<Reply,
     Ok(page::redirect("/console/keys?done=key-limited"))
 }
 
-/// A number of streams as it was typed; empty for the operator's setting.
+/// A number of streams from the form; empty for the operator's setting.
 fn streams_typed(page_request: &PageRequest<'_>) -> Result<Option<u32>, PageError> {
     match page_request.form.get("streams").trim() {
         "" => Ok(None),

@@ -1,6 +1,6 @@
-//! Events and where they come from; pairs that may be one; and an operator's decisions on them.
+//! Events and their sources; pairs that may be one event; and an operator's decisions on them.
 //!
-//! What is shown is what the writer last published for operators: looking waits for nobody and disturbs nobody.
+//! The pages show the state that the writer last published for operators: a read never waits and blocks nothing.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -26,13 +26,13 @@ use engine::feed_stats::Sample;
 use engine::{EventView, Identities, OperateError, RefView};
 use http::Reply;
 
-/// Events on one page.
+/// Maximum number of events on one page.
 const EVENTS_SHOWN_MAX: usize = 50;
-/// Pairs on one page: each takes half a screen.
+/// Maximum number of pairs on one page: each takes half a screen.
 const PAIRS_SHOWN_MAX: usize = 20;
-/// Rejected messages on an event's page: those that explain a price that is missing today.
+/// Maximum number of rejected messages on an event's page: those that explain why a price is missing today.
 const REJECTED_SHOWN_MAX: usize = 20;
-/// Letters of a search that are looked for.
+/// Maximum number of characters used of a search text.
 const SEARCH_CHARS_MAX: usize = 200;
 
 /// A ref as the pages show it.
@@ -61,7 +61,7 @@ struct Choice {
     chosen: bool,
 }
 
-/// Where further pages are.
+/// Links to further pages.
 struct Paging {
     from: usize,
     to: usize,
@@ -89,9 +89,9 @@ struct EventPage {
     event: EventLine,
     also: Vec<String>,
     records: usize,
-    /// Where clients see it.
+    /// Its cells for clients; `None` if clients cannot see it.
     cells: Option<Cells>,
-    /// What was refused of the feeds behind it.
+    /// Rejected messages of its feeds.
     rejected: Vec<SampleLine>,
     pairs: Vec<Pair>,
 }
@@ -104,7 +104,7 @@ struct Compared {
     differs: bool,
 }
 
-/// Two events that may be one, next to each other.
+/// Two events that may be one, side by side.
 struct Pair {
     one: EventLine,
     other: EventLine,
@@ -154,7 +154,7 @@ pub(super) async fn answer(
     }
 }
 
-/// An event that a form names.
+/// The event in a form field.
 fn event_in(page_request: &PageRequest<'_>, field: &str) -> Result<EventId, PageError> {
     EventId::parse(page_request.form.get(field).trim()).ok_or_else(|| {
         PageError::Refused("An event's id is needed, such as evt_8ZDGX3VOhGx.".to_owned())
@@ -220,7 +220,7 @@ fn ask_split(page_request: &PageRequest<'_>, id: EventId) -> Result<Reply, PageE
     confirm::ask(page_request, question)
 }
 
-/// Carries out an operator's decision, and writes down whose it was.
+/// Executes an operator's decision and records the operator in the audit log.
 async fn operate(
     page_request: &PageRequest<'_>,
     operation: Operation,
@@ -252,7 +252,7 @@ async fn operate(
     }))
 }
 
-/// An operation as the audit log has it: the action, the event, the rest.
+/// An operation in the form of the audit log: action, event, details.
 pub fn written(operation: &Operation) -> (AuditAction, String, String) {
     match operation {
         Operation::Merge { one, other } => {
@@ -279,7 +279,7 @@ async fn events_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError>
     let sport = catalogue.sport_id(page_request.query.get("sport"));
     let identities = Arc::clone(&page_request.web.api.world(World::Live).identities());
     let (unsure, left_out) = (identities.unsure().len(), identities.left_out());
-    // Looking through a hundred thousand events is not for a thread that answers requests.
+    // Searching a hundred thousand events must not block a request thread.
     let looked_for = query.clone();
     let found = tokio::task::spawn_blocking(move || search(&identities, &looked_for, sport));
     let found = found.await.map_err(|error| PageError::Failed(Box::new(error)))?;
@@ -307,7 +307,7 @@ async fn events_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError>
     page::render(200, &page)
 }
 
-/// Events that have every word somewhere, by start.
+/// Events that contain every word, by start.
 fn search(identities: &Identities, query: &str, sport: Option<SportId>) -> Vec<Arc<EventView>> {
     let words: Vec<String> = query.split_whitespace().map(fold).collect();
     let fits = |event: &&Arc<EventView>| {
@@ -332,7 +332,7 @@ fn has(event: &EventView, words: &[String]) -> bool {
     words.iter().all(|word| text.contains(word.as_str()))
 }
 
-/// Letters as people look for them: without case and, where they are Latin, without accents.
+/// Folds text for searches: without case and, for Latin letters, without accents.
 fn fold(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { market::plain_letters(text) }
 }
@@ -365,7 +365,7 @@ fn event_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     page::render(200, &page)
 }
 
-/// The cells with the feeds behind them, and how those that list the event call it.
+/// The cells with their feeds, and the refs under which feeds list the event.
 fn cells(snapshot: &Snapshot, event: &EventView, row: &EventRow) -> Cells {
     let named = |feed: &str| {
         let refs = event.refs.iter().filter(|held| *held.feed == *feed);
@@ -375,7 +375,7 @@ fn cells(snapshot: &Snapshot, event: &EventView, row: &EventRow) -> Cells {
     Cells::new(snapshot, event.sport, row).with_feeds(snapshot, event.sport, named)
 }
 
-/// The newest messages that were refused of the feeds that list an event or quote its bookmakers.
+/// The newest rejected messages of feeds that list an event or quote its bookmakers.
 fn rejected(
     page_request: &PageRequest<'_>,
     snapshot: &Snapshot,
@@ -399,7 +399,7 @@ fn rejected(
 fn unsure_page(page_request: &PageRequest<'_>) -> Result<Reply, PageError> {
     let identities = page_request.web.api.world(World::Live).identities();
     let mut pairs: Vec<&Unsure> = identities.unsure().iter().collect();
-    // What starts first has to be decided first.
+    // Events that start first have to be decided first.
     pairs.sort_by_key(|pair| {
         let start = |id| identities.event(id).map(|event| event.commence_time);
         (start(pair.one).min(start(pair.other)), pair.one, pair.other)
@@ -436,7 +436,7 @@ impl EventLine {
         }
     }
 
-    /// Where the ref could not be taken out without leaving nothing.
+    /// True if removing the ref would leave the event without one.
     fn is_single(&self) -> bool {
         self.refs.len() < 2
     }
@@ -449,7 +449,7 @@ impl EventLine {
 }
 
 impl Pair {
-    /// `None`: one of the two has gone meanwhile.
+    /// `None` if one of the two does not exist any more.
     fn new(pair: &Unsure, identities: &Identities, page_request: &PageRequest<'_>) -> Option<Self> {
         let (one, other) = (identities.event(pair.one)?, identities.event(pair.other)?);
         let turned = pair.evidence.swapped;

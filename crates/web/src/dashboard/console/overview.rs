@@ -1,4 +1,4 @@
-//! The console's first page: how the service is doing, who uses it, what was pushed last. It renews itself.
+//! The console's first page: state of the service, its users, and the latest pushes. It reloads itself.
 use std::time::Duration;
 
 use accounts::Maintenance;
@@ -16,11 +16,11 @@ use crate::dashboard::page_request::PageRequest;
 use crate::dashboard::time_text::{TimeText, a_second, number, span};
 use http::Reply;
 
-/// Keys that are shown of those that asked for most today.
+/// Number of keys shown, of those with the most requests today.
 const KEYS_SHOWN: usize = 5;
-/// Feeds that are shown of those that pushed last.
+/// Number of feeds shown, of those that pushed last.
 const PUSHES_SHOWN: usize = 5;
-/// How long the page waits for what history says of itself: the archive may be slow, or busy with requests.
+/// Maximum time the page waits for the state of history: the archive may be slow, or busy with requests.
 const PAST_WAIT_MAX: Duration = Duration::from_secs(1);
 
 struct PushLine {
@@ -37,7 +37,7 @@ struct Disk {
     percent_free: u64,
 }
 
-/// How far history reaches, and what the archive holds of it.
+/// Extent of history, and contents of the archive.
 struct Past {
     from: TimeText,
     to: TimeText,
@@ -164,7 +164,7 @@ fn pushes(page_request: &PageRequest<'_>, feeds: &[&str]) -> Vec<PushLine> {
     pushed.into_iter().take(PUSHES_SHOWN).map(|(_, line)| line).collect()
 }
 
-/// How far history reaches, or why that is not known.
+/// The extent of history, or the reason why it is not known.
 async fn past(page_request: &PageRequest<'_>) -> Result<Past, &'static str> {
     let (live, now) = (page_request.web.api.world(World::Live), page_request.now);
     let reach = timeout(PAST_WAIT_MAX, live.history.reach(live.published().snapshot.cut_at)).await;
@@ -198,7 +198,7 @@ fn size(bytes: u64) -> String {
     format!("{} {unit}", number(size))
 }
 
-/// `None` where the node keeps no folder, or its disk cannot be asked.
+/// `None` if the node has no data folder, or its disk cannot be queried.
 fn disk(page_request: &PageRequest<'_>) -> Option<Disk> {
     let folder = page_request.web.api.world(World::Live).past.notes.as_ref()?;
     let stat = statvfs(folder).ok()?;

@@ -1,4 +1,4 @@
-//! Requests over the last hour, from the counters that `/metrics` shows, looked at every few seconds.
+//! Requests over the last hour, from the counters of `/metrics`, sampled every few seconds.
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use api::metrics::{Metrics, Totals};
 use domain::Timestamp;
 
-/// How often the counters are looked at, at most.
+/// Minimum interval between samples.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Looks that are kept: an hour of them and some.
+/// Maximum number of samples: slightly more than an hour.
 const LOOKS_MAX: usize = 370;
-/// Bars of the chart, a minute each.
+/// Number of bars of the chart, one per minute.
 const MINUTES: usize = 60;
-/// The drawing's own units, which the page stretches.
+/// Height in the drawing's own units, which the page scales.
 const HEIGHT: u64 = 60;
 const BAR_WIDTH: usize = 10;
 
-/// What the counters were at some instants.
+/// Samples of the counters.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic(Mutex<VecDeque<(Timestamp, Totals)>>);
 
-/// One piece of a bar.
+/// A segment of a bar.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) outcome: &'static str,
@@ -29,19 +29,19 @@ pub(super) struct Piece {
     pub(super) height: u64,
 }
 
-/// The last hour as a drawing and in numbers.
+/// The last hour as a chart and in numbers.
 #[derive(Debug)]
 pub(super) struct Hour {
     pub(super) pieces: Vec<Piece>,
     pub(super) total: Totals,
-    /// The last minute.
+    /// Counts of the last minute.
     pub(super) minute: Totals,
     /// Requests in the busiest minute.
     pub(super) peak: u64,
 }
 
 impl Traffic {
-    /// Looks at the counters, where that is due.
+    /// Samples the counters if that is due.
     pub(crate) fn look(&self, metrics: &Metrics, now: Timestamp) {
         let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if looks.back().is_some_and(|(at, _)| now.since(*at) < LOOK_EVERY) {
@@ -53,7 +53,7 @@ impl Traffic {
         looks.push_back((now, metrics.totals()));
     }
 
-    /// The hour up to now. What was counted between two looks is of the minute of the later one.
+    /// The hour up to now. Counts between two samples belong to the minute of the later one.
     pub(super) fn hour(&self, metrics: &Metrics, now: Timestamp) -> Hour {
         let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         looks.push_back((now, metrics.totals()));
@@ -76,7 +76,7 @@ impl Traffic {
     }
 }
 
-/// A bar, its pieces upon each other; what there is any of is seen.
+/// A stacked bar; every non-zero count is visible.
 fn pieces(x: usize, bin: Totals, peak: u64) -> Vec<Piece> {
     let mut below = 0;
     let counts = [("ok", bin.answered), ("refused", bin.refused), ("failed", bin.failed)];

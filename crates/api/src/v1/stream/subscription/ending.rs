@@ -1,4 +1,4 @@
-//! When a stream has to end though it has nothing to send, or its client takes nothing (S14).
+//! Ends of streams that have nothing to send, or whose client does not read (S14).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,34 +20,34 @@ use crate::v1::stream::slots::StreamSlot;
 use crate::v1::wire::stream::EndCode;
 use crate::v1::{admit, closed, key_status_unknown};
 
-/// How long a client that does not read may take to read that its stream has ended: whoever ended it waits meanwhile.
+/// Maximum time for a client that does not read to receive the end: the request that ended it waits for this.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What gives the right to a stream.
+/// The key and slot that give the right to a stream.
 #[derive(Clone, Debug)]
 pub(in crate::v1::stream) struct KeyRight {
     pub(in crate::v1::stream) entry: Arc<KeyEntry>,
     pub(in crate::v1::stream) slot: Arc<StreamSlot>,
 }
 
-/// What ends with a stream, and others wait for.
+/// Resources released with a stream, for which other tasks wait.
 #[derive(Debug)]
 pub(in crate::v1::stream) enum Held {
-    /// Who ends the key waits for the stream.
+    /// The revocation of the key waits for the stream.
     Key { _hold: KeyHold },
-    /// A viewer's place.
+    /// A viewer's slot.
     Place { _slot: Slot },
 }
 
-/// What is waited for while a client does not take what it was sent.
+/// Pending event while a client does not accept bytes.
 pub(super) enum Overdue {
-    /// That the right to the stream may have changed.
+    /// The right to the stream may change.
     Change(Pin<Box<dyn Future<Output = ()> + Send + Sync>>),
-    /// The stream has to end: that the client is given up.
+    /// The stream has to end: its client is dropped after the sleep.
     End(EndCode, Pin<Box<Sleep>>),
 }
 
-/// What gives the right to a stream, and says when that may have changed.
+/// The right to a stream, with notifications of changes.
 struct Right {
     api: Arc<Api>,
     key: Option<KeyRight>,
@@ -56,7 +56,7 @@ struct Right {
 }
 
 impl Right {
-    /// Takes the key as it is now.
+    /// Replaces the key with its current state.
     fn check(&mut self, selection: &Selection) -> Result<(), End> {
         if let Some(key) = &mut self.key {
             key.entry = key.check(&self.api, selection)?;
@@ -64,7 +64,7 @@ impl Right {
         Ok(())
     }
 
-    /// Waits until it may have changed.
+    /// Waits until the right may have changed.
     async fn change(&mut self) {
         let end = key_end(&self.api, self.key.as_ref());
         let expiry = async {
@@ -73,7 +73,7 @@ impl Right {
                 None => std::future::pending().await,
             }
         };
-        // A sender that went away is the end of the service.
+        // A closed channel means that the service ends.
         tokio::select! {
             _ = self.endings.changed() => {}
             _ = self.losses.changed() => {}
@@ -83,7 +83,7 @@ impl Right {
 }
 
 impl Subscription {
-    /// Whether the key, its place among the key's streams, and maintenance allow the stream to go on.
+    /// Checks that the key, its slot and maintenance allow the stream to continue.
     pub(super) fn check_right(&mut self) -> Result<(), End> {
         let Some(right) = &mut self.right else { return Ok(()) };
         let entry = right.check(&self.api, &self.selection)?;
@@ -91,17 +91,17 @@ impl Subscription {
             self._held = Held::Key { _hold: self.api.accounts.keys.hold(&entry) };
             right.entry = entry;
         }
-        // It had to end, and may go on: maintenance was turned off again, or the key is confirmed again.
+        // A pending end is cancelled: maintenance was turned off, or the key is confirmed again.
         self.overdue.take_if(|overdue| matches!(overdue, Overdue::End(..)));
         Ok(())
     }
 
-    /// When the key ends, where that is known.
+    /// Expiry of the key, if it is known.
     pub(super) fn key_end(&self) -> Option<Instant> {
         key_end(&self.api, self.right.as_ref())
     }
 
-    /// Comes back when the stream has to end. Heartbeats go on meanwhile.
+    /// Resolves when the stream has to end. Heartbeats continue meanwhile.
     pub(super) fn ended(&self) -> impl Future<Output = End> + Send + use<> {
         let (mut right, selection) = (self.now_right(), Arc::clone(&self.selection));
         let (waiter, seconds) = (self.waiter(), self.heartbeat_s);
@@ -124,7 +124,7 @@ impl Subscription {
         }
     }
 
-    /// Ready when the stream had to end, and its client has taken neither that nor what came before for too long.
+    /// Ready if the stream had to end and its client has not accepted the end, nor earlier bytes, for too long.
     pub(super) fn poll_end_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.overdue {
@@ -138,7 +138,7 @@ impl Subscription {
                     return Poll::Ready(());
                 }
                 None => {
-                    // Before it is looked at: what changes afterwards is noticed.
+                    // Subscribed before the check, so that later changes are noticed.
                     let mut right = self.now_right();
                     self.overdue = Some(match self.check_right() {
                         Ok(()) => Overdue::Change(Box::pin(async move { right.change().await })),
@@ -149,7 +149,7 @@ impl Subscription {
         }
     }
 
-    /// The client has taken what it was sent. The time that it has for the end goes on.
+    /// The client has accepted bytes. The time limit of a pending end continues.
     pub(super) fn note_taken(&mut self) {
         self.overdue.take_if(|overdue| matches!(overdue, Overdue::Change(_)));
     }
@@ -171,7 +171,7 @@ fn key_end(api: &Api, key: Option<&KeyRight>) -> Option<Instant> {
 }
 
 impl KeyRight {
-    /// The key as it is now, where it still gives the right to a selection.
+    /// The current state of the key, if it still gives the right to a selection.
     fn check(&self, api: &Api, selection: &Selection) -> Result<Arc<KeyEntry>, End> {
         let Self { entry, slot } = self;
         if !slot.is_held() {

@@ -1,4 +1,4 @@
-//! What comes next on a stream that is sent everything of the past.
+//! Next events of a stream that replays the past.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::v1::stream::render::Rendered;
 use crate::v1::stream::replay::{Replayer, Step};
 
 impl Subscription {
-    /// The publication after a place, to who is sent every one.
+    /// The publication after a position, for streams that replay every publication.
     pub(super) async fn replay_step(
         &mut self,
         handle: &WorldHandle,
@@ -29,7 +29,7 @@ impl Subscription {
         self.rendered(step.map(|step| step.rendered))
     }
 
-    /// The change or the publication after a place, to who is sent every one.
+    /// The change or the publication after a position, for streams that replay every change.
     pub(super) async fn replay_change(
         &mut self,
         handle: &WorldHandle,

@@ -1,4 +1,4 @@
-//! To which publication a stream is brought.
+//! The publication to which a stream advances.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::v1::stream::shared::NotRendered;
 use crate::v1::wire::stream::{Mode, Reset};
 
 impl Subscription {
-    /// The last publication that there is to send: the present one, or that of `until`.
+    /// The last publication to send: the current one, or that of `until`.
     pub(super) async fn last(
         &self,
         handle: &WorldHandle,
@@ -21,14 +21,14 @@ impl Subscription {
         match self.until {
             Some(until) if until < present.snapshot.cut_at => {
                 let past = handle.as_of(until, key).await;
-                // It was there when the stream began; to begin anew would not bring it back.
+                // It existed when the stream began; a restart would not bring it back.
                 past.map(|past| past.published).map_err(|_| NotRendered::Later)
             }
             Some(_) | None => Ok(Arc::clone(present)),
         }
     }
 
-    /// Where it goes next from a place: to the last publication or, where that is far, to one on the way.
+    /// The next step from a position: the last publication or, if that is far, one in between.
     pub(super) async fn on_the_way(
         &mut self,
         handle: &WorldHandle,
@@ -45,7 +45,7 @@ impl Subscription {
     }
 }
 
-/// The publication at a place.
+/// The publication at a position.
 pub(super) async fn past(
     handle: &WorldHandle,
     place: LogPlace,

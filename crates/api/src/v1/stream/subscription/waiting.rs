@@ -1,4 +1,4 @@
-//! What a stream waits for when there is nothing to send: with those who follow the same, or alone.
+//! Waiting of a stream that has nothing to send: in its group, or alone.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::position::LogPlace;
 use crate::v1::stream::waiter::Waiting;
 use crate::v1::wire::stream::Mode;
 
-/// How often something is tried that may be possible in a moment, beside each publication.
+/// Interval of further attempts, in addition to each publication.
 const LATER_EVERY: Duration = Duration::from_millis(500);
 
-/// What woke a stream that waited.
+/// Reason why a waiting stream continues.
 pub(super) enum Woken {
     Changed,
     Heartbeat,
 }
 
 impl Subscription {
-    /// Waits for something to do.
+    /// Waits until there is something to do.
     pub(super) async fn wait(&mut self) -> Woken {
         if !self.first.is_empty() {
             return Woken::Changed;
@@ -32,13 +32,13 @@ impl Subscription {
         Box::pin(self.wait_alone()).await
     }
 
-    /// Waits for what others do not wait for, too.
+    /// Waits, also for events that concern this stream only.
     async fn wait_alone(&mut self) -> Woken {
         let heartbeat = self.heartbeat_at();
         let later = self.later_since.map(|_| Instant::now() + LATER_EVERY);
         let now = self.api.clock.now();
         let end = self.until.map(|until| {
-            // When it comes, or when the publication of then has not.
+            // At `until`, or when the publication of that time is overdue.
             let left =
                 if now < until { until.since(now) } else { until.plus(LATER_MAX).since(now) };
             Instant::now() + left
@@ -51,7 +51,7 @@ impl Subscription {
                 None => std::future::pending().await,
             }
         };
-        // A sender that went away is the end of the service, which `check` finds.
+        // A closed channel means that the service ends, which `check` finds.
         tokio::select! {
             _ = live => Woken::Changed,
             _ = self.publications.changed() => Woken::Changed,
@@ -65,22 +65,22 @@ impl Subscription {
         }
     }
 
-    /// Whether it waits for the next events and for nothing of its own.
+    /// True if it waits for the next events and for nothing of its own.
     fn is_like_others(&self) -> bool {
         let (ends, past) = (self.until.is_some(), self.replay.is_some() || self.turn.is_some());
-        // Who goes on live may have a part of what others were not sent.
+        // A stream that resumes in `live` may have a part that others were not sent.
         let is_elsewhere = !self.begun && self.selection.mode == Mode::Live;
         !ends && !past && !is_elsewhere && self.later_since.is_none()
     }
 
-    /// Waits in its group, where events are written for it.
+    /// Waits in its group, which writes events for it.
     async fn wait_with_others(&mut self, place: LogPlace) -> Woken {
         let waiting =
             Waiting { right: self.right.clone(), place, paid: self.paid, sent_at: self.sent_at };
         let registered = self.member.waiter.register(waiting);
         self.member.wait_at(place, &self.api);
         let handle = self.api.world(self.selection.world);
-        // What came before it was registered was written to others only.
+        // Events before the registration were written to the others only.
         if self.selection.next_after(place, handle).is_none() {
             let heartbeat = self.heartbeat_at();
             let until = self.key_end().map_or(heartbeat, |end| end.min(heartbeat));

@@ -1,9 +1,9 @@
-//! An event as it goes out: as a Server-Sent Event, or as a message of a WebSocket.
+//! An event in its format: as a Server-Sent Event, or as a message of a WebSocket.
 
 use bytes::Bytes;
 use http::websocket::{close_frame, ping_frame, text_frame};
 
-/// How events travel.
+/// The transport of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Transport {
     ServerSentEvents,
@@ -13,7 +13,7 @@ pub(crate) enum Transport {
 impl Transport {
     pub(crate) const ALL: [Self; 2] = [Self::ServerSentEvents, Self::WebSocket];
 
-    /// As metrics name it.
+    /// Label in metrics.
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::ServerSentEvents => "sse",
@@ -21,7 +21,7 @@ impl Transport {
         }
     }
 
-    /// What says that nothing happened.
+    /// The heartbeat.
     pub(crate) fn heartbeat(self, seconds: u32) -> Bytes {
         match self {
             Self::ServerSentEvents => format!(": {seconds}\n\n").into(),
@@ -29,7 +29,7 @@ impl Transport {
         }
     }
 
-    /// What follows the last event.
+    /// The bytes after the last event.
     pub(crate) fn closing(self, code: u16) -> Vec<u8> {
         match self {
             Self::ServerSentEvents => Vec::new(),
@@ -38,13 +38,13 @@ impl Transport {
     }
 }
 
-/// One event, before it is known how it travels.
+/// One event, independent of its transport.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) name: &'static str,
-    /// Only of cuts.
+    /// Cursor; set only on cuts.
     pub(crate) id: Option<String>,
-    /// When to connect again, in milliseconds.
+    /// Delay before a client reconnects, in milliseconds.
     pub(crate) retry_ms: Option<u32>,
     /// One line of JSON.
     pub(crate) data: Vec<u8>,
@@ -64,7 +64,7 @@ impl Event {
 
     fn encode_lines(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.data.len() + 128);
-        // Never alone in a block: some clients make an event of that.
+        // Never alone in a block: some clients treat that as an event.
         if let Some(retry_ms) = self.retry_ms {
             out.extend(format!("retry: {retry_ms}\n").as_bytes());
         }

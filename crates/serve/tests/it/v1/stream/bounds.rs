@@ -1,4 +1,4 @@
-//! What streams and deltas are bounded by (S9, S11, S12).
+//! Bounds of streams and deltas (S9, S11, S12).
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::client::{Client, PATIENCE, ask, at_of, move_to, opened, opened_on};
 use super::ends::text;
 use crate::harness::{Raw, TestApp, line, unlimited};
 
-/// Who is refused a place has not waited for the turn to be sent the past, which there is none of here.
+/// A client that is refused a slot has not waited for the replay turn, of which there is none here.
 #[tokio::test]
 async fn a_stream_without_a_place_waits_for_no_turn() {
     let settings = StreamSettings { per_key_max: 1, replays_max: 0, ..StreamSettings::default() };
@@ -30,14 +30,14 @@ async fn a_key_is_sent_one_past_at_a_time_and_keeps_nobody_else_from_theirs() {
     let (key, other) = (key.await, other.await);
     let since = text(app.now().minus(Duration::from_secs(24 * 3600)));
     let query = format!("?replay=all&since={since}");
-    // Who reads nothing does not come to the present.
+    // A client that reads nothing does not reach the current publication.
     let mut first = Raw::connect_narrow(app.addr).await;
     let head = format!("GET /v1/stream{query} HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n");
     first.send(head.as_bytes()).await;
     assert_eq!(first.read_answer().await.unwrap().status, 200);
     let path = format!("/v1/stream{query}");
     let second = app.get(&path, &key);
-    // While it waits.
+    // While the first stream waits.
     let others = async { Client::open(&app, &other, &query, None).await.0.cut().await };
     let (second, _) = tokio::join!(second, others);
     assert_eq!(second.refusal(), (503, "unavailable".to_owned()));
@@ -48,7 +48,7 @@ async fn a_key_is_sent_one_past_at_a_time_and_keeps_nobody_else_from_theirs() {
     }
 }
 
-/// S9: who polls reads everything again, and a stream goes on.
+/// S9: a polling client reads everything again, and a stream continues.
 #[tokio::test]
 async fn a_delta_of_more_than_ten_thousand_records_is_refused() {
     const LIMIT: usize = 10_000;
@@ -67,7 +67,7 @@ async fn a_delta_of_more_than_ten_thousand_records_is_refused() {
         let of_bout = |book: &&str| line::moneyline(bout, book, (home, 120), (away, -140));
         lines.extend(bookmakers.iter().map(of_bout));
     }
-    // As many as there may be; the next is one too many.
+    // As many as allowed; the next is one too many.
     lines.truncate(bouts.len() + LIMIT);
     for part in lines.chunks(2000) {
         app.push_all(&feed, part).await;
@@ -99,7 +99,7 @@ async fn the_501st_publication_of_a_replay_costs_another_request() {
         app.publish().await;
     }
     let until = text(app.now());
-    // What comes last is the present, which is free.
+    // The last publication is the current one, which is free.
     app.publish().await;
     let used = async || app.get("/v1/status", &key).await.requests_used();
     let before = used().await;

@@ -1,4 +1,4 @@
-//! Cursors that were given out under another catalogue, and streams that begin there (S2, S7, S9).
+//! Cursors that were issued under another catalogue, and streams that begin there (S2, S7, S9).
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ async fn who_follows_goes_on_under_another_catalogue() {
     }
 }
 
-/// The first price that a client has.
+/// The price of the client's first record.
 fn price_of(client: &Client) -> i64 {
     assert_eq!(client.state.len(), 1, "{:?}", client.state);
     client.state.values().next().unwrap()["outcomes"][0]["price"].as_i64().unwrap()
@@ -123,9 +123,9 @@ async fn every_publication_comes_as_it_was_under_the_catalogue_of_its_time() {
             }
             prices.dedup();
             assert_eq!(prices, [135, 140, 150, 160], "{mode}");
-            // A key is sent one past at a time.
+            // A key has one replay at a time.
             drop(client);
-            // From a cursor of then on, all publications and in one step.
+            // From a cursor of that time: every publication, and all changes in one step.
             let query = format!("{filter}&mode={mode}&since={}", middle.unwrap());
             let (mut all, _) = Client::open(&app, &key, &format!("{query}&replay=all"), None).await;
             let events = all.cut().await;
@@ -135,7 +135,7 @@ async fn every_publication_comes_as_it_was_under_the_catalogue_of_its_time() {
             let events = net.cut().await;
             assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 160, "{mode}");
         }
-        // To an end of then.
+        // Until an end at that time.
         let query = format!("{filter}&freshness=none&since={first}&until={first}");
         let (mut ended, _) = Client::open(&app, &key, &query, None).await;
         let events = ended.cut().await;

@@ -1,4 +1,4 @@
-//! A client that folds what it is sent, and what it is compared with.
+//! A client that folds the events of a stream, and the lists it is compared with.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,18 +19,18 @@ pub(super) struct Event {
     pub(super) data: Value,
 }
 
-/// The records that a client knows, by channel, sport and id.
+/// The records known to a client, by channel, sport and id.
 pub(super) type State = BTreeMap<(String, String, String), Value>;
 
-/// A client that folds what it is sent.
+/// A client that folds the events of a stream.
 pub(super) struct Client {
     response: Response,
     held: Vec<u8>,
-    /// Whether it knows how fresh each record is.
+    /// True if it knows the freshness of each record.
     exact: bool,
-    /// Whether it need not wait for publications.
+    /// True if it also follows changes between publications.
     live: bool,
-    /// Whether it has a part of what came before its connection broke, which may come again.
+    /// True if it has a part of what came before its connection broke, which may be sent again.
     pub(super) broken: bool,
     pub(super) state: State,
     pub(super) cursor: String,
@@ -85,7 +85,7 @@ impl Client {
         }
     }
 
-    /// The text of everything up to the next cut, comments left out.
+    /// The text of everything up to the next cut, without comments.
     pub(super) async fn blocks_to_cut(&mut self) -> String {
         let mut text = String::new();
         loop {
@@ -102,7 +102,7 @@ impl Client {
         }
     }
 
-    /// The next event, comments left out; `None` at the end.
+    /// The next event, skipping comments; `None` at the end.
     pub(super) async fn event(&mut self) -> Option<Event> {
         loop {
             let block = self.block().await?;
@@ -112,8 +112,8 @@ impl Client {
         }
     }
 
-    /// Folds what comes up to the cut of a publication, but no more than some bytes of it, as if its connection broke
-    /// then. Says whether that cut was among them.
+    /// Folds the events up to the cut of a publication, but at most some bytes of them, as if the connection broke
+    /// then. True if that cut was among them.
     pub(super) async fn break_off(&mut self, mut bytes: usize, at: &str) -> bool {
         self.broken = true;
         loop {
@@ -149,7 +149,7 @@ impl Event {
 }
 
 impl Client {
-    /// Folds everything up to the next cut; gives what came.
+    /// Folds everything up to the next cut; returns the events.
     pub(super) async fn cut(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         loop {
@@ -163,7 +163,7 @@ impl Client {
         }
     }
 
-    /// Has a record that an earlier answer brought.
+    /// Adds a record from an earlier answer.
     pub(super) fn hold(&mut self, channel: &str, sport: &str, row: &Value) {
         let id = row["id"].as_str().unwrap().to_owned();
         self.state.insert((channel.to_owned(), sport.to_owned(), id), seen(row, self.exact));
@@ -186,7 +186,7 @@ impl Client {
                 }
                 for gone in data["removed"].as_array().into_iter().flatten() {
                     let held = self.state.remove(&key(&gone["id"]));
-                    // It may have come and gone in between.
+                    // It may have appeared and disappeared in between.
                     let may = self.broken || data["conflated"] == true;
                     assert!(held.is_some() || may, "{gone}");
                 }
@@ -211,7 +211,7 @@ impl Client {
         }
     }
 
-    /// The last event, and that nothing follows.
+    /// The last event; checks that nothing follows.
     pub(super) async fn end(&mut self) -> Value {
         loop {
             let event = self.event().await.expect("an end");
@@ -223,7 +223,7 @@ impl Client {
     }
 }
 
-/// What a client can know of a record.
+/// The part of a record that a client can know.
 pub(super) fn seen(row: &Value, exact: bool) -> Value {
     let mut row = row.clone();
     if !exact {
@@ -232,7 +232,7 @@ pub(super) fn seen(row: &Value, exact: bool) -> Value {
     row
 }
 
-/// All pages of a list, as of an instant. A filter may stand after the name of the list: `odds?&bookmaker=fanduel`.
+/// All pages of a list, as of an instant. A filter may follow the name of the list: `odds?&bookmaker=fanduel`.
 pub(super) async fn pages(
     app: &TestApp,
     key: &str,
@@ -256,7 +256,7 @@ pub(super) async fn pages(
     state
 }
 
-/// What a client has is what the lists have.
+/// Checks that a client's state equals the lists.
 pub(super) async fn check(
     app: &TestApp,
     key: &str,
@@ -272,7 +272,7 @@ pub(super) async fn check(
     assert!(client.state == all, "the state differs at {at}");
 }
 
-/// Whether some events end with the cut of a publication.
+/// True if the events end with the cut of a publication.
 pub(super) fn is_publication(events: &[Event], at: &str) -> bool {
     let cut = &events.last().unwrap().data;
     cut["published"] == true && cut["at"] == at
@@ -302,7 +302,7 @@ pub(super) async fn move_to(app: &TestApp, feed: &str, price: i32) {
     app.publish().await;
 }
 
-/// Pushes a price. The same price again is a read without a change.
+/// Pushes a price. Repeating the same price is a read without a change.
 pub(super) async fn quote(app: &TestApp, feed: &str, price: i32) {
     app.push(feed, ndjson(&[line::moneyline("a", "fanduel", (ANN, price), (BEA, -155))])).await;
 }

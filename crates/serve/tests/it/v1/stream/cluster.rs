@@ -34,7 +34,7 @@ async fn every_node_sends_what_is_stored_before_it_is_published_and_goes_on_from
         assert_eq!(names(&events), ["delta", "cut"]);
         assert_eq!(events[1].data["published"], false);
     }
-    // Both have shown the same entry, and each goes on from where the other was.
+    // Both have sent the same entry, and each continues from the other's position.
     assert_eq!((&written.cursor, &written.state), (&read.cursor, &read.state));
     let (cursor, state) = (ends.cursor.clone(), ends.state.clone());
     drop(ends);
@@ -55,8 +55,8 @@ async fn every_node_sends_what_is_stored_before_it_is_published_and_goes_on_from
     assert_eq!(read.state, written.state);
 }
 
-/// S8: a cursor of a longer log, such as one that was lost, is past the end of this one. It is waited for only as long
-/// as a node may take to come to it.
+/// S8: a cursor of a longer log, such as one that was lost, is beyond the end of this one. The stream waits only as
+/// long as a node may take to reach it.
 #[tokio::test]
 async fn a_cursor_past_the_end_of_the_log_is_unknown_on_a_node_that_has_all_of_it() {
     let (other, feed, other_key) = opened().await;
@@ -84,7 +84,7 @@ async fn a_cursor_past_the_end_of_the_log_is_unknown_on_a_node_that_has_all_of_i
     tokio::join!(list, stream);
 }
 
-/// S4: what comes between the same two cuts is the same, whichever node sends it and however it travels there.
+/// S4: the events between the same two cuts are the same, regardless of the node and of the transport.
 #[tokio::test]
 async fn the_events_between_two_cuts_are_the_same_bytes_on_every_node() {
     let pair = Pair::start(TestApp::builder).await;
@@ -108,7 +108,7 @@ async fn the_events_between_two_cuts_are_the_same_bytes_on_every_node() {
         assert!(last.contains(&format!("\"price\":{price}")), "{last}");
         assert_eq!(there.blocks_to_cut().await, last);
     }
-    // From the first cut to the last: the sum, made on each node by itself.
+    // From the first cut to the last: the sum, computed by each node separately.
     let (mut here, _) = Client::open(writer, &keys[0], query, Some(&cursor)).await;
     let (mut there, _) = Client::open(reader, &keys[1], query, Some(&cursor)).await;
     let sum = here.blocks_to_cut().await;

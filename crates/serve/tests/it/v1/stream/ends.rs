@@ -1,4 +1,4 @@
-//! How streams end that nobody closes (S2, S13, S14).
+//! Ends of streams that their clients did not close (S2, S13, S14).
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::client::{Client, PATIENCE, at_of, move_to, names, opened};
 use super::websocket::upgrade;
 use crate::harness::{Raw, TestApp, line, unlimited, wait_for};
 
-/// More than the first event has, so that the snapshot is on its way.
+/// More than the first event, so that the snapshot is partly sent.
 const STALLED_BYTES: u64 = 16 << 10;
 const EVERYTHING: &str = "/v1/stream?channels=odds,scores,events";
 
@@ -24,7 +24,7 @@ async fn ended(app: &TestApp, code: &str) -> u64 {
     sum(app, "linesman_stream_ended_total{", &format!("code=\"{code}\"}}")).await
 }
 
-/// A figure of all streams.
+/// The sum of a metric over all streams.
 async fn sum(app: &TestApp, name: &str, label: &str) -> u64 {
     let metrics = app.get_operator("/metrics").await;
     let lines = metrics.text().lines();
@@ -32,10 +32,10 @@ async fn sum(app: &TestApp, name: &str, label: &str) -> u64 {
     lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
-/// Waits until a client that reads nothing is handed over nothing more.
+/// Waits until nothing more is sent to a client that reads nothing.
 async fn stall(app: &TestApp, before: u64) {
     let (begun, mut last, mut same) = (Instant::now(), before, 0);
-    // Once its snapshot is made, the service goes on to send it until it cannot.
+    // Once its snapshot is made, the service continues to send it until it cannot.
     while same < 10 || last < before + STALLED_BYTES {
         assert!(begun.elapsed() < PATIENCE, "{last} bytes after {before}");
         let sent = sum(app, "linesman_stream_bytes_total{", "").await;
@@ -87,7 +87,7 @@ async fn a_stream_of_the_past_ends_there_and_nothing_later_is_in_it() {
         assert_eq!(past.state, state);
         assert_eq!(past.end().await["code"], "done");
     }
-    // From behind the end there is nothing, and before history there is no end.
+    // After the end there is nothing, and before history there is no end.
     let query = format!("?sports=mma&since={}&until={until}", live.cursor);
     let (mut behind, hello) = Client::open(&app, &key, &query, None).await;
     assert_eq!((&hello["resumed"], &behind.end().await["code"]), (&json!(true), &json!("done")));
@@ -107,7 +107,7 @@ async fn a_client_that_reads_nothing_for_a_minute_is_counted_as_slow() {
     let begun = Instant::now();
     while ended(&app, "slow").await == 0 {
         assert!(begun.elapsed() < PATIENCE, "never given up");
-        // More than the systems of both sides hold between them, sooner or later.
+        // Sooner or later more than the socket buffers of both sides hold.
         app.publish_both().await;
         tokio::time::pause();
         tokio::time::sleep(Duration::from_secs(10)).await;
@@ -116,7 +116,7 @@ async fn a_client_that_reads_nothing_for_a_minute_is_counted_as_slow() {
     assert_eq!((ended(&app, "slow").await, ended(&app, "closed").await), (1, 0));
 }
 
-/// It takes longer than a minute for what it was sent at once, but always some of it.
+/// Reading the bytes sent at once takes longer than a minute, but always makes progress.
 #[tokio::test]
 async fn a_client_that_is_slow_to_read_is_not_one_that_does_not() {
     let (app, feed, key) = opened().await;
@@ -138,13 +138,13 @@ async fn a_client_that_is_slow_to_read_is_not_one_that_does_not() {
     assert_eq!(raw.read_answer().await.unwrap().status, 200);
     raw.read_exactly(16 << 10).await.expect("a hello");
     for _ in 0..4 {
-        // More than the systems of both sides hold of it.
+        // More than the socket buffers of both sides hold.
         let read = raw.read_exactly(80 << 10).await.expect("more of the snapshot");
         assert!(!read.windows(7).any(|text| text == b"\nevent:"), "the snapshot has ended");
         pass(25).await;
     }
     assert_eq!((ended(&app, "slow").await, all_open(&app).await), (0, 1));
-    // The system may have taken some more since, and each time the minute begins anew.
+    // The socket may have accepted some more since, and each time the minute starts again.
     let mut minutes = 0;
     while ended(&app, "slow").await == 0 {
         minutes += 1;
@@ -154,7 +154,7 @@ async fn a_client_that_is_slow_to_read_is_not_one_that_does_not() {
     assert_eq!((ended(&app, "slow").await, all_open(&app).await), (1, 0));
 }
 
-/// Lets seconds pass at once.
+/// Advances the time by some seconds.
 async fn pass(seconds: u64) {
     tokio::time::pause();
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -196,7 +196,7 @@ async fn a_client_that_does_not_read_is_disconnected_before_the_call_that_ends_i
     assert!(raw.read_to_end().await.is_err());
 }
 
-/// Not the first alone, which noted what ends.
+/// Every such call, not only the first one, which has marked the key as ended.
 #[tokio::test]
 async fn every_call_that_ends_a_key_returns_when_its_streams_have_ended() {
     let app = TestApp::builder().sandbox(7).start().await;
@@ -218,7 +218,7 @@ async fn every_call_that_ends_a_key_returns_when_its_streams_have_ended() {
     tokio::join!(revoke(), revoke(), reload);
 }
 
-/// S10: what they do not read is given up where others need the memory.
+/// S10: unread events are dropped if other streams need the memory.
 #[tokio::test]
 async fn clients_that_do_not_read_take_no_memory_from_those_that_do() {
     let settings = StreamSettings { memory_max: 64 << 10, ..StreamSettings::default() };
@@ -283,12 +283,12 @@ async fn a_stream_of_http_2_that_is_not_read_ends_with_its_key_and_its_connectio
     tokio::time::timeout(PATIENCE, reading).await.expect("a reset");
 }
 
-/// Nothing is published and no comment is due for a minute.
+/// Nothing is published and no heartbeat is due for a minute.
 #[tokio::test]
 async fn streams_of_a_rotated_key_end_at_the_end_of_its_overlap() {
     let (app, _, key) = opened().await;
     let until = text(app.now().plus(Duration::from_secs(3600)));
-    // One waits with others, the other alone.
+    // One waits in a group, the other alone.
     let (mut one, _) = Client::open(&app, &key, "?sports=mma&heartbeat=60", None).await;
     let query = format!("?sports=mma&heartbeat=60&until={until}");
     let (mut other, _) = Client::open(&app, &key, &query, None).await;
@@ -297,7 +297,7 @@ async fn streams_of_a_rotated_key_end_at_the_end_of_its_overlap() {
     }
     let overlap = Some(Duration::from_secs(1));
     app.service.api.accounts.rotate_key(&key, overlap, &Actor::command_line()).await.unwrap();
-    // They have heard of it, and it is still good.
+    // They were notified of it, and the key is still valid.
     assert_eq!(app.get("/v1/books", &key).await.status, 200);
     assert_eq!(all_open(&app).await, 2);
     app.advance(Duration::from_secs(1));

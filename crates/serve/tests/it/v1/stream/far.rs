@@ -1,4 +1,5 @@
-//! Whoever comes back from afar is brought forward in steps, and has what is there, whatever it had (S7, S9).
+//! A client that returns from a distant position is advanced in steps and reaches the current state, whatever it had
+//! before (S7, S9).
 
 use archive::Compact;
 use domain::World;
@@ -11,10 +12,10 @@ use crate::harness::{TestApp, ndjson};
 
 const LISTS: [(&str, &str); 3] = [("odds", "mma"), ("scores", "mma"), ("events", "mma")];
 const QUERY: &str = "?sports=mma&channels=odds,scores,events";
-/// A step of a stream are five times as many.
+/// A step of a stream has five times as many.
 const ENTRIES_AT_ONCE: u64 = 1;
 
-/// Takes in the steps up to a publication, and says how many there were.
+/// Reads the steps up to a publication, and returns their number.
 async fn steps(client: &mut Client, last: &str) -> usize {
     let mut steps = 0;
     loop {
@@ -27,7 +28,7 @@ async fn steps(client: &mut Client, last: &str) -> usize {
     }
 }
 
-/// Folds what a list says since a cursor into what somebody has of it, and compares that with all its pages.
+/// Applies a list's changes since a cursor to a state, and compares that with all its pages.
 async fn poll(app: &TestApp, key: &str, channel: &str, since: &str, (all, last): (&State, &str)) {
     let own = all.iter().filter(|((held, ..), _)| held == channel);
     let mut state: State = own.map(|(key, record)| (key.clone(), record.clone())).collect();
@@ -52,7 +53,7 @@ async fn comes_back(app: &TestApp, key: &str, cursor: &str, had: (&State, &State
     let (then, all) = had;
     for mode in ["publication", "live"] {
         let query = format!("{QUERY}&mode={mode}");
-        // One that has nothing beside has what is there after every step.
+        // A client with only the state at its cursor has the current state after every step.
         let (mut client, hello) = Client::open(app, key, &query, Some(cursor)).await;
         assert_eq!(hello["resumed"], true);
         client.state = then.clone();
@@ -60,7 +61,7 @@ async fn comes_back(app: &TestApp, key: &str, cursor: &str, had: (&State, &State
         check(app, key, &client, &LISTS, &at_of(&events)).await;
         assert!(steps(&mut client, last).await > 3, "{mode}");
         check(app, key, &client, &LISTS, last).await;
-        // One that has got anything that there was in between, before its connection broke, has it no more.
+        // A client that received any of the states in between, before its connection broke, loses them again.
         let (mut client, _) = Client::open(app, key, &query, Some(cursor)).await;
         (client.state, client.broken) = (all.clone(), true);
         steps(&mut client, last).await;
@@ -94,7 +95,7 @@ async fn whoever_comes_back_from_afar_has_what_is_there_whatever_it_had() {
         }
     }
     assert!(all.len() > client.state.len() + 5, "{} {}", all.len(), client.state.len());
-    // What is kept of the last publications; the log alone; the archive alone.
+    // From the kept publications; from the log only; from the archive only.
     comes_back(&app, &key, &cursor, (&then, &all), &last).await;
     let disk = app.copy_of_disk();
     let again = builder().starting_at(app.now()).on(disk).start().await;
@@ -106,7 +107,7 @@ async fn whoever_comes_back_from_afar_has_what_is_there_whatever_it_had() {
     shorten_log(&dir.path().join("live"));
     let app = builder().starting_at(now).on(dir).start().await;
     comes_back(&app, &key, &cursor, (&then, &all), &last).await;
-    // Who polls gets all of it at once.
+    // A polling client gets everything at once.
     for (channel, since) in &cursors {
         poll(&app, &key, channel, since, (&all, &last)).await;
     }

@@ -1,4 +1,4 @@
-//! Streams that follow the same are written to together (S4, S6, S14, S16).
+//! Streams of the same selection are written to together (S4, S6, S14, S16).
 
 use accounts::Actor;
 use api::v1::stream::StreamSettings;
@@ -25,7 +25,7 @@ async fn all_of_a_group_get_every_publication_and_pay_for_it() {
         client.cut().await;
         clients.push(client);
     }
-    // Those who leave take nobody else's place.
+    // Streams that end do not affect the others.
     clients.drain(10..40);
     let used = app.get("/v1/books", &key).await.requests_used();
     for price in 140..145 {

@@ -34,12 +34,12 @@ async fn a_change_is_sent_before_it_is_published_and_publications_are_in_their_p
     let events = live.cut().await;
     assert_eq!(names(&events), ["fresh", "cut"], "there is nothing left to say");
     check(&app, &key, &live, &[("odds", "mma")], &at_of(&events)).await;
-    // Who waits for publications gets the last of it, and both are at the same place.
+    // A stream that follows publications gets the last state, and both are at the same position.
     let events = waits.cut().await;
     assert_eq!(names(&events), ["delta", "fresh", "cut"]);
     assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 160);
     assert_eq!((&waits.cursor, &waits.state), (&live.cursor, &live.state));
-    // A price that is only confirmed is no change, and what is not in the selection says nothing.
+    // A price that is only confirmed is not a change, and records outside the selection cause no events.
     quote(&app, &feed, 160).await;
     app.push_all(&feed, &[line::event("g", "boxing", "Cy Young", "Di Zeta")]).await;
     quote(&app, &feed, 170).await;
@@ -95,7 +95,7 @@ async fn what_was_sent_live_is_there_after_a_restart_and_goes_on_in_either_mode(
         (vec!["delta", "cut"], &json!(false))
     );
     assert_eq!((&back.state, &back.cursor), (&live.state, &live.cursor));
-    // Publications go on from it, too, with the next one; and so does a list.
+    // A stream of publications continues from it, too, with the next one; and so does a list.
     let since = format!("?sports=mma&since={cursor}");
     let (mut waits, hello) = Client::open(&again, &key, &since, None).await;
     assert_eq!(hello["resumed"], true);
@@ -108,7 +108,7 @@ async fn what_was_sent_live_is_there_after_a_restart_and_goes_on_in_either_mode(
     assert_eq!((&waits.state, &waits.cursor), (&back.state, &back.cursor));
     let delta = again.get(&format!("/v1/sports/mma/odds?since={cursor}"), &key).await;
     assert_eq!(delta.json()["upserts"][0]["outcomes"][0]["price"], 150);
-    // One of another log begins anew.
+    // With a cursor of another log, the stream starts from a snapshot.
     let (other, feed, other_key) = opened().await;
     let (mut foreign, _) = Client::open(&other, &other_key, LIVE, None).await;
     foreign.cut().await;
@@ -118,7 +118,7 @@ async fn what_was_sent_live_is_there_after_a_restart_and_goes_on_in_either_mode(
     assert_eq!(names(&anew.cut().await)[..2], ["reset", "snapshot"]);
 }
 
-/// S7: a connection breaks between two cuts, and what came on it is over when the client goes on.
+/// S7: a connection breaks between two cuts, and changes sent on it are superseded when the client continues.
 #[tokio::test]
 async fn what_a_broken_connection_brought_is_taken_back_where_the_stream_goes_on() {
     let (app, feed, key) = opened().await;
@@ -138,7 +138,7 @@ async fn what_a_broken_connection_brought_is_taken_back_where_the_stream_goes_on
     app.push(&feed, ndjson(&[empty, odds("fanduel", 135)])).await;
     stays.cut().await;
     assert_eq!(stays.state, before, "nothing is left of it");
-    // The same node has it in memory, one that was started anew in the log.
+    // The same node has it in memory, a restarted one in the log.
     let again = TestApp::builder().starting_at(app.now()).on(app.copy_of_disk()).start().await;
     for app in [&app, &again] {
         let (mut back, hello) = Client::open(app, &key, LIVE, Some(&cursor)).await;
@@ -175,7 +175,7 @@ async fn the_sandbox_moves_between_publications_the_same_everywhere() {
         check(&app, &key, &live, &lists, &at_of(&events)).await;
     }
     let (cursor, state) = between.expect("nothing moved between publications");
-    // Another service with the same seed has the same between the same publications.
+    // Another service with the same seed shows the same between the same publications.
     let other = TestApp::builder().sandbox(7).starting_at(app.now()).start().await;
     let other_key = other.key(unlimited(KeyKind::Sandbox)).await;
     let (mut back, hello) = Client::open(&other, &other_key, query, Some(&cursor)).await;
@@ -186,21 +186,21 @@ async fn the_sandbox_moves_between_publications_the_same_everywhere() {
     assert!(back.state == live.state);
 }
 
-/// When the sandbox was last shown to those who follow it live.
+/// Time of the sandbox's last state shown to live streams.
 fn shown(app: &TestApp) -> Option<Timestamp> {
     let shown = app.service.api.world(World::Sandbox).shown_live();
     shown.map(|shown| shown.snapshot.cut_at)
 }
 
-/// The law of streams, over worlds that change at random: whatever is sent when, and wherever a client goes on, it has
-/// what the lists have after every publication.
+/// The law of streams, over worlds that change at random: regardless of when changes are sent and where a client
+/// continues, its state equals the lists after every publication.
 #[tokio::test]
 async fn whatever_happens_the_folded_state_is_what_the_lists_have_after_each_publication() {
     let app = TestApp::start().await;
     let (feed, key) = (app.any_feed().await, app.key(unlimited(KeyKind::Production)).await);
     let lists = [("odds", "mma"), ("scores", "mma"), ("events", "mma")];
     for (seed, freshness) in [(1, "records"), (2, "none"), (3, "records")] {
-        // What happens is the same in every run. How often a client gets it is not, and need not be.
+        // The changes are the same in every run. How often a client is sent them is not, and need not be.
         let (mut random, mut luck) = (Random(seed), Random(seed));
         let query = format!("?sports=mma&channels=odds,scores,events&freshness={freshness}&mode=");
         let mut modes = ["live", "publication"].into_iter().cycle();
@@ -209,7 +209,7 @@ async fn whatever_happens_the_folded_state_is_what_the_lists_have_after_each_pub
         };
         let mut client = open("live", None).await;
         client.cut().await;
-        // Who wants to know how fresh each record is, and who does not, follow the same at different paces.
+        // Streams with and without the freshness of each record follow the same at different paces.
         let other = if freshness == "none" { "records" } else { "none" };
         let query = format!("?sports=mma&channels=odds,scores,events&freshness={other}&mode=live");
         let (mut other, _) = Client::open(&app, &key, &query, None).await;
@@ -225,7 +225,7 @@ async fn whatever_happens_the_folded_state_is_what_the_lists_have_after_each_pub
             let at = app.service.api.world(World::Live).published().snapshot.cut_at;
             let at = String::from_utf8(at.millis_text().to_vec()).unwrap();
             while !is_publication(&client.cut().await, &at) {
-                // Now and then it goes on anew, from wherever it is.
+                // Sometimes it reconnects, from its current position.
                 if luck.below(3) == 0 {
                     let last = client;
                     client = open(modes.next().unwrap(), Some(&last.cursor)).await;

@@ -1,5 +1,7 @@
-//! The law of streams and of polling (S4, S7, S9, S18) over worlds that change at random: whatever a client follows,
-//! wherever its connection breaks and wherever it goes on, it has what the list has after every publication.
+//! The law of streams and of polling (S4, S7, S9, S18) over worlds that change at random.
+//!
+//! Whatever a client follows, wherever its connection breaks and wherever it continues, its state equals the list
+//! after every publication.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +13,7 @@ use super::client::{Client, State, check, is_publication};
 use crate::harness::{TestApp, line, ndjson};
 use crate::shared::Pair;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -40,7 +42,7 @@ fn listing(n: u64) -> Value {
     line::event(&format!("r-{n}"), "mma", &one, &other)
 }
 
-/// Something that a feed says of one of the events.
+/// A feed's message about one of the events.
 pub(super) fn random_line(random: &mut Random) -> Value {
     let n = random.below(EVENTS);
     let (reference, (one, other)) = (format!("r-{n}"), sides(n));
@@ -60,7 +62,7 @@ pub(super) fn random_line(random: &mut Random) -> Value {
     }
 }
 
-/// A selection: its channel, and its filter as a list has it.
+/// A selection: its channel, and its filter in the syntax of a list.
 fn random_selection(random: &mut Random, ids: &[String]) -> (&'static str, String) {
     let events = || format!("&event_ids={}", ids[..2].join(","));
     match random.below(8) {
@@ -75,13 +77,13 @@ fn random_selection(random: &mut Random, ids: &[String]) -> (&'static str, Strin
     }
 }
 
-/// One that follows a selection.
+/// A client that follows a selection.
 struct Follower {
     channel: &'static str,
     filter: String,
     mode: &'static str,
     client: Client,
-    /// What it polls with: a cursor, and what pages of that and of later publications have.
+    /// State for polling: a cursor, and the rows from its pages and from later publications.
     since: String,
     rows: State,
 }
@@ -97,7 +99,7 @@ impl Follower {
         Self { channel, filter, mode, client, since, rows }
     }
 
-    /// Goes on from its last cut.
+    /// Continues from its last cut.
     async fn go_on(&mut self, app: &TestApp, key: &str) {
         let query = query(self.channel, &self.filter, self.mode);
         let (mut client, hello) = Client::open(app, key, &query, Some(&self.client.cursor)).await;
@@ -108,7 +110,7 @@ impl Follower {
         self.client = client;
     }
 
-    /// Takes in everything up to a publication, on the way there with broken connections.
+    /// Reads everything up to a publication, with broken connections in between.
     async fn follow(&mut self, nodes: &[Node<'_>], at: &str, luck: &mut Random) {
         for (app, key) in nodes {
             let bytes = usize::try_from(luck.below(4000)).unwrap();
@@ -117,7 +119,7 @@ impl Follower {
                     return;
                 }
                 if luck.below(4) == 0 {
-                    // It goes on in the other mode, with what it has of this one.
+                    // It continues in the other mode, with the state from this one.
                     self.mode = if self.mode == "live" { "publication" } else { "live" };
                 }
                 self.go_on(app, key).await;
@@ -136,7 +138,7 @@ impl Follower {
         format!("{}?{}", self.channel, self.filter)
     }
 
-    /// Asks what changed since its cursor, or reads a page more.
+    /// Requests the changes since its cursor, or reads one more page.
     async fn poll(&mut self, app: &TestApp, key: &str, luck: &mut Random) {
         let path = format!("/v1/sports/mma/{}?", self.channel);
         if luck.below(2) == 0 {
@@ -178,15 +180,15 @@ fn query(channel: &str, filter: &str, mode: &str) -> String {
     format!("?sports=mma&channels={channel}&freshness=none&mode={mode}{filter}")
 }
 
-/// A slot may be taken for a moment after its connection broke.
+/// A slot may stay taken for a moment after its connection broke.
 fn settings() -> StreamSettings {
     StreamSettings { per_key_max: 500, ..StreamSettings::default() }
 }
 
-/// A node, and a key that it knows.
+/// A node, and a key for it.
 type Node<'a> = (&'a TestApp, &'a str);
 
-/// Some who follow. What happens is the same in every run; how much of it is on its way when a connection breaks is
+/// Several followers. The changes are the same in every run; the part of them received before a connection breaks is
 /// not, and need not be.
 struct Model {
     random: Random,
@@ -195,7 +197,7 @@ struct Model {
 }
 
 impl Model {
-    /// Begins with listed events that are published.
+    /// Starts followers of the published events.
     async fn begin(seed: u64, (app, key): Node<'_>) -> Self {
         let events = app.get("/v1/sports/mma/events", key).await.json();
         let ids = events.as_array().unwrap().iter().map(|event| event["id"].as_str().unwrap());
@@ -217,7 +219,7 @@ impl Model {
         }
     }
 
-    /// Has all follow and poll up to what is published, from node to node, and compares what they have.
+    /// Lets all followers read and poll up to the current publication, from node to node, and compares their states.
     async fn follow(&mut self, nodes: &[Node<'_>]) {
         let (app, key) = *nodes.last().unwrap();
         let at = app.service.api.world(World::Live).published().snapshot.cut_at;
@@ -246,7 +248,7 @@ async fn whatever_is_followed_and_wherever_it_breaks_off_the_state_is_what_the_l
                 model.follow(&[(&app, &key)]).await;
                 continue;
             }
-            // Now and then a node that was started anew has it, too. What goes on there goes on here again.
+            // Sometimes a restarted node serves it, too. Clients that continue there return here afterwards.
             let anew = TestApp::builder().streams(settings()).starting_at(app.now());
             let anew = anew.on(app.copy_of_disk()).start().await;
             model.follow(&[(&anew, &key), (&app, &key)]).await;

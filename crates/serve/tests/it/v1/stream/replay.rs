@@ -36,7 +36,7 @@ async fn every_publication_since_a_cursor_comes_one_after_the_other() {
             assert!(events.iter().all(|event| event.data.get("conflated").is_none()));
             assert_eq!((&at_of(&events), &replay.cursor, &replay.state), (at, cursor, state));
         }
-        // From there on it is a stream like any other.
+        // From then on it is a stream like any other.
         app.publish().await;
         assert_eq!(names(&replay.cut().await), ["fresh", "cut"]);
     }
@@ -82,7 +82,7 @@ async fn a_replay_costs_a_request_and_waits_for_its_turn() {
         replay.cut().await;
     }
     assert_eq!(used().await, before + 2, "to begin, and for the first 500 publications");
-    // Where there is no turn, it is said.
+    // If there is no turn, the request is refused.
     let settings = StreamSettings { replays_max: 0, ..StreamSettings::default() };
     let (app, _, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
     let odds = app.get("/v1/sports/mma/odds", &key).await;
@@ -106,14 +106,14 @@ async fn a_position_that_is_in_the_archive_alone_waits_for_its_turn() {
     let query = format!("?sports=mma&since={then}");
     let refused = app.get(&format!("/v1/stream{query}"), &key).await;
     assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
-    // What the log has needs none.
+    // Positions in the log need no turn.
     let present = format!("?sports=mma&since={}", text(now));
     let (mut client, _) = Client::open(&app, &key, &present, None).await;
     client.cut().await;
     drop(client);
     let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
     let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
-    // One after the other: the right to read it ends with the first cut.
+    // In sequence: the right to read it ends with the first cut.
     for _ in 0..2 {
         let (mut client, _) = Client::open(&app, &key, &query, None).await;
         client.cut().await;

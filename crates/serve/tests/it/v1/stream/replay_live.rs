@@ -16,7 +16,7 @@ use crate::harness::{TestApp, unlimited};
 
 const LIVE: &str = "?sports=mma&mode=live&freshness=none";
 
-/// What a client had after a cut.
+/// A client's state after a cut.
 #[derive(Debug, PartialEq)]
 struct Seen {
     at: String,
@@ -39,7 +39,7 @@ fn text(at: Timestamp) -> String {
     String::from_utf8(at.millis_text().to_vec()).unwrap()
 }
 
-/// A stream that is live, and all that it sees while prices change within intervals and over them.
+/// A live stream, and everything that it sees while prices change within intervals and across them.
 async fn follow(app: &TestApp, feed: &str, key: &str) -> (Client, Vec<Seen>) {
     let (mut live, _) = Client::open(app, key, LIVE, None).await;
     let events = live.cut().await;
@@ -55,7 +55,7 @@ async fn follow(app: &TestApp, feed: &str, key: &str) -> (Client, Vec<Seen>) {
         let events = live.cut().await;
         all.push(seen(&live, &events));
     }
-    // The last is not published.
+    // The last change is not published.
     app.advance(Duration::from_millis(1500));
     quote(app, feed, 190).await;
     let events = live.cut().await;
@@ -85,7 +85,7 @@ async fn every_change_since_a_cursor_comes_one_after_the_other_and_then_the_stre
         drop(replay_from(&app, &key, &all, first).await);
         drop(replay_from(&again, &key, &all, first).await);
     }
-    // What is kept in memory and what is read from the log go on into each other.
+    // Changes in memory seamlessly continue those read from the log.
     let mut replays = [replay_from(&app, &key, &all, 1).await];
     for price in [200, 210] {
         app.advance(Duration::from_millis(1500));
@@ -97,7 +97,7 @@ async fn every_change_since_a_cursor_comes_one_after_the_other_and_then_the_stre
             assert_eq!(seen(replay, &events), expected);
         }
     }
-    // After a restart, nobody else having followed it live.
+    // After a restart, without any other live stream.
     let mut replay = replay_from(&again, &key, &all, 0).await;
     for price in [220, 230, 240] {
         again.advance(Duration::from_millis(1500));
@@ -112,7 +112,7 @@ async fn every_change_since_a_cursor_comes_one_after_the_other_and_then_the_stre
     check(&again, &key, &replay, &[("odds", "mma")], &at_of(&events)).await;
 }
 
-/// Lets go of all entries of a log but the last, as retention does.
+/// Removes all entries of a log but the last, as retention does.
 pub(super) fn shorten_log(folder: &Path) {
     let (long, _) = ChangeLog::open(folder, Options::default()).unwrap();
     let kept = folder.with_extension("kept");
@@ -124,7 +124,7 @@ pub(super) fn shorten_log(folder: &Path) {
         short.append(entry.at_ms, [(entry.version, &*entry.payload)]).unwrap();
         let change = Change::decode(entry.version, &entry.payload).unwrap();
         book.absorb(&change, Timestamp::from_millis(entry.at_ms));
-        // The last entry is a cut, which a checkpoint leaves to be read.
+        // The last entry is a cut, which a checkpoint does not cover.
         if entry.seq < long.last_seq() && entry.seq + 2 >= long.last_seq() {
             short.write_checkpoint(entry.seq, IMAGE_VERSION, &book.to_image()).unwrap();
         }
@@ -145,7 +145,7 @@ async fn the_changes_of_a_span_are_replayed_from_the_archive_and_then_the_stream
     let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
     shorten_log(&dir.path().join("live"));
     let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
-    // From a time it begins with the publication of then.
+    // From a time it begins with the publication of that time.
     let until = &all[all.len() - 1].at;
     let query = format!("{LIVE}&replay=all&since={}&until={until}", all[0].at);
     let (mut replay, hello) = Client::open(&app, &key, &query, None).await;
@@ -196,7 +196,7 @@ async fn a_replay_of_changes_costs_what_a_replay_of_publications_costs() {
     let again = TestApp::builder().starting_at(app.now()).on(app.copy_of_disk()).start().await;
     let used = async || again.get("/v1/status", &key).await.requests_used();
     let before = used().await;
-    // Up to the last publication, and then on to what is not published yet.
+    // Up to the last publication, and then on to unpublished changes.
     let last = all.iter().rfind(|seen| seen.published).unwrap();
     let query = format!("{LIVE}&replay=all&since={}&until={}", all[0].cursor, last.at);
     let (mut replay, _) = Client::open(&again, &key, &query, None).await;

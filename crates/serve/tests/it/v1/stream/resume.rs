@@ -1,4 +1,4 @@
-//! Streams that go on from a cursor, and those that cannot (S7, S8).
+//! Streams that continue from a cursor, and those that cannot (S7, S8).
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn a_stream_goes_on_after_a_restart_and_says_where_it_cannot() {
         assert_eq!(events[0].data["conflated"], true, "two publications in one");
         assert_eq!((&back.state, &back.cursor), (&client.state, &client.cursor));
     }
-    // A time begins with the publication of that time, and goes on from there.
+    // A time begins with the publication of that time, and the stream continues from there.
     let at = app.now().minus(app.refresh_interval).minus(app.refresh_interval);
     let at = String::from_utf8(at.millis_text().to_vec()).unwrap();
     let (mut past, hello) =
@@ -40,7 +40,7 @@ async fn a_stream_goes_on_after_a_restart_and_says_where_it_cannot() {
     assert_eq!((at_of(&past.cut().await), &past.state), (at, &state));
     past.cut().await;
     assert_eq!((&past.state, &past.cursor), (&client.state, &client.cursor));
-    // What cannot be gone on from begins anew, and says why.
+    // If a cursor cannot be used, the stream restarts and reports the reason.
     let other = TestApp::start().await;
     let foreign = other.get("/v1/sports/mma/odds", &other.live_key().await).await;
     let foreign = foreign.header("x-cursor").unwrap().to_owned();
@@ -60,7 +60,7 @@ async fn a_stream_goes_on_after_a_restart_and_says_where_it_cannot() {
     assert_eq!(fresh.state, client.state);
 }
 
-/// S7: where there is no archive, the log has what is gone on from.
+/// S7: without an archive, streams continue from the log.
 #[tokio::test]
 async fn a_stream_goes_on_after_a_restart_without_history() {
     let app = TestApp::builder().without_history().start().await;
@@ -89,7 +89,7 @@ async fn a_stream_goes_on_after_a_restart_without_history() {
     assert_eq!(delta.status, 200, "{}", delta.text());
 }
 
-/// S7: what came and went while a client was away is removed.
+/// S7: a record that appeared and disappeared while a client was away is removed.
 #[tokio::test]
 async fn what_came_and_went_in_between_is_removed() {
     let (app, feed, key) = opened().await;
@@ -153,7 +153,7 @@ async fn a_cursor_of_another_sandbox_begins_anew() {
     }
 }
 
-/// S8: what a cursor of this log leads on from may be gone: here there is no archive, and the log is shortened.
+/// S8: the entries after a cursor of this log may be gone: here there is no archive, and the log is shortened.
 #[tokio::test]
 async fn a_cursor_that_is_too_old_begins_anew() {
     let app = TestApp::builder().without_history().start().await;
@@ -182,7 +182,7 @@ async fn a_cursor_that_is_too_old_begins_anew() {
     assert_eq!(delta.refusal(), (410, "cursor_expired".to_owned()));
 }
 
-/// S2, S13: `done` is said once. An `EventSource`, which comes back by itself, gets 204, which ends it, at no cost.
+/// S2, S13: `done` is sent once. An `EventSource`, which reconnects by itself, gets 204, which stops it, at no cost.
 #[tokio::test]
 async fn who_comes_back_after_the_end_gets_no_more_and_pays_nothing() {
     let (app, feed, _) = opened().await;
@@ -212,7 +212,7 @@ async fn who_comes_back_after_the_end_gets_no_more_and_pays_nothing() {
             );
         }
         assert_eq!(app.get("/v1/status", &key).await.requests_used(), used);
-        // Who lacks something gets it, and whoever asks with `since` gets the end.
+        // A client that lacks something gets it, and one that requests `since` gets the end.
         let (mut back, hello) = Client::open(&app, &key, &query, Some(&first)).await;
         assert_eq!(hello["resumed"], true);
         back.state.clone_from(&past.state);
@@ -222,7 +222,7 @@ async fn who_comes_back_after_the_end_gets_no_more_and_pays_nothing() {
         let (mut since, _) = Client::open(&app, &key, &since, None).await;
         assert_eq!(since.end().await["code"], "done");
     }
-    // The end is still to come.
+    // The end is in the future.
     let until = text(app.now().plus(app.refresh_interval));
     let query = format!("?sports=mma&until={until}");
     let (_waits, hello) = Client::open(&app, &key, &query, Some(&later.cursor)).await;

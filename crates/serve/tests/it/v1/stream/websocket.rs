@@ -1,4 +1,4 @@
-//! Streams over a WebSocket (S1, S3, S13, S15, S16), spoken to byte by byte.
+//! Streams over a WebSocket (S1, S3, S13, S15, S16), tested byte by byte.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use super::client::{Client, Event, move_to, names, opened};
 use crate::harness::{Answer, Raw, TestApp, line};
 
-/// The key that RFC 6455 has as its example, and the answer to it.
+/// The example key of RFC 6455, and the answer to it.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
@@ -92,7 +92,7 @@ async fn up_to_cut(raw: &mut Raw) -> Vec<Event> {
     events
 }
 
-/// The code that the service closes with, and that nothing follows.
+/// The service's close code; checks that nothing follows.
 async fn closed_with(raw: &mut Raw) -> u16 {
     loop {
         let (kind, payload) = frame(raw).await.expect("a close");
@@ -103,7 +103,7 @@ async fn closed_with(raw: &mut Raw) -> u16 {
     }
 }
 
-/// A frame as clients send it, of less than 126 bytes unless it says otherwise itself.
+/// A masked frame, as clients send it.
 fn masked(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [1, 2, 3, 4];
     let mut frame = match u8::try_from(payload.len()) {
@@ -131,7 +131,7 @@ async fn a_websocket_has_the_events_of_server_sent_events() {
         move_to(&app, &feed, price).await;
     }
     let last = up_to_cut(&mut socket).await;
-    // It goes on from there, by either way.
+    // It continues from there, over either transport.
     let cursor = last.last().unwrap().id.clone().unwrap();
     let mut again = open(&app, &key, &format!("{query}&since={cursor}")).await;
     assert_eq!(event(&mut again).await.data["resumed"], true);
@@ -164,7 +164,7 @@ async fn what_is_wrong_is_an_http_answer() {
     {
         assert_eq!(ask(&app, key, query, &upgrade()).await.1.status, status);
     }
-    // Who does not ask for the whole of it gets Server-Sent Events.
+    // An incomplete handshake gets Server-Sent Events.
     for part in [
         "Upgrade: websocket\r\n",
         "Connection: Upgrade\r\n",
@@ -206,7 +206,7 @@ async fn what_a_client_sends_is_answered_or_closes_the_connection() {
         socket.send(&sent).await;
         assert_eq!(closed_with(&mut socket).await, code);
     }
-    // With the head, before it is answered.
+    // Sent together with the head, before the answer.
     let mut raw = Raw::connect(app.addr).await;
     let head =
         format!("GET /v1/stream HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n{}\r\n", upgrade());
@@ -301,7 +301,7 @@ async fn a_client_that_answers_no_ping_is_given_up_and_one_that_does_is_not() {
     for socket in [&mut silent, &mut there] {
         up_to_cut(socket).await;
     }
-    // Everything waits: time goes on by itself.
+    // All tasks wait, so time advances by itself.
     tokio::time::pause();
     for _ in 0..2 {
         assert_eq!(frame(&mut there).await, Some((PING, Vec::new())));
@@ -314,7 +314,7 @@ async fn a_client_that_answers_no_ping_is_given_up_and_one_that_does_is_not() {
     tokio::time::resume();
 }
 
-/// What is written for many is written by others than the connection's own task, which answers pings.
+/// Shared events are not written by the connection's own task, which answers pings.
 #[tokio::test]
 async fn pings_between_publications_break_no_frame() {
     let (app, feed, key) = opened().await;
@@ -346,8 +346,8 @@ async fn pings_between_publications_break_no_frame() {
     }
 }
 
-/// A client that reads nothing for a while and goes on to send pings: each socket takes a part of an event once, and a
-/// ping may come before its end is sent.
+/// A client that stops reading for a while and continues to send pings: each socket accepts only a part of an event,
+/// and a ping may arrive before the rest is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pings_break_no_frame_of_which_the_socket_took_a_part() {
     const SOCKETS: usize = 24;
@@ -398,14 +398,14 @@ async fn pings_break_no_frame_of_which_the_socket_took_a_part() {
     }
 }
 
-/// Pings that are sent over many connections all the time, by somebody who waits for nothing.
+/// Pings sent continuously over many connections, without waiting for answers.
 struct Pings {
     ends: Arc<AtomicBool>,
     sending: JoinHandle<()>,
 }
 
 impl Pings {
-    /// Fewer than a connection holds that nobody reads.
+    /// Fewer than an unread connection holds.
     const EACH_MAX: usize = 2_000;
 
     fn begin(sockets: &[std::net::TcpStream]) -> Self {
