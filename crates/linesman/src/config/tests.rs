@@ -94,7 +94,7 @@ fn the_examples_of_the_reference_are_valid() {
 fn a_setting_is_explained() {
     let text = explain("server.connections_per_source_max").unwrap();
     for part in [
-        "The same from one address",
+        "Maximum number of connections from one address",
         "a whole number from 1 to 1000000",
         "unset; for example 2500",
         "LINESMAN_SERVER__CONNECTIONS_PER_SOURCE_MAX",

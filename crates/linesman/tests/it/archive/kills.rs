@@ -66,7 +66,7 @@ async fn killed_at_every_request(order: &str, fault: WriteFault) {
         server.choose_write(0, fault);
         service.kill().await;
         let checked = program.ok(&["history", "verify", "--sample", "3"]).await;
-        assert!(checked.contains("is there once"), "{request} {fault:?}: {checked}");
+        assert!(checked.contains("is present once"), "{request} {fault:?}: {checked}");
         if !met {
             break;
         }

@@ -188,7 +188,7 @@ async fn parameters_that_do_not_fit_the_sport_are_refused() {
     check_refused(
         &board,
         "/v1/sports/tennis/odds",
-        &[("group_by=bout", "group_by", "tennis is none")],
+        &[("group_by=bout", "group_by", "tennis is not one")],
     )
     .await;
     check_refused(
@@ -198,7 +198,7 @@ async fn parameters_that_do_not_fit_the_sport_are_refused() {
             ("market=totals", "market", "golf has no market `totals`"),
             ("market=h2h", "market", "golf has no market `h2h`"),
             ("market=spreads", "market", "golf has no market `spreads`"),
-            ("group_by=bout", "group_by", "golf is none"),
+            ("group_by=bout", "group_by", "golf is not one"),
         ],
     )
     .await;
