@@ -592,7 +592,7 @@ export interface paths {
                 mode?: components["parameters"]["mode"];
                 /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`. */
+                /** @description End of the stream: after the last publication at or before this instant, with the code `done`. An instant in the past needs an earlier `since`. */
                 until?: components["parameters"]["until"];
                 /** @description How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
                 replay?: components["parameters"]["replay"];
@@ -974,7 +974,7 @@ export interface paths {
         put?: never;
         /**
          * Push messages
-         * @description For operators: how a source of prices delivers. The body is NDJSON, one message a line. An accepted message is durable before the answer; clients see it in the next snapshot. A bad line never harms the others. Sending a message twice changes nothing; the same prices with a newer `ts` count as `unchanged` and confirm freshness; a message with an older `ts` than what is held is `superseded`. A `ref` is the source's own id of an event: the service finds out which of its events is meant, under whichever spelling. The door may be on a listener of its own.
+         * @description For operators: how a source of prices delivers. The body is NDJSON, one message a line. An accepted message is durable before the answer; clients see it in the next snapshot. A bad line never harms the others. Sending a message twice changes nothing; the same prices with a newer `ts` count as `unchanged` and confirm freshness; a message with an older `ts` than what is held is `superseded`. A `ref` is the source's own id of an event: the service finds out which of its events is meant, under whichever spelling. Ingest may have a listener of its own.
          */
         post: operations["push_messages"];
         delete?: never;
@@ -2362,7 +2362,7 @@ export interface components {
             since?: string;
             /**
              * Format: date-time
-             * @description End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`.
+             * @description End of the stream: after the last publication at or before this instant, with the code `done`. An instant in the past needs an earlier `since`.
              */
             until?: string;
             /** @description How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
@@ -3089,7 +3089,7 @@ export interface components {
         as_of: string;
         /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
         since: string;
-        /** @description End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`. */
+        /** @description End of the stream: after the last publication at or before this instant, with the code `done`. An instant in the past needs an earlier `since`. */
         until: string;
         /** @description How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
         replay: ("net" | "all") | string;
@@ -4279,7 +4279,7 @@ export interface operations {
                 mode?: components["parameters"]["mode"];
                 /** @description Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time. */
                 since?: components["parameters"]["since"];
-                /** @description End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`. */
+                /** @description End of the stream: after the last publication at or before this instant, with the code `done`. An instant in the past needs an earlier `since`. */
                 until?: components["parameters"]["until"];
                 /** @description How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications. */
                 replay?: components["parameters"]["replay"];

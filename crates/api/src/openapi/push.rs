@@ -20,7 +20,7 @@ For operators: how a source of prices delivers. The body is NDJSON, one message 
 durable before the answer; clients see it in the next snapshot. A bad line never harms the others. Sending a \
 message twice changes nothing; the same prices with a newer `ts` count as `unchanged` and confirm freshness; a \
 message with an older `ts` than what is held is `superseded`. A `ref` is the source's own id of an event: the \
-service finds out which of its events is meant, under whichever spelling. The door may be on a listener of its own.";
+service finds out which of its events is meant, under whichever spelling. Ingest may have a listener of its own.";
 
 const NDJSON: &str = "application/x-ndjson";
 

@@ -76,7 +76,7 @@ impl Responses {
         ("204".to_owned(), refer("responses", "Unchanged"))
     }
 
-    /// The answer to who follows a stream again that was to end, and has all of it.
+    /// The answer to a client that opens a stream again of which it has everything up to its end.
     pub(crate) fn ended(&mut self) -> (String, Value) {
         let headers = [REQUEST_ID, CACHE_CONTROL].into_iter().chain(standing());
         let response = json!({

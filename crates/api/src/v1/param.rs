@@ -211,7 +211,7 @@ impl Param {
                 also accepts an RFC 3339 timestamp and then begins with the publication of that time."
             }
             Self::Until => {
-                "End of the stream: after the last publication at or before this instant, with the reason `done`. \
+                "End of the stream: after the last publication at or before this instant, with the code `done`. \
                 An instant in the past needs an earlier `since`."
             }
             Self::Replay => {

@@ -576,7 +576,7 @@ class GetStreamParams(TypedDict):
     since: NotRequired[str]
     """Only changes since this cursor (`x-cursor` of an answer to the same selection): new, changed and removed records. Without changes the answer is 204 and free. A stream resumes at the cursor; it also accepts an RFC 3339 timestamp and then begins with the publication of that time."""
     until: NotRequired[str]
-    """End of the stream: after the last publication at or before this instant, with the reason `done`. An instant in the past needs an earlier `since`."""
+    """End of the stream: after the last publication at or before this instant, with the code `done`. An instant in the past needs an earlier `since`."""
     replay: NotRequired[Literal["net", "all"] | str]
     """How changes since `since` are sent. `net`: the net difference in one step. `all`: every publication since then (in `live`, every change), one after the other, for one request of the quota per 500 publications."""
     freshness: NotRequired[Literal["sources", "records", "none"] | str]
