@@ -54,7 +54,7 @@ impl LoggedPast {
             self.note_news();
             (index.archived.failed, index.archived.is_missed) = (true, true);
         }
-        index.is_stale = index.read_base.is_some_and(|read| read != base);
+        index.is_stale = self.archive.is_some() && index.read_base.is_some_and(|read| read != base);
         index.begin_after(base);
         Self::note_log(&mut index, &*log)?;
         if let Some(last) = index.cuts.last().map(|cut| cut.at) {

@@ -162,3 +162,19 @@ fn where_the_archive_was_never_read_nothing_is_said_of_where_history_begins() {
     assert_eq!(past.reach().unwrap().from, last.at);
     assert_eq!(past.before(last.seq, last.at).unwrap(), None);
 }
+
+/// Without an archive, entries that the log dropped are gone, however often a client asks.
+#[test]
+fn what_only_a_shortened_log_had_is_gone_and_not_unreadable() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(dir.path());
+    run(&options, 1_700_000_000, &["A"], false);
+    options.history.store = None;
+    let past = LoggedPast::new(options);
+    let base = past.read_on().unwrap().read_base;
+    // When the archive would have been read, the log began elsewhere.
+    past.index().read_base = base.map(|base| base + 1);
+    let found = past.find_entry(0).unwrap();
+    assert!(matches!(found, EntryFound::Archived { next: None | Some(_) }), "{found:?}");
+    assert_eq!(past.find_archived(0, None).unwrap().map(|found| found.seq), None);
+}
