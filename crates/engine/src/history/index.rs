@@ -273,14 +273,21 @@ impl Index {
     /// The last publication at most `entries` entries after an entry; if there is none, the next one.
     pub(super) fn step(&self, seq: u64, entries: u64) -> Option<u64> {
         let lineage = self.lineage_with(seq);
+        // Of a log that was replaced, later entries are not on the way to the present.
+        let is_valid = |lineage: usize, seq: u64| {
+            self.lineage_with(seq) == Some(lineage) && seq < self.next_seq
+        };
         let last = |lineage: usize| {
             let seqs = self.seqs.get(&lineage)?;
             let end = seqs.partition_point(|(held, _)| *held <= seq.saturating_add(entries));
-            let (last, _) = seqs.get(end.checked_sub(1)?)?;
-            Some(*last).filter(|last| *last > seq)
+            let held = seqs.get(..end)?.iter().rev().map(|(held, _)| *held);
+            held.take_while(|held| *held > seq).find(|held| is_valid(lineage, *held))
         };
         let within = lineage.into_iter().chain([IN_LOG]).filter_map(last).max();
-        within.or_else(|| self.later(lineage, seq + 1).next().map(|cut| cut.seq))
+        within.or_else(|| {
+            let mut later = self.later(lineage, seq + 1);
+            later.find(|cut| is_valid(cut.lineage, cut.seq)).map(|cut| cut.seq)
+        })
     }
 
     /// The catalogue of the first publication after an entry, if the log names it, and the last of the consecutive
@@ -512,6 +519,12 @@ mod tests {
         let at = |seq| index.cut_of(seq).map(|cut| cut.at.as_millis() / 1000);
         assert_eq!([290, 450, 620, 800].map(at), [Some(1), Some(5), Some(6), Some(4)]);
         assert_eq!([400, 640].map(at), [None; 2], "these are other entries by now");
+        // A step does not lead to one of those.
+        assert_eq!(index.step(250, 10_000), Some(620));
+        assert_eq!(index.step(250, 400), Some(620));
+        assert_eq!(index.step(250, 60), Some(290));
+        index.begin_after(660);
+        assert_eq!(index.step(250, 300), Some(290));
     }
 
     #[test]

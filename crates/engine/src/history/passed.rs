@@ -238,6 +238,7 @@ impl History {
         is_live: bool,
     ) -> Result<Option<Passed>, HistoryError> {
         let ([begin, end], ends) = ([from, to].map(|of| (of.seq, of.cut_at)), [from, to]);
+        let bytes_max = self.options.memory_max / LOOK_SHARE;
         let held = self.looks.take(begin, end, is_live);
         // For a simulated world that is far behind, not every publication is examined: more is found than was shown.
         let is_far = matches!(self.source, Source::Simulated(_))
@@ -253,12 +254,17 @@ impl History {
                 look.at.1 >= to.cut_at
             }
             Source::Logged(past) => {
-                past.gather(&mut look, to)?;
+                if let Err(error) = past.gather(&mut look, to) {
+                    // What cannot be read now is tried again, from here on.
+                    if matches!(error, HistoryError::Unreadable(_)) {
+                        self.looks.put(look, bytes_max);
+                    }
+                    return Err(error);
+                }
                 look.at.0 >= to.seq
             }
             Source::Nothing => true,
         };
-        let bytes_max = self.options.memory_max / LOOK_SHARE;
         if look.gathered.bytes() > bytes_max {
             return Err(HistoryError::TooFar);
         }
@@ -336,6 +342,10 @@ impl LoggedPast {
         let Some((lineage, held)) = held.filter(|(_, held)| held.first_seq <= seq + 1) else {
             return Err(self.not_kept());
         };
+        let of_target = self.index().archived_lineage_of(to.seq, to.cut_at);
+        if of_target.is_some_and(|target| target != lineage) {
+            return Err(self.not_kept());
+        }
         if held.last_seq <= seq {
             // The log may begin right where the archive ends.
             let is_last = lineage + 1 == commit.lineages.len();
