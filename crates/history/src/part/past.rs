@@ -93,9 +93,18 @@ impl Part {
     ) -> Result<(), ArchiveError> {
         let mut frames: BTreeMap<String, Frame> = BTreeMap::new();
         let mut base = None;
-        // Of a log that was replaced, this part has no rows to begin with.
-        let earlier = next.unclosed.extract_if(.., |held| held.lineage == self.lineage);
-        let earlier: Vec<Started> = earlier.map(|held| held.started).collect();
+        // Of a log that was replaced, this part has no rows to begin with, and neither will a later one.
+        let (earlier, lost): (Vec<_>, Vec<_>) =
+            next.unclosed.drain(..).partition(|held| held.lineage == self.lineage);
+        if !lost.is_empty() {
+            let events = lost.len();
+            tracing::warn!(
+                event = "archive.closings_given_up",
+                events,
+                "events of a log that was replaced get no closing lines"
+            );
+        }
+        let earlier: Vec<Started> = earlier.into_iter().map(|held| held.started).collect();
         let all = earlier.iter().map(|started| (started, true));
         for (started, was_skipped) in all.chain(self.started.iter().map(|own| (own, false))) {
             let lines = match self.closings_of(Some((archive, commit)), started, &mut base) {
