@@ -299,11 +299,18 @@ impl Admitted<'_> {
             return false;
         };
         let (world, snapshot) = (self.world(), &last.snapshot);
-        // Changes accepted after the publication belong to a replay of every change.
-        let is_all = !(params.replays_all && params.mode == Mode::Live)
-            || params.until == Some(snapshot.cut_at);
+        let handle = self.api.world(world);
+        // Changes accepted after the publication belong to a replay of every change, and to a live stream as long as
+        // there is no later publication.
+        let may_follow = || {
+            let is_present = handle.published().snapshot.cut_at <= snapshot.cut_at;
+            is_present && (world == World::Sandbox || at < handle.last_entry())
+        };
+        let is_all = params.mode != Mode::Live
+            || params.until == Some(snapshot.cut_at)
+            || !(params.replays_all || may_follow());
         let (last, _) = place_of(world, snapshot);
-        is_all && at >= last && has_come_to(self.api.world(world), at)
+        is_all && at >= last && has_come_to(handle, at)
     }
 
     /// Finds the start of a stream.

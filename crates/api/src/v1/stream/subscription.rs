@@ -372,6 +372,7 @@ impl Subscription {
             }
             Err(NotRendered::Reset(reason)) => {
                 self.begin = Begin::Now;
+                self.is_far = false;
                 self.note_reset(reason);
                 Ok(None)
             }

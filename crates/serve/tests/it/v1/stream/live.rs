@@ -7,7 +7,8 @@ use api::v1::stream::StreamSettings;
 use domain::{Timestamp, World};
 use serde_json::{Value, json};
 
-use super::client::{Client, at_of, check, is_publication, names, opened, quote};
+use super::client::{Client, ask, at_of, check, is_publication, names, opened, quote};
+use super::ends::text;
 use super::model::Random;
 use crate::harness::{TestApp, line, ndjson, unlimited, wait_for};
 use crate::test_market::{ANN, BEA};
@@ -48,6 +49,29 @@ async fn a_change_is_sent_before_it_is_published_and_publications_are_in_their_p
     let metrics = app.get_operator("/metrics").await;
     let open = "\nlinesman_stream_open{mode=\"live\",transport=\"sse\"} 1\n";
     assert!(metrics.text().contains(open), "{}", metrics.text());
+}
+
+/// S2: what was stored between the last publication and `until` belongs to the stream. A client that has all of it gets
+/// 204 when it comes back.
+#[tokio::test]
+async fn whoever_comes_back_gets_what_was_stored_before_the_end() {
+    let (app, feed, key) = opened().await;
+    let (mut live, _) = Client::open(&app, &key, LIVE, None).await;
+    live.cut().await;
+    let begun = live.cursor.clone();
+    app.advance(Duration::from_secs(2));
+    quote(&app, &feed, 140).await;
+    live.cut().await;
+    app.advance(Duration::from_secs(2));
+    let query = format!("{LIVE}&until={}", text(app.now()));
+    app.advance(Duration::from_secs(1));
+    let (mut back, hello) = Client::open(&app, &key, &query, Some(&begun)).await;
+    assert_eq!(hello["resumed"], true);
+    let events = back.cut().await;
+    assert_eq!(names(&events), ["delta", "cut"]);
+    assert_eq!((events[1].data["published"].as_bool(), &back.cursor), (Some(false), &live.cursor));
+    assert_eq!(back.end().await["code"], "done");
+    assert_eq!(ask(&app, &key, &query, Some(&live.cursor)).await.status(), 204);
 }
 
 #[tokio::test]
