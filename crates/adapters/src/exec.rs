@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -69,6 +69,39 @@ type Line = (usize, Vec<u8>);
 struct Program {
     child: Child,
     group: Option<Pid>,
+    running: Option<Running>,
+}
+
+/// The number of programs of this process that have not ended, and a notice when it falls.
+static PROGRAMS: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// Counts a program until this is dropped.
+struct Running;
+
+impl Running {
+    fn begin() -> Self {
+        *PROGRAMS.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut count = PROGRAMS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *count = count.saturating_sub(1);
+        PROGRAMS.1.notify_all();
+    }
+}
+
+/// Waits at the end of the process until all programs have ended or were killed; returns the number of the others.
+///
+/// A program that outlived the service would be running twice after its next start.
+pub fn wait_for_programs() -> usize {
+    let count = PROGRAMS.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let limit = STOP_TIME_MAX + 10 * GROUP_POLL;
+    let waited = PROGRAMS.1.wait_timeout_while(count, limit, |count| *count > 0);
+    let (count, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    *count
 }
 
 /// The stdin of a program, until the program does not read it.
@@ -91,11 +124,13 @@ impl Input {
 impl Drop for Program {
     fn drop(&mut self) {
         let Some(group) = self.group else { return };
+        let running = self.running.take();
         if kill_process_group(group, Signal::TERM).is_err() {
             return;
         }
         // Kill processes that ignore SIGTERM; on a thread, since the runtime may be shutting down.
         std::thread::spawn(move || {
+            let _running = running;
             let until = std::time::Instant::now() + STOP_TIME_MAX;
             while std::time::Instant::now() < until {
                 // Once the group is gone, its number may be given to another.
@@ -104,7 +139,7 @@ impl Drop for Program {
                 }
                 #[expect(
                     clippy::disallowed_methods,
-                    reason = "a separate thread that nothing waits for"
+                    reason = "a separate thread, and the end of the process waits for it a bounded time"
                 )]
                 std::thread::sleep(GROUP_POLL);
             }
@@ -186,7 +221,7 @@ impl Exec {
         command.process_group(0);
         let child = command.spawn().map_err(|error| format!("cannot start `{name}`: {error}"))?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Program { child, group })
+        Ok(Program { child, group, running: Some(Running::begin()) })
     }
 
     /// Starts the program and sends it the list of open markets.

@@ -26,4 +26,5 @@ pub mod tape;
 mod the_odds_api;
 pub mod threads;
 
+pub use exec::wait_for_programs;
 pub use settings::{KINDS, KindRow};

@@ -74,6 +74,20 @@ pub(crate) async fn start(
     Ok(())
 }
 
+/// Stops the tasks of the service, the adapters among them, and waits a bounded time for the programs that these ran.
+pub(crate) async fn stop(tasks: &Tasks) -> anyhow::Result<()> {
+    tasks.stop();
+    let running = tokio::task::spawn_blocking(adapters::wait_for_programs).await?;
+    if running > 0 {
+        tracing::warn!(
+            event = "adapter.programs_left",
+            running,
+            "programs of adapters still run after their signal to end"
+        );
+    }
+    Ok(())
+}
+
 /// Delivers messages to the live world of this node.
 #[derive(Debug)]
 struct LiveSink {

@@ -317,7 +317,9 @@ pub(crate) fn check(config: &Config, data: &Path, args: &FeedsCheckArgs) -> anyh
         // A continuous adapter has used up its time; others did not end in time, which the report shows.
         drop(ended.await);
         task.abort();
-    });
+        drop(task.await);
+        tokio::task::spawn_blocking(adapters::wait_for_programs).await
+    })?;
     if let Some(path) = scratch {
         std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
     }

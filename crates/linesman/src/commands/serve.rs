@@ -124,7 +124,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
 
     stop.cancel();
     drain(serving, &live).await;
-    tasks.stop();
+    upstream::stop(&tasks).await?;
     control.close();
     live.stop();
     sandbox.stop();

@@ -126,6 +126,33 @@ async fn the_example_in_python_runs() {
     service.stop().await;
 }
 
+/// A program that outlives the service would run twice after the next start.
+#[tokio::test]
+async fn a_program_that_ignores_its_signal_does_not_outlive_the_service() {
+    let program = TestProgram::new();
+    let pid = program.path().join("pid");
+    let script =
+        format!("trap '' TERM; echo $$ > '{}'; while :; do sleep 0.1; done", pid.display());
+    program.write(
+        "linesman.toml",
+        &format!(
+            "[adapters.mine]\nkind = \"exec\"\nenabled = true\nterms_accepted_by = \"me\"\n\
+             command = [\"sh\", \"-c\", {}]\n",
+            Value::from(script)
+        ),
+    );
+    let service = program.start().await;
+    let pid = wait_for("the program", async || {
+        let text = std::fs::read_to_string(&pid).ok()?;
+        text.trim().parse::<u32>().ok()
+    })
+    .await;
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(!stat().is_empty());
+    service.stop().await;
+    assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
+}
+
 #[tokio::test]
 async fn every_fault_of_an_adapter_is_reported_and_no_secret_is_repeated() {
     let program = TestProgram::new();
