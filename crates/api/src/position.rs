@@ -3,7 +3,6 @@
 //! Opaque to clients; the same on every node and after restarts and upgrades. It identifies its log entry, so that a
 //! cursor of a rolled-back log or of another installation is not accepted; and its selection, so that it is not used
 //! for another one. The sandbox has no log, so its positions are times.
-//! given for, so that it is not used for another. The sandbox has no log that counts: its positions are times.
 
 use std::fmt::Write;
 
