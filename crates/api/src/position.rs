@@ -3,7 +3,6 @@
 //! Opaque to clients; the same on every node and after restarts and upgrades. It identifies its log entry, so that a
 //! cursor of a rolled-back log or of another installation is not accepted; and its selection, so that it is not used
 //! for another one. The sandbox has no log, so its positions are times.
-//! given for, so that it is not used for another. The sandbox has no log that counts: its positions are times.
 
 use std::fmt::Write;
 
@@ -196,8 +195,11 @@ fn low_half(hash: u64) -> u32 {
 mod tests {
     use super::*;
 
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use domain::{BookmakerSet, Format};
-    use market::OddsSelection;
+    use market::{Book, Ids, OddsSelection};
 
     use crate::answers::CatalogueTerms;
 
@@ -215,6 +217,30 @@ mod tests {
             assert_eq!(LogPosition::decode(&text.replacen('Q', "R", 1)), None);
         }
         assert_eq!(LogPosition::decode("AAAAAAAAAAAAAAAAAAAAAAAA"), None);
+    }
+
+    /// Clients keep cursors over upgrades, and take them to other nodes: neither their layout nor their checks may
+    /// change.
+    #[test]
+    fn the_layout_of_a_cursor_and_the_check_of_a_publication_are_persisted_formats() {
+        let live = LogPosition {
+            world: World::Live,
+            at: 0x0102_0304_0506_0708,
+            check: 0x090a_0b0c,
+            selection: 0x0d0e_0f10,
+        };
+        assert_eq!(live.encode(), "QQABAgMEBQYHCAkKCwwNDg8Q");
+        let sandbox = LogPosition { world: World::Sandbox, ..live };
+        assert_eq!(sandbox.encode(), "QQEBAgMEBQYHCAkKCwwNDg8Q");
+
+        let book = Book::new(Arc::new(Catalogue::load(None).unwrap()), Ids::Minted { salt: 0 });
+        let cut_at = Timestamp::from_millis(1_794_657_630_250);
+        let stale_after = Duration::from_secs(90);
+        let mut snapshot = Snapshot::cut(&book, 28_811, cut_at, stale_after, &[]);
+        snapshot.writer = 0x1122_3344_5566_7788;
+        assert_eq!(publication_check(&snapshot), 0xc3ed_b9fc);
+        assert_eq!(place_of(World::Live, &snapshot), (28_811, 0xc3ed_b9fc));
+        assert_eq!(place_of(World::Sandbox, &snapshot), (1_794_657_630_250, 0x392a_c8d5));
     }
 
     /// Clients keep cursors over upgrades: the hashed text of a selection must not change.

@@ -233,6 +233,7 @@ impl Archiver {
                 if last.last_seq >= published {
                     return Ok(false);
                 }
+                self.note_unarchived(&*log, last.last_seq)?;
                 let book = match self.book_at_end(&archive, &commit) {
                     Ok(book) => book,
                     // A file is damaged. The log nearly always has the same entries, and would grow until a person
@@ -354,6 +355,19 @@ impl Archiver {
         self.handle.history.note_archived(last.last_seq);
     }
 
+    /// Notes the first publication after an archived entry, which an earlier process or leader may have made, so that
+    /// the lag does not begin at zero.
+    fn note_unarchived(&self, log: &dyn ReadLog, archived: u64) -> Result<(), WorldError> {
+        for logged in Replay::from(log, archived + 1)? {
+            let Logged { seq, change, .. } = logged?;
+            if let Change::Cut { at } = change {
+                self.handle.history.note_unarchived(seq, at);
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The book after the last archived entry.
     fn book_at_end(&mut self, archive: &Archive, commit: &Commit) -> Result<Book, WorldError> {
         if let Some(held) = self.held.take().filter(|held| held.commit == commit.commit) {
@@ -451,6 +465,7 @@ impl Archiver {
         };
         let log = &*log;
         let common = common_publication(log, archive, commit, base)?;
+        self.note_unarchived(log, common)?;
         let next = self.catalogue_from(log, archive, common + 1)?.map(|(_, next)| next);
         let make = |catalogue: Arc<Catalogue>| {
             let catalogue = next.clone().unwrap_or(catalogue);

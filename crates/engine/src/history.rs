@@ -231,8 +231,8 @@ impl History {
         }
     }
 
-    /// Age of the oldest publication of this process that is not archived; zero without an archive, and if another node
-    /// writes it.
+    /// Age of the oldest publication that is known not to be archived; zero without an archive, and if another node
+    /// writes it. Publications of an earlier process count once the end of the archive was read.
     pub fn archive_lag(&self, now: Timestamp) -> Duration {
         self.backlog.age(now)
     }
@@ -244,6 +244,11 @@ impl History {
         } else if self.archive().is_some() {
             self.backlog.note_published(published.snapshot.seq, published.snapshot.cut_at);
         }
+    }
+
+    /// Notes the first publication in the log after the end of the archive.
+    pub(crate) fn note_unarchived(&self, seq: u64, at: Timestamp) {
+        self.backlog.note_first(seq, at);
     }
 
     /// Notes that the archive has changed and contains everything up to an entry.

@@ -208,6 +208,38 @@ fn where_the_archive_cannot_be_written_the_world_goes_on_and_the_log_keeps_every
     assert_eq!(lag(&world), Duration::ZERO);
 }
 
+/// Otherwise the lag of a new process or leader would begin at zero while the archive can be read but not written.
+#[test]
+fn publications_of_an_earlier_process_that_are_not_archived_count_for_the_lag() {
+    for is_begun in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut world = World::open(dir.path(), NOON);
+        let mut oldest = world.handle.published().snapshot.cut_at;
+        if is_begun {
+            world.archiver().copy().unwrap();
+            world.publish();
+            oldest = world.handle.published().snapshot.cut_at;
+        }
+        world.publish();
+        let now = world.clock.now().plus(Duration::from_secs(7200));
+        drop(world);
+
+        let world = World::open(dir.path(), now.as_millis() / 1000);
+        let archive = world.options.history.archive().unwrap();
+        let root = archive.folder().unwrap();
+        // No file of the next part can be created.
+        if is_begun {
+            fs::remove_dir_all(root.join("epochs")).unwrap();
+        }
+        fs::create_dir_all(root).unwrap();
+        fs::write(root.join("epochs"), "in the way").unwrap();
+        let mut archiver = world.archiver();
+        archiver.copy().unwrap_err();
+        let now = world.clock.now();
+        assert_eq!(world.handle.archive_lag(now), now.since(oldest));
+    }
+}
+
 #[test]
 fn where_the_end_of_the_archive_is_damaged_it_goes_on_from_the_log() {
     let dir = tempfile::tempdir().unwrap();

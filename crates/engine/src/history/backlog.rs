@@ -1,4 +1,4 @@
-//! The publications that are not archived yet, on the node that writes the archive.
+//! The publications that are known not to be archived yet, on the node that writes the archive.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,8 @@ use domain::Timestamp;
 /// stay.
 const PUBLICATIONS_MAX: usize = 4096;
 
-/// Publications of this process that are not archived, with their entries, oldest first.
+/// Publications that are not archived, with their entries, oldest first: those of this process, and the first one of
+/// an earlier process or leader, once it was found in the log.
 #[derive(Debug, Default)]
 pub(super) struct Backlog(Mutex<VecDeque<(u64, Timestamp)>>);
 
@@ -21,6 +22,14 @@ impl Backlog {
             held.pop_back();
         }
         held.push_back((seq, at));
+    }
+
+    /// Notes the first publication after the end of the archive.
+    pub(super) fn note_first(&self, seq: u64, at: Timestamp) {
+        let mut held = self.lock();
+        if held.front().is_none_or(|(oldest, _)| seq < *oldest) {
+            held.push_front((seq, at));
+        }
     }
 
     /// All publications up to an entry are in the archive.
@@ -63,5 +72,11 @@ mod tests {
         assert_eq!(backlog.age(now), Duration::from_secs(5000));
         backlog.note_archived(5000);
         assert_eq!(backlog.age(now), Duration::ZERO);
+        backlog.note_first(6000, at(6000));
+        backlog.note_first(5001, at(5001));
+        backlog.note_first(5002, at(5002));
+        assert_eq!(backlog.age(now), Duration::from_secs(10_000 - 5001));
+        backlog.note_archived(5001);
+        assert_eq!(backlog.age(now), Duration::from_secs(4000));
     }
 }

@@ -103,7 +103,7 @@ impl History {
             Source::Logged(past) => Ok(past.export_file(&request)),
             Source::Simulated(_) | Source::Nothing => Err(HistoryError::Off),
         };
-        let (archive, file, next) = self.on_source_in_time(Work::Read, None, look).await??;
+        let (archive, file, next) = self.on_source_in_time(Work::Read, Some(key), look).await??;
         Ok(ExportFile { history: Arc::clone(self), archive, file, next, _slots: slots })
     }
 }

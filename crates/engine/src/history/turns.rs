@@ -274,12 +274,13 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Instant;
 
+    use archive::Table;
     use change_log::LogLocation;
     use domain::{ManualClock, Timestamp};
     use market::{Alias, Meaning, Operation};
 
     use super::*;
-    use crate::history::Found;
+    use crate::history::{ExportError, ExportRequest, Found};
     use crate::options::WorldOptions;
     use crate::writer::test_options;
     use crate::{Archiver, WorldHandle};
@@ -406,6 +407,28 @@ mod tests {
         assert!(leave(history.passed(&present, &present, false, 1)).await, "it has its own");
         assert_eq!(history.turns.looks.available_permits(), LOOKS_MAX);
         history.passed(&present, &present, false, 2).await.unwrap();
+    }
+
+    /// H22: the first request of a file reads all of it, and a key may request several.
+    #[tokio::test]
+    async fn one_key_does_not_have_all_turns_to_read_files_for_export() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = options(dir.path());
+        options.history.store = Some(dir.path().join("archive").into());
+        let (handle, history, _) = world_of(&options);
+        Archiver::new(options, &handle).unwrap().copy().unwrap();
+        let request = ExportRequest {
+            table: Table::Odds,
+            sport: "mma".to_owned(),
+            date: "2023-11-14".to_owned(),
+            lineage: None,
+        };
+        let own = history.turns_of(1);
+        own.close();
+        let refused = history.export(request.clone(), 1).await;
+        assert!(matches!(refused, Err(ExportError::History(HistoryError::Busy))), "{refused:?}");
+        let other = history.export(request, 2).await;
+        assert!(matches!(other, Err(ExportError::NotFinal(_))), "another key has its own");
     }
 
     /// H20: after a restart, while the store of the archive does not answer.

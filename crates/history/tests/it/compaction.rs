@@ -19,7 +19,7 @@ use crate::shown::{Log, shown_of};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Merges what is due, until there is nothing left to do.
-fn compact(archive: &Archive, which: &Compact, oldest: Timestamp) {
+pub(crate) fn compact(archive: &Archive, which: &Compact, oldest: Timestamp) {
     loop {
         let commit = archive.newest().unwrap();
         let Some(compacted) = archive.compact(&commit, which, oldest).unwrap() else { return };

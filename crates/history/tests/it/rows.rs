@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use archive::{Archive, Table};
-use parquet::basic::Encoding;
+use archive::{Archive, Compact, Table};
+use parquet::basic::{Compression, Encoding};
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
 use serde_json::{Value, json};
 
-use crate::log::{FIGHT, FROM, GOLF, LOG, archive_log};
+use crate::compaction::compact;
+use crate::log::{DAYS, FIGHT, FROM, GOLF, LOG, archive_log};
 
 /// All rows of a table, as any reader of Parquet sees them.
 pub(crate) fn rows(archive: &Archive, root: &Path, table: Table) -> Vec<Vec<(String, String)>> {
@@ -100,6 +102,69 @@ fn tables_say_what_was_published_and_when() {
     let path = files.iter().find(|file| file["table"] == "odds").unwrap();
     let path = path["path"].as_str().unwrap();
     assert!(path.starts_with("odds/sport=") && path.contains(&format!("/date={date}/")), "{path}");
+}
+
+/// H16: readers skip what they do not need.
+#[test]
+fn every_file_is_compressed_indexed_and_sorted_before_and_after_files_are_merged() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &DAYS, 1).with_group_rows(7);
+    let (parts, _) = check_files(&archive, dir.path());
+    compact(&archive, &Compact::All, FROM);
+    let (merged, groups) = check_files(&archive, dir.path());
+    assert!(merged < parts && groups > merged, "{groups} groups in {merged} files of {parts}");
+}
+
+/// Checks every file of an archive, and returns the numbers of files and of their groups of rows.
+fn check_files(archive: &Archive, root: &Path) -> (usize, usize) {
+    let commit = archive.newest().unwrap();
+    let (mut ids, mut groups) = (0, 0);
+    for file in &commit.files {
+        let path = &file.path;
+        let reader = SerializedFileReader::new(std::fs::File::open(root.join(path)).unwrap());
+        let reader = reader.unwrap();
+        let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        let schema = pairs.iter().find(|pair| pair.key == "linesman.schema").unwrap();
+        assert_eq!(schema.value.as_deref(), Some("1"), "{path}");
+        groups += reader.num_row_groups();
+        for group in 0..reader.num_row_groups() {
+            for column in reader.metadata().row_group(group).columns() {
+                let name = column.column_path().string();
+                assert!(matches!(column.compression(), Compression::ZSTD(_)), "{path} {name}");
+                assert!(column.column_index_offset().is_some(), "{path} {name}");
+                assert!(column.offset_index_offset().is_some(), "{path} {name}");
+                assert!(column.statistics().is_some(), "{path} {name}");
+            }
+            let rows = reader.get_row_group(group).unwrap();
+            let rows = rows.get_row_iter(None).unwrap().map(Result::unwrap);
+            let places: Vec<_> = rows.map(|row| place(&row, file.table)).collect();
+            assert!(places.is_sorted(), "{path}");
+            ids += places.windows(2).filter(|pair| pair[0][0] != pair[1][0]).count();
+        }
+    }
+    assert!(ids > 20, "{ids}");
+    (commit.files.len(), groups)
+}
+
+/// The values that rows of a table are sorted by.
+fn place(row: &Row, table: Table) -> Vec<(Option<String>, u64)> {
+    let names: &[&str] = match table {
+        Table::Odds | Table::Closing => &["event_id", "record_id", "seq", "n"],
+        Table::Scores | Table::Events => &["event_id", "seq"],
+        Table::Reads => &["bookmaker", "event_id", "record_id", "seq"],
+        Table::Epochs | Table::Internal => &["seq"],
+    };
+    let value = |name: &&str| {
+        let (_, field) = row.get_column_iter().find(|(held, _)| held == name).unwrap();
+        match field {
+            Field::Null => (None, 0),
+            Field::Str(text) => (Some(text.clone()), 0),
+            Field::ULong(number) => (None, *number),
+            Field::Long(number) => (None, u64::try_from(*number).unwrap()),
+            other => panic!("{name}: {other}"),
+        }
+    };
+    names.iter().map(value).collect()
 }
 
 /// These are needed to stay within the size that H23 allows for a change. All readers know them.

@@ -11,6 +11,7 @@ mod events;
 pub(crate) mod export;
 mod history;
 mod history_random;
+mod history_turns;
 mod odds;
 mod paths;
 mod scores;

@@ -7,6 +7,7 @@ mod availability;
 mod keys;
 mod observed_log;
 mod pushes;
+mod repeats;
 mod streams;
 
 use super::{
@@ -64,6 +65,7 @@ pub(super) fn all(records: &Records, log: &ObservedLog, builds: usize) -> Vec<Fi
         answers::whole_walks(&records.walks),
         keys::revoked_are_out(&records.reads, &records.revocations),
         keys::within_limits(&records.reads, &records.limits),
+        repeats::as_seen(&records.repeats),
         streams::as_the_log(&records.cuts, &records.bodies, log),
         streams::within_limit(&records.streams, FEW_KEY, FEW),
         streams::within_quota(&records.streams, &records.stream_limits),

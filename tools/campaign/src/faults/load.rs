@@ -4,6 +4,7 @@
 mod limits;
 mod pusher;
 mod reader;
+mod repeater;
 mod revoker;
 mod stream;
 
@@ -89,6 +90,8 @@ pub(super) struct Credentials {
     /// One for streams, and one that may have few of them.
     streams: String,
     few: String,
+    /// For answers of the past, whose turns are counted for each key.
+    past: String,
 }
 
 impl Credentials {
@@ -100,6 +103,7 @@ impl Credentials {
             steady: context.new_key("steady", 1_000_000, 100_000_000)?,
             streams: stream::new_key(context, "streams", 100_000_000, 1000)?,
             few: stream::new_key(context, FEW_KEY, 100_000_000, FEW)?,
+            past: context.new_key("past", 1_000_000, 100_000_000)?,
         })
     }
 }
@@ -145,6 +149,11 @@ impl Load {
         for api in APIS {
             let mut worker = reader::Prober::new(&context, steady, api);
             self.add(format!("prober-{api}"), move || worker.run())?;
+        }
+        for (number, node) in [None].into_iter().chain(APIS.map(Some)).enumerate() {
+            let random = random(seed, 500 + number);
+            let mut worker = repeater::Repeater::new(&context, node, &credentials.past, random);
+            self.add(format!("repeater-{number}"), move || worker.run())?;
         }
         for profile in limits::PROFILES {
             let mut worker = limits::LimitClient::new(&context, profile, random(seed, 300));

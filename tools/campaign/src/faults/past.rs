@@ -87,6 +87,12 @@ fn divide<'a>(different: &[Seen<'a>], nodes: usize) -> Vec<Vec<Seen<'a>>> {
     asked
 }
 
+/// The path of the answer of a publication.
+pub(super) fn as_of(path: &str, published_at: &str) -> String {
+    let mark = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{mark}as_of={published_at}")
+}
+
 fn as_seen(layout: &ClusterLayout, key: &str, records: &Records) -> Finding {
     let mut finding = Finding::new("as_of gives every node's readers what was seen then");
     let different = different(records);
@@ -120,8 +126,7 @@ fn compare(
     let mut client = Client::new(layout.port(api), TIMEOUT);
     let (mut compared, mut unanswered, mut violations) = (0, 0, Vec::new());
     for seen in asked {
-        let mark = if seen.path.contains('?') { '&' } else { '?' };
-        let path = format!("{}{mark}as_of={}", seen.path, seen.published_at);
+        let path = as_of(seen.path, seen.published_at);
         let Some(answer) = ask(&mut client, key, &path) else {
             violations.push(format!("{api} does not answer {path}"));
             unanswered += 1;

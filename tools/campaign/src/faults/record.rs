@@ -14,8 +14,12 @@ use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::json;
+use shell::random::Random;
 
 use crate::cluster::unit::Unit;
+
+/// Maximum number of records that are looked at to find an answer.
+const TRIES_MAX: usize = 20;
 
 /// Milliseconds since 1970 by this machine's clock.
 #[expect(clippy::disallowed_methods, reason = "clients see the time of the machine")]
@@ -48,6 +52,41 @@ pub(super) struct Read {
     #[serde(serialize_with = "hexadecimal")]
     pub(super) body: Option<u64>,
     /// The failure, or the error's code.
+    pub(super) error: Option<String>,
+}
+
+impl Read {
+    /// True if it is an answer from before an instant that can be requested again by its publication.
+    fn is_repeatable(&self, before_ms: i64) -> bool {
+        let published: Option<Timestamp> =
+            self.published_at.as_deref().and_then(|at| at.parse().ok());
+        // A clock that was stepped ahead may have made publications of the future.
+        self.status == 200
+            && self.done_ms < before_ms
+            && self.etag.is_some()
+            && self.body.is_some()
+            && published.is_some_and(|at| at.as_millisecond() < before_ms)
+    }
+}
+
+/// An earlier answer that was requested again with `as_of`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Repeat {
+    pub(super) sent_ms: i64,
+    pub(super) done_ms: i64,
+    /// `None` is the load balancer.
+    pub(super) node: Option<Unit>,
+    /// With `as_of`.
+    pub(super) path: String,
+    /// The tag and the hash of the body of the earlier answer.
+    pub(super) seen_etag: Option<String>,
+    #[serde(serialize_with = "hexadecimal")]
+    pub(super) seen_body: Option<u64>,
+    /// 0 if there was no answer.
+    pub(super) status: u16,
+    pub(super) etag: Option<String>,
+    #[serde(serialize_with = "hexadecimal")]
+    pub(super) body: Option<u64>,
     pub(super) error: Option<String>,
 }
 
@@ -152,6 +191,7 @@ pub(super) enum Kind {
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) reads: Vec<Read>,
+    pub(super) repeats: Vec<Repeat>,
     pub(super) pushes: Vec<Push>,
     pub(super) walks: Vec<Walk>,
     pub(super) revocations: Vec<Revocation>,
@@ -204,6 +244,13 @@ impl Journal {
         let name = hasher.finish();
         self.lock().bodies.entry(name).or_insert_with(|| body.to_vec());
         name
+    }
+
+    /// An answer from before an instant, chosen at random.
+    pub(super) fn earlier_answer(&self, random: &mut Random, before_ms: i64) -> Option<Read> {
+        let records = self.lock();
+        let mut tries = (0..TRIES_MAX).filter_map(|_| random.pick(&records.reads));
+        tries.find(|read| read.is_repeatable(before_ms)).cloned()
     }
 
     /// Returns all records, once nothing writes any more.

@@ -44,3 +44,29 @@ async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
     program_two.ok(&[&["export", "--table", "odds"][..], &until].concat()).await;
     two.stop().await;
 }
+
+/// H20: nodes that share no archive have no history, and say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_names_no_archive_has_no_history_and_reports_that() {
+    let servers = TestServers::start();
+    let program = servers.program();
+    let (key, feed) = (program.live_key().await, program.feed("one").await);
+    let node = program.start_as("all").await;
+    leads(&node).await;
+    push_until_taken(&node, &feed, &[bout("a", "Ann Archer", "Bea Bowen"), price(1)]).await;
+    shows(&node, &key, 101).await;
+    let present = node.get("/v1/sports/mma/odds", &key).await;
+    let at = present.headers["x-published-at"].to_str().unwrap();
+    for path in ["/v1/history".to_owned(), format!("/v1/sports/mma/odds?as_of={at}")] {
+        let refused = node.get(&path, &key).await;
+        assert_eq!(refused.status, 404, "{path}: {}", refused.text());
+        let error = &refused.json()["error"];
+        assert_eq!(error["code"], "not_in_history", "{path}");
+        assert_eq!(error["message"], "this service keeps no history of this data", "{path}");
+    }
+    let told = program.run(&["history", "status"]).await;
+    let sentence = "a cluster has no archive unless `history.store` names a bucket, or a folder that all nodes share";
+    assert_eq!(told.sentence(1), sentence);
+    assert!(!program.data().join("archive").exists(), "none was begun");
+    node.stop().await;
+}

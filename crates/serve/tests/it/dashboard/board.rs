@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use accounts::PeopleRules;
 use domain::World;
+use engine::Compact;
 use serde_json::{Value, json};
 use web::WebSettings;
 
@@ -246,6 +247,37 @@ async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
     );
     assert_eq!(browser.get("/board/event/evt_00000000000").await.status, 404);
     assert_eq!(browser.get("/board/event/nonsense").await.status, 404);
+}
+
+/// The board's own memory begins with its process, and here it notes nothing: earlier prices come from history alone.
+#[tokio::test]
+async fn an_events_page_has_the_opening_price_from_before_a_restart() {
+    let builder = || TestApp::builder().archived().pages(PeopleRules::default(), live());
+    let market = TestMarket::on(builder().start().await).await;
+    market.push(&[line::moneyline("bout-1", "fanduel", (ANN, 140), (BEA, -140))]).await;
+    market.app.publish().await;
+    assert!(market.app.service.api.world(World::Live).history.flush(Compact::Due).await.unwrap());
+    let path = format!("/board/event/{}?format=american", market.bout_id().await);
+    let (now, dir) = (market.app.now(), market.app.stop().await);
+
+    let app = builder().starting_at(now).on(dir).start().await;
+    let row = async |app: &TestApp| {
+        let page = Browser::new(app).get(&path).await;
+        let row = page.text().split("<tr>").find(|row| row.contains("</svg>FanDuel"));
+        row.unwrap_or_else(|| panic!("{}", page.text())).to_owned()
+    };
+    let (opened, begun) =
+        ("<td class=\"num\">+120</td><td class=\"num\">+140</td>", Instant::now());
+    // A page does not wait long for history.
+    while !row(&app).await.contains(opened) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", row(&app).await);
+        app.publish().await;
+    }
+    let (now, dir) = (app.now(), app.stop().await);
+
+    let app = builder().without_history().starting_at(now).on(dir).start().await;
+    let unknown = row(&app).await;
+    assert!(unknown.contains("+140</td>") && !unknown.contains("+120"), "{unknown}");
 }
 
 #[tokio::test]

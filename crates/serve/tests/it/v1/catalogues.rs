@@ -45,6 +45,7 @@ async fn seen(app: &TestApp, key: &str, paths: &[&str]) -> Vec<Seen> {
     for path in paths {
         seen.push(Seen::new(path, &app.get(path, key).await));
     }
+    seen.extend(Seen::events(app, key, "mma").await);
     seen
 }
 

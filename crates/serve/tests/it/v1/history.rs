@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use archive::{BucketOptions, Credentials, Location};
 use domain::{Timestamp, World};
 use engine::{Compact, WorldHandle};
-use serde_json::json;
+use serde_json::{Value, json};
 use test_servers::{Proxy, S3};
 
 use crate::harness::{Answer, TestApp, at, line};
 use crate::test_market::{ANN, BEA};
 
-pub(super) const PATHS: [&str; 11] = [
+pub(super) const PATHS: [&str; 15] = [
     "/v1/sports",
     "/v1/books",
     "/v1/sports/mma/odds",
@@ -22,9 +22,16 @@ pub(super) const PATHS: [&str; 11] = [
     "/v1/sports/mma/scores",
     "/v1/sports/mma/events",
     "/v1/sports/mma/best",
+    "/v1/sports/mma/fair",
+    "/v1/sports/mma/arbitrage?regions=us,eu",
+    "/v1/sports/mma/ev?regions=us,eu",
+    "/v1/sports/mma/middles",
     "/v1/sports/mma/odds?format=csv",
     "/v1/sports/mma/best?format=csv",
 ];
+
+/// Number of events of a sport whose answers are recorded.
+const EVENTS_MAX: usize = 2;
 
 /// An answer recorded at its time.
 pub(super) struct Seen {
@@ -48,10 +55,26 @@ impl Seen {
         }
     }
 
+    /// The answers of [`PATHS`], and then those of each event.
     async fn all(app: &TestApp, key: &str) -> Vec<Self> {
         let mut all = Vec::new();
         for path in PATHS {
             all.push(Self::new(path, &app.get(path, key).await));
+        }
+        all.extend(Self::events(app, key, "mma").await);
+        all
+    }
+
+    /// The answers of some events of a sport, which are listed at present.
+    pub(super) async fn events(app: &TestApp, key: &str, sport: &str) -> Vec<Self> {
+        let listed = format!("/v1/sports/{sport}/events?limit={EVENTS_MAX}");
+        let events = app.get(&listed, key).await.json();
+        let mut all = Vec::new();
+        for event in events.as_array().unwrap() {
+            let event = format!("/v1/sports/{sport}/events/{}", event["id"].as_str().unwrap());
+            for path in [format!("{event}/explain"), event] {
+                all.push(Self::new(&path, &app.get(&path, key).await));
+            }
         }
         all
     }
@@ -74,12 +97,21 @@ impl Seen {
     }
 }
 
-fn text(at: Timestamp) -> String {
+pub(super) fn text(at: Timestamp) -> String {
     String::from_utf8(at.millis_text().to_vec()).unwrap()
 }
 
+/// A bookmaker's prices of the number of rounds.
+fn rounds(bookmaker: &str, point: f64) -> Value {
+    let prices = json!([
+        { "name": "Over", "price": 105, "point": point },
+        { "name": "Under", "price": -120, "point": point },
+    ]);
+    line::odds("a", bookmaker, "total_rounds", "american", &prices)
+}
+
 /// The answers of three publications of a live market.
-async fn published(app: &TestApp, feed: &str, key: &str) -> Vec<Vec<Seen>> {
+pub(super) async fn published(app: &TestApp, feed: &str, key: &str) -> Vec<Vec<Seen>> {
     let mut seen = Vec::new();
     app.push_all(
         feed,
@@ -87,6 +119,10 @@ async fn published(app: &TestApp, feed: &str, key: &str) -> Vec<Vec<Seen>> {
             line::event("a", "mma", ANN, BEA),
             line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
             line::moneyline("a", "draftkings", (ANN, 150), (BEA, -170)),
+            // For every kind of analysis; it is of no default region.
+            line::moneyline("a", "pinnacle", (ANN, 120), (BEA, 105)),
+            rounds("fanduel", 1.5),
+            rounds("draftkings", 2.5),
         ],
     )
     .await;
@@ -133,6 +169,15 @@ async fn every_publication_is_answered_again_with_its_bytes_and_tags() {
     let bodies = |at: usize| seen.iter().map(|round| &*round[at].body).collect::<Vec<_>>();
     let odds = bodies(2);
     assert!(odds[0].contains("135") && odds[1].contains("140") && odds[2] == "[]", "{odds:?}");
+    // Something is found by every kind of analysis.
+    let kinds = ["mma/fair", "mma/arbitrage", "mma/ev?", "mma/middles"];
+    for (at, path) in PATHS.iter().enumerate() {
+        if kinds.iter().any(|kind| path.contains(kind)) {
+            let found = bodies(at);
+            assert_ne!(found[0], found[2], "{path}");
+        }
+    }
+    assert_eq!([0, 1, 2].map(|round| seen[round].len() - PATHS.len()), [2, 2, 0], "of the event");
 }
 
 #[tokio::test]
@@ -155,6 +200,12 @@ async fn an_answer_of_the_past_says_what_is_next_to_it_and_may_be_kept() {
     assert_eq!(last.header("x-previous-publication"), Some(times[1]));
     assert_eq!(last.header("x-next-publication"), None);
     assert!(!last.header("cache-control").unwrap().contains("immutable"));
+    let reach = app.get("/v1/history", &key).await.json();
+    let from = reach["from"].as_str().unwrap();
+    let first = app.get(&seen[0][2].target(from), &key).await;
+    assert_eq!(first.header("x-published-at"), Some(from));
+    assert_eq!(first.header("x-previous-publication"), None);
+    assert_eq!(first.header("x-next-publication"), Some(times[0]));
 }
 
 #[tokio::test]
@@ -163,8 +214,8 @@ async fn pages_of_the_past_come_from_one_publication() {
     let (feed, key) = (app.any_feed().await, app.live_key().await);
     let seen = published(&app, &feed, &key).await;
     let first = &seen[0];
-    let all = serde_json::from_str::<Vec<serde_json::Value>>(&first[2].body).unwrap();
-    assert_eq!(all.len(), 2);
+    let all = serde_json::from_str::<Vec<Value>>(&first[2].body).unwrap();
+    assert_eq!(all.len(), 4);
     let page = app.get(&first[3].target(&first[3].published_at), &key).await;
     let next = app.get(&page.next_page().unwrap(), &key).await;
     assert_eq!(page.json()[0], all[0]);
@@ -360,6 +411,16 @@ async fn an_archive_that_is_not_mounted_is_missed_and_not_begun_anew() {
 /// catches up.
 #[tokio::test]
 async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_back() {
+    check_bucket(Proxy::cut).await;
+}
+
+/// The same if the bucket does not answer instead of refusing connections.
+#[tokio::test]
+async fn a_bucket_that_stalls_is_waited_for_and_not_for_long() {
+    check_bucket(Proxy::stall).await;
+}
+
+async fn check_bucket(break_off: impl Fn(&Proxy)) {
     let server = S3::start().await.unwrap();
     let proxy = Proxy::start(server.port()).await.unwrap();
     let place = bucket(&proxy);
@@ -374,7 +435,7 @@ async fn a_bucket_answers_like_a_folder_and_what_it_misses_is_added_when_it_is_b
         one.check(&app, &key, std::slice::from_ref(&one.published_at)).await;
     }
 
-    proxy.cut();
+    break_off(&proxy);
     let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
     let app = TestApp::builder().archived_in(place).starting_at(now).on(dir).start().await;
     app.publish().await;

@@ -13,7 +13,7 @@ use super::history::Seen;
 use crate::harness::{TestApp, line};
 
 const ROUNDS: usize = 8;
-const PATHS: [&str; 9] = [
+const PATHS: [&str; 13] = [
     "/v1/sports",
     "/v1/sports/mma/odds?limit=500",
     "/v1/sports/mma/odds?group_by=bout",
@@ -21,6 +21,10 @@ const PATHS: [&str; 9] = [
     "/v1/sports/mma/events?limit=500",
     "/v1/sports/tennis/odds?odds_format=decimal",
     "/v1/sports/tennis/scores",
+    "/v1/sports/mma/fair",
+    "/v1/sports/tennis/arbitrage?regions=us,uk",
+    "/v1/sports/tennis/ev?reference=consensus&regions=us,uk",
+    "/v1/sports/mma/middles",
     "/v1/sports/golf/odds",
     "/v1/sports/golf/events",
 ];
@@ -116,6 +120,9 @@ impl Market {
             }
             for path in PATHS {
                 self.seen.push(Seen::new(path, &app.get(path, &self.key).await));
+            }
+            for sport in ["mma", "golf"] {
+                self.seen.extend(Seen::events(app, &self.key, sport).await);
             }
         }
     }
