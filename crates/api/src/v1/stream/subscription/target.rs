@@ -7,6 +7,7 @@ use engine::{Published, WorldHandle};
 use super::Subscription;
 use crate::position::{LogPlace, sought};
 use crate::v1::changes::Base;
+use crate::v1::stream::selection::Followed;
 use crate::v1::stream::shared::NotRendered;
 use crate::v1::wire::stream::{Mode, Reset};
 
@@ -37,6 +38,10 @@ impl Subscription {
         key: u64,
     ) -> Result<Arc<Published>, NotRendered> {
         let last = last?;
+        // A screen is not a sum of changes: from an unknown one the browser reloads the page.
+        if let Followed::Screen(_) = self.selection.followed {
+            return Ok(last);
+        }
         let step = handle.step_from(sought(handle.world, place.0), &last.snapshot).await?;
         self.is_far = step.is_some();
         let Some(step) = step else { return Ok(last) };
