@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use crate::error::{NotTaken, OperateError};
 use crate::history::{
     ChangeWalk, ClosingPage, ClosingRequest, EventPaths, History, HistoryError, Passed,
-    PastPublication, PathError, PathRequest, Place, Walk,
+    PastPublication, PathError, PathRequest, Place, Stride, Walk,
 };
 use crate::identities::Identities;
 use crate::live::{Found, FoundLive, Live, LiveStep, WholeSnapshots};
@@ -324,8 +324,9 @@ impl WorldHandle {
         &self,
         from: Place,
         to: &Snapshot,
+        stride: Stride,
     ) -> Result<Option<Place>, HistoryError> {
-        self.history.step_from(from, to).await
+        self.history.step_from(from, to, stride).await
     }
 
     /// True if only the archive has a position or the publication of a time, so that a rebuild takes long.
