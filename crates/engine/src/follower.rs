@@ -276,6 +276,7 @@ impl WorldWorker {
         let Some(shared) = &self.handle.shared else { return Ok(true) };
         let last_seq = log.tip()?.last_seq;
         shared.lag_entries.store(last_seq.saturating_sub(seq), Ordering::Relaxed);
+        shared.looked_ms.store(self.clock.now().as_millis(), Ordering::Relaxed);
         // Entries that existed at the previous query and have not arrived since are not on their way.
         let behind = seq < looks.known;
         let since = &shared.behind_since_ms;

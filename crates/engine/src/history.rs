@@ -43,7 +43,7 @@ use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent, row_bytes};
 use logged::{EntryFound, LoggedPast};
 use passed::{KeptPassed, Looks};
-pub use passed::{Passed, PassedEvent, PassedRecord};
+pub use passed::{Passed, PassedEvent, PassedRecord, Stride};
 pub use paths::{BookmakerKeys, EventPaths, PathError, PathRequest};
 pub use place::Place;
 use simulated::SimulatedPast;
@@ -118,8 +118,10 @@ pub enum HistoryError {
     Busy,
     #[error("it was published with another catalogue, which is not kept")]
     NoCatalogue,
-    #[error("more has happened since than is looked through, or it is not known any more")]
+    #[error("what has happened since is not known any more")]
     TooFar,
+    #[error("more was quoted in between than there is memory for")]
+    TooMuch,
     #[error("the past cannot be read at the moment")]
     Unreadable(#[source] Option<Arc<WorldError>>),
 }

@@ -49,7 +49,7 @@ pub use history::{
     BookmakerKeys, ChangeWalk, ClosedRecord, ClosingPage, ClosingRequest, EventPaths, ExportError,
     ExportFile, ExportPieces, ExportRequest, History, HistoryError, HistoryStats, Passed,
     PassedEvent, PassedRecord, PastPublication, PathError, PathRequest, Place, Reach, Reached,
-    Walk, WalkedChange,
+    Stride, Walk, WalkedChange,
 };
 pub use identities::{EventView, Identities, RefView};
 pub use leadership::Leadership;

@@ -259,6 +259,7 @@ impl WorldWorker {
         shared.behind_since_ms.store(0, Ordering::Relaxed);
         let seq = held.map_or(0, |held| held.seq);
         shared.lag_entries.store(log.last_seq().saturating_sub(seq), Ordering::Relaxed);
+        shared.looked_ms.store(self.clock.now().as_millis(), Ordering::Relaxed);
         self.handle.stats.log_bytes.store(log.bytes(), Ordering::Relaxed);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         shared.catch_up_us.store(took_us, Ordering::Relaxed);

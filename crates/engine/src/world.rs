@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use crate::error::{NotTaken, OperateError};
 use crate::history::{
     ChangeWalk, ClosingPage, ClosingRequest, EventPaths, History, HistoryError, Passed,
-    PastPublication, PathError, PathRequest, Place, Walk,
+    PastPublication, PathError, PathRequest, Place, Stride, Walk,
 };
 use crate::identities::Identities;
 use crate::live::{Found, FoundLive, Live, LiveStep, WholeSnapshots};
@@ -116,6 +116,8 @@ pub struct Shared {
     pub(crate) outdated: AtomicBool,
     /// Entries of the log that this node lacked at its last check.
     pub lag_entries: AtomicU64,
+    /// Time of that check, if it was successful.
+    pub(crate) looked_ms: AtomicI64,
     /// Time since when entries known to exist are missing; 0 if none are.
     pub(crate) behind_since_ms: AtomicI64,
     /// Public description of why the log is not followed; `None` if entries arrive, as far as known.
@@ -132,6 +134,9 @@ pub struct Shared {
 /// Maximum time that a node may lack entries known to exist, or snapshots due from a log that cannot be followed, and
 /// still count as current.
 const BEHIND_MAX: Duration = Duration::from_secs(10);
+/// Maximum age of a check after which a node has everything in the log, as far as it knows: whoever waits for a
+/// position waits as long, so that the check was later than the position.
+const LOOKED_MAX: Duration = Duration::from_secs(10);
 /// Time for which a report that no node writes is valid: the database is asked every half second.
 const UNLED_MAX: Duration = Duration::from_secs(5);
 /// Delay of a snapshot after which the database is asked whether a node writes: a cut needs a moment to reach all
@@ -319,8 +324,9 @@ impl WorldHandle {
         &self,
         from: Place,
         to: &Snapshot,
+        stride: Stride,
     ) -> Result<Option<Place>, HistoryError> {
-        self.history.step_from(from, to).await
+        self.history.step_from(from, to, stride).await
     }
 
     /// True if only the archive has a position or the publication of a time, so that a rebuild takes long.
@@ -534,6 +540,7 @@ impl Shared {
             stuck: AtomicBool::new(false),
             outdated: AtomicBool::new(false),
             lag_entries: AtomicU64::new(0),
+            looked_ms: AtomicI64::new(0),
             behind_since_ms: AtomicI64::new(0),
             trouble: ArcSwapOption::empty(),
             unled_at_ms: AtomicI64::new(0),

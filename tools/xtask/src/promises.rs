@@ -1,7 +1,7 @@
 //! `docs/api/promises.md` names for every promise the tests that verify it; this checks that they exist.
 //!
-//! A promise is a section with a heading such as `## D1 Error body`, or the name of a subject. Its paragraph that
-//! begins with `Tests:` names the tests, each in backticks.
+//! A promise is a section with a heading such as `## D1 Error body`, or the name of a subject. Its paragraphs that
+//! begin with `Tests:` name the tests, each in backticks.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ pub(crate) const PAGE: &str = "docs/api/promises.md";
 const PROMISES: u32 = 32;
 
 /// Sections that contain several promises.
-const SUBJECTS: [&str; 2] = ["Analytics", "Coverage"];
+const SUBJECTS: [&str; 8] =
+    ["Analytics", "History", "Changes", "Streams", "Coverage", "Names", "Tables", "Documentation"];
 
 pub(crate) fn complaints(page: &str, files: &[TextFile]) -> Vec<String> {
     let functions: BTreeSet<&str> = files
@@ -47,8 +48,8 @@ fn section<'a>(page: &'a str, promise: &str) -> Option<&'a str> {
 
 /// The names of the tests of a section.
 fn tests(section: &str) -> Vec<&str> {
-    let paragraph = section.split("\n\n").find(|paragraph| paragraph.starts_with("Tests:"));
-    paragraph.unwrap_or_default().split('`').skip(1).step_by(2).collect()
+    let paragraphs = section.split("\n\n").filter(|paragraph| paragraph.starts_with("Tests:"));
+    paragraphs.flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2)).collect()
 }
 
 /// The names after `fn`.
@@ -74,19 +75,22 @@ mod tests {
         let page = "# Page\n\n## D1 Limit\n\n`limit` is strict.\n\nTests: `first_holds`,\n`second_holds`.\n";
         let found = found(page);
         assert!(!found.iter().any(|line| line.contains("D1:") || line.ends_with("for D1")));
-        assert_eq!(found.len(), 33);
+        assert_eq!(found.len(), 39);
     }
 
     #[test]
     fn a_missing_promise_and_a_missing_test_are_reported() {
         let page = "# Page\n\n## D1 One\n\nText, no test.\n\n## D2 Two\n\nTests: `third_holds`.\n\n\
-                    ## D31 Last\n\nTests: `first_holds`.\n\n## Coverage\n\nTests: C1 `no_test`.\n";
+                    ## D31 Last\n\nTests: `first_holds`.\n\n## Coverage\n\nTests: C1 `no_test`.\n\n\
+                    ## Streams\n\nTests: `first_holds`.\n\nMore.\n\nTests: S2 `nor_this`.\n";
         let found = found(page);
         assert!(found.contains(&format!("{PAGE}: D1 names no test")));
         assert!(found.contains(&format!("{PAGE}: D2 names third_holds, which is not a function")));
         assert!(found.contains(&format!("{PAGE} has no heading for D3")));
         let missing = format!("{PAGE}: Coverage names no_test, which is not a function");
         assert!(found.contains(&missing), "{found:?}");
+        let second = format!("{PAGE}: Streams names nor_this, which is not a function");
+        assert!(found.contains(&second), "{found:?}");
         assert!(!found.iter().any(|line| line.contains("D31")));
     }
 }

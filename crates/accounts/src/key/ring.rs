@@ -234,7 +234,7 @@ impl KeyRing {
         now: Timestamp,
         last: &mut ConnectionKey,
     ) -> Result<Arc<KeyEntry>, KeyRefusal> {
-        // An ended entry may have a successor with other limits.
+        // An ended entry may have a successor with another grant.
         if let Some((secret, entry)) = &last.0
             && secret.is(text)
             && self.lease.holds()
@@ -248,7 +248,7 @@ impl KeyRing {
     }
 
     /// Checks a key that was accepted before, for a long-lived holder: returns the same entry, or the one that
-    /// replaced it with other limits.
+    /// replaced it with another grant.
     ///
     /// # Errors
     /// As [`KeyRing::authenticate`].
@@ -527,10 +527,9 @@ impl KeyRing {
         meters: Arc<Meters>,
     ) -> Applied {
         let held = keys.get(&row.digest).map(Arc::clone);
+        let now_granted = grant(row);
         let replaced = match held {
-            Some(entry)
-                if entry.grant.limits == limits(row) && entry.grant.streams == row.streams =>
-            {
+            Some(entry) if entry.grant == now_granted => {
                 // The entry is updated too: a stream may hold it.
                 return Applied::Ends { otherwise: entry.follow(row) };
             }
@@ -540,7 +539,7 @@ impl KeyRing {
         let used_ms = used_ms.map(Timestamp::as_millis).or(row.last_used_ms);
         let counter = replaced.as_ref().map(|entry| Arc::clone(&entry.counter));
         let entry = KeyEntry {
-            grant: grant(row),
+            grant: now_granted,
             meters,
             grant_text: OnceLock::new(),
             revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
@@ -562,7 +561,7 @@ enum Applied {
     Ends {
         otherwise: bool,
     },
-    /// Its limits changed: this entry has to be ended once the new map is stored.
+    /// Its grant changed: this entry has to be ended once the new map is stored.
     Replaced(Arc<KeyEntry>),
 }
 

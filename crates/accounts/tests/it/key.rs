@@ -1,5 +1,7 @@
 //! A key's life: created, found, revoked, rotated; and the same for feeds and maintenance.
 
+use std::sync::Arc;
+
 use accounts::{AccountError, Actor, KeyKind, Maintenance, NewKey, Rotated, Scores};
 
 use crate::{DAY, MINUTE, SECOND, TestStore, limits};
@@ -81,6 +83,33 @@ async fn what_a_command_line_process_wrote_is_in_force_after_a_refresh() {
     node.reload().await.unwrap();
     assert!(node.keys.authenticate(key.expose().as_bytes(), behind).is_err());
     assert!(!held.is_active(behind));
+}
+
+/// Not its limits alone.
+#[tokio::test]
+async fn a_grant_that_was_changed_in_the_store_is_in_force_after_a_reload() {
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
+    let key = test.issue(limits(9, 9, None)).await;
+    node.reload().await.unwrap();
+    let held = node.entry(&key, test.now());
+    node.charge_quota(&held, test.now()).await;
+    for (statement, odds_read, tennis) in [
+        ("UPDATE api_key SET sport_groups = 'golf', change_number = NULL", true, false),
+        ("UPDATE api_key SET permissions = '', change_number = NULL", false, false),
+    ] {
+        test.sql(statement).await;
+        node.reload().await.unwrap();
+        assert!(!held.is_active(test.now()), "a holder has to look it up again");
+        let now = node.keys.confirm(&held, test.now()).unwrap();
+        assert!(Arc::ptr_eq(&now, &node.entry(&key, test.now())));
+        assert_eq!((now.grant.odds_read, now.grant.covers_group("tennis")), (odds_read, tennis));
+        assert!(now.grant.covers_group("golf"));
+        assert_eq!(now.meters.standing(test.now()).quota.used, 1);
+        // What has not changed is not replaced.
+        node.reload().await.unwrap();
+        assert!(now.is_active(test.now()));
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::{Timestamp, World};
-use engine::{HistoryError, Passed, Published, WorldHandle};
+use engine::{HistoryError, Passed, Published, Stride, WorldHandle};
 use http::Reply;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
@@ -88,7 +88,8 @@ impl Admitted<'_> {
         };
         // Looking up a distant past takes long, so an answer that is too large anyway must fail before it.
         let place = sought(self.world(), since.at);
-        let far = self.api.world(self.world()).step_from(place, &published.snapshot).await;
+        let handle = self.api.world(self.world());
+        let far = handle.step_from(place, &published.snapshot, Stride::Long).await;
         if far.map_err(|error| not_passed(&error))?.is_some() {
             make(None).await?;
         }
@@ -222,7 +223,8 @@ fn not_passed(error: &HistoryError) -> ApiError {
         HistoryError::Off
         | HistoryError::NotKept(_)
         | HistoryError::NoCatalogue
-        | HistoryError::TooFar => expired(),
+        | HistoryError::TooFar
+        | HistoryError::TooMuch => expired(),
     }
 }
 

@@ -243,7 +243,7 @@ pub(crate) fn refused(error: &HistoryError) -> ApiError {
         HistoryError::NoCatalogue => ApiError::unavailable(
             "that time was published with another catalogue, which this service does not have",
         ),
-        HistoryError::TooFar | HistoryError::Unreadable(_) => {
+        HistoryError::TooFar | HistoryError::TooMuch | HistoryError::Unreadable(_) => {
             ApiError::unavailable("that time cannot be read now; retry shortly")
         }
     }

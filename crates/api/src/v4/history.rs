@@ -91,6 +91,7 @@ impl Admitted<'_> {
             | HistoryError::Busy
             | HistoryError::NoCatalogue
             | HistoryError::TooFar
+            | HistoryError::TooMuch
             | HistoryError::Unreadable(_) => refused_by_history(&error).into(),
         })
     }

@@ -55,10 +55,27 @@ type Shown = (u64, Timestamp);
 type Span = (Shown, Shown, bool);
 
 /// Results of lookups, shared by all followers.
-pub(super) type KeptPassed = MadeOnce<Span, Option<Arc<Passed>>>;
+pub(super) type KeptPassed = MadeOnce<Span, Looked>;
 
 pub(super) fn none_kept() -> KeptPassed {
     MadeOnce::new(KEPT_BYTES_MAX, KEPT_MAX)
+}
+
+/// The result of a lookup, also where it took long to find out that there is none.
+#[derive(Debug)]
+pub(super) enum Looked {
+    Found(Arc<Passed>),
+    TooMuch,
+    TooFar,
+}
+
+/// The length of a stream's step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stride {
+    /// As much as is looked through in some turns.
+    Long,
+    /// To the next publication.
+    One,
 }
 
 /// Records and events that may have been shown in between.
@@ -172,14 +189,18 @@ impl History {
             match self.look_for_passed([from, to], is_live, key).await {
                 Ok(passed) => {
                     let bytes = passed.len() * PASSED_BYTES;
-                    Ok((Some(Arc::new(passed)), bytes))
+                    Ok((Looked::Found(Arc::new(passed)), bytes))
                 }
-                // Also kept for the next request, because it took long to find out.
-                Err(HistoryError::TooFar) => Ok((None, PASSED_BYTES)),
+                Err(HistoryError::TooMuch) => Ok((Looked::TooMuch, PASSED_BYTES)),
+                Err(HistoryError::TooFar) => Ok((Looked::TooFar, PASSED_BYTES)),
                 Err(error) => Err(error),
             }
         });
-        Option::clone(&*looked.await?).ok_or(HistoryError::TooFar)
+        match &*looked.await? {
+            Looked::Found(passed) => Ok(Arc::clone(passed)),
+            Looked::TooMuch => Err(HistoryError::TooMuch),
+            Looked::TooFar => Err(HistoryError::TooFar),
+        }
     }
 
     /// The first intermediate position of a stream from one place to another; `None`: it goes to the other directly.
@@ -190,14 +211,21 @@ impl History {
         self: &Arc<Self>,
         from: Place,
         to: &Snapshot,
+        stride: Stride,
     ) -> Result<Option<Place>, HistoryError> {
         match (&self.source, from) {
             (Source::Simulated(past), Place::Time(at)) => {
-                let next = epoch_start(at.plus(SIMULATED_STEP), past.interval());
+                let next = match stride {
+                    Stride::Long => epoch_start(at.plus(SIMULATED_STEP), past.interval()),
+                    Stride::One => past.publication_after(at),
+                };
                 Ok(Some(Place::Time(next)).filter(|_| next < to.cut_at))
             }
             (Source::Logged(_), Place::Entry(seq)) => {
-                let entries = self.options.entries_at_once.saturating_mul(STEP_TURNS);
+                let entries = match stride {
+                    Stride::Long => self.options.entries_at_once.saturating_mul(STEP_TURNS),
+                    Stride::One => 0,
+                };
                 if to.seq.saturating_sub(seq) <= entries {
                     return Ok(None);
                 }
@@ -266,7 +294,7 @@ impl History {
             Source::Nothing => true,
         };
         if look.gathered.bytes() > bytes_max {
-            return Err(HistoryError::TooFar);
+            return Err(HistoryError::TooMuch);
         }
         let passed = match (is_whole, &self.source) {
             (false, _) => None,

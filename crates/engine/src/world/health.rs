@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 
-use super::{BEHIND_MAX, LATE_MIN, Shared, UNLED_MAX, WorldHandle};
+use super::{BEHIND_MAX, LATE_MIN, LOOKED_MAX, Shared, UNLED_MAX, WorldHandle};
 
 impl WorldHandle {
     /// True if the current snapshot is as young as it should be. It is false if a writer died or hangs.
@@ -18,10 +18,14 @@ impl WorldHandle {
         keeps_up && now.since(published.snapshot.cut_at) <= late
     }
 
-    /// True if this node has everything in the log, as far as it knows.
+    /// True if this node has everything that was in the log a few seconds ago. A node that cannot reach the log does
+    /// not know that, however young its snapshot is.
     pub fn is_up_to_date(&self, now: Timestamp) -> bool {
-        let lag = |shared: &Shared| shared.lag_entries.load(Ordering::Relaxed);
-        self.is_current(now) && self.shared.as_ref().is_none_or(|shared| lag(shared) == 0)
+        let has_all = |shared: &Shared| {
+            let looked = Timestamp::from_millis(shared.looked_ms.load(Ordering::Relaxed));
+            now.since(looked) <= LOOKED_MAX && shared.lag_entries.load(Ordering::Relaxed) == 0
+        };
+        self.is_current(now) && (self.leads() || self.shared.as_ref().is_none_or(has_all))
     }
 
     /// True if the clock was set back behind the current snapshot, and none was cut since.

@@ -22,6 +22,8 @@ use http::Listener;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use serve::{ListenerRole, ListenerService, Service};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, SqliteConnection};
 use store::Store;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -308,6 +310,14 @@ impl TestApp {
         let copy = TempDir::new().unwrap();
         copy_folder(self.dir.as_ref().unwrap().path(), copy.path());
         copy
+    }
+
+    /// Changes the accounts in the store without the service, as another process might.
+    pub(crate) async fn sql(&self, statement: &'static str) {
+        let options = SqliteConnectOptions::new().filename(self.dir().join("accounts.db"));
+        let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::query(statement).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
     }
 
     /// Lists another node that never answers.

@@ -159,6 +159,7 @@ impl Load {
             let mut worker = limits::LimitClient::new(&context, profile, random(seed, 300));
             self.add(format!("limits-{}", profile.name), move || worker.run())?;
         }
+        stream::end_both(&context, APIS[0])?;
         let pool = revoker::KeyPool::default();
         for number in 0..revoker::REVOKERS {
             let mut worker = revoker::Revoker::new(&context, &pool, number);

@@ -69,6 +69,8 @@ pub(super) enum NotRendered {
     Later,
     /// The same: the node has not reached the position yet, if it ever does.
     Ahead,
+    /// More was quoted in the step than can be looked through.
+    TooMuch,
     Failed,
 }
 
@@ -310,6 +312,7 @@ impl From<HistoryError> for NotRendered {
             | HistoryError::NotKept(_)
             | HistoryError::NoCatalogue
             | HistoryError::TooFar => Self::Reset(Reset::Expired),
+            HistoryError::TooMuch => Self::TooMuch,
         }
     }
 }

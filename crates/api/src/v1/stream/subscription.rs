@@ -75,6 +75,8 @@ pub(super) struct Subscription {
     turn: Option<ReplayTurn>,
     /// True if further steps follow the next one.
     is_far: bool,
+    /// Up to this position it takes one publication at a time.
+    slow_to: Option<u64>,
     /// The stream ends at this time: later publications are not sent.
     until: Option<Timestamp>,
     /// The publication up to which the quota is paid.
@@ -140,6 +142,7 @@ impl Subscription {
             replay: None,
             turn: None,
             is_far: false,
+            slow_to: None,
             heartbeat_s: 0,
             first: VecDeque::new(),
             outgoing: None,
@@ -335,8 +338,8 @@ impl Subscription {
                 return self.replay_step(handle, place, &last).await;
             }
             (Begin::At(place), last) => {
-                let next = self.on_the_way(handle, place, last, key).await;
-                (self.start(place), next)
+                let events = self.step(handle, place, last, key).await;
+                return self.rendered(events);
             }
             (Begin::Now, last) => (StartFrom::Nothing, last),
             (Begin::Past(place), _) => (StartFrom::Nothing, past(handle, place, key).await),
@@ -376,6 +379,8 @@ impl Subscription {
                 self.note_reset(reason);
                 Ok(None)
             }
+            // Even of the shortest step.
+            Err(NotRendered::TooMuch) => self.rendered(Err(NotRendered::Reset(Reset::Expired))),
             Err(why @ (NotRendered::Later | NotRendered::Ahead)) => {
                 let since = *self.later_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= LATER_MAX {

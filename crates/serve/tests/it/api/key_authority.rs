@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use accounts::{Cluster, RegisterError, RegisterFuture, RevocationRegister, SteadyClock};
+use domain::World;
+use reqwest::{Method, Response};
 
-use crate::harness::TestApp;
+use crate::harness::{TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 #[derive(Debug, Default)]
 struct Hand(AtomicU64);
@@ -43,15 +46,20 @@ impl RevocationRegister for Silence {
     }
 }
 
-#[tokio::test]
-async fn a_node_that_cannot_confirm_keys_answers_503_and_not_401() {
+/// A node whose authorities never answer.
+async fn alone() -> (TestApp, Arc<Hand>) {
     let steady = Arc::new(Hand::default());
     let cluster = Cluster {
         register: Arc::new(Silence),
         steady: Arc::clone(&steady) as Arc<dyn SteadyClock>,
         lease: Duration::from_secs(5),
     };
-    let app = TestApp::builder().one_of(cluster).start().await;
+    (TestApp::builder().one_of(cluster).start().await, steady)
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_confirm_keys_answers_503_and_not_401() {
+    let (app, steady) = alone().await;
     let (key, token) = (app.live_key().await, app.feed("acme", None).await);
     let unknown = "sk_live_00000000000000000000000000000000";
     let metrics = async || app.get_operator("/metrics").await.text().to_owned();
@@ -78,4 +86,56 @@ async fn a_node_that_cannot_confirm_keys_answers_503_and_not_401() {
     assert_eq!(app.get_operator("/readyz").await.status, 200);
     assert_eq!(app.get("/v1/books", &key).await.status, 200);
     assert_eq!(app.push(&token, "").await["accepted"], 0);
+}
+
+/// The text that a stream sends up to its next cut.
+async fn up_to_cut(stream: &mut Response) -> String {
+    let mut sent = String::new();
+    while !(sent.contains("event: cut") && sent.ends_with("\n\n")) {
+        let chunk = stream.chunk().await.unwrap().unwrap_or_else(|| panic!("{sent}"));
+        sent += std::str::from_utf8(&chunk).unwrap();
+    }
+    sent
+}
+
+/// S14: the key may have ended elsewhere.
+#[tokio::test]
+async fn a_node_that_cannot_confirm_keys_sends_nothing_on_its_streams() {
+    let (app, steady) = alone().await;
+    let (key, token) = (app.live_key().await, app.any_feed().await);
+    let quote = |price| line::moneyline("a", "fanduel", (ANN, price), (BEA, -155));
+    app.push_all(&token, &[line::event("a", "mma", ANN, BEA), quote(135)]).await;
+    app.publish().await;
+    // Streams are counted in the store while the node follows it.
+    let service = Arc::clone(&app.service);
+    let following = tokio::spawn(async move { service.api.accounts.follow().await });
+    let open = async |mode: &str| {
+        let path = format!("/v1/stream?sports=mma&mode={mode}");
+        let mut stream =
+            app.request(Method::GET, &path).header("X-API-Key", &key).send().await.unwrap();
+        up_to_cut(&mut stream).await;
+        stream
+    };
+    let (published, mut live) = (open("publication").await, open("live").await);
+    following.abort();
+    assert!(following.await.is_err_and(|error| error.is_cancelled()));
+    // The feed needs the authority, too.
+    app.push_all(&token, &[quote(140)]).await;
+    let sent = up_to_cut(&mut live).await;
+    assert!(sent.contains("event: delta"), "{sent}");
+    steady.0.store(5000, Ordering::SeqCst);
+    app.advance(app.refresh_interval);
+    let world = app.service.api.world(World::Live);
+    wait_for("the publication", || {
+        world.published().snapshot.cut_at.plus(app.refresh_interval) > app.now()
+    })
+    .await;
+    for stream in [published, live] {
+        let rest = stream.text().await.unwrap();
+        let end = rest
+            .trim_start()
+            .strip_prefix("event: end\ndata: ")
+            .unwrap_or_else(|| panic!("{rest}"));
+        assert!(end.contains("\"code\":\"unavailable\"") && !end.contains("event: "), "{rest}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use accounts::{PeopleRules, SignUp};
+use reqwest::Method;
 use web::WebSettings;
 
 use super::browser::{Browser, PASSWORD, account, account_id, between, nowhere};
@@ -173,7 +174,7 @@ async fn an_account_without_room_for_more_keys_is_told_so() {
 }
 
 #[tokio::test]
-async fn an_operator_suspends_an_account_and_its_keys_and_lets_them_in_again() {
+async fn an_operator_suspends_an_account_with_its_keys_and_streams_and_lets_it_in_again() {
     let app = TestApp::start().await;
     let mut ann = Browser::developer(&app, "ann@example.com").await;
     let mut op = Browser::operator(&app).await;
@@ -181,8 +182,20 @@ async fn an_operator_suspends_an_account_and_its_keys_and_lets_them_in_again() {
     let id = account_id(&app, "ann@example.com").await;
     op.get("/console/accounts").await;
     let suspend = format!("/console/accounts/{id}/suspend");
+    let stream = app.request(Method::GET, "/v1/stream").header("X-API-Key", &key);
+    let stream = stream.send().await.unwrap();
+    assert_eq!(stream.status(), 200);
     let told = ["Suspend ann@example.com?", "1 active keys"];
     assert_eq!(op.confirm(&suspend, &[], &told).await.status, 303);
+    let metrics = app.get_operator("/metrics").await;
+    let open = metrics.text().lines().filter(|line| line.starts_with("linesman_stream_open{"));
+    assert!(
+        open.clone().count() > 0 && open.clone().all(|line| line.ends_with(" 0")),
+        "{}",
+        metrics.text()
+    );
+    let sent = stream.text().await.unwrap();
+    assert!(sent.contains("\nevent: end\ndata: {\"code\":\"authentication_failed\","), "{sent}");
     assert_eq!(app.get("/v1/books", &key).await.status, 401);
     assert_eq!(ann.get("/dashboard").await.header("location"), Some("/signin?next=/dashboard"));
     assert_eq!(op.post(&format!("/console/accounts/{id}/resume"), &[]).await.status, 303);

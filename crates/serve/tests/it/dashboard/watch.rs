@@ -1,14 +1,16 @@
 //! Watching a board: changes arrive without a reload, are computed once for all viewers, and no viewer delays another.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use accounts::PeopleRules;
+use domain::World;
 use reqwest::{Method, Response};
 use serde_json::Value;
 use web::WebSettings;
 
 use super::board::live;
-use crate::harness::{Answer, Builder, Raw, TestApp, line};
+use crate::harness::{Answer, Builder, Raw, START, TestApp, at, line};
 use crate::test_market::{ANN, BEA, TestMarket};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,8 +31,8 @@ struct Stream {
 }
 
 impl Stream {
-    async fn open(board: &TestMarket, path: &str, last: Option<&str>) -> Self {
-        let mut request = board.app.request(Method::GET, path);
+    async fn open(app: &TestApp, path: &str, last: Option<&str>) -> Self {
+        let mut request = app.request(Method::GET, path);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
@@ -73,8 +75,8 @@ impl Stream {
 }
 
 /// The cursor of the screen in a page.
-async fn cursor_of(board: &TestMarket, path: &str) -> String {
-    let page = board.app.get_without_key(path).await;
+async fn cursor_of(app: &TestApp, path: &str) -> String {
+    let page = app.get_without_key(path).await;
     page.text().split("data-cursor=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
@@ -89,10 +91,10 @@ const STREAM: &str = "/board/mma/stream?market=moneyline&format=american&region=
 #[tokio::test]
 async fn a_move_comes_as_a_small_delta_to_everybody_who_watches() {
     let board = kept(live()).await;
-    let since = cursor_of(&board, PATH).await;
+    let since = cursor_of(&board.app, PATH).await;
     let from = format!("{STREAM}&since={since}");
     let (mut one, mut other) =
-        (Stream::open(&board, &from, None).await, Stream::open(&board, &from, None).await);
+        (Stream::open(&board.app, &from, None).await, Stream::open(&board.app, &from, None).await);
     move_to(&board, 131).await;
     let (id, event, delta) = one.next().await;
     assert_eq!(
@@ -113,24 +115,46 @@ async fn a_move_comes_as_a_small_delta_to_everybody_who_watches() {
     let (_, _, second) = one.next().await;
     let is_down = |cell: &&Value| cell[6] == "down";
     assert_eq!(second["cells"].as_array().unwrap().iter().find(is_down).unwrap()[5], "+118");
-    let mut back = Stream::open(&board, STREAM, Some(&id)).await;
+    let mut back = Stream::open(&board.app, STREAM, Some(&id)).await;
     assert_eq!(back.next().await.2, second);
     // All missed changes come as one step.
-    let mut late = Stream::open(&board, STREAM, Some(&since)).await;
+    let mut late = Stream::open(&board.app, STREAM, Some(&since)).await;
     let (_, event, sum) = late.next().await;
     assert_eq!(event, "delta");
     assert!(sum["cells"].as_array().unwrap().iter().any(|cell| cell[5] == "+118"), "{sum}");
-    let mut stranger = Stream::open(&board, STREAM, Some("12345")).await;
+    let mut stranger = Stream::open(&board.app, STREAM, Some("12345")).await;
     assert_eq!(stranger.next().await.1, "whole");
     let metrics = board.app.get_operator("/metrics").await;
     assert!(metrics.text().contains("\nlinesman_board_watchers 5\n"), "{}", metrics.text());
 }
 
+/// Not one event for every step of the way there.
+#[tokio::test]
+async fn a_browser_that_was_away_for_half_a_day_is_told_once_to_reload_and_no_past_is_made_again() {
+    let open = async |start| {
+        let app = TestApp::builder().sandbox(7).starting_at(start).start().await;
+        app.publish_both().await;
+        app
+    };
+    let earlier = open(at(START).minus(Duration::from_secs(12 * 3600))).await;
+    let old = cursor_of(&earlier, PATH).await;
+    let app = open(at(START)).await;
+    let history = &app.service.api.world(World::Sandbox).history;
+    let rebuilds = || history.stats.rebuilds.load(Ordering::Relaxed);
+    let before = rebuilds();
+    let mut stream = Stream::open(&app, STREAM, Some(&old)).await;
+    let (cursor, event, _) = stream.next().await;
+    assert_eq!((event.as_str(), &cursor), ("whole", &cursor_of(&app, PATH).await));
+    app.publish_both().await;
+    assert_eq!(stream.next().await.0, cursor_of(&app, PATH).await);
+    assert_eq!(rebuilds(), before);
+}
+
 #[tokio::test]
 async fn events_that_come_and_go_come_as_rows_that_are_text() {
     let board = kept(live()).await;
-    let since = cursor_of(&board, PATH).await;
-    let mut stream = Stream::open(&board, &format!("{STREAM}&since={since}"), None).await;
+    let since = cursor_of(&board.app, PATH).await;
+    let mut stream = Stream::open(&board.app, &format!("{STREAM}&since={since}"), None).await;
     let home = "<script>alert(1)</script> \u{5e9}\u{5dc}\u{5d5}\u{5dd}";
     board
         .push(&[
@@ -157,8 +181,10 @@ async fn events_that_come_and_go_come_as_rows_that_are_text() {
 #[tokio::test]
 async fn places_are_bounded_and_come_free_again() {
     let board = kept(WebSettings { board_watchers_max: 2, ..live() }).await;
-    let (first, second) =
-        (Stream::open(&board, STREAM, None).await, Stream::open(&board, STREAM, None).await);
+    let (first, second) = (
+        Stream::open(&board.app, STREAM, None).await,
+        Stream::open(&board.app, STREAM, None).await,
+    );
     let third = Answer::of(board.app.request(Method::GET, STREAM)).await;
     assert_eq!(third.refusal(), (503, "unavailable".to_owned()));
     assert!(third.header("retry-after").is_some());
@@ -237,14 +263,14 @@ async fn views_that_are_watched_are_bounded_and_those_there_take_more_watchers()
     let (first, others) = views.split_at(VIEWS_MAX);
     let mut streams = Vec::new();
     for view in first {
-        streams.push(Stream::open(&board, view, None).await);
+        streams.push(Stream::open(&board.app, view, None).await);
     }
     let refused = board.app.request(Method::GET, &others[0]).send().await.unwrap();
     assert_eq!(refused.status(), 503);
     // Opening another page takes no slot from the viewers of those.
     let page = others[0].replace("/stream", "");
     assert_eq!(board.app.get_without_key(&page).await.status, 200);
-    let again = Stream::open(&board, &first[0], None).await;
+    let again = Stream::open(&board.app, &first[0], None).await;
     // Without its only viewer a view ends, and another can be watched.
     drop((streams.pop(), again));
     let begun = std::time::Instant::now();
@@ -256,7 +282,7 @@ async fn views_that_are_watched_are_bounded_and_those_there_take_more_watchers()
 #[tokio::test]
 async fn who_does_not_read_is_let_go_and_nobody_waits_for_them() {
     let board = kept(live()).await;
-    let mut quick = Stream::open(&board, STREAM, None).await;
+    let mut quick = Stream::open(&board.app, STREAM, None).await;
     assert_eq!(quick.next().await.1, "whole");
     // Not read any more. Large frames fill the socket buffers of both sides.
     let mut slow = Raw::connect_narrow(board.app.addr).await;
@@ -314,7 +340,7 @@ async fn who_does_not_read_is_let_go_and_nobody_waits_for_them() {
 #[tokio::test]
 async fn a_service_that_stops_lets_its_watchers_go() {
     let board = kept(live()).await;
-    let mut stream = Stream::open(&board, STREAM, None).await;
+    let mut stream = Stream::open(&board.app, STREAM, None).await;
     assert_eq!(stream.next().await.1, "whole");
     let stopping = tokio::spawn(async move { board.app.stop().await });
     // As for every stream: not all clients reconnect at once.

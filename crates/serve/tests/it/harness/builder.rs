@@ -187,6 +187,12 @@ impl Builder {
         self
     }
 
+    /// Memory for publications of the past, and for lookups of what was quoted in between.
+    pub(crate) fn history_memory(mut self, bytes: usize) -> Self {
+        self.history.memory_max = bytes;
+        self
+    }
+
     /// History switched off, as in a cluster whose nodes share no archive.
     pub(crate) fn without_history(mut self) -> Self {
         self.history.by_time = false;

@@ -1,7 +1,10 @@
 //! `since`: changes, for clients that poll (S9).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use domain::{EventId, World};
+use market::Operation;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, TestApp, line, ndjson};
@@ -197,6 +200,52 @@ async fn what_is_gone_is_named_with_its_reason_and_nothing_changed_is_free() {
     assert_eq!(gone["removed"][0]["id"], gone["removed"][0]["event_id"]);
 }
 
+/// The reasons that an event's end has, for its odds and for itself.
+#[tokio::test]
+async fn what_is_over_merged_or_expired_is_removed_with_that_reason() {
+    let app = TestApp::start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    opened(&app, &feed).await;
+    let others = [
+        line::event("b", "mma", "Cara Cole", "Dora Dunn"),
+        line::moneyline("b", "draftkings", ("Cara Cole", 120), ("Dora Dunn", -130)),
+    ];
+    app.push_all(&feed, &others).await;
+    app.publish().await;
+    let reasons = async |follower: &Follower| -> Vec<Value> {
+        let delta = follower.ask(&app, &key).await;
+        assert_eq!(delta.status, 200, "{}", delta.text());
+        delta.json()["removed"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|gone| gone["reason"].clone())
+            .collect()
+    };
+    let follow = async |path| Follower::start(&app, &key, path).await;
+    let lists = ["/v1/sports/mma/odds", "/v1/sports/mma/scores", "/v1/sports/mma/events"];
+    let [odds, scores, events] = lists;
+    // The record of an event that is merged into another is that event's record, under the same id or a new one.
+    let before = [follow(scores).await, follow(events).await];
+    let ids: Vec<EventId> = before[1].rows.keys().map(|id| EventId::parse(id).unwrap()).collect();
+    let merge = Operation::Merge { one: ids[0], other: ids[1] };
+    app.service.api.world(World::Live).operate(merge).await.unwrap();
+    app.publish().await;
+    for list in &before {
+        assert_eq!(reasons(list).await, ["merged"], "{}", list.path);
+    }
+    let before = follow(odds).await;
+    assert_eq!(before.rows.len(), 2);
+    app.push_all(&feed, &[line::score("a", "final", 2, 0)]).await;
+    app.publish().await;
+    assert_eq!(reasons(&before).await, ["final", "final"]);
+    let before = [follow(scores).await, follow(events).await];
+    app.publish_after(Duration::from_secs(72 * 3600)).await;
+    for list in &before {
+        assert_eq!(reasons(list).await, ["expired"], "{}", list.path);
+    }
+}
+
 #[tokio::test]
 async fn a_cursor_of_another_selection_or_log_is_refused() {
     let app = TestApp::builder().sandbox(7).start().await;
@@ -204,6 +253,11 @@ async fn a_cursor_of_another_selection_or_log_is_refused() {
     opened(&app, &feed).await;
     let cursor = app.get("/v1/sports/mma/odds", &key).await;
     let cursor = cursor.header("x-cursor").unwrap().to_owned();
+    let betmgm = line::moneyline("a", "betmgm", (ANN, 140), (BEA, -160));
+    app.push_all(&feed, &[betmgm]).await;
+    app.publish().await;
+    let page = app.get("/v1/sports/mma/odds?limit=1", &key).await.next_page().unwrap();
+    let page = page.split("cursor=").nth(1).unwrap().split('&').next().unwrap();
     let ask = |target: String, key: String| {
         let app = &app;
         async move { app.get(&target, &key).await }
@@ -212,6 +266,7 @@ async fn a_cursor_of_another_selection_or_log_is_refused() {
         (format!("/v1/sports/mma/odds?since={cursor}&market=moneyline"), "since"),
         (format!("/v1/sports/mma/scores?since={cursor}"), "since"),
         (format!("/v1/sports/mma/odds?since={cursor}&limit=5"), "since"),
+        (format!("/v1/sports/mma/odds?since={cursor}&cursor={page}"), "since"),
         (format!("/v1/sports/mma/odds?since={cursor}&group_by=bout"), "since"),
         (format!("/v1/sports/mma/odds?since={cursor}&as_of=2026-11-14T12:00:00Z"), "since"),
         ("/v1/sports/mma/odds?since=nonsense".to_owned(), "since"),

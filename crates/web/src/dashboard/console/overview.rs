@@ -175,6 +175,7 @@ async fn past(page_request: &PageRequest<'_>) -> Result<Past, &'static str> {
         | HistoryError::Busy
         | HistoryError::NoCatalogue
         | HistoryError::TooFar
+        | HistoryError::TooMuch
         | HistoryError::Unreadable(_) => {
             "The past cannot be read at the moment; the log of the service says why."
         }

@@ -91,6 +91,9 @@ pub(super) fn within_quota(runs: &[StreamRun], limits: &[Limits]) -> Finding {
         }
     }
     finding.figures = format!("{} keys, {ended} streams ended by their quota", limits.len());
+    if ended == 0 {
+        finding.violate(|| "no stream ended by its quota, so nothing is shown".to_owned());
+    }
     finding
 }
 
@@ -115,6 +118,9 @@ pub(super) fn revoked_are_silent(runs: &[StreamRun], revocations: &[Revocation])
         }
     }
     finding.figures = format!("{ended} streams ended with their key");
+    if ended == 0 {
+        finding.violate(|| "no stream ended with its key, so nothing is shown".to_owned());
+    }
     finding
 }
 
@@ -187,11 +193,19 @@ mod tests {
     #[test]
     fn a_quota_that_was_passed_and_a_key_that_was_sent_more_are_found() {
         let limit = |per_day| Limits { key: "a".to_owned(), per_minute: 1, per_day };
-        let runs = [run("a", 0, 10), run("a", 0, 20)];
+        let ended = |code: &str| {
+            let end = Some(code.to_owned());
+            [run("a", 0, 10), StreamRun { end, ..run("a", 0, 20) }]
+        };
+        let runs = ended("quota_exceeded");
         assert!(within_quota(&runs, &[limit(8)]).holds());
         assert!(!within_quota(&runs, &[limit(7)]).holds());
         let revoked = |returned_ms| Revocation { key: "a".to_owned(), called_ms: 0, returned_ms };
+        let runs = ended("authentication_failed");
         assert!(revoked_are_silent(&runs, &[revoked(20)]).holds());
         assert_eq!(revoked_are_silent(&runs, &[revoked(15)]).broken_count, 1);
+        let runs = ended("unavailable");
+        assert!(!within_quota(&runs, &[limit(8)]).holds(), "none ended so");
+        assert!(!revoked_are_silent(&runs, &[revoked(20)]).holds(), "none ended so");
     }
 }

@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Result;
+
 use super::{LoadContext, reader::Requester};
 use crate::{
     cluster::unit::Unit,
@@ -71,19 +73,19 @@ impl Revoker {
 
     /// Repeats the call until it succeeds: a failed call promises nothing.
     fn revoke(&self, name: &str, key: &str) {
-        while self.context.goes_on() {
-            let called_ms = now_ms();
-            if self.context.verb(&["keys", "revoke", key]).is_ok() {
-                let returned_ms = now_ms();
-                let key = name.to_owned();
-                let revocation = Revocation { key, called_ms, returned_ms };
-                let journal = &self.context.journal;
-                journal.note("revocation", revocation, |records| &mut records.revocations);
-                return;
-            }
+        while self.context.goes_on() && revoke(&self.context, name, key).is_err() {
             shell::sleep(LIFE);
         }
     }
+}
+
+/// Revokes a key and records the call if it succeeds.
+pub(super) fn revoke(context: &LoadContext, name: &str, key: &str) -> Result<()> {
+    let called_ms = now_ms();
+    context.verb(&["keys", "revoke", key])?;
+    let revocation = Revocation { key: name.to_owned(), called_ms, returned_ms: now_ms() };
+    context.journal.note("revocation", revocation, |records| &mut records.revocations);
+    Ok(())
 }
 
 /// Uses all keys of the pool at one node, or through the load balancer.

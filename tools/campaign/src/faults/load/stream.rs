@@ -6,12 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use shell::random::Random;
 
-use super::{LoadContext, revoker::KeyPool};
+use super::{
+    LoadContext,
+    revoker::{KeyPool, revoke},
+};
 use crate::{
     cluster::{
         http::{Client, Events},
@@ -26,12 +29,16 @@ pub(in crate::faults) const FEW: u32 = 4;
 pub(super) const FEW_CLIENTS: usize = 3;
 /// Daily limit of the key with a short day.
 const SHORT_DAY: u64 = 40;
+/// Daily limit of the key whose day is over within the first stream.
+const TINY_DAY: u64 = 3;
 /// Longer than the requested heartbeat: a node that is silent for longer is given up.
 const TIMEOUT: Duration = Duration::from_secs(8);
 /// Pause before the next attempt.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Maximum stay of the clients of limited keys.
 const STAY_MS: i64 = 4000;
+/// Maximum time until a stream ends that has to.
+const END_MAX_MS: i64 = 30_000;
 /// Successive refusals after which a short day is over.
 const REFUSALS_MAX: u32 = 10;
 
@@ -78,6 +85,18 @@ enum Use {
     Follow,
     /// It is held for a while.
     Hold,
+    /// It is held until it ends, which should be soon.
+    End,
+}
+
+impl Use {
+    fn stay_ms(self) -> i64 {
+        match self {
+            Self::Follow => i64::MAX,
+            Self::Hold => STAY_MS,
+            Self::End => END_MAX_MS,
+        }
+    }
 }
 
 impl StreamClient {
@@ -87,6 +106,20 @@ impl StreamClient {
 
     /// Opens a stream and reads it; returns the status of the answer, 0 if there was none.
     fn run(&mut self, (name, key): (&str, &str), how: Use) -> u16 {
+        match self.open((name, key)) {
+            Ok((run, events)) => {
+                self.read(events, run, how);
+                200
+            }
+            Err(status) => status,
+        }
+    }
+
+    /// Opens a stream.
+    ///
+    /// # Errors
+    /// The status of another answer, 0 if there was none.
+    fn open(&self, (name, key): (&str, &str)) -> Result<(StreamRun, Events), u16> {
         let path = format!(
             "/v1/stream?sports=mma,tennis&odds_format=decimal&freshness=none&heartbeat=5&mode={}",
             self.mode
@@ -96,12 +129,12 @@ impl StreamClient {
             headers += &format!("last-event-id: {cursor}\r\n");
         }
         let client = Client::new(self.context.layout.port(self.node), TIMEOUT);
-        let Ok((status, events)) = client.stream(&path, &headers) else { return 0 };
+        let Ok((status, events)) = client.stream(&path, &headers) else { return Err(0) };
         if status != 200 {
-            return status;
+            return Err(status);
         }
         let opened_ms = now_ms();
-        let mut run = StreamRun {
+        let run = StreamRun {
             key: name.to_owned(),
             node: self.node,
             mode: self.mode,
@@ -111,12 +144,18 @@ impl StreamClient {
             changes: 0,
             end: None,
         };
-        self.read(events, &mut run, how);
-        self.context.journal.note("stream", run, |records| &mut records.streams);
-        status
+        Ok((run, events))
     }
 
-    fn read(&mut self, mut events: Events, run: &mut StreamRun, how: Use) {
+    /// Reads a stream and records its use; returns the code that it ended with, if known.
+    fn read(&mut self, events: Events, mut run: StreamRun, how: Use) -> Option<String> {
+        self.read_events(events, &mut run, how);
+        let end = run.end.clone();
+        self.context.journal.note("stream", run, |records| &mut records.streams);
+        end
+    }
+
+    fn read_events(&mut self, mut events: Events, run: &mut StreamRun, how: Use) {
         let (mut is_first, mut has_changes) = (true, false);
         while let Ok(Some((name, data))) = events.next() {
             run.last_ms = now_ms();
@@ -143,7 +182,7 @@ impl StreamClient {
                 }
                 _ => {}
             }
-            let is_over = how == Use::Hold && run.last_ms - run.opened_ms > STAY_MS;
+            let is_over = run.last_ms - run.opened_ms > how.stay_ms();
             if is_over || !self.context.goes_on() {
                 return;
             }
@@ -221,6 +260,41 @@ pub(super) fn spend(context: &LoadContext, nodes: &[Unit], random: &mut Random) 
         }
         shell::sleep(PAUSE);
     }
+}
+
+/// Lets a stream end by its quota and another with its key. While parts fail, neither may happen: a day may be over
+/// when a stream is opened, and a stream may break off before its key is revoked. So both are shown before the first
+/// fault, and a campaign without them has found nothing.
+///
+/// # Errors
+/// A stream did not end so.
+pub(super) fn end_both(context: &LoadContext, node: Unit) -> Result<()> {
+    const NAMES: [&str; 2] = ["short-0", "revoked-stream"];
+    let keys = [new_key(context, NAMES[0], TINY_DAY, 2)?, new_key(context, NAMES[1], 100_000, 2)?];
+    let limits = Limits { key: NAMES[0].to_owned(), per_minute: 1_000_000, per_day: TINY_DAY };
+    context.journal.note("stream_limits", limits, |records| &mut records.stream_limits);
+    let open = |at: usize, mode| -> Result<_> {
+        let client = StreamClient::new(context, node, mode);
+        let mut opened = None;
+        // The node may hear of a new key a moment later.
+        shell::wait_until("a new key has a stream", TIMEOUT, || {
+            opened = client.open((NAMES[at], &keys[at])).ok();
+            opened.is_some()
+        })?;
+        let (run, events) = opened.context("no stream")?;
+        Ok((client, run, events))
+    };
+    let (mut client, run, events) = open(0, "publication")?;
+    let end = client.read(events, run, Use::End);
+    ensure!(end.as_deref() == Some("quota_exceeded"), "a stream past its quota ended with {end:?}");
+    let (mut client, run, events) = open(1, "live")?;
+    revoke(context, NAMES[1], &keys[1])?;
+    let end = client.read(events, run, Use::End);
+    ensure!(
+        end.as_deref() == Some("authentication_failed"),
+        "the stream of a revoked key ended with {end:?}"
+    );
+    Ok(())
 }
 
 /// Holds streams of keys that are revoked meanwhile.

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use engine::{Published, WorldHandle};
+use engine::{Published, Stride, WorldHandle};
 
-use super::Subscription;
+use super::{KeyRight, Subscription};
 use crate::position::{LogPlace, sought};
 use crate::v1::changes::Base;
+use crate::v1::stream::render::Rendered;
+use crate::v1::stream::replay::Replayer;
+use crate::v1::stream::selection::Followed;
 use crate::v1::stream::shared::NotRendered;
 use crate::v1::wire::stream::{Mode, Reset};
 
@@ -28,18 +31,63 @@ impl Subscription {
         }
     }
 
-    /// The next step from a position: the last publication or, if that is far, one in between.
-    pub(super) async fn on_the_way(
+    /// The events of the next step from a position.
+    ///
+    /// If more was quoted in the step than can be looked through, it is taken publication by publication: between two
+    /// successive ones nothing is looked up.
+    pub(super) async fn step(
         &mut self,
         handle: &WorldHandle,
         place: LogPlace,
         last: Result<Arc<Published>, NotRendered>,
         key: u64,
-    ) -> Result<Arc<Published>, NotRendered> {
+    ) -> Result<Arc<Rendered>, NotRendered> {
         let last = last?;
-        let step = handle.step_from(sought(handle.world, place.0), &last.snapshot).await?;
+        let to = self.on_the_way(handle, place, &last, key).await?;
+        match self.events_to(handle, place, &to, key).await {
+            Err(NotRendered::TooMuch) => {}
+            events => return events,
+        }
+        self.slow_to = Some(self.selection.place_of(&to.snapshot).0);
+        // As costly as a replay.
+        if self.turn.is_none()
+            && let Some(KeyRight { entry, .. }) = &self.right
+        {
+            let by = Replayer { api: &self.api, entry };
+            self.turn = Some(by.take_turn().await.ok_or(NotRendered::Later)?);
+        }
+        let to = self.on_the_way(handle, place, &last, key).await?;
+        self.events_to(handle, place, &to, key).await
+    }
+
+    async fn events_to(
+        &self,
+        handle: &WorldHandle,
+        place: LogPlace,
+        to: &Arc<Published>,
+        key: u64,
+    ) -> Result<Arc<Rendered>, NotRendered> {
+        let renders = self.api.streams.renders(&self.selection);
+        renders.events(handle, &self.selection, self.start(place), to, key).await
+    }
+
+    /// The next publication from a position: the last one or, if that is far, one in between.
+    async fn on_the_way(
+        &mut self,
+        handle: &WorldHandle,
+        place: LogPlace,
+        last: &Arc<Published>,
+        key: u64,
+    ) -> Result<Arc<Published>, NotRendered> {
+        // A screen is not a sum of changes: from an unknown one the browser reloads the page.
+        if let Followed::Screen(_) = self.selection.followed {
+            return Ok(Arc::clone(last));
+        }
+        let is_slow = self.slow_to.is_some_and(|end| place.0 < end);
+        let stride = if is_slow { Stride::One } else { Stride::Long };
+        let step = handle.step_from(sought(handle.world, place.0), &last.snapshot, stride).await?;
         self.is_far = step.is_some();
-        let Some(step) = step else { return Ok(last) };
+        let Some(step) = step else { return Ok(Arc::clone(last)) };
         let found = handle.publication_at(step, key).await?;
         found.map(|(step, _)| step).ok_or(NotRendered::Reset(Reset::Expired))
     }

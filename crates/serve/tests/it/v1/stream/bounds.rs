@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use accounts::KeyKind;
 use api::v1::stream::StreamSettings;
 use domain::Catalogue;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::client::{Client, PATIENCE, ask, at_of, move_to, opened, opened_on};
 use super::ends::text;
@@ -86,29 +86,49 @@ async fn a_delta_of_more_than_ten_thousand_records_is_refused() {
     assert_eq!(client.state.len(), LIMIT + 1);
 }
 
-/// S12: a replay costs a request for every 500 publications.
+/// S12: a replay costs a request for every 500 publications, and ends where the quota does.
 #[tokio::test]
 async fn the_501st_publication_of_a_replay_costs_another_request() {
-    let (app, _, _) = opened().await;
+    let (app, feed, _) = opened().await;
     let key = app.limited_key(100, 100, None).await;
     let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
     client.cut().await;
-    let cursor = client.cursor.clone();
+    let (cursor, state) = (client.cursor.clone(), client.state.clone());
     drop(client);
-    for _ in 0..501 {
-        app.publish().await;
+    for n in 0..501 {
+        move_to(&app, &feed, 140 + n).await;
     }
     let until = text(app.now());
     // The last publication is the current one, which is free.
     app.publish().await;
     let used = async || app.get("/v1/status", &key).await.requests_used();
     let before = used().await;
-    let query = format!("?sports=mma&freshness=none&replay=all&since={cursor}&until={until}");
-    let (mut replay, _) = Client::open(&app, &key, &query, None).await;
-    for _ in 0..499 {
-        replay.cut().await;
+    let replay = async |key: &str, cursor: &str| {
+        let query = format!("?sports=mma&freshness=none&replay=all&since={cursor}&until={until}");
+        Client::open(&app, key, &query, None).await.0
+    };
+    let mut whole = replay(&key, &cursor).await;
+    whole.state.clone_from(&state);
+    let mut sent = Vec::new();
+    while sent.last().is_none_or(|(at, _)| *at != until) {
+        let at = at_of(&whole.cut().await);
+        sent.push((at, whole.state.clone()));
     }
-    while at_of(&replay.cut().await) != until {}
-    assert_eq!(replay.end().await["code"], "done");
+    assert_eq!((sent.len(), &whole.end().await["code"]), (501, &json!("done")));
     assert_eq!(used().await, before + 3, "to begin, for the first 500 and for the next");
+    // With a quota of two requests, the last one is not sent; with another key the client goes on from there.
+    let poor = app.limited_key(100, 2, None).await;
+    let mut part = replay(&poor, &cursor).await;
+    part.state = state;
+    for expected in &sent[..500] {
+        let at = at_of(&part.cut().await);
+        assert_eq!((&at, &part.state), (&expected.0, &expected.1));
+    }
+    let end = part.event().await.unwrap();
+    assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("quota_exceeded")));
+    let mut rest = replay(&key, &part.cursor).await;
+    rest.state = part.state;
+    let at = at_of(&rest.cut().await);
+    assert_eq!((&at, &rest.state), (&sent[500].0, &sent[500].1));
+    assert_eq!(rest.end().await["code"], "done");
 }

@@ -1,10 +1,13 @@
 //! Live streams of nodes that share a log.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use test_servers::Proxy;
 
 use super::client::{Client, move_to, names, opened, quote};
-use crate::harness::{TestApp, line};
-use crate::shared::Pair;
+use crate::harness::{Bed, Joining, TestApp, line};
+use crate::shared::{Pair, lead, publish};
 use crate::test_market::{ANN, BEA, lines};
 
 const LIVE: &str = "?sports=mma&mode=live";
@@ -82,6 +85,50 @@ async fn a_cursor_past_the_end_of_the_log_is_unknown_on_a_node_that_has_all_of_i
         assert_eq!(events[0].data["reason"], "unknown");
     };
     tokio::join!(list, stream);
+}
+
+/// S8: the same for as long as the node is only behind, but then the client is sent to another one.
+#[tokio::test]
+async fn a_stream_on_a_node_that_is_behind_its_cursor_waits_ten_seconds_and_ends() {
+    let bed = Bed::start();
+    let joining = Joining::new(&bed);
+    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
+    let (electable, leadership) = joining.electable();
+    let writer = TestApp::builder().joining(electable).start().await;
+    lead(&writer, &leadership, 1).await;
+    let mut joined = joining.clone();
+    joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
+    let reader = TestApp::builder().joining(joined).start().await;
+    let feed = writer.any_feed().await;
+    writer.push_all(&feed, &lines()).await;
+    publish(&joining.clock, &[&writer, &reader]).await;
+
+    proxy.cut();
+    let moved = line::moneyline("bout-1", "fanduel", (ANN, 150), (BEA, -155));
+    writer.push_all(&feed, &[moved]).await;
+    publish(&joining.clock, &[&writer]).await;
+    let odds = writer.get("/v1/sports/mma/odds", &writer.live_key().await).await;
+    let cursor = odds.header("x-cursor").unwrap();
+    let key = reader.live_key().await;
+    let list = async {
+        let path = format!("/v1/sports/mma/odds?since={cursor}");
+        assert_eq!(reader.get(&path, &key).await.refusal(), (503, "unavailable".to_owned()));
+    };
+    let stream = async {
+        let begun = Instant::now();
+        let (mut client, hello) = Client::open(&reader, &key, "?sports=mma", Some(cursor)).await;
+        assert_eq!(hello["resumed"], true);
+        let end = client.event().await.unwrap();
+        assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("unavailable")));
+        assert!(end.data["retry_after_s"].as_u64() > Some(0), "{end:?}");
+        assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}", begun.elapsed());
+    };
+    tokio::join!(list, stream);
+    // Once the node has caught up, the stream goes on there.
+    proxy.restore();
+    publish(&joining.clock, &[&writer, &reader]).await;
+    let (mut client, _) = Client::open(&reader, &key, "?sports=mma", Some(cursor)).await;
+    assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
 }
 
 /// S4: the events between the same two cuts are the same, regardless of the node and of the transport.

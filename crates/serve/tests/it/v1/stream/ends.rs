@@ -9,7 +9,7 @@ use domain::Timestamp;
 use serde_json::json;
 
 use super::client::{Client, PATIENCE, at_of, move_to, names, opened};
-use super::websocket::upgrade;
+use super::websocket::{self, upgrade};
 use crate::harness::{Raw, TestApp, line, unlimited, wait_for};
 
 /// More than the first event, so that the snapshot is partly sent.
@@ -216,6 +216,39 @@ async fn every_call_that_ends_a_key_returns_when_its_streams_have_ended() {
         assert_eq!(all_open(&app).await, 0, "what is in the store holds");
     };
     tokio::join!(revoke(), revoke(), reload);
+}
+
+/// S14: over both transports, before the call returns that has the service read the change.
+#[tokio::test]
+async fn streams_of_sports_or_data_that_a_key_may_no_longer_read_end_as_forbidden() {
+    let (app, feed, key) = opened().await;
+    let (mut bouts, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    let (mut golf, _) = Client::open(&app, &key, "?sports=golf", None).await;
+    let mut socket = websocket::open(&app, &key, "?sports=mma").await;
+    bouts.cut().await;
+    golf.cut().await;
+    websocket::up_to_cut(&mut socket).await;
+    let accounts = &app.service.api.accounts;
+    app.sql("UPDATE api_key SET sport_groups = 'golf', change_number = NULL").await;
+    accounts.reload().await.unwrap();
+    assert_eq!(all_open(&app).await, 1, "the call has returned");
+    move_to(&app, &feed, 140).await;
+    let last = [bouts.event().await.unwrap(), websocket::event(&mut socket).await];
+    for end in last {
+        assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("forbidden")));
+    }
+    assert_eq!(websocket::closed_with(&mut socket).await, 4403);
+    // A stream of what it may still read goes on.
+    golf.cut().await;
+    app.sql("UPDATE api_key SET permissions = '', change_number = NULL").await;
+    accounts.reload().await.unwrap();
+    assert_eq!((all_open(&app).await, ended(&app, "forbidden").await), (0, 3));
+    let end = golf.event().await.unwrap();
+    assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("forbidden")));
+    for path in ["/v1/stream?sports=golf", "/v1/sports/golf/odds"] {
+        assert_eq!(app.get(path, &key).await.refusal(), (403, "forbidden".to_owned()), "{path}");
+    }
+    assert_eq!(app.get("/v1/books", &key).await.status, 200, "it is still a key");
 }
 
 /// S10: unread events are dropped if other streams need the memory.

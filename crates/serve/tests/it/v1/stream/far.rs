@@ -1,17 +1,38 @@
 //! A client that returns from a distant position is advanced in steps and reaches the current state, whatever it had
 //! before (S7, S9).
 
+use std::time::Duration;
+
+use accounts::KeyKind;
 use archive::Compact;
-use domain::World;
-use serde_json::Value;
+use domain::{Catalogue, World};
+use serde_json::{Value, json};
 
 use super::client::{Client, State, at_of, check, opened_on, pages, seen};
+use super::ends::text;
 use super::model::{Random, random_line};
 use super::replay_live::shorten_log;
-use crate::harness::{TestApp, ndjson};
+use crate::harness::{TestApp, line, ndjson, unlimited};
 
 const LISTS: [(&str, &str); 3] = [("odds", "mma"), ("scores", "mma"), ("events", "mma")];
 const QUERY: &str = "?sports=mma&channels=odds,scores,events";
+/// A market of one sport and two bookmakers.
+const SMALL: &str = r#"
+[[sport]]
+key = "mma"
+title = "Mixed Martial Arts"
+group = "combat"
+
+[[bookmaker]]
+key = "fanduel"
+title = "FanDuel"
+regions = ["us"]
+
+[[bookmaker]]
+key = "draftkings"
+title = "DraftKings"
+regions = ["us"]
+"#;
 /// A step of a stream has five times as many.
 const ENTRIES_AT_ONCE: u64 = 1;
 
@@ -111,4 +132,79 @@ async fn whoever_comes_back_from_afar_has_what_is_there_whatever_it_had() {
     for (channel, since) in &cursors {
         poll(&app, &key, channel, since, (&all, &last)).await;
     }
+}
+
+/// More was quoted in a step than there is memory to look through: the stream takes shorter ones.
+#[tokio::test]
+async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication() {
+    const PUBLICATIONS: usize = 6;
+    // A lookup holds 20 records and events.
+    let builder = || TestApp::builder().history_memory(16 << 10);
+    let (app, feed, key) = opened_on(builder().start().await).await;
+    let (mut client, _) = Client::open(&app, &key, QUERY, None).await;
+    client.cut().await;
+    let (cursor, then) = (client.cursor.clone(), client.state.clone());
+    let odds = app.get("/v1/sports/mma/odds", &key).await;
+    let since = odds.header("x-cursor").unwrap();
+    for n in 0..PUBLICATIONS {
+        let mut lines = Vec::new();
+        for m in 0..4 {
+            let (bout, home, away) =
+                (format!("{n}-{m}"), format!("Ann{n} Ab{m}"), format!("Zed{n} Yx{m}"));
+            lines.push(line::event(&bout, "mma", &home, &away));
+            lines.push(line::moneyline(&bout, "fanduel", (&home, 120), (&away, -140)));
+            if n > 0 {
+                lines.push(json!({ "type": "remove", "ref": format!("{}-{m}", n - 1) }));
+            }
+        }
+        app.push_all(&feed, &lines).await;
+        app.publish().await;
+    }
+    let last = text(app.now());
+    let again = builder().starting_at(app.now()).on(app.copy_of_disk()).start().await;
+    for (app, mode) in [(&app, "publication"), (&again, "publication"), (&again, "live")] {
+        let query = format!("{QUERY}&mode={mode}");
+        let (mut client, hello) = Client::open(app, &key, &query, Some(&cursor)).await;
+        assert_eq!(hello["resumed"], true);
+        client.state = then.clone();
+        for n in 1..=PUBLICATIONS {
+            let events = client.cut().await;
+            assert!(events.iter().all(|event| event.name != "reset"), "{mode}: {events:?}");
+            check(app, &key, &client, &LISTS, &at_of(&events)).await;
+            assert_eq!(at_of(&events) == last, n == PUBLICATIONS, "{mode}");
+        }
+        // A list has everything in one answer.
+        let delta = app.get(&format!("/v1/sports/mma/odds?since={since}"), &key).await;
+        assert_eq!(delta.refusal(), (410, "cursor_expired".to_owned()));
+    }
+}
+
+/// The sandbox has no log, and its past is simulated again.
+#[tokio::test]
+async fn whoever_comes_back_to_the_sandbox_after_most_of_a_day_has_what_is_there() {
+    // Small, because most of a day takes long.
+    let catalogue = Catalogue::from_source(SMALL).unwrap();
+    let app = TestApp::builder().catalogue(catalogue).sandbox(7).start().await;
+    app.publish_both().await;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let then = text(app.now().minus(Duration::from_secs(20 * 3600)));
+    let odds = app.get(&format!("/v1/sports/mma/odds?as_of={then}"), &key).await;
+    let cursor = odds.header("x-cursor").unwrap();
+    let lists = [("odds", "mma")];
+    let (mut client, hello) = Client::open(&app, &key, "?sports=mma", Some(cursor)).await;
+    assert_eq!(hello["resumed"], true);
+    client.state = pages(&app, &key, lists[0], &then, false).await;
+    assert!(!client.state.is_empty());
+    let (last, mut cuts) = (text(app.now()), 0);
+    loop {
+        let events = client.cut().await;
+        assert!(events.iter().all(|event| event.name != "reset"), "{events:?}");
+        let at = at_of(&events);
+        check(&app, &key, &client, &lists, &at).await;
+        cuts += 1;
+        if at == last {
+            break;
+        }
+    }
+    assert!(cuts >= 4, "{cuts}");
 }

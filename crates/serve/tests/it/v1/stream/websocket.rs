@@ -43,7 +43,7 @@ pub(super) fn upgrade() -> String {
     )
 }
 
-async fn open(app: &TestApp, key: &str, query: &str) -> Raw {
+pub(super) async fn open(app: &TestApp, key: &str, query: &str) -> Raw {
     let (raw, answer) = ask(app, key, query, &upgrade()).await;
     assert_eq!(answer.status, 101, "{}", answer.text());
     assert_eq!(answer.header("sec-websocket-accept"), Some(ACCEPT));
@@ -70,7 +70,7 @@ async fn frame(raw: &mut Raw) -> Option<(u8, Vec<u8>)> {
     Some((head[0], raw.read_exactly(length).await?))
 }
 
-async fn event(raw: &mut Raw) -> Event {
+pub(super) async fn event(raw: &mut Raw) -> Event {
     loop {
         let (kind, payload) = frame(raw).await.expect("an event");
         if kind == TEXT {
@@ -84,7 +84,7 @@ async fn event(raw: &mut Raw) -> Event {
     }
 }
 
-async fn up_to_cut(raw: &mut Raw) -> Vec<Event> {
+pub(super) async fn up_to_cut(raw: &mut Raw) -> Vec<Event> {
     let mut events = vec![event(raw).await];
     while events.last().unwrap().name != "cut" {
         events.push(event(raw).await);
@@ -93,7 +93,7 @@ async fn up_to_cut(raw: &mut Raw) -> Vec<Event> {
 }
 
 /// The service's close code; checks that nothing follows.
-async fn closed_with(raw: &mut Raw) -> u16 {
+pub(super) async fn closed_with(raw: &mut Raw) -> u16 {
     loop {
         let (kind, payload) = frame(raw).await.expect("a close");
         if kind == CLOSE {
