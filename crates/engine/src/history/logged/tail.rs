@@ -8,11 +8,11 @@ use domain::EventId;
 use market::book::{Event, ImagePart};
 use market::{Book, Change, Ids};
 
-use super::HistoryError;
-use super::logged::{LoggedPast, unreadable};
-use super::paths::{EventPaths, PathError, PathRequest};
+use super::{LoggedPast, unreadable};
 use crate::archiver::continues;
 use crate::error::WorldError;
+use crate::history::HistoryError;
+use crate::history::paths::{EventPaths, PathError, PathRequest};
 use crate::replay::{Logged, Replay};
 
 /// Number of publications without a request after which it is dropped.
@@ -26,7 +26,7 @@ const JOINED_MAX: usize = 64;
 
 /// The ends of the histories of events, kept for a while.
 #[derive(Debug, Default)]
-pub(super) struct Tail(Mutex<Vec<Kept>>);
+pub(in crate::history) struct Tail(Mutex<Vec<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
@@ -41,7 +41,7 @@ struct Kept {
 
 impl Tail {
     /// Notes that there was another publication.
-    pub(super) fn age(&self) {
+    pub(in crate::history) fn age(&self) {
         let mut held = self.lock();
         held.retain(|kept| kept.idle < IDLE_MAX);
         held.iter_mut().for_each(|kept| kept.idle += 1);
@@ -84,7 +84,7 @@ enum Alone<T> {
 
 impl LoggedPast {
     /// The price paths of an event up to the publication of entry `seq`.
-    pub(super) fn event_paths(
+    pub(in crate::history) fn event_paths(
         &self,
         request: &PathRequest,
         seq: u64,
@@ -96,7 +96,7 @@ impl LoggedPast {
     }
 
     /// The newest commit of the archive, if there is one.
-    pub(super) fn newest_commit(&self) -> Result<Option<Commit>, HistoryError> {
+    pub(in crate::history) fn newest_commit(&self) -> Result<Option<Commit>, HistoryError> {
         let Some(archive) = &self.archive else { return Ok(None) };
         if self.begun.is_missing() {
             return Err(HistoryError::Unreadable(None));
@@ -109,7 +109,7 @@ impl LoggedPast {
     }
 
     /// The first publication of history, unless that is the first of all.
-    pub(super) fn begin(
+    pub(in crate::history) fn begin(
         &self,
         commit: Option<&Commit>,
     ) -> Result<Option<domain::Timestamp>, HistoryError> {
@@ -125,7 +125,7 @@ impl LoggedPast {
 
     /// The past of an event, from the archive and from the tail of some events up to the publication of entry `seq`;
     /// from the archive alone if there are none.
-    pub(super) fn event_past(
+    pub(in crate::history) fn event_past(
         &self,
         request: &PathRequest,
         commit: Option<&Commit>,
@@ -169,7 +169,7 @@ impl LoggedPast {
     }
 
     /// Adds prices of events that existed before everything that the archive has of them.
-    pub(super) fn add_base(
+    pub(in crate::history) fn add_base(
         &self,
         archive: Option<(&Archive, &Commit)>,
         mut pasts: Vec<(EventId, &mut EventPast)>,
@@ -198,7 +198,7 @@ impl LoggedPast {
 
     /// Reads the rows that are not archived, up to the publication of entry `seq`: those of some events or, if none is
     /// named, all that do not concern prices.
-    pub(super) fn on_tail<T>(
+    pub(in crate::history) fn on_tail<T>(
         &self,
         archive: Option<(&Archive, &Commit)>,
         seq: u64,
