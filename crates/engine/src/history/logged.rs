@@ -2,7 +2,7 @@
 //! book before a publication, and the entries from there to it.
 
 mod books;
-mod news;
+mod new_entries;
 mod rolled;
 mod tail;
 
