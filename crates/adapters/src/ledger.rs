@@ -163,11 +163,6 @@ impl Ledger {
         })
     }
 
-    /// Number of events with prices.
-    pub fn open_events(&self) -> usize {
-        self.events.values().filter(|known| known.markets.values().any(Sent::is_open)).count()
-    }
-
     /// The open markets, for programs that receive them when they start.
     pub fn open(&self) -> impl Iterator<Item = (&str, &MarketId)> {
         self.events.iter().flat_map(|(reference, known)| {

@@ -15,7 +15,7 @@ use crate::runner::{Context, Made, Runner, random};
 use crate::schedule::{Breaker, MISSING_WAIT, REFUSED_WAIT, Rate, Unit};
 use crate::settings::Secret;
 use crate::sink::NotTaken;
-use crate::tape::{Tape, gap};
+use crate::tape::{Played, Player};
 
 /// Maximum number of pages of one read.
 const PAGES_MAX: usize = 100;
@@ -415,19 +415,12 @@ impl<U: Upstream> Poll<U> {
 
     /// Plays a tape instead of using the network.
     async fn play(&mut self, path: &std::path::Path) -> Result<(), String> {
-        let speed = self.runner.context.settings.speed;
-        let tape =
-            Tape::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let mut before = None;
-        for record in tape {
-            let record = record.map_err(|error| format!("{}: {error}", path.display()))?;
-            let at = record.instant();
-            if let (None, Some(first)) = (before, at) {
+        for played in Player::open(path, self.runner.context.settings.speed)? {
+            let Played { record, body, wait, begins } = played?;
+            if let Some(first) = begins {
                 self.runner.begin_tape(first);
             }
-            sleep(gap(speed, before, at)).await;
-            before = at.or(before);
-            let body = record.bytes().map_err(|error| format!("{}: {error}", path.display()))?;
+            sleep(wait).await;
             let fetched = Fetched {
                 status: record.status.unwrap_or(200),
                 headers: record.headers.clone(),

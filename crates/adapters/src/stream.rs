@@ -27,7 +27,7 @@ use crate::schedule::{REFUSED_WAIT, backoff};
 use crate::session::{NoSession, Question, Session, market_ids};
 use crate::settings::BetfairSettings;
 use crate::sink::NotTaken;
-use crate::tape::{Tape, gap};
+use crate::tape::{Played, Player};
 use crate::threads::let_requests_go_first;
 
 const STREAM: &str = "stream-api.betfair.com:443";
@@ -445,19 +445,12 @@ impl Stream {
     }
 
     async fn play(&mut self, path: &Path) -> Result<(), String> {
-        let speed = self.runner.context.settings.speed;
-        let tape =
-            Tape::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let mut before = None;
-        for record in tape {
-            let record = record.map_err(|error| format!("{}: {error}", path.display()))?;
-            let at = record.instant();
-            if let (None, Some(first)) = (before, at) {
+        for played in Player::open(path, self.runner.context.settings.speed)? {
+            let Played { record, body, wait, begins } = played?;
+            if let Some(first) = begins {
                 self.runner.begin_tape(first);
             }
-            sleep(gap(speed, before, at)).await;
-            before = at.or(before);
-            let body = record.bytes().map_err(|error| format!("{}: {error}", path.display()))?;
+            sleep(wait).await;
             let now = self.runner.now();
             let read = match record.unit.as_str() {
                 "catalogue" => self.translator.read_catalogue(&body, now),

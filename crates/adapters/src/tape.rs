@@ -250,8 +250,58 @@ impl Iterator for Tape {
     }
 }
 
+/// Reads a tape at the speed at which it is played.
+#[derive(Debug)]
+pub(crate) struct Player {
+    tape: Tape,
+    /// For messages.
+    path: PathBuf,
+    speed: Speed,
+    before: Option<Timestamp>,
+}
+
+/// The next record of a tape that is played.
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) record: Record,
+    pub(crate) body: Vec<u8>,
+    /// The time since the record before.
+    pub(crate) wait: Duration,
+    /// The time of the record, if it is the first one with a time.
+    pub(crate) begins: Option<Timestamp>,
+}
+
+impl Player {
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn open(path: &Path, speed: Speed) -> Result<Self, String> {
+        let tape = Tape::open(path);
+        let tape = tape.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        Ok(Self { tape, path: path.to_owned(), speed, before: None })
+    }
+
+    fn play(&mut self, record: Record) -> io::Result<Played> {
+        let (body, at) = (record.bytes()?, record.instant());
+        let wait = gap(self.speed, self.before, at);
+        let begins = at.filter(|_| self.before.is_none());
+        self.before = at.or(self.before);
+        Ok(Played { record, body, wait, begins })
+    }
+}
+
+impl Iterator for Player {
+    /// Errors name the file.
+    type Item = Result<Played, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let record = self.tape.next()?;
+        let played = record.and_then(|record| self.play(record));
+        Some(played.map_err(|error| format!("{}: {error}", self.path.display())))
+    }
+}
+
 /// The wait between two records of a tape.
-pub fn gap(speed: Speed, before: Option<Timestamp>, next: Option<Timestamp>) -> Duration {
+fn gap(speed: Speed, before: Option<Timestamp>, next: Option<Timestamp>) -> Duration {
     match (speed, before, next) {
         (Speed::Times(times), Some(before), Some(next)) => next.since(before) / times.max(1),
         (Speed::Max | Speed::Times(_), _, _) => Duration::ZERO,
@@ -321,6 +371,28 @@ mod tests {
             assert!(!is_tape_of("a", other), "{other}");
         }
         assert!(is_tape_of("a-1", "a-1-20261119T050000Z.tape.zst"));
+    }
+
+    #[test]
+    fn the_first_record_with_a_time_begins_a_tape_and_the_others_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("plain.tape");
+        let untimed = Record { at: String::new(), ..record(0, b"a") };
+        let broken = Record { body: None, body_b64: Some("?".to_owned()), ..record(0, b"") };
+        let records = [untimed.clone(), record(0, b"b"), untimed, record(60, b"c"), broken];
+        let lines = records.map(|record| serde_json::to_string(&record).unwrap() + "\n");
+        fs::write(&path, lines.concat()).unwrap();
+        let mut player = Player::open(&path, Speed::Times(10)).unwrap();
+        for (body, wait, begins) in
+            [("a", 0, None), ("b", 0, Some(NOON)), ("a", 0, None), ("c", 6, None)]
+        {
+            let played = player.next().unwrap().unwrap();
+            assert_eq!(played.body, body.as_bytes());
+            assert_eq!((played.wait, played.begins), (Duration::from_secs(wait), begins), "{body}");
+        }
+        let error = player.next().unwrap().unwrap_err();
+        assert!(error.contains("plain.tape") && error.contains("body_b64"), "{error}");
+        assert!(player.next().is_none());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The operations of the API, one row each. Routing, checks, metrics, usage, the OpenAPI document and the pages are
-//! derived from the rows.
+//! derived from the rows; only the paths of `/v4` are matched separately, and a test compares them with the rows.
 
 mod table;
 

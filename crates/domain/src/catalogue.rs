@@ -15,6 +15,7 @@ use crate::suggest;
 
 mod bookmaker_set;
 mod file;
+mod key;
 pub mod v4;
 mod v4_file;
 

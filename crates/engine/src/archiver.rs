@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use self::lineage::common_publication;
-pub(crate) use self::lineage::{book_at, book_from, continues};
+pub(crate) use self::lineage::{begin_archived, book_at, book_from, continues};
 use crate::begun::Begun;
 use crate::catalogues::{Catalogues, Made};
 use crate::error::{Chain, WorldError};

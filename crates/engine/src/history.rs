@@ -14,9 +14,8 @@ mod logged;
 mod passed;
 mod paths;
 mod place;
-mod rolled;
 mod simulated;
-mod tail;
+mod steps;
 mod turns;
 mod walk;
 

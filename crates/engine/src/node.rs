@@ -296,8 +296,8 @@ impl Writer {
         held.book.set_limits(worker.options.limits);
         // The servers may have lost entries, with ids that were shown, since another node wrote.
         held.book.renew_salt(new_salt(&worker.options));
-        let told = Arc::clone(leadership);
-        log.on_answer(move || told.note_answer());
+        let answered = Arc::clone(leadership);
+        log.on_answer(move || answered.note_answer());
         log.set_last_checksum(held.checksum);
         let now = worker.clock.now();
         let interval = worker.options.refresh_interval;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use change_log::{BatchLimit, Batches, Checkpoint, Entries, Entry, Losses, Position, ReadLog};
 use domain::{Catalogue, Timestamp};
+use market::book::ImagePart;
 use market::{Book, Change, Ids, Limits};
 
 use crate::error::WorldError;
@@ -105,6 +106,26 @@ impl Iterator for Replay {
     }
 }
 
+/// The book of a checkpoint or, without one, the book that a log begins with; and the last entry that is in it.
+///
+/// # Errors
+/// A newer program wrote the checkpoint.
+pub(crate) fn begin(
+    checkpoint: Option<&Checkpoint>,
+    part: ImagePart<'_>,
+    (limits, catalogue): (Limits, Arc<Catalogue>),
+) -> Result<(Book, u64), WorldError> {
+    let (mut book, seq) = match checkpoint {
+        Some(Checkpoint { seq, version, payload }) => {
+            (Book::from_image_of(*version, payload, catalogue, part)?, *seq)
+        }
+        // The first entry determines the ids.
+        None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+    };
+    book.set_limits(limits);
+    Ok((book, seq))
+}
+
 /// The book of a checkpoint, or the one that a log begins with, rolled forward to entry `last`, and whether no entry
 /// before that is lost.
 ///
@@ -115,11 +136,7 @@ pub(crate) fn book_to(
     (checkpoint, last): (Option<&Checkpoint>, u64),
     (limits, catalogue): (Limits, Arc<Catalogue>),
 ) -> Result<(Book, bool), WorldError> {
-    let (mut book, base) = match checkpoint {
-        Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
-        None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-    };
-    book.set_limits(limits);
+    let (mut book, base) = begin(checkpoint, ImagePart::All, (limits, catalogue))?;
     if base == last {
         return Ok((book, true));
     }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use archive::{Archive, Commit, Publication};
 use domain::{Catalogue, Timestamp};
-use market::{Book, Change, Ids};
+use market::book::ImagePart;
+use market::{Book, Change};
 
 use crate::archiver::{book_at, continues};
 use crate::catalogues::{Catalogues, version_of};
 use crate::error::WorldError;
 use crate::options::WorldOptions;
-use crate::replay::{Logged, Replay};
+use crate::replay::{self, Logged, Replay};
 
 /// The result of checking a publication of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,14 +112,12 @@ fn logged_book(
     // Keeps the entries from being deleted while they are read.
     let _position = log.register()?;
     let version = catalogue.version();
-    let catalogue = || Arc::clone(catalogue);
     let checkpoint = log.checkpoint_up_to(publication.seq.saturating_sub(1))?;
-    let (mut book, base) = match checkpoint {
-        Some(held) => (Book::from_image(held.version, &held.payload, catalogue())?, held.seq),
-        None if log.first_seq() == 1 => (Book::new(catalogue(), Ids::Minted { salt: 0 }), 0),
-        None => return Ok(None),
-    };
-    book.set_limits(options.limits);
+    if checkpoint.is_none() && log.first_seq() != 1 {
+        return Ok(None);
+    }
+    let limited = (options.limits, Arc::clone(catalogue));
+    let (mut book, base) = replay::begin(checkpoint.as_ref(), ImagePart::All, limited)?;
     let mut last = version_of(&book).map(str::to_owned);
     for logged in Replay::from(&*log, base + 1)? {
         let logged = logged?;

@@ -5,8 +5,8 @@
 //! messages from one instant to another, and both give the same book. Its only output is feed messages.
 //!
 //! Modules: `schedule` assigns events to slots; `fight`, `tennis`, `football` and `golf` play the contests and
-//! compute their fair chances at any moment; `bookmaker`, `grid`, `offer` and `field` turn chances into prices;
-//! `scheduled_faults` lists the deliberate faults.
+//! compute their fair chances at any moment; `bookmaker`, `grid`, `rows`, `offer` and `field` turn chances into
+//! prices; `scheduled_faults` lists the deliberate faults.
 
 use std::sync::Arc;
 
@@ -18,16 +18,19 @@ use domain::{BookmakerId, Catalogue, Side, SportId, Status, Timestamp};
 pub use self::life::{Life, LifeRequest, Lives};
 
 use self::bookmaker::{PROFILES, Profile};
+use self::discipline::Discipline;
 use self::event::{Contest, Event, Names, Revision};
 use self::golf::{Leaders, Tournament};
 use self::grid::Ladder;
 use self::noise::{TICK_S, to_tick};
-use self::offer::{Offer, Priced, Pricer, Read};
-use self::schedule::{Discipline, Schedule};
+use self::offer::{Priced, Read};
+use self::rows::{Offer, Pricer};
+use self::schedule::Schedule;
 
 mod board;
 mod bookmaker;
 mod contest;
+mod discipline;
 mod disruption;
 mod event;
 mod field;
@@ -41,6 +44,7 @@ mod offer;
 mod origins;
 mod people;
 mod places;
+mod rows;
 mod schedule;
 mod scheduled_faults;
 mod tennis;

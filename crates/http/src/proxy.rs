@@ -66,13 +66,13 @@ impl Proxies {
         if !self.trusts(client) {
             return Some(client);
         }
-        let told = match self.header {
+        let value = match self.header {
             ProxyHeader::XForwardedFor => page.forwarded_for.as_deref(),
             ProxyHeader::Forwarded => page.forwarded.as_deref(),
         };
-        let told = told.and_then(|told| std::str::from_utf8(told).ok()).unwrap_or_default();
+        let value = value.and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default();
         // Each proxy appends the address of its client.
-        let hops = told.rsplit(',').map(str::trim).filter(|hop| !hop.is_empty());
+        let hops = value.rsplit(',').map(str::trim).filter(|hop| !hop.is_empty());
         for hop in hops.take(HOPS_MAX) {
             let sender = match self.header {
                 ProxyHeader::XForwardedFor => read_node(hop),
@@ -131,13 +131,13 @@ mod tests {
         Proxies { trusted: trusted.map(|text| text.parse().unwrap()).to_vec(), header }
     }
 
-    fn client(header: ProxyHeader, peer: &str, told: &str) -> String {
-        let told = Some(Cow::Borrowed(told.as_bytes()));
+    fn client(header: ProxyHeader, peer: &str, value: &str) -> String {
+        let value = Some(Cow::Borrowed(value.as_bytes()));
         let browser = match header {
             ProxyHeader::XForwardedFor => {
-                PageHeaders { forwarded_for: told, ..PageHeaders::default() }
+                PageHeaders { forwarded_for: value, ..PageHeaders::default() }
             }
-            ProxyHeader::Forwarded => PageHeaders { forwarded: told, ..PageHeaders::default() },
+            ProxyHeader::Forwarded => PageHeaders { forwarded: value, ..PageHeaders::default() },
         };
         let client = proxies(header).client(Some(peer.parse().unwrap()), &browser);
         client.unwrap().to_string()
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_last_sender_who_is_no_proxy_of_ours_is_the_client() {
-        let of = |peer, told| client(ProxyHeader::XForwardedFor, peer, told);
+        let of = |peer, value| client(ProxyHeader::XForwardedFor, peer, value);
         assert_eq!(of("127.0.0.1", "203.0.113.9"), "203.0.113.9");
         assert_eq!(of("127.0.0.1", "203.0.113.9, 10.1.2.3"), "203.0.113.9");
         assert_eq!(of("::ffff:10.0.0.1", "203.0.113.9:4711"), "203.0.113.9");
@@ -193,10 +193,11 @@ mod tests {
 
     #[test]
     fn what_is_no_address_ends_the_row_where_it_stands() {
-        let of = |told: &str| client(ProxyHeader::XForwardedFor, "127.0.0.1", told);
-        for told in ["unknown", "203.0.113.9, unknown", "_hidden", "localhost", "1.2.3", "::1%eth0"]
+        let of = |value: &str| client(ProxyHeader::XForwardedFor, "127.0.0.1", value);
+        for value in
+            ["unknown", "203.0.113.9, unknown", "_hidden", "localhost", "1.2.3", "::1%eth0"]
         {
-            assert_eq!(of(told), "127.0.0.1", "{told}");
+            assert_eq!(of(value), "127.0.0.1", "{value}");
         }
         assert_eq!(of("203.0.113.9, unknown, 10.1.2.3"), "10.1.2.3");
         assert_eq!(of(" , ,203.0.113.9 ,, "), "203.0.113.9");
@@ -206,14 +207,14 @@ mod tests {
 
     #[test]
     fn the_standard_header_is_read_where_it_is_the_one() {
-        let of = |told| client(ProxyHeader::Forwarded, "127.0.0.1", told);
+        let of = |value| client(ProxyHeader::Forwarded, "127.0.0.1", value);
         assert_eq!(of("for=203.0.113.9;proto=https;by=10.0.0.1"), "203.0.113.9");
         assert_eq!(of("proto=https; For=\"[2001:db8:9::7]:4711\""), "2001:db8:9::7");
         assert_eq!(of("for=198.51.100.1, for=203.0.113.9, for=10.1.2.3"), "203.0.113.9");
-        for told in
+        for value in
             ["for=unknown", "for=_x", "proto=https", "for=1.2.3.4;for=5.6.7.8", "for=\"1.2.3.4"]
         {
-            assert_eq!(of(told), "127.0.0.1", "{told}");
+            assert_eq!(of(value), "127.0.0.1", "{value}");
         }
         // The other header is under the control of the client.
         let sent = Some(Cow::Borrowed(&b"203.0.113.9"[..]));

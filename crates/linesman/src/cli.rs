@@ -21,10 +21,10 @@ pub(crate) mod output;
 mod replay;
 
 pub(crate) use export::ExportArgs;
-pub(crate) use feeds::{FeedsCheckArgs, FeedsCreateArgs, FeedsTranslateArgs, FeedsVerb};
+pub(crate) use feeds::{FeedsCheckArgs, FeedsCommand, FeedsCreateArgs, FeedsTranslateArgs};
 pub(crate) use get::{GetArgs, Server, What, WhyArgs};
-pub(crate) use history::HistoryVerb;
-pub(crate) use identity::{AliasesVerb, EventsVerb, ListerRef};
+pub(crate) use history::HistoryCommand;
+pub(crate) use identity::{AliasesCommand, EventsCommand, ListerRef};
 pub(crate) use manual::{completions, man_page};
 pub(crate) use replay::{ReplayArgs, Speed};
 
@@ -36,7 +36,7 @@ const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
 pub(crate) struct Cli {
     pub(crate) data: PathBuf,
     pub(crate) config: Option<PathBuf>,
-    pub(crate) verb: Verb,
+    pub(crate) command: Command,
 }
 
 /// Why the program ends before it runs a command.
@@ -49,7 +49,7 @@ pub(crate) enum Stop {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum Command {
     /// Run the service (the default command)
     #[command(
         after_help = "Example:\n  linesman serve --listen 0.0.0.0:8080 --data /var/lib/linesman\n  linesman serve --role api --config cluster.toml"
@@ -65,28 +65,28 @@ pub(crate) enum Verb {
         arg_required_else_help = false,
         after_help = "Example:\n  linesman keys create --kind production --name \"Acme\" --groups combat,golf"
     )]
-    Keys(KeysVerb),
+    Keys(KeysCommand),
     /// Create, list, revoke, pause and resume feeds that push odds
     #[command(
         subcommand,
         arg_required_else_help = false,
         after_help = "Example:\n  linesman feeds create pinnacle --bookmaker pinnacle"
     )]
-    Feeds(FeedsVerb),
+    Feeds(FeedsCommand),
     /// List operators, and print a sign-in link for an operator without access
     #[command(
         subcommand,
         arg_required_else_help = false,
         after_help = "Example:\n  linesman operators list\n  linesman operators link olive@example.com"
     )]
-    Operators(OperatorsVerb),
+    Operators(OperatorsCommand),
     /// Switch the service status `maintenance` on or off
     #[command(
         subcommand,
         arg_required_else_help = false,
         after_help = "Example:\n  linesman maintenance on --retry-after 10m\n  linesman maintenance off"
     )]
-    Maintenance(MaintenanceVerb),
+    Maintenance(MaintenanceCommand),
     /// Match the events of several recordings, without a server: test how a new feed would be matched
     #[command(after_help = "Example:\n  linesman match pinnacle.ndjson fanduel.ndjson --json")]
     Match(MatchArgs),
@@ -96,14 +96,14 @@ pub(crate) enum Verb {
         arg_required_else_help = false,
         after_help = "Example:\n  linesman events unsure\n  linesman events merge evt_8ZDGX3VOhGx evt_9Tw66sLET2w"
     )]
-    Events(EventsVerb),
+    Events(EventsCommand),
     /// Export or import learned name aliases
     #[command(
         subcommand,
         arg_required_else_help = false,
         after_help = "Example:\n  linesman aliases export > aliases.ndjson\n  linesman aliases import aliases.ndjson --data other"
     )]
-    Aliases(AliasesVerb),
+    Aliases(AliasesCommand),
     /// Push recordings into a running service
     #[command(
         after_help = "Example:\n  linesman replay saturday.ndjson --to http://127.0.0.1:8080 --token-file feed.token --speed 10x"
@@ -120,7 +120,7 @@ pub(crate) enum Verb {
     Record(RecordArgs),
     /// Inspect, verify or update the archive of history
     #[command(subcommand, arg_required_else_help = false, after_help = history::EXAMPLE)]
-    History(HistoryVerb),
+    History(HistoryCommand),
     /// Export rows of the archive of history by publication time, for other programs
     #[command(
         after_help = "Example:\n  linesman export --table odds --sport mma --from 2026-11-14T00:00:00Z --to 2026-11-15T00:00:00Z --out odds.parquet\n\n\
@@ -226,7 +226,7 @@ pub(crate) enum Role {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum KeysVerb {
+pub(crate) enum KeysCommand {
     /// Create a key; prints the key, which is shown only once
     #[command(
         after_help = "Example:\n  linesman keys create --kind sandbox --name ci --requests-per-day 1000"
@@ -320,7 +320,7 @@ pub(crate) struct KeysRotateArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum OperatorsVerb {
+pub(crate) enum OperatorsCommand {
     /// List the operators
     #[command(after_help = "Example:\n  linesman operators list")]
     List,
@@ -346,7 +346,7 @@ pub(crate) struct OperatorsLinkArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum MaintenanceVerb {
+pub(crate) enum MaintenanceCommand {
     /// Answer 503 on every endpoint except status, also after a restart
     #[command(after_help = "Example:\n  linesman maintenance on --retry-after 10m")]
     On(MaintenanceOnArgs),
@@ -440,30 +440,30 @@ impl Cli {
         let help = misuse::help_of(&Given::command(), &arguments);
         let given =
             Given::try_parse_from(arguments).map_err(|error| misuse::explain(&error, &help))?;
-        let verb = match (given.verb, given.listen) {
+        let command = match (given.command, given.listen) {
             (None, listen) => {
-                Verb::Serve(ServeArgs { listen, role: Role::All, new_accounts: false })
+                Command::Serve(ServeArgs { listen, role: Role::All, new_accounts: false })
             }
-            (Some(Verb::Serve(args)), listen) => {
-                Verb::Serve(ServeArgs { listen: args.listen.or(listen), ..args })
+            (Some(Command::Serve(args)), listen) => {
+                Command::Serve(ServeArgs { listen: args.listen.or(listen), ..args })
             }
             (Some(_), Some(_)) => {
                 return Err(misuse::sentence("--listen is only for `linesman serve`", &help));
             }
-            (Some(verb), None) => verb,
+            (Some(command), None) => command,
         };
-        if let Verb::Replay(args) = &verb {
+        if let Command::Replay(args) = &command {
             args.check_token().map_err(|why| misuse::sentence(&why, &help))?;
         }
-        if let Verb::Get(args) = &verb {
+        if let Command::Get(args) = &command {
             args.path().map_err(|why| misuse::sentence(&why, &help))?;
         }
-        if let Verb::Record(RecordArgs { from: Some(from), to: Some(to), .. }) = &verb
+        if let Command::Record(RecordArgs { from: Some(from), to: Some(to), .. }) = &command
             && from > to
         {
             return Err(misuse::sentence("--from is later than --to", &help));
         }
-        Ok(Self { data: given.data, config: given.config, verb })
+        Ok(Self { data: given.data, config: given.config, command })
     }
 }
 
@@ -488,7 +488,7 @@ struct Given {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     listen: Option<SocketAddr>,
     #[command(subcommand)]
-    verb: Option<Verb>,
+    command: Option<Command>,
 }
 
 fn parse_name(text: &str) -> Result<String, String> {

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-use crate::cli::{Cli, ConfigArgs, Stop, Verb, output};
+use crate::cli::{Cli, Command, ConfigArgs, Stop, output};
 use crate::config::{Config, Flags};
 
 fn main() -> ExitCode {
@@ -47,69 +47,69 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> anyhow::Result<()> {
-    let flags = if let Verb::Serve(args) = &cli.verb {
+    let flags = if let Command::Serve(args) = &cli.command {
         Flags { listen: args.listen }
     } else {
         Flags::default()
     };
-    if let Verb::Completions(args) = &cli.verb {
+    if let Command::Completions(args) = &cli.command {
         return output::print_line(&cli::completions(args.shell));
     }
-    if let Verb::Man = &cli.verb {
+    if let Command::Man = &cli.command {
         return output::print_line(&cli::man_page()?);
     }
-    if let Verb::Config(ConfigArgs { explain: Some(path), .. }) = &cli.verb {
+    if let Command::Config(ConfigArgs { explain: Some(path), .. }) = &cli.command {
         let explained = config::explain(path).map_err(anyhow::Error::msg)?;
         return output::print_line(&explained);
     }
     // These commands concern some server, not this machine's.
-    if let Verb::Get(args) = &cli.verb {
+    if let Command::Get(args) = &cli.command {
         return commands::get::run(args);
     }
-    if let Verb::Why(args) = &cli.verb {
+    if let Command::Why(args) = &cli.command {
         return commands::get::why(args);
     }
-    if let Verb::Mcp(server) = &cli.verb {
+    if let Command::Mcp(server) = &cli.command {
         return commands::mcp::run(server);
     }
     run_configured(cli, &Config::load(cli.config.as_deref(), &flags)?)
 }
 
 fn run_configured(cli: &Cli, config: &Config) -> anyhow::Result<()> {
-    match &cli.verb {
-        Verb::Config(args) if args.check => {
+    match &cli.command {
+        Command::Config(args) if args.check => {
             config.check_files()?;
             config.build_adapters(&catalogue::load(config)?)?;
             output::print_line("configuration OK")?;
         }
-        Verb::Config(_) => output::print_line(&config.to_toml())?,
-        Verb::Serve(args) => {
+        Command::Config(_) => output::print_line(&config.to_toml())?,
+        Command::Serve(args) => {
             config.check_files()?;
             logging::start(&config.log)?;
             commands::serve::run(config, &cli.data, args)?;
         }
-        Verb::Keys(verb) => commands::keys::run(config, &cli.data, verb)?,
-        Verb::Feeds(verb) => commands::feeds::run(config, &cli.data, verb)?,
-        Verb::Operators(verb) => commands::operators::run(config, &cli.data, verb)?,
-        Verb::Maintenance(verb) => commands::maintenance::run(config, &cli.data, verb)?,
-        Verb::Match(args) => commands::r#match::run(&catalogue::load(config)?, args)?,
-        Verb::Events(verb) => commands::events::run(config, &cli.data, verb)?,
-        Verb::Aliases(verb) => commands::aliases::run(config, &cli.data, verb)?,
-        Verb::Replay(args) => commands::replay::run(args)?,
-        Verb::Record(_) if config.cluster.is_some() => anyhow::bail!(
+        Command::Keys(command) => commands::keys::run(config, &cli.data, command)?,
+        Command::Feeds(command) => commands::feeds::run(config, &cli.data, command)?,
+        Command::Operators(command) => commands::operators::run(config, &cli.data, command)?,
+        Command::Maintenance(command) => commands::maintenance::run(config, &cli.data, command)?,
+        Command::Match(args) => commands::r#match::run(&catalogue::load(config)?, args)?,
+        Command::Events(command) => commands::events::run(config, &cli.data, command)?,
+        Command::Aliases(command) => commands::aliases::run(config, &cli.data, command)?,
+        Command::Replay(args) => commands::replay::run(args)?,
+        Command::Record(_) if config.cluster.is_some() => anyhow::bail!(
             "`record` reads the log in a data folder, but `cluster.nats_url` is set: the log is on NATS, which keeps no old \
              checkpoints to start from. Record a single node (--config, --data), or save what feeds send and `replay` it"
         ),
-        Verb::Record(args) => {
+        Command::Record(args) => {
             commands::record::run(&catalogue::load(config)?, &cli.data, args)?;
         }
-        Verb::History(verb) => commands::history::run(config, &cli.data, verb)?,
-        Verb::Export(args) => {
+        Command::History(command) => commands::history::run(config, &cli.data, command)?,
+        Command::Export(args) => {
             commands::export::run(config, &*catalogue::load(config)?, &cli.data, args)?;
         }
-        Verb::Migrate(args) => commands::migrate::run(config, args)?,
-        Verb::Backup(args) => commands::backup::run(config, &cli.data, args)?,
-        Verb::Openapi(args) => {
+        Command::Migrate(args) => commands::migrate::run(config, args)?,
+        Command::Backup(args) => commands::backup::run(config, &cli.data, args)?,
+        Command::Openapi(args) => {
             let catalogue = catalogue::load(config)?;
             let document = if args.v4 {
                 api::openapi::v4::text(&catalogue)
@@ -118,8 +118,12 @@ fn run_configured(cli: &Cli, config: &Config) -> anyhow::Result<()> {
             };
             output::print_line(&document)?;
         }
-        Verb::Init => commands::init::run(config, &cli.data)?,
-        Verb::Completions(_) | Verb::Man | Verb::Get(_) | Verb::Why(_) | Verb::Mcp(_) => {}
+        Command::Init => commands::init::run(config, &cli.data)?,
+        Command::Completions(_)
+        | Command::Man
+        | Command::Get(_)
+        | Command::Why(_)
+        | Command::Mcp(_) => {}
     }
     Ok(())
 }

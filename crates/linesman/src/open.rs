@@ -94,14 +94,14 @@ pub(crate) async fn open_or_make_store(config: &Config, folder: &Folder) -> anyh
 pub(crate) fn on_store(
     config: &Config,
     data: &Path,
-    verb: impl AsyncFnOnce(&Registry, &CommandContext<'_>) -> anyhow::Result<()>,
+    command: impl AsyncFnOnce(&Registry, &CommandContext<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let folder = open_folder(config, data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = open_store(config, &folder).await?;
         let context = CommandContext { config, folder: &folder, store: &store };
-        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &context).await;
+        let done = command(&Registry::new(store.clone(), Arc::new(SystemClock)), &context).await;
         store.close().await;
         done
     })

@@ -103,9 +103,10 @@ mod tests {
         let request = parse(br#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#).unwrap();
         let Message::Request { id, method, params } = request else { panic!("{request:?}") };
         assert_eq!((id, method.as_str(), params.len()), (RequestId::String("a".into()), "ping", 0));
-        let told = br#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"a":1}}"#;
+        let notification =
+            br#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"a":1}}"#;
         assert!(
-            matches!(parse(told).unwrap(), Message::Notification { params, .. } if params.len() == 1)
+            matches!(parse(notification).unwrap(), Message::Notification { params, .. } if params.len() == 1)
         );
         let response = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         assert_eq!(parse(response).unwrap(), Message::Response);

@@ -103,12 +103,12 @@ mod tests {
         serve(server, Arc::new(Silent), input, output).await.unwrap();
         let mut answers = String::new();
         tokio::io::AsyncReadExt::read_to_string(&mut client, &mut answers).await.unwrap();
-        let mut told: Vec<String> = answers
+        let mut received: Vec<String> = answers
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).unwrap())
             .map(|answer| format!("{} {}", answer["id"], answer["error"]["code"]))
             .collect();
-        told.sort();
-        assert_eq!(told, ["0 null", "2 null", "3 -32601", "4 -32602"]);
+        received.sort();
+        assert_eq!(received, ["0 null", "2 null", "3 -32601", "4 -32602"]);
     }
 }

@@ -22,11 +22,11 @@ pub(crate) struct Entry {
 impl Entry {
     /// A response to cache; `None` if its server forbids it or it could never be used.
     pub(crate) fn of(response: Arc<Response>, now: Duration) -> Option<Self> {
-        let told = response.header(CACHE_CONTROL.as_str()).unwrap_or_default();
-        if told.to_ascii_lowercase().contains("no-store") {
+        let control = response.header(CACHE_CONTROL.as_str()).unwrap_or_default();
+        if control.to_ascii_lowercase().contains("no-store") {
             return None;
         }
-        let fresh_until = now + max_age(told);
+        let fresh_until = now + max_age(control);
         let entry = Self { response, fresh_until };
         (entry.etag().is_some() || entry.is_fresh(now)).then_some(entry)
     }
@@ -37,8 +37,8 @@ impl Entry {
         for (name, value) in &unchanged.headers {
             response.headers.insert(name, value.clone());
         }
-        let told = unchanged.header(CACHE_CONTROL.as_str()).unwrap_or_default();
-        Self { fresh_until: now + max_age(told), response: Arc::new(response) }
+        let control = unchanged.header(CACHE_CONTROL.as_str()).unwrap_or_default();
+        Self { fresh_until: now + max_age(control), response: Arc::new(response) }
     }
 
     pub(crate) fn etag(&self) -> Option<&str> {
@@ -51,11 +51,11 @@ impl Entry {
 }
 
 fn max_age(cache_control: &str) -> Duration {
-    let told = cache_control.split(',').find_map(|part| {
+    let digits = cache_control.split(',').find_map(|part| {
         let (name, value) = part.trim().split_once('=')?;
         name.eq_ignore_ascii_case("max-age").then_some(value)
     });
-    let seconds = told.filter(|text| text.len() <= MAX_AGE_DIGITS_MAX);
+    let seconds = digits.filter(|text| text.len() <= MAX_AGE_DIGITS_MAX);
     Duration::from_secs(seconds.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 

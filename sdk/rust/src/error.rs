@@ -62,11 +62,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// The error of every method. It never contains a key or a token.
 #[derive(Debug)]
-pub struct Error(Box<Told>);
+pub struct Error(Box<ErrorDetails>);
 
 /// Boxed, so that successful results stay small.
 #[derive(Debug)]
-struct Told {
+struct ErrorDetails {
     code: ErrorCode,
     message: String,
     status: Option<u16>,
@@ -78,7 +78,7 @@ struct Told {
 
 impl Error {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self(Box::new(Told {
+        Self(Box::new(ErrorDetails {
             code,
             message: message.into(),
             status: None,

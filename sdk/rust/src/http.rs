@@ -64,12 +64,13 @@ impl Secret {
     }
 
     fn new(header: HeaderName, prefix: &str, secret: &str) -> Result<Self> {
-        let told = format!("the value for {header} has characters that a key or token cannot have");
+        let message =
+            format!("the value for {header} has characters that a key or token cannot have");
         if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Error::configuration(told));
+            return Err(Error::configuration(message));
         }
         let value = HeaderValue::try_from(format!("{prefix}{secret}"));
-        let mut value = value.map_err(|_| Error::configuration(told))?;
+        let mut value = value.map_err(|_| Error::configuration(message))?;
         value.set_sensitive(true);
         Ok(Self { header, value: (!secret.is_empty()).then_some(value) })
     }
@@ -327,23 +328,24 @@ impl Response {
     pub(crate) fn error(&self) -> Error {
         #[derive(Deserialize)]
         struct Body {
-            error: Told,
+            error: ErrorDetails,
         }
         #[derive(Deserialize)]
-        struct Told {
+        struct ErrorDetails {
             code: String,
             message: String,
             request_id: Option<String>,
             param: Option<String>,
         }
-        let Ok(Body { error: told }) = serde_json::from_slice(&self.body) else {
+        let Ok(Body { error: details }) = serde_json::from_slice(&self.body) else {
             let error = self.unexpected("has not the form of an error");
             return error.with_retry_after(self.retry_after());
         };
-        let request_id = told.request_id.or_else(|| self.header("x-request-id").map(str::to_owned));
-        Error::new(ErrorCode::from(told.code.as_str()), told.message)
+        let request_id =
+            details.request_id.or_else(|| self.header("x-request-id").map(str::to_owned));
+        Error::new(ErrorCode::from(details.code.as_str()), details.message)
             .with_status(self.status)
-            .with_param(told.param)
+            .with_param(details.param)
             .with_request_id(request_id)
             .with_retry_after(self.retry_after())
     }

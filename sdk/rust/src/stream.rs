@@ -333,10 +333,10 @@ impl Changes {
     }
 
     fn end(&mut self, end: &StreamEnd) -> Result<Option<Update>> {
-        let told = Duration::from_secs(end.retry_after_s);
+        let retry_after = Duration::from_secs(end.retry_after_s);
         self.disconnect();
         // If the server asks for no wait, the client still backs off.
-        self.wait = Some(told.max(backoff(self.lost)));
+        self.wait = Some(retry_after.max(backoff(self.lost)));
         let is_temporary =
             matches!(end.code, EndCode::Unavailable | EndCode::Maintenance | EndCode::Slow);
         self.ended = !is_temporary;
@@ -344,8 +344,8 @@ impl Changes {
             return Ok(None);
         }
         let error = Error::new(ErrorCode::from(end.code.as_str()), end.message.clone())
-            .with_retry_after(Some(told.as_secs_f64()));
-        if is_temporary && told <= self.reader.http.settings.max_wait {
+            .with_retry_after(Some(retry_after.as_secs_f64()));
+        if is_temporary && retry_after <= self.reader.http.settings.max_wait {
             return self.lose(error);
         }
         Err(error)

@@ -2,6 +2,7 @@
 //! (H23, H24).
 
 mod bucket;
+mod folder;
 mod made;
 mod past;
 pub(super) mod present;

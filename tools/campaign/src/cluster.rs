@@ -6,8 +6,9 @@
 
 pub(crate) mod http;
 pub(crate) mod layout;
-pub(crate) mod nginx;
+mod nginx;
 pub(crate) mod process;
+pub(crate) mod ready_nodes;
 pub(crate) mod unit;
 
 use std::{
@@ -217,7 +218,7 @@ fn watch_pid(layout: &ClusterLayout) -> Option<Pid> {
 
 fn watch(folder: &Path) -> Result<()> {
     let layout = ClusterLayout::at(folder, &folder.join("linesman"), options())?;
-    nginx::keep_nodes(&layout, || true);
+    ready_nodes::keep_nodes(&layout, || true);
     Ok(())
 }
 

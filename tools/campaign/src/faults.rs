@@ -38,7 +38,7 @@ use crate::{
         self,
         http::Client,
         layout::ClusterLayout,
-        nginx,
+        ready_nodes,
         unit::{APIS, NATS, NODES, Unit},
     },
     faults::{
@@ -183,7 +183,7 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let stop = Arc::new(AtomicBool::new(false));
     let (layout, stopped) = (cluster.layout.clone(), Arc::clone(&stop));
     let watch = thread::spawn(move || {
-        nginx::keep_nodes(&layout, || !stopped.load(Ordering::Relaxed));
+        ready_nodes::keep_nodes(&layout, || !stopped.load(Ordering::Relaxed));
     });
     let credentials = Credentials::create(&context)?;
     let judge = Judge { key: credentials.steady.clone() };

@@ -1,11 +1,14 @@
 //! Import cycles between the files of one crate: such files can only be read, moved and tested together.
 //!
 //! A file may use its parent module and its children; such pairs are one unit that was split for length. Any other
-//! import that leads back to a file is a cycle.
+//! import that leads back to a file is a cycle. An import of an item that a parent module imports itself counts as one
+//! of the parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use shell::repository::TextFile;
+
+use crate::source::without_tests;
 
 /// A module path; empty for the crate's root.
 type Module = Vec<String>;
@@ -46,7 +49,7 @@ fn imports(files: &BTreeMap<Module, &str>) -> Imports {
     let mut imports = Imports::new();
     for (module, text) in files {
         let used = imports.entry(module.clone()).or_default();
-        for path in crate_paths(text) {
+        for path in own_paths(module, text) {
             // The longest prefix of a path that is a file; the rest are items in it.
             let file = (1..=path.len()).rev().find_map(|length| {
                 path.get(..length).filter(|part| files.contains_key(*part)).map(<[String]>::to_vec)
@@ -57,19 +60,41 @@ fn imports(files: &BTreeMap<Module, &str>) -> Imports {
     imports
 }
 
-/// All paths that begin with `crate::` outside of comments and of the module's own tests, with braces expanded.
-fn crate_paths(text: &str) -> Vec<Module> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let code: String = code
+/// All paths of a module's code that begin with `crate::`, `super::` or `self::`, from the crate's root on, with braces
+/// expanded. Comments and the module's own tests do not count.
+fn own_paths(module: &Module, text: &str) -> Vec<Module> {
+    let code: String = without_tests(text)
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"))
         .flat_map(|line| [line, "\n"])
         .collect();
+    let is_part = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | ':');
     let mut paths = Vec::new();
-    for rest in code.split("crate::").skip(1) {
-        take_paths(&mut rest.chars().peekable(), &mut Vec::new(), &mut paths);
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in code.match_indices(start) {
+            let (before, rest) = code.split_at(at);
+            if !before.ends_with(is_part) {
+                take_paths(&mut rest.chars().peekable(), &mut Vec::new(), &mut paths);
+            }
+        }
     }
-    paths
+    paths.iter().filter_map(|path| from_root(module, path)).collect()
+}
+
+/// A path as seen from a module, from the crate's root on.
+fn from_root(module: &Module, path: &[String]) -> Option<Module> {
+    let (mut full, mut rest) = (module.clone(), path);
+    while let Some((first, after)) = rest.split_first() {
+        match first.as_str() {
+            "crate" => full.clear(),
+            "super" => full.pop().map(drop)?,
+            "self" => {}
+            _ => break,
+        }
+        rest = after;
+    }
+    full.extend_from_slice(rest);
+    Some(full)
 }
 
 /// Reads `a::b` or `a::{b, c::d}` to its end.
@@ -162,5 +187,32 @@ mod tests {
     fn a_file_and_its_children_are_one() {
         let family = files(&[("a", "use crate::a::b::C;"), ("a/b", "use crate::a::D;")]);
         assert_eq!(complaints(&family), Vec::<String>::new());
+        let family = files(&[("a", "use self::b::C;"), ("a/b", "use super::{D, super::E};")]);
+        assert_eq!(complaints(&family), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_circle_of_relative_paths_is_found() {
+        let circle = files(&[
+            ("a", "mod b; mod c; use self::b::B;"),
+            ("a/b", "use super::c::d::{self, D};"),
+            ("a/c", "mod d;"),
+            ("a/c/d", "pub use super::super::super::e::E;\npub(super) fn f(_: super::super::G) {}"),
+            ("e", "use crate::a::b;"),
+        ]);
+        let found = complaints(&circle);
+        assert_eq!(found, ["crates/x: 3 files import each other in a circle: a::b, a::c::d, e"]);
+        assert_eq!(complaints(&circle[..4]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn code_after_an_item_for_tests_counts() {
+        let circle = files(&[
+            ("a", "#[cfg(test)]\nuse std::fmt;\nuse crate::b::B;"),
+            ("b", "use super::a::A;\n#[cfg(test)]\npub(crate) mod tests {\n    use crate::c;\n}"),
+            ("c", "use crate::b::B;"),
+        ]);
+        let found = complaints(&circle);
+        assert_eq!(found, ["crates/x: 2 files import each other in a circle: a, b"]);
     }
 }

@@ -3,6 +3,8 @@
 
 use shell::repository::TextFile;
 
+use crate::source::without_tests;
+
 const LEVELS: [&str; 5] = ["error!(", "warn!(", "info!(", "debug!(", "trace!("];
 
 /// Calls without the field, or with an invalid value.
@@ -12,7 +14,7 @@ pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
     };
     let mut complaints = Vec::new();
     for TextFile { path, text } in files.iter().filter(|file| is_source(&file.path)) {
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let code = without_tests(text);
         for (at, arguments) in calls(code) {
             let line = code.get(..at).unwrap_or_default().lines().count();
             let fields = arguments.split(',').map(str::trim);
@@ -82,6 +84,12 @@ mod tests {
                 "crates/x/src/a.rs:5 logs without `event = \"noun.verb\"`",
             ]
         );
+    }
+
+    #[test]
+    fn lines_after_an_item_for_tests_are_reported_too() {
+        let text = "#[cfg(test)]\nuse a::b;\nfn c() {\n    warn!(\"d\");\n}\n#[cfg(test)]\nmod t {\n    info!(\"e\");\n}";
+        assert_eq!(found(text), ["crates/x/src/a.rs:4 logs without `event = \"noun.verb\"`"]);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod prose;
 mod sandbox;
 mod schemathesis;
 mod sdk;
+mod source;
 mod steps;
 mod stream_clients;
 mod supply;

@@ -1,9 +1,12 @@
 //! Rules for prose: lines of Markdown and of comments end before 120 columns. Both use plain words, and so do
-//! settings, templates and everything in `deploy/`.
+//! settings, templates, everything in `deploy/`, the texts in sources and the OpenAPI documents.
 //!
-//! Tables, code, headings with links and lines without a break are not measured. Words in code are not checked.
+//! Tables, code, headings with links and lines without a break are not measured. Words in code are not checked, except
+//! in string literals outside of tests.
 
 use shell::repository::TextFile;
+
+use crate::source::{literals, without_escapes, without_tests};
 
 /// Generated files, which tests read back.
 pub(crate) const FIXTURES: &str = "/tests/fixtures/";
@@ -16,6 +19,9 @@ const NOT_MEASURED: [&str; 1] = ["crates/api/src/openapi/guide.md"];
 
 /// Catalogues: comments are part of the text that distinguishes versions, and names are fixed.
 const NOT_READ: &str = "crates/domain/";
+
+/// This file, whose list would match itself.
+const LIST: &str = "tools/xtask/src/prose.rs";
 
 /// Words that we do not use, with their replacement, because readers would not search for them. Letters of the
 /// alphabet are fine.
@@ -88,8 +94,27 @@ pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
         if is_read || kind != Kind::Plain {
             complaints.extend(words(path, &lines));
         }
+        if kind == Kind::Rust && is_read && path.contains("/src/") && path != LIST {
+            for (number, literal) in own_literals(path, text) {
+                complaints.extend(words(path, &[(number, &literal)]));
+            }
+        }
+    }
+    for TextFile { path, text } in files.iter().filter(|file| is_openapi(&file.path)) {
+        for (line, number) in text.lines().zip(1..) {
+            complaints.extend(words(path, &[(number, &without_escapes(line))]));
+        }
     }
     complaints
+}
+
+/// The string literals of a file outside of its tests.
+fn own_literals(path: &str, text: &str) -> Vec<(usize, String)> {
+    if path.ends_with("tests.rs") { Vec::new() } else { literals(without_tests(text)) }
+}
+
+fn is_openapi(path: &str) -> bool {
+    path.starts_with("openapi") && path.ends_with(".json")
 }
 
 /// The lines that are not code, with their numbers.
@@ -233,6 +258,26 @@ mod tests {
         }
         assert!(found("crates/domain/a.toml", "# told").is_empty());
         assert!(found("other/a", "told").is_empty());
+    }
+
+    #[test]
+    fn words_are_looked_for_in_texts_of_sources_and_of_the_openapi_documents() {
+        let text = "fn a() {\n    b(\"in\", \"force\");\n    c(\"The\\ndoor is \\\n       open\");\n}\n\
+                    #[cfg(test)]\nmod tests {\n    d(\"told\");\n}";
+        let expected = ["crates/x/src/a.rs:3 has \"door\"; write the ingest endpoint, or a push"];
+        assert_eq!(found("crates/x/src/a.rs", text), expected);
+        for other in ["crates/x/tests/it/a.rs", "crates/x/src/tests.rs", "crates/domain/src/a.rs"] {
+            assert_eq!(found(other, text), [""; 0], "{other}");
+        }
+        let json = "{\n  \"told\": \"At the\\ndoor.\"\n}";
+        assert_eq!(
+            found("openapi-v9.json", json),
+            [
+                "openapi-v9.json:2 has \"door\"; write the ingest endpoint, or a push",
+                "openapi-v9.json:2 has \"told\"; write reported, shown or configured",
+            ]
+        );
+        assert_eq!(found("examples/a.json", json), [""; 0]);
     }
 
     #[test]

@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn unfinished_work_is_told_with_its_line() {
         for word in FORBIDDEN {
-            let told = sources(&[file("crates/x/src/lib.rs", &format!("fn a() {{\n{word}"))]);
-            assert_eq!(told, [format!("crates/x/src/lib.rs:2 has {word}")]);
+            let found = sources(&[file("crates/x/src/lib.rs", &format!("fn a() {{\n{word}"))]);
+            assert_eq!(found, [format!("crates/x/src/lib.rs:2 has {word}")]);
         }
     }
 
@@ -175,9 +175,9 @@ mod tests {
     fn a_line_of_the_log_that_nobody_writes_is_told() {
         let files = [file("crates/x/src/lib.rs", "warn!(\"the disk is full\");")];
         let page = "| `\"the disk is full\"` | `\"the disk is empty\"` | \"loose\" |";
-        let told = unsaid_lines(page, &files);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains("the disk is empty"));
+        let found = unsaid_lines(page, &files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("the disk is empty"));
     }
 
     #[test]

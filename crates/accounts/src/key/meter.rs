@@ -145,10 +145,10 @@ impl Meters {
         now: Timestamp,
         orders: mpsc::Sender<Order>,
     ) -> Self {
-        let slice = |window, limit| window_lease(id, (Owner::Key, window), limit, usage, now);
-        let minute = Some(slice(Window::Minute, limits.burst_per_minute));
-        let day = slice(Window::Day, limits.requests_per_day);
-        let month = limits.requests_per_month.map(|limit| slice(Window::Month, limit));
+        let lease = |window, limit| window_lease(id, (Owner::Key, window), limit, usage, now);
+        let minute = Some(lease(Window::Minute, limits.burst_per_minute));
+        let day = lease(Window::Day, limits.requests_per_day);
+        let month = limits.requests_per_month.map(|limit| lease(Window::Month, limit));
         Self::of_leases(id, account, (minute, day, month), orders)
     }
 
@@ -160,9 +160,9 @@ impl Meters {
         now: Timestamp,
         orders: mpsc::Sender<Order>,
     ) -> Self {
-        let slice = |window, limit| window_lease(id, (Owner::Account, window), limit, usage, now);
-        let day = slice(Window::Day, quota.requests_per_day);
-        let month = quota.requests_per_month.map(|limit| slice(Window::Month, limit));
+        let lease = |window, limit| window_lease(id, (Owner::Account, window), limit, usage, now);
+        let day = lease(Window::Day, quota.requests_per_day);
+        let month = quota.requests_per_month.map(|limit| lease(Window::Month, limit));
         Self::of_leases(id, None, (None, day, month), orders)
     }
 
@@ -339,7 +339,7 @@ impl Meters {
     /// The leases that these meters need.
     pub fn asks(&self) -> Vec<LeaseRequest> {
         let mut state = self.lock();
-        let asks: Vec<_> = state.slices().flat_map(|slice| slice.asks(&self.id)).collect();
+        let asks: Vec<_> = state.leases().flat_map(|lease| lease.asks(&self.id)).collect();
         // No lease is needed any more (the window was refilled or is over): the order is done.
         state.ordered = !asks.is_empty();
         drop(state);
@@ -352,8 +352,8 @@ impl Meters {
     /// Adds leases and returns whether more are already needed.
     pub fn refill(&self, asks: &[LeaseRequest], leases: &[Lease], now: Timestamp) -> bool {
         let mut state = self.lock();
-        for (ask, lease) in asks.iter().zip(leases) {
-            state.slices().for_each(|slice| slice.refill(ask, *lease, now));
+        for (ask, granted) in asks.iter().zip(leases) {
+            state.leases().for_each(|lease| lease.refill(ask, *granted, now));
         }
         let again = state.is_wanting() && !state.closed;
         state.ordered = again;
@@ -375,7 +375,7 @@ impl Meters {
     pub fn close(&self) -> Vec<Unspent> {
         let mut state = self.lock();
         state.closed = true;
-        let unspent = state.slices().flat_map(|slice| slice.drain(&self.id)).collect();
+        let unspent = state.leases().flat_map(|lease| lease.drain(&self.id)).collect();
         drop(state);
         self.refilled.notify_waiters();
         unspent
@@ -409,16 +409,16 @@ fn tightest(standing: Standing, shared: WindowStanding) -> Standing {
 }
 
 impl State {
-    fn slices(&mut self) -> impl Iterator<Item = &mut WindowLease> {
+    fn leases(&mut self) -> impl Iterator<Item = &mut WindowLease> {
         self.minute.iter_mut().chain([&mut self.day]).chain(self.month.as_mut())
     }
 
     fn roll(&mut self, now: Timestamp) {
-        self.slices().for_each(|slice| slice.roll(now));
+        self.leases().for_each(|lease| lease.roll(now));
     }
 
     fn is_wanting(&mut self) -> bool {
-        self.slices().any(|slice| slice.is_wanted())
+        self.leases().any(|lease| lease.is_wanted())
     }
 
     fn spend_burst(&mut self, now: Timestamp) -> Spend {

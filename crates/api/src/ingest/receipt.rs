@@ -53,8 +53,9 @@ impl Total {
             if position > 0 {
                 json.push(b',');
             }
-            let told = Line { line: *line, code: reject.code.slug(), message: &reject.message };
-            let written = serde_json::to_writer(&mut json, &told);
+            let listed_line =
+                Line { line: *line, code: reject.code.slug(), message: &reject.message };
+            let written = serde_json::to_writer(&mut json, &listed_line);
             debug_assert!(written.is_ok());
         }
         json.extend_from_slice(b"]}");
@@ -77,9 +78,9 @@ mod tests {
             let rejected = (piece * 400 + 1..=piece * 400 + 400).map(reject).collect();
             total.add(Receipt { accepted: 2, rejected, ..Receipt::default() });
         }
-        let told: Value = serde_json::from_slice(&total.to_json()).unwrap();
-        assert_eq!((&told["accepted"], &told["rejected_total"]), (&json!(6), &json!(1200)));
-        let listed = told["rejected"].as_array().unwrap();
+        let receipt: Value = serde_json::from_slice(&total.to_json()).unwrap();
+        assert_eq!((&receipt["accepted"], &receipt["rejected_total"]), (&json!(6), &json!(1200)));
+        let listed = receipt["rejected"].as_array().unwrap();
         assert_eq!(listed.len(), LISTED_MAX);
         let last = json!({ "line": 1000, "code": "invalid_json", "message": "\"1000\"\n" });
         assert_eq!(listed.last(), Some(&last));

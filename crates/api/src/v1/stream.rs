@@ -26,6 +26,7 @@ mod shared;
 mod slots;
 mod subscription;
 mod unread;
+mod viewer;
 mod waiter;
 mod websocket;
 
@@ -39,11 +40,11 @@ use http::{Head, Reply};
 use self::event_stream::EventStream;
 use self::group::Groups;
 use self::metrics::{Metrics, StreamMetrics};
-use self::replay::{Replay, ReplayTurn, Replayer, Replays};
+use self::replay::{Replay, ReplayTurn, Replayer, Replays, key_number};
 use self::selection::{Followed, Selection};
 use self::shared::Renders;
-use self::slots::{NodeSlots, Refused, StreamSlot};
-use self::subscription::{Begin, Held, KeyRight, Subscription, key_number};
+use self::slots::{KeyRight, NodeSlots, Refused, StreamSlot};
+use self::subscription::{Begin, Held, Subscription};
 use self::websocket::WebSocket;
 use super::changes::{Base, has_come_to};
 use super::history::refused;
@@ -57,7 +58,8 @@ use crate::v1::wire::stream::{Hello, Mode, Reset, Transport, hello};
 
 pub use crate::position::{LogPlace, place_of};
 
-pub use self::screen::{MakingStep, Screen, ScreenStep, follow_screen, screen_cursor};
+pub use self::screen::{MakingStep, Screen, ScreenStep, screen_cursor};
+pub use self::viewer::follow_screen;
 
 /// Settings of streams.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::key::check_key;
 use super::{
     BOOKMAKERS_MAX, Bookmaker, CLUBS_MAX, Catalogue, CatalogueError, Club, Region, SPORTS_MAX,
     Shape, Sport,
@@ -243,14 +244,5 @@ fn fits(shape: Shape, market: Market) -> bool {
     match market.outcome_rule() {
         OutcomeRule::Sides | OutcomeRule::OverUnder => shape == Shape::HeadToHead,
         OutcomeRule::Entrants | OutcomeRule::Pairing => shape == Shape::Field,
-    }
-}
-
-pub(super) fn check_key(key: &str) -> Result<(), String> {
-    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
-    if (1..=40).contains(&key.len()) && key.bytes().all(plain) {
-        Ok(())
-    } else {
-        Err(format!("key `{key}` must be 1 to 40 characters of a-z, 0-9 and _"))
     }
 }

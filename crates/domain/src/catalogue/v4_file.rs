@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::file::check_key;
+use super::key::check_key;
 use super::{Catalogue, SportId};
 use crate::catalogue::v4::{self, EntryNames, KeyRule, SportEntry, Tour};
 

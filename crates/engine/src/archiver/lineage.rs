@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use archive::{Archive, ArchiveError, Commit, Image, Lineage};
-use change_log::ReadLog;
+use change_log::{Checkpoint, ReadLog};
 use domain::{Catalogue, Timestamp};
-use market::{Book, Change, Ids};
+use market::book::ImagePart;
+use market::{Book, Change, Limits};
 
 use crate::error::WorldError;
 use crate::options::WorldOptions;
-use crate::replay::Replay;
+use crate::replay::{self, Replay};
 
 /// True if a log has the last entry of a lineage.
 pub(crate) fn continues(log: &dyn ReadLog, lineage: &Lineage) -> Result<bool, WorldError> {
@@ -61,6 +62,20 @@ pub(crate) fn book_at(
     book_from(archive, commit, image, (lineage, seq), (options, catalogue))
 }
 
+/// The book of an image or, without one, the book that an archive begins with; and the last entry that is in it.
+pub(crate) fn begin_archived(
+    archive: &Archive,
+    image: Option<&Image>,
+    part: ImagePart<'_>,
+    limited: (Limits, Arc<Catalogue>),
+) -> Result<(Book, u64), WorldError> {
+    let read = |image: &Image| {
+        let payload = archive.image(image)?;
+        Ok::<_, WorldError>(Checkpoint { seq: image.seq, version: image.version, payload })
+    };
+    replay::begin(image.map(read).transpose()?.as_ref(), part, limited)
+}
+
 /// The same from an image.
 pub(crate) fn book_from(
     archive: &Archive,
@@ -69,14 +84,8 @@ pub(crate) fn book_from(
     (lineage, seq): (usize, u64),
     (options, catalogue): (&WorldOptions, Arc<Catalogue>),
 ) -> Result<Book, WorldError> {
-    let (mut book, base) = match image {
-        Some(image) => {
-            let bytes = archive.image(image)?;
-            (Book::from_image(image.version, &bytes, catalogue)?, image.seq)
-        }
-        None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-    };
-    book.set_limits(options.limits);
+    let (mut book, base) =
+        begin_archived(archive, image, ImagePart::All, (options.limits, catalogue))?;
     let first = commit.lineages.get(lineage).map_or(1, |lineage| lineage.first_seq);
     if base + 1 < first {
         return Err(ArchiveError::Entry { seq: base + 1 }.into());

@@ -8,8 +8,8 @@ use market::{Change, Touched};
 
 use super::logged::LoggedPast;
 use super::simulated::SimulatedPast;
+use super::steps::Steps;
 use super::turns::{TurnWait, Work};
-use super::walk::Steps;
 use super::{HistoryError, Place, Source, Walk};
 use crate::live::{LiveStep, ShownSteps};
 use crate::options::WorldOptions;
@@ -182,7 +182,7 @@ impl Steps {
         past: &LoggedPast,
     ) -> Result<Option<Published>, HistoryError> {
         for _ in 0..count {
-            if let Some(published) = self.take_entry(past)? {
+            if let Some(published) = self.take_entry(&past.catalogues, &past.options)? {
                 self.book.take_touched();
                 return Ok(Some(published));
             }

@@ -2,7 +2,9 @@
 //! book before a publication, and the entries from there to it.
 
 mod books;
-mod news;
+mod new_entries;
+mod rolled;
+mod tail;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -13,10 +15,10 @@ use change_log::ReadLog;
 use domain::{Catalogue, Timestamp};
 use market::Change;
 
+use self::rolled::Rolled;
+use self::tail::Tail;
 use super::index::{IN_LOG, Index};
-use super::rolled::Rolled;
-use super::tail::Tail;
-use super::walk::Steps;
+use super::steps::Steps;
 use super::{Found, HistoryError, Place, Reach};
 use crate::begun::Begun;
 use crate::catalogues::Catalogues;
@@ -205,7 +207,7 @@ impl LoggedPast {
     pub(super) fn next(&self, steps: &mut Steps) -> Result<Option<Published>, HistoryError> {
         loop {
             self.follow_catalogue(steps)?;
-            if let Some(next) = steps.advance(self)? {
+            if let Some(next) = steps.advance(&self.catalogues, &self.options)? {
                 return Ok(Some(next));
             }
             if !self.goes_on(steps.at.seq)? {

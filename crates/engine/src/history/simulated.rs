@@ -12,7 +12,7 @@ use market::{Book, Change, Ids, Lifetimes};
 
 use super::logged::unreadable;
 use super::paths::{EventPaths, PathError, PathRequest};
-use super::walk::Steps;
+use super::steps::Steps;
 use super::{Found, HistoryError, Reach};
 use crate::options::WorldOptions;
 use crate::options::epoch_start;

@@ -1,16 +1,12 @@
 //! Successive publications of the past: one book, rolled forward from each to the next.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use archive::Entry;
 use domain::Timestamp;
-use market::{Book, Change};
 
-use super::logged::LoggedPast;
+use super::steps::Steps;
 use super::turns::{TurnWait, Work};
-use super::{Found, History, HistoryError, Place, Source};
-use crate::catalogues::version_of;
+use super::{History, HistoryError, Place, Source};
 use crate::publication::Published;
 
 /// The position of a reader of every publication.
@@ -18,64 +14,6 @@ use crate::publication::Published;
 pub struct Walk {
     pub(super) history: Arc<History>,
     pub(super) steps: Box<Steps>,
-}
-
-/// The book of a publication, and the entries after it.
-#[derive(Debug)]
-pub(super) struct Steps {
-    pub(super) book: Book,
-    pub(super) at: Found,
-    /// Entries after it that are already read.
-    pub(super) waiting: VecDeque<Entry>,
-    /// The last publication known to have the book's catalogue.
-    pub(super) same_catalogue_to: u64,
-}
-
-impl Steps {
-    pub(super) fn new(book: Book, at: Found) -> Self {
-        Self { book, at, waiting: VecDeque::new(), same_catalogue_to: 0 }
-    }
-
-    /// Adds entries to the waiting ones.
-    pub(super) fn take_in(
-        &mut self,
-        entries: impl Iterator<Item = Result<Entry, HistoryError>>,
-    ) -> Result<(), HistoryError> {
-        for entry in entries {
-            self.waiting.push_back(entry?);
-        }
-        Ok(())
-    }
-
-    /// Rolls the book forward to the next publication among the waiting entries.
-    pub(super) fn advance(&mut self, past: &LoggedPast) -> Result<Option<Published>, HistoryError> {
-        while !self.waiting.is_empty() {
-            if let Some(published) = self.take_entry(past)? {
-                return Ok(Some(published));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Rolls the book forward by the next entry. Returns a publication if the entry is one.
-    pub(super) fn take_entry(
-        &mut self,
-        past: &LoggedPast,
-    ) -> Result<Option<Published>, HistoryError> {
-        let Some(Entry { seq, at, change }) = self.waiting.pop_front() else { return Ok(None) };
-        // A lost entry may have been part of it.
-        if seq != self.at.seq + 1 {
-            return Err(HistoryError::Unreadable(None));
-        }
-        self.book.absorb(&change, at);
-        (self.at.seq, self.at.at) = (seq, at);
-        let Change::Cut { at } = change else { return Ok(None) };
-        self.at.at = at;
-        if version_of(&self.book).is_some_and(|then| !past.catalogues.is_of(&self.book, then)) {
-            return Err(HistoryError::NoCatalogue);
-        }
-        Ok(Some(past.options.publication(&self.book, seq, at)))
-    }
 }
 
 impl History {

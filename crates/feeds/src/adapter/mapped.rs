@@ -15,6 +15,8 @@ mod compile;
 mod csv;
 mod document;
 mod json;
+mod key;
+mod names;
 mod number;
 mod path;
 mod place;

@@ -5,10 +5,11 @@
 
 use domain::Market;
 
+use super::discipline::Discipline;
 use super::event::Event;
 use super::grid::Grid;
 use super::noise::{TICK_S, below, mix, to_tick, uniform};
-use super::schedule::{Discipline, FOOTBALL_SPACING_S};
+use super::schedule::FOOTBALL_SPACING_S;
 use super::scheduled_faults::{STALE, STALE_BY_S, is_silent};
 
 /// The behaviour of one bookmaker.

@@ -2,11 +2,12 @@
 //! bouts on small cards, so that the regular schedule keeps its promises without them.
 
 use super::contest::Form;
+use super::discipline::Discipline;
 use super::event::{Contest, Event, Names, Revision};
 use super::noise::{gauss, mix, mix_signed};
 use super::people::{Circuit, name};
 use super::places;
-use super::schedule::{Discipline, Schedule, Slot, boxing_rules, mma_rules, slots};
+use super::schedule::{Schedule, Slot, boxing_rules, mma_rules, slots};
 use super::scheduled_faults::{
     CANCELLED_AT_S, HOUR_S, POSTPONED_AT_S, POSTPONED_BY_S, REPLACED_AT_S,
 };

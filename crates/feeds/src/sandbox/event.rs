@@ -3,11 +3,11 @@
 use std::cell::OnceCell;
 
 use super::contest::{Fair, Form, Seen, Timeline};
+use super::discipline::Discipline;
 use super::fight::Fight;
 use super::football::Gridiron;
 use super::golf::Tournament;
 use super::noise::{mix, real, wave};
-use super::schedule::Discipline;
 use super::tennis::Match;
 
 /// One event. All of it is derived from the seed and the slot.

@@ -4,11 +4,11 @@
 use domain::Market;
 
 use super::board::{best_of_three, duel, places};
+use super::discipline::Discipline;
 use super::event::Event;
 use super::golf::Tournament;
 use super::noise::{below, mix};
-use super::offer::{Group, Offer, Pricer, Selection, row};
-use super::schedule::Discipline;
+use super::rows::{Group, Offer, Pricer, Selection, row};
 
 /// Fair chances of a whole field at an instant.
 #[derive(Debug)]

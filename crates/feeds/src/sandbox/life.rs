@@ -8,7 +8,7 @@ use domain::{BookmakerId, SportId, Timestamp};
 
 use super::event::Event;
 use super::noise::to_tick;
-use super::offer::Pricer;
+use super::rows::Pricer;
 use super::{KEPT_S, Outbox, Rank, Simulation};
 
 /// All messages about an event, but only those heartbeats that matter for a change of prices or the start.

@@ -7,6 +7,7 @@
 use std::cell::OnceCell;
 
 use super::contest::Form;
+use super::discipline::Discipline;
 use super::event::{Contest, Duel, Event, Names, News, Revision, Rules};
 use super::fight::Fight;
 use super::football::Gridiron;
@@ -16,32 +17,6 @@ use super::people::{Circuit, at_turn, name};
 use super::places;
 use super::scheduled_faults::HOUR_S;
 use super::tennis::Match;
-
-/// The five sports of the sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Discipline {
-    Mma,
-    Boxing,
-    Tennis,
-    Football,
-    Golf,
-}
-
-impl Discipline {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Mma, Self::Boxing, Self::Tennis, Self::Football, Self::Golf];
-
-    /// The sport's key in the catalogue.
-    pub(crate) const fn key(self) -> &'static str {
-        match self {
-            Self::Mma => "mma",
-            Self::Boxing => "boxing",
-            Self::Tennis => "tennis",
-            Self::Football => "american_football",
-            Self::Golf => "golf",
-        }
-    }
-}
 
 /// Bouts of a mixed martial arts card, 24 minutes apart; there are two tracks of cards, offset by half a spacing.
 const MMA_BOUTS: i64 = 10;

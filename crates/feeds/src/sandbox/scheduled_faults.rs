@@ -11,7 +11,7 @@
 //! | :40 | a fighter of a mixed martial arts bout is replaced; its odds are withdrawn and come back |
 //! | :56:30 to :00 | [`SILENT_SPORT`] is not read; all its sources are stale from :58 to the hour |
 
-use super::schedule::Discipline;
+use super::discipline::Discipline;
 
 /// The bookmaker whose feed is always late.
 pub(crate) const STALE: &str = "barstool";

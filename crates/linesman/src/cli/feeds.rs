@@ -9,7 +9,7 @@ use crate::cli::{ListArgs, parse_name};
 use crate::config::duration::parse_duration;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum FeedsVerb {
+pub(crate) enum FeedsCommand {
     /// Create a feed; prints its token for pushing odds, which is shown only once
     #[command(
         after_help = "Example:\n  linesman feeds create pinnacle --bookmaker pinnacle\n  linesman feeds create official --bookmaker fanduel --scores"

@@ -8,7 +8,7 @@ use crate::cli::ListArgs;
 pub(super) const EXAMPLE: &str = "Example:\n  linesman history status\n  linesman history verify";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum HistoryVerb {
+pub(crate) enum HistoryCommand {
     /// Show the archive's contents, its lag behind the log, and its size by table and day
     #[command(after_help = "Example:\n  linesman history status --json")]
     Status(ListArgs),

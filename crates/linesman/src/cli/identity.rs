@@ -8,7 +8,7 @@ use domain::EventId;
 use crate::cli::ListArgs;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum EventsVerb {
+pub(crate) enum EventsCommand {
     /// Show an event with each feed's ref, its names and the reason for the match
     #[command(after_help = "Example:\n  linesman events show evt_8ZDGX3VOhGx")]
     Show(ShowArgs),
@@ -64,7 +64,7 @@ pub(crate) struct ListerRef {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum AliasesVerb {
+pub(crate) enum AliasesCommand {
     /// Print all learned name aliases, one JSON object per line
     #[command(after_help = "Example:\n  linesman aliases export > aliases.ndjson")]
     Export,

@@ -32,17 +32,19 @@ pub(crate) fn man_page() -> anyhow::Result<String> {
     page.render_description_section(&mut text)?;
     page.render_options_section(&mut text)?;
     let mut text = String::from_utf8(text)?;
-    for verb in program.get_subcommands().filter(|verb| verb.get_name() != "help") {
-        add(&mut text, verb)?;
+    for subcommand in program.get_subcommands().filter(|subcommand| subcommand.get_name() != "help")
+    {
+        add(&mut text, subcommand)?;
     }
     Ok(text)
 }
 
 /// The section of a command, or of each command under it.
 fn add(page: &mut String, command: &Command) -> anyhow::Result<()> {
-    let mut verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help").peekable();
-    if verbs.peek().is_some() {
-        return verbs.try_for_each(|verb| add(page, verb));
+    let mut subcommands =
+        command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help").peekable();
+    if subcommands.peek().is_some() {
+        return subcommands.try_for_each(|subcommand| add(page, subcommand));
     }
     let name = command.get_bin_name().unwrap_or_default().to_uppercase();
     let own = Man::new(command.clone());

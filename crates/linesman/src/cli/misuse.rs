@@ -15,15 +15,15 @@ pub(super) fn help_of(program: &Command, arguments: &[OsString]) -> String {
     let (mut command, mut path) = (program, program.get_name().to_owned());
     let mut arguments = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
     while let Some(argument) = arguments.next() {
-        // `--data DIR`: the value is no verb.
+        // `--data DIR`: the value is no command.
         let named = |option: &&Arg| argument.strip_prefix("--") == option.get_long();
         if program
             .get_arguments()
             .any(|option| named(&option) && option.get_action().takes_values())
         {
             arguments.next();
-        } else if let Some(verb) = command.find_subcommand(argument) {
-            command = verb;
+        } else if let Some(subcommand) = command.find_subcommand(argument) {
+            command = subcommand;
             path.push_str(&format!(" {argument}"));
         } else if !argument.starts_with('-') {
             break;

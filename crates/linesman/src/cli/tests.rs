@@ -9,9 +9,9 @@ fn parse(line: &str) -> Result<Cli, Stop> {
     Cli::parse(line.split_whitespace().map(OsString::from))
 }
 
-fn verb(line: &str) -> Verb {
+fn command(line: &str) -> Command {
     match parse(line) {
-        Ok(cli) => cli.verb,
+        Ok(cli) => cli.command,
         Err(stop) => panic!("{line}: {stop:?}"),
     }
 }
@@ -33,8 +33,8 @@ fn without_a_verb_the_service_is_run() {
     for line in ["linesman", "linesman serve"] {
         let cli = parse(line).unwrap();
         assert!(matches!(
-            cli.verb,
-            Verb::Serve(ServeArgs { listen: None, role: Role::All, new_accounts: false })
+            cli.command,
+            Command::Serve(ServeArgs { listen: None, role: Role::All, new_accounts: false })
         ));
         assert_eq!(cli.data, PathBuf::from("./data"));
         assert_eq!(cli.config, None);
@@ -49,7 +49,7 @@ fn listen_is_taken_with_and_without_serve() {
         "linesman --listen :0 serve",
         "linesman --listen 127.0.0.1:1 serve --listen localhost:0",
     ] {
-        let Verb::Serve(args) = verb(line) else { panic!("{line}") };
+        let Command::Serve(args) = command(line) else { panic!("{line}") };
         assert_eq!(args.listen, Some(SocketAddr::from(([127, 0, 0, 1], 0))), "{line}");
     }
     assert!(misuse("linesman --listen :0 keys list").starts_with("--listen is only for"));
@@ -92,7 +92,7 @@ fn data_and_config_go_before_or_after_every_verb() {
 
 #[test]
 fn a_key_is_described_by_its_flags() {
-    let Verb::Keys(KeysVerb::Create(args)) = verb(
+    let Command::Keys(KeysCommand::Create(args)) = command(
         "linesman keys create --kind production --name N --groups combat,golf --burst-per-minute 5 \
          --requests-per-day 100 --requests-per-month 2000 --permissions none --json",
     ) else {
@@ -107,25 +107,30 @@ fn a_key_is_described_by_its_flags() {
     assert_eq!(args.permissions, [Permission::None]);
     assert!(args.json);
 
-    let Verb::Keys(KeysVerb::Create(args)) = verb("linesman keys create --kind sandbox") else {
+    let Command::Keys(KeysCommand::Create(args)) = command("linesman keys create --kind sandbox")
+    else {
         panic!()
     };
     assert_eq!((&*args.permissions, args.json), (&[Permission::OddsRead][..], false));
     assert!(args.groups.is_empty());
-    let both = verb("linesman keys create --kind sandbox --permissions odds:read,export:read");
-    let Verb::Keys(KeysVerb::Create(args)) = both else { panic!() };
+    let both = command("linesman keys create --kind sandbox --permissions odds:read,export:read");
+    let Command::Keys(KeysCommand::Create(args)) = both else { panic!() };
     assert_eq!(args.permissions, [Permission::OddsRead, Permission::ExportRead]);
 }
 
 #[test]
 fn the_rest_of_a_keys_life() {
     assert!(matches!(
-        verb("linesman keys list --json"),
-        Verb::Keys(KeysVerb::List(ListArgs { json: true }))
+        command("linesman keys list --json"),
+        Command::Keys(KeysCommand::List(ListArgs { json: true }))
     ));
-    let Verb::Keys(KeysVerb::Revoke(args)) = verb("linesman keys revoke k_1") else { panic!() };
+    let Command::Keys(KeysCommand::Revoke(args)) = command("linesman keys revoke k_1") else {
+        panic!()
+    };
     assert_eq!(args.key.reveal(), "k_1");
-    let Verb::Keys(KeysVerb::Rotate(args)) = verb("linesman keys rotate k_1 --overlap 24h") else {
+    let Command::Keys(KeysCommand::Rotate(args)) =
+        command("linesman keys rotate k_1 --overlap 24h")
+    else {
         panic!()
     };
     assert_eq!(args.overlap, Some(Duration::from_secs(86_400)));
@@ -134,26 +139,31 @@ fn the_rest_of_a_keys_life() {
 
 #[test]
 fn feeds_and_maintenance() {
-    let Verb::Feeds(FeedsVerb::Create(args)) = verb("linesman feeds create a --bookmaker b") else {
+    let Command::Feeds(FeedsCommand::Create(args)) =
+        command("linesman feeds create a --bookmaker b")
+    else {
         panic!()
     };
     assert_eq!((args.name.as_str(), args.bookmaker.as_deref()), ("a", Some("b")));
-    let Verb::Maintenance(MaintenanceVerb::On(args)) =
-        verb("linesman maintenance on --retry-after 90s")
+    let Command::Maintenance(MaintenanceCommand::On(args)) =
+        command("linesman maintenance on --retry-after 90s")
     else {
         panic!()
     };
     assert_eq!(args.retry_after, Duration::from_secs(90));
-    assert!(matches!(verb("linesman maintenance off"), Verb::Maintenance(MaintenanceVerb::Off)));
+    assert!(matches!(
+        command("linesman maintenance off"),
+        Command::Maintenance(MaintenanceCommand::Off)
+    ));
     assert!(misuse("linesman maintenance off --retry-after 1m").contains("--retry-after"));
 }
 
 #[test]
 fn recordings_are_matched_and_replayed() {
-    let Verb::Match(args) = verb("linesman match a.ndjson b.ndjson --json") else { panic!() };
+    let Command::Match(args) = command("linesman match a.ndjson b.ndjson --json") else { panic!() };
     assert_eq!((args.files.len(), args.json), (2, true));
-    let Verb::Replay(args) =
-        verb("linesman replay a b --to http://127.0.0.1:8080/ --token fk_abc --speed 10x")
+    let Command::Replay(args) =
+        command("linesman replay a b --to http://127.0.0.1:8080/ --token fk_abc --speed 10x")
     else {
         panic!()
     };
@@ -167,14 +177,14 @@ fn recordings_are_matched_and_replayed() {
 
 #[test]
 fn a_recording_is_of_a_world_between_two_instants() {
-    let Verb::Record(args) = verb(
+    let Command::Record(args) = command(
         "linesman record --world sandbox --from 2026-11-14T18:00:00Z --to 2026-11-14T19:00:00Z",
     ) else {
         panic!()
     };
     assert_eq!(World::from(args.world), World::Sandbox);
     assert_eq!(args.from.map(|from| from.to_string()).as_deref(), Some("2026-11-14T18:00:00Z"));
-    let Verb::Record(args) = verb("linesman record --world live") else { panic!() };
+    let Command::Record(args) = command("linesman record --world live") else { panic!() };
     assert_eq!((World::from(args.world), args.from, args.to), (World::Live, None, None));
     assert!(misuse("linesman record").contains("--world"));
     assert!(misuse("linesman record --world moon").contains("live, sandbox"));
@@ -239,7 +249,7 @@ fn a_feed_token_may_come_from_a_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, "fk_abc\n").unwrap();
     let line = format!("linesman replay a --to http://h --token-file {}", file.path().display());
-    let Verb::Replay(args) = verb(&line) else { panic!() };
+    let Command::Replay(args) = command(&line) else { panic!() };
     assert_eq!(args.token().unwrap().reveal(), "fk_abc");
     std::fs::write(&file, "hunter2").unwrap();
     let refused = format!("{:#}", args.token().unwrap_err());
@@ -275,7 +285,7 @@ fn wrong_use_never_repeats_a_key_or_token() {
     ] {
         assert!(!misuse(line).contains("hunter2"), "{line}");
     }
-    let shown = format!("{:?}", verb("linesman keys revoke sk_live_hunter2"));
+    let shown = format!("{:?}", command("linesman keys revoke sk_live_hunter2"));
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 

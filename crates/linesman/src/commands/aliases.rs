@@ -8,7 +8,7 @@ use market::{Alias, Meaning, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::{AliasesVerb, output};
+use crate::cli::{AliasesCommand, output};
 use crate::config::Config;
 use crate::open;
 
@@ -17,9 +17,9 @@ const ALIASES_AT_ONCE: usize = 500;
 /// The version in the first line of an export.
 const ALIASES_VERSION: u32 = 1;
 
-pub(crate) fn run(config: &Config, data: &Path, verb: &AliasesVerb) -> anyhow::Result<()> {
-    match verb {
-        AliasesVerb::Export => {
+pub(crate) fn run(config: &Config, data: &Path, command: &AliasesCommand) -> anyhow::Result<()> {
+    match command {
+        AliasesCommand::Export => {
             let book = open::read_book(config, data)?;
             let head = json!({ "linesman_aliases": ALIASES_VERSION }).to_string();
             output::print_line(&head)?;
@@ -28,7 +28,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &AliasesVerb) -> anyhow::R
             }
             Ok(())
         }
-        AliasesVerb::Import(args) => {
+        AliasesCommand::Import(args) => {
             let aliases = read_aliases(&args.file)?;
             let parts = aliases.chunks(ALIASES_AT_ONCE);
             let operations: Vec<Operation> =

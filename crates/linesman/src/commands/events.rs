@@ -8,24 +8,24 @@ use anyhow::Context;
 use domain::{Clock, EventId};
 use market::{Operation, Snapshot};
 
-use crate::cli::{EventsVerb, ListerRef, output};
+use crate::cli::{EventsCommand, ListerRef, output};
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::control::{self, ControlCommand, EventView, PairView};
 use crate::folder::Folder;
 use crate::open;
 
-pub(crate) fn run(config: &Config, data: &Path, verb: &EventsVerb) -> anyhow::Result<()> {
-    let operation = match verb {
-        EventsVerb::Show(args) => {
+pub(crate) fn run(config: &Config, data: &Path, command: &EventsCommand) -> anyhow::Result<()> {
+    let operation = match command {
+        EventsCommand::Show(args) => {
             let shown = show(config, data, args.event)?;
             let text = if args.json { serde_json::to_string(&shown)? } else { shown.to_text() };
             return output::print_line(&text);
         }
-        EventsVerb::Unsure(args) => return list_unsure(&unsure(config, data)?, args.json),
-        EventsVerb::Merge(args) => Operation::Merge { one: args.one, other: args.other },
-        EventsVerb::Apart(args) => Operation::Part { one: args.one, other: args.other },
-        EventsVerb::Split(args) => {
+        EventsCommand::Unsure(args) => return list_unsure(&unsure(config, data)?, args.json),
+        EventsCommand::Merge(args) => Operation::Merge { one: args.one, other: args.other },
+        EventsCommand::Apart(args) => Operation::Part { one: args.one, other: args.other },
+        EventsCommand::Split(args) => {
             let ListerRef { feed, reference } = args.lister.clone();
             Operation::Split { event: args.event, feed, reference }
         }

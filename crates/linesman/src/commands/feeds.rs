@@ -9,41 +9,41 @@ use domain::suggest::did_you_mean;
 use domain::{Clock as _, Timestamp};
 use market::Operation;
 
-use crate::cli::{FeedsCreateArgs, FeedsVerb, output};
+use crate::cli::{FeedsCommand, FeedsCreateArgs, output};
 use crate::clock::SystemClock;
 use crate::commands::adapters;
 use crate::commands::serve::banner::public_url;
 use crate::config::Config;
 use crate::{catalogue, open};
 
-pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Result<()> {
-    match verb {
-        FeedsVerb::Kinds(args) => return adapters::kinds(args.json),
-        FeedsVerb::Check(args) => return adapters::check(config, data, args),
-        FeedsVerb::Translate(args) => return adapters::translate(config, args),
-        FeedsVerb::Create(args) if config.adapters.iter().any(|own| own.name == args.name) => {
+pub(crate) fn run(config: &Config, data: &Path, command: &FeedsCommand) -> anyhow::Result<()> {
+    match command {
+        FeedsCommand::Kinds(args) => return adapters::kinds(args.json),
+        FeedsCommand::Check(args) => return adapters::check(config, data, args),
+        FeedsCommand::Translate(args) => return adapters::translate(config, args),
+        FeedsCommand::Create(args) if config.adapters.iter().any(|own| own.name == args.name) => {
             bail!("`{}` is the name of an adapter in the configuration; choose another", args.name)
         }
-        FeedsVerb::Create(_)
-        | FeedsVerb::List(_)
-        | FeedsVerb::Revoke(_)
-        | FeedsVerb::Pause(_)
-        | FeedsVerb::Resume(_)
-        | FeedsVerb::Drop(_)
-        | FeedsVerb::Status(_)
-        | FeedsVerb::Read(_)
-        | FeedsVerb::Quarantine(_) => {}
+        FeedsCommand::Create(_)
+        | FeedsCommand::List(_)
+        | FeedsCommand::Revoke(_)
+        | FeedsCommand::Pause(_)
+        | FeedsCommand::Resume(_)
+        | FeedsCommand::Drop(_)
+        | FeedsCommand::Status(_)
+        | FeedsCommand::Read(_)
+        | FeedsCommand::Quarantine(_) => {}
     }
-    if let FeedsVerb::Create(FeedsCreateArgs { bookmaker: Some(key), .. }) = verb {
+    if let FeedsCommand::Create(FeedsCreateArgs { bookmaker: Some(key), .. }) = command {
         check_bookmaker(config, key)?;
     }
-    if let FeedsVerb::Drop(args) = verb {
+    if let FeedsCommand::Drop(args) = command {
         let feed = args.name.as_str().into();
         return open::operate(config, data, &[Operation::Drop { feed }]);
     }
     let by = Actor::command_line();
-    open::on_store(config, data, async |registry, context| match verb {
-        FeedsVerb::Create(args) => {
+    open::on_store(config, data, async |registry, context| match command {
+        FeedsCommand::Create(args) => {
             let scores = if args.scores { Scores::Allowed } else { Scores::OfUnbound };
             let bookmaker = args.bookmaker.as_deref();
             let (token, _) = registry.create_feed(&args.name, bookmaker, scores, &by).await?;
@@ -53,14 +53,14 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
             output::print_hint(&first_push(&url, token.expose(), bookmaker, SystemClock.now()));
             Ok(())
         }
-        FeedsVerb::List(args) => print_list(&registry.list_feeds().await?, args.json),
-        FeedsVerb::Revoke(args) => {
+        FeedsCommand::List(args) => print_list(&registry.list_feeds().await?, args.json),
+        FeedsCommand::Revoke(args) => {
             registry.revoke_feed(&args.name, &by).await?;
             let said = (AuditAction::FeedRevoked, args.name.as_str(), "");
             context.settle(registry, said, Need::Everywhere).await
         }
-        FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
-            let paused = matches!(verb, FeedsVerb::Pause(_));
+        FeedsCommand::Pause(args) | FeedsCommand::Resume(args) => {
+            let paused = matches!(command, FeedsCommand::Pause(_));
             if config.adapters.iter().any(|own| own.name == args.name) {
                 // The leader checks for it every second.
                 return Ok(registry.pause_adapter(&args.name, paused, &by).await?);
@@ -69,17 +69,17 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
             let action = if paused { AuditAction::FeedPaused } else { AuditAction::FeedResumed };
             context.settle(registry, (action, &args.name, ""), Need::Everywhere).await
         }
-        FeedsVerb::Status(args) => {
+        FeedsCommand::Status(args) => {
             adapters::status(config, context.store(), args.name.as_deref(), args.json).await
         }
-        FeedsVerb::Read(args) => adapters::read(config, registry, &args.name).await,
-        FeedsVerb::Quarantine(args) => {
+        FeedsCommand::Read(args) => adapters::read(config, registry, &args.name).await,
+        FeedsCommand::Quarantine(args) => {
             adapters::quarantine(config, context.store(), &args.name, args.json).await
         }
-        FeedsVerb::Drop(_)
-        | FeedsVerb::Kinds(_)
-        | FeedsVerb::Check(_)
-        | FeedsVerb::Translate(_) => Ok(()),
+        FeedsCommand::Drop(_)
+        | FeedsCommand::Kinds(_)
+        | FeedsCommand::Check(_)
+        | FeedsCommand::Translate(_) => Ok(()),
     })
 }
 

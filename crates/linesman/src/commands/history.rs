@@ -13,7 +13,7 @@ use engine::Sampled;
 use serde::Serialize;
 
 use crate::catalogue;
-use crate::cli::{HistoryVerb, output};
+use crate::cli::{HistoryCommand, output};
 use crate::config::Config;
 use crate::control::{ControlCommand, ask_server};
 use crate::folder::Folder;
@@ -22,9 +22,9 @@ use crate::worlds::live_options;
 /// The output of `sql`, with placeholders for the root and the keys of fight sports.
 const MACROS: &str = include_str!("history/macros.sql");
 
-pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::Result<()> {
-    match verb {
-        HistoryVerb::Status(args) => {
+pub(crate) fn run(config: &Config, data: &Path, command: &HistoryCommand) -> anyhow::Result<()> {
+    match command {
+        HistoryCommand::Status(args) => {
             let status = Status::read(config, data)?;
             let text = match args.json {
                 true => serde_json::to_string(&status)?,
@@ -32,16 +32,16 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &HistoryVerb) -> anyhow::R
             };
             output::print_line(&text)
         }
-        HistoryVerb::Flush => {
+        HistoryCommand::Flush => {
             let done = "everything that was published is in the archive";
             ask(data, &ControlCommand::FlushHistory, done)
         }
-        HistoryVerb::Compact(args) => {
+        HistoryCommand::Compact(args) => {
             let command = ControlCommand::CompactHistory { before: args.before.clone() };
             ask(data, &command, "the files of each table, sport and day are put together")
         }
-        HistoryVerb::Verify(args) => verify(config, data, args.sample),
-        HistoryVerb::Sql(args) => sql(config, data, args.root.as_deref()),
+        HistoryCommand::Verify(args) => verify(config, data, args.sample),
+        HistoryCommand::Sql(args) => sql(config, data, args.root.as_deref()),
     }
 }
 

@@ -5,18 +5,18 @@ use std::path::Path;
 use accounts::{Actor, AuditAction, KeyRecord, Limits, Need, NewKey};
 use anyhow::bail;
 
-use crate::cli::{KeyKind, KeysCreateArgs, KeysVerb, Permission, output};
+use crate::cli::{KeyKind, KeysCommand, KeysCreateArgs, Permission, output};
 use crate::config::Config;
 use crate::{catalogue, open};
 
-pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Result<()> {
-    let new_key = match verb {
-        KeysVerb::Create(args) => Some(new_key(config, args)?),
-        KeysVerb::List(_) | KeysVerb::Revoke(_) | KeysVerb::Rotate(_) => None,
+pub(crate) fn run(config: &Config, data: &Path, command: &KeysCommand) -> anyhow::Result<()> {
+    let new_key = match command {
+        KeysCommand::Create(args) => Some(new_key(config, args)?),
+        KeysCommand::List(_) | KeysCommand::Revoke(_) | KeysCommand::Rotate(_) => None,
     };
     let by = Actor::command_line();
-    open::on_store(config, data, async |registry, context| match (verb, new_key) {
-        (KeysVerb::Create(args), Some(new)) => {
+    open::on_store(config, data, async |registry, context| match (command, new_key) {
+        (KeysCommand::Create(args), Some(new)) => {
             let made = registry.create_keys(&new, usize::try_from(args.count)?, &by).await?;
             let lines = made.iter().map(|(secret, record)| {
                 if !args.json {
@@ -32,7 +32,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
             output::print_line(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
             context.make_effective(Need::Soon).await
         }
-        (KeysVerb::List(args), _) => {
+        (KeysCommand::List(args), _) => {
             let keys = registry.list_keys().await?;
             if args.json {
                 output::print_line(&serde_json::to_string(&keys)?)
@@ -40,12 +40,12 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
                 output::print_line(&key_table(&keys))
             }
         }
-        (KeysVerb::Revoke(args), _) => {
+        (KeysCommand::Revoke(args), _) => {
             let record = registry.revoke_key(args.key.reveal(), &by).await?;
             let said = (AuditAction::KeyRevoked, record.id.as_str(), record.hint.as_str());
             context.settle(registry, said, Need::Everywhere).await
         }
-        (KeysVerb::Rotate(args), _) => {
+        (KeysCommand::Rotate(args), _) => {
             let rotated = registry.rotate_key(args.key.reveal(), args.overlap, &by).await?;
             let (secret, record) = rotated;
             // Printed before anything that may fail: it is shown only once.
@@ -58,7 +58,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
             let detail = format!("new key {}", record.id);
             context.settle(registry, (AuditAction::KeyRotated, old, &detail), need).await
         }
-        (KeysVerb::Create(_), None) => Ok(()),
+        (KeysCommand::Create(_), None) => Ok(()),
     })
 }
 

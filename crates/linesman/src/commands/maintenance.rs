@@ -4,18 +4,22 @@ use std::path::Path;
 
 use accounts::{Actor, AuditAction, Maintenance, Need};
 
-use crate::cli::MaintenanceVerb;
+use crate::cli::MaintenanceCommand;
 use crate::config::Config;
 use crate::open;
 
-pub(crate) fn run(config: &Config, data: &Path, verb: &MaintenanceVerb) -> anyhow::Result<()> {
+pub(crate) fn run(
+    config: &Config,
+    data: &Path,
+    command: &MaintenanceCommand,
+) -> anyhow::Result<()> {
     open::on_store(config, data, async |registry, context| {
-        let wanted = match verb {
-            MaintenanceVerb::On(args) => {
+        let wanted = match command {
+            MaintenanceCommand::On(args) => {
                 let seconds = u32::try_from(args.retry_after.as_secs()).unwrap_or(u32::MAX);
                 Maintenance::On { retry_after_s: seconds.max(1) }
             }
-            MaintenanceVerb::Off => Maintenance::Off,
+            MaintenanceCommand::Off => Maintenance::Off,
         };
         registry.set_maintenance(wanted, &Actor::command_line()).await?;
         let action = match wanted {

@@ -52,15 +52,15 @@ impl Reader for Remote {
 }
 
 fn refused(error: &Error) -> Refused {
-    let mut told = json!({ "code": error.code().as_str(), "message": error.message() });
-    if let Some(told) = told.as_object_mut() {
+    let mut details = json!({ "code": error.code().as_str(), "message": error.message() });
+    if let Some(details) = details.as_object_mut() {
         let more = [("param", error.param()), ("request_id", error.request_id())];
         let more = more.into_iter().filter_map(|(name, text)| Some((name, text?)));
-        told.extend(more.map(|(name, text)| (name.to_owned(), text.into())));
+        details.extend(more.map(|(name, text)| (name.to_owned(), text.into())));
     }
     Refused {
         status: error.status().unwrap_or(UNREACHED),
-        error: told,
+        error: details,
         retry_after_s: error.retry_after().and_then(|seconds| {
             std::time::Duration::try_from_secs_f64(seconds.ceil()).ok().map(|wait| wait.as_secs())
         }),

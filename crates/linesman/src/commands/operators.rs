@@ -9,7 +9,7 @@ use accounts::{AccountRecord, Actor, LinkToken, People, PeopleRules};
 use anyhow::{Context, bail};
 use domain::suggest::did_you_mean;
 
-use crate::cli::{OperatorsLinkArgs, OperatorsVerb, output};
+use crate::cli::{OperatorsCommand, OperatorsLinkArgs, output};
 use crate::clock::SystemClock;
 use crate::commands::serve::banner::public_url;
 use crate::config::Config;
@@ -17,15 +17,15 @@ use crate::control::{self, ControlCommand};
 use crate::folder::Folder;
 use crate::open;
 
-pub(crate) fn run(config: &Config, data: &Path, verb: &OperatorsVerb) -> anyhow::Result<()> {
+pub(crate) fn run(config: &Config, data: &Path, command: &OperatorsCommand) -> anyhow::Result<()> {
     let folder = open::open_folder(config, data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = open::open_store(config, &folder).await?;
         let people = People::new(store.clone(), Arc::new(SystemClock), PeopleRules::default())?;
-        let done = match verb {
-            OperatorsVerb::List => list(&people).await,
-            OperatorsVerb::Link(args) => print_link(config, &folder, &people, args).await,
+        let done = match command {
+            OperatorsCommand::List => list(&people).await,
+            OperatorsCommand::Link(args) => print_link(config, &folder, &people, args).await,
         };
         store.close().await;
         done

@@ -219,7 +219,7 @@ impl Book {
             let meant = self.meaning("", event.sport, &contest);
             keys.extend(self.index.keys(event.sport, &meant, event.commence_time));
         }
-        let (check, owner) = (self.glance_of(event), owner_of(event));
+        let (check, owner) = (self.quick_check_of(event), owner_of(event));
         self.index.set(id, check, owner, keys);
     }
 
@@ -236,12 +236,12 @@ impl Book {
             let view = self.offer_face(feed, event.sport, offer);
             self.index.keys(event.sport, &view.contest, view.commence_time)
         });
-        let (check, owner) = (self.glance_of(event), owner_of(event));
+        let (check, owner) = (self.quick_check_of(event), owner_of(event));
         self.index.add(id, check, owner, keys);
     }
 
     /// The quick check of the eldest listing, whose names and start are the event's.
-    fn glance_of(&self, event: &Event) -> QuickCheck {
+    fn quick_check_of(&self, event: &Event) -> QuickCheck {
         let mut offers = self.offers_of(event);
         let eldest =
             offers.next().map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer));

@@ -193,8 +193,9 @@ impl Book {
         let offers = (0..).zip(&self.feeds).flat_map(|(ix, feed)| {
             feed.offers.iter().map(move |(reference, offer)| (ix, reference, offer))
         });
-        let told = offers.filter(|(_, _, o)| o.placed != Placed::First || o.came_from.is_some());
-        let placed = told.map(|(ix, reference, offer)| {
+        let placed_later =
+            offers.filter(|(_, _, o)| o.placed != Placed::First || o.came_from.is_some());
+        let placed = placed_later.map(|(ix, reference, offer)| {
             (ix, Cow::Borrowed(&**reference), Cow::Borrowed(&offer.placed), offer.came_from)
         });
         MemoryImage {

@@ -8,10 +8,11 @@ use domain::message::{Fixture, Listing, OUTCOMES_MAX};
 use domain::{Catalogue, EventId};
 
 use super::contest::{Contest, Lexicon};
+use super::groups::Item;
 use super::judge::ListingView;
 use super::name::Name;
 use super::name_signature::NameSignature;
-use super::solve::{Item, Solved, solve};
+use super::solve::{Solved, solve};
 
 /// The listings of all feeds.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use domain::message::Fixture;
-use domain::{Catalogue, SportId};
+use domain::{Catalogue, SportId, Timestamp};
 
 use super::likeness::Likeness;
 use super::name::{self, Name};
@@ -67,6 +67,12 @@ pub(crate) enum Key<'a> {
     Club(u32),
     /// Tournaments of one week, whatever their titles.
     Week(i64),
+}
+
+/// The number of a week that begins on Monday.
+pub(crate) fn week_of(at: Timestamp) -> i64 {
+    // The first day of 1970 was a Thursday.
+    (at.as_millis().div_euclid(86_400_000) + 3).div_euclid(7)
 }
 
 /// Words that distinguish teams of one place: a name with one and a name without it are two teams.

@@ -1,10 +1,21 @@
 //! Groups of listings that are one event, built pair by pair.
 
-use domain::Catalogue;
+use std::collections::BTreeSet;
 
-use super::judge::{Doubt, Evidence};
+use domain::{Catalogue, SportId};
+
+use super::judge::{Doubt, Evidence, ListingView};
 use super::likeness::Likeness;
-use super::solve::{Item, players_in_common};
+
+/// A listing of a feed.
+#[derive(Clone, Debug)]
+pub(crate) struct Item<'a> {
+    pub(crate) feed: usize,
+    pub(crate) sport: SportId,
+    pub(crate) view: ListingView<'a>,
+    /// The players of its field, if odds name them.
+    pub(crate) players: Option<&'a BTreeSet<String>>,
+}
 
 /// Two listings of two feeds that may be the same.
 #[derive(Clone, Copy, Debug)]
@@ -117,5 +128,13 @@ impl Groups {
                 *held = Some((with, edge.evidence, doubt));
             }
         }
+    }
+}
+
+/// Number of players of the smaller field that are also in the other, and the size of the smaller one.
+pub(super) fn players_in_common(one: &Item<'_>, other: &Item<'_>) -> (usize, usize) {
+    match (one.players, other.players) {
+        (Some(one), Some(other)) => (one.intersection(other).count(), one.len().min(other.len())),
+        _ => (0, 0),
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use domain::{EventId, Sport, Timestamp};
 
-use super::contest::{Agreement, Contest};
+use super::contest::{Agreement, Contest, week_of};
 use super::effort;
 use super::index::QuickCheck;
 use super::likeness::Likeness;
@@ -246,12 +246,6 @@ impl fmt::Display for Doubt {
             Self::Rival => "two events fit equally well",
         })
     }
-}
-
-/// The number of a week that begins on Monday.
-pub(crate) fn week_of(at: Timestamp) -> i64 {
-    // The first day of 1970 was a Thursday.
-    (at.as_millis().div_euclid(86_400_000) + 3).div_euclid(7)
 }
 
 fn minutes_between(one: &ListingView<'_>, other: &ListingView<'_>) -> u32 {

@@ -83,6 +83,28 @@ impl fmt::Display for Likeness {
     }
 }
 
+impl Name {
+    pub(crate) fn like(&self, other: &Self) -> Likeness {
+        let likeness = self.like_words(other);
+        let differ =
+            matches!((self.generation, other.generation), (Some(one), Some(two)) if one != two);
+        if differ && likeness > Likeness::Conflict { Likeness::Conflict } else { likeness }
+    }
+
+    fn like_words(&self, other: &Self) -> Likeness {
+        if self.is_rotation_of(other) {
+            return Likeness::Same;
+        }
+        // Words are matched greedily, so the order of the two names is fixed: the result must not depend on the
+        // caller's.
+        let ours = self.each().map(|word| (word.text, word.kind));
+        let theirs = other.each().map(|word| (word.text, word.kind));
+        let laid =
+            if ours.cmp(theirs).is_le() { Laid::of(self, other) } else { Laid::of(other, self) };
+        laid.likeness()
+    }
+}
+
 /// The words of a name in order, with a bit set for each that is unmatched.
 #[derive(Debug)]
 struct Row<'a> {
@@ -93,7 +115,7 @@ struct Row<'a> {
 
 /// The state of comparing two names word by word.
 #[derive(Debug)]
-pub(super) struct Laid<'a> {
+struct Laid<'a> {
     left: Row<'a>,
     right: Row<'a>,
     /// The weakest match of words, the number of matches, and the number of those that are words rather than
@@ -161,7 +183,7 @@ impl<'a> Row<'a> {
 }
 
 impl<'a> Laid<'a> {
-    pub(super) fn of(one: &'a Name, other: &'a Name) -> Self {
+    fn of(one: &'a Name, other: &'a Name) -> Self {
         let mut laid = Self {
             left: Row::of(one),
             right: Row::of(other),
@@ -236,7 +258,7 @@ impl<'a> Laid<'a> {
         self.weakest = self.weakest.min(alike);
     }
 
-    pub(super) fn likeness(&self) -> Likeness {
+    fn likeness(&self) -> Likeness {
         if self.telling == 0 {
             // Particles or initials alone are no evidence.
             return if self.met > 0 && !self.left.has_rest() && !self.right.has_rest() {

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 
 use domain::message::without_remark;
 
-use super::likeness::{Laid, Likeness};
 use super::word::{Forms, Kind, Word, push_sound};
 
 /// Maximum number of words of a name; a longer one is a mistake or an attack.
@@ -26,7 +25,7 @@ pub(crate) struct Name {
     parts: [Part; WORDS_MAX],
     count: u8,
     /// "Jr." is 2, "III" is 3.
-    generation: Option<u8>,
+    pub(super) generation: Option<u8>,
 }
 
 /// The lengths of a word in the letters of its name, and its kind.
@@ -151,28 +150,8 @@ impl Name {
         self.each().filter(Word::is_telling).count() >= 2
     }
 
-    pub(crate) fn like(&self, other: &Self) -> Likeness {
-        let likeness = self.like_words(other);
-        let differ =
-            matches!((self.generation, other.generation), (Some(one), Some(two)) if one != two);
-        if differ && likeness > Likeness::Conflict { Likeness::Conflict } else { likeness }
-    }
-
-    fn like_words(&self, other: &Self) -> Likeness {
-        if self.is_rotation_of(other) {
-            return Likeness::Same;
-        }
-        // Words are matched greedily, so the order of the two names is fixed: the result must not depend on the
-        // caller's.
-        let ours = self.each().map(|word| (word.text, word.kind));
-        let theirs = other.each().map(|word| (word.text, word.kind));
-        let laid =
-            if ours.cmp(theirs).is_le() { Laid::of(self, other) } else { Laid::of(other, self) };
-        laid.likeness()
-    }
-
     /// True if the letters are the same, ignoring spaces, with the words rotated: "Alatengheili" and "Heili Alateng".
-    fn is_rotation_of(&self, other: &Self) -> bool {
+    pub(super) fn is_rotation_of(&self, other: &Self) -> bool {
         let letters =
             |name: &Self| name.parts().map(|part| usize::from(part.text_len)).sum::<usize>();
         if letters(self) != letters(other) {

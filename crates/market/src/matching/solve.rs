@@ -9,22 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use domain::{Catalogue, SportId};
 
-use super::groups::{Edge, Groups};
+use super::groups::{Edge, Groups, Item, players_in_common};
 use super::habit::{Habit, Vote, are_by_day, competition_key, habit, minutes};
 use super::index::{Index, Owner, QuickCheck};
-use super::judge::{AT_ONCE, Doubt, Evidence, ListingView, SESSION, Verdict};
+use super::judge::{AT_ONCE, Doubt, Evidence, SESSION, Verdict};
 use super::likeness::Likeness;
 use super::name::Name;
-
-/// A listing of a feed.
-#[derive(Clone, Debug)]
-pub(crate) struct Item<'a> {
-    pub(crate) feed: usize,
-    pub(crate) sport: SportId,
-    pub(crate) view: ListingView<'a>,
-    /// The players of its field, if odds name them.
-    pub(crate) players: Option<&'a BTreeSet<String>>,
-}
 
 /// The result for one listing.
 #[derive(Clone, Debug)]
@@ -108,14 +98,6 @@ fn candidates(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Edge> {
         index.set(at, check, Owner::Anybody, keys);
     }
     edges
-}
-
-/// Number of players of the smaller field that are also in the other, and the size of the smaller one.
-pub(super) fn players_in_common(one: &Item<'_>, other: &Item<'_>) -> (usize, usize) {
-    match (one.players, other.players) {
-        (Some(one), Some(other)) => (one.intersection(other).count(), one.len().min(other.len())),
-        _ => (0, 0),
-    }
 }
 
 impl Solver<'_> {

@@ -5,7 +5,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::LazyLock;
 
 use super::effort;
-use super::index::Hashed;
+use super::hashed::Hashed;
 
 /// The kind of a word in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

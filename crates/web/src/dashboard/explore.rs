@@ -206,9 +206,9 @@ async fn run(
 /// Marks the field that a refusal names and adds its message.
 fn mark_wrong(fields: &mut [Field], reply: &Reply) {
     let body = serde_json::from_slice::<serde_json::Value>(&reply.body.whole()).unwrap_or_default();
-    let told =
+    let part =
         |name: &str| body.pointer(&format!("/error/{name}")).and_then(serde_json::Value::as_str);
-    let (Some(param), Some(message)) = (told("param"), told("message")) else { return };
+    let (Some(param), Some(message)) = (part("param"), part("message")) else { return };
     for field in fields.iter_mut().filter(|field| field.name == param) {
         field.wrong = parts(message);
     }

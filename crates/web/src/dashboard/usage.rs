@@ -269,14 +269,14 @@ mod tests {
     #[test]
     fn the_forecast_says_when_the_rest_is_spent() {
         let now = Timestamp::parse("2026-11-14T14:00:00Z").unwrap();
-        let told = |used, spent, over| forecast(&standing(used, 1000, now), spent, over, now);
-        assert!(told(1000, 5, 3600).starts_with("Used up"));
-        assert!(told(10, 0, 3600).starts_with("No requests"));
-        assert!(told(100, 10, 3600).contains("will not run out"));
+        let text = |used, spent, over| forecast(&standing(used, 1000, now), spent, over, now);
+        assert!(text(1000, 5, 3600).starts_with("Used up"));
+        assert!(text(10, 0, 3600).starts_with("No requests"));
+        assert!(text(100, 10, 3600).contains("will not run out"));
         assert!(
-            told(900, 50, 3600).contains("run out in 2 h, at 16:00 UTC"),
+            text(900, 50, 3600).contains("run out in 2 h, at 16:00 UTC"),
             "{}",
-            told(900, 50, 3600)
+            text(900, 50, 3600)
         );
     }
 

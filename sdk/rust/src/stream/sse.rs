@@ -98,8 +98,8 @@ impl Parser {
                 "event" => value.clone_into(&mut self.block.event),
                 "data" => self.block.data.push_str(value),
                 "retry" => {
-                    let told = value.parse().ok().map(Duration::from_millis);
-                    self.retry = told.map(|told| told.min(RETRY_MAX)).or(self.retry);
+                    let retry = value.parse().ok().map(Duration::from_millis);
+                    self.retry = retry.map(|retry| retry.min(RETRY_MAX)).or(self.retry);
                 }
                 // Comments, and the cursor, which is also in the data of a cut.
                 _ => {}

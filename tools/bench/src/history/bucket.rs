@@ -7,6 +7,8 @@ use anyhow::Result;
 use test_servers::S3;
 use tokio::runtime::Runtime;
 
+use super::folder::copy;
+
 /// Delay of the bucket's answers.
 pub(super) const LATENCY: Duration = Duration::from_millis(20);
 const PREFIX: &str = "archive";
@@ -22,7 +24,7 @@ impl Bucket {
         let runtime = Runtime::new()?;
         let server = runtime.block_on(S3::start())?;
         // The server stores objects as files.
-        super::past::copy(archive, &server.folder().join(PREFIX))?;
+        copy(archive, &server.folder().join(PREFIX))?;
         server.delay_answers(LATENCY);
         Ok(Self { server, _runtime: runtime })
     }

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::bucket::Bucket;
+use super::folder::copy;
 use super::{RECORDS_FEW, compared, seconds, times};
 use crate::Effort;
 use crate::bar::Bar;
@@ -24,8 +25,6 @@ const STEPS: usize = 9;
 const PATHS: usize = 5;
 /// Number of processes started without caches.
 const COLD_STARTS: usize = 3;
-/// Timeout of everything.
-const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A service with a recorded past.
 pub(super) struct Past {
@@ -207,22 +206,4 @@ pub(super) fn points_of(answer: &Answer) -> Result<String> {
 enum Log {
     Whole,
     Gone,
-}
-
-/// Copies the data of a service.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
-    let begun = Instant::now();
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else if kind.is_file() {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    ensure!(begun.elapsed() < WAIT_MAX, "the folder is too large to be copied");
-    Ok(())
 }

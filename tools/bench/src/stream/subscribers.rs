@@ -106,7 +106,7 @@ impl Subscribers {
             let mut read = String::new();
             while !read.contains(text) {
                 let bytes = stream.read(&mut buffer).context("no answer to a subscriber")?;
-                ensure!(bytes > 0 && read.len() < 1 << 16, "a subscriber was told: {read}");
+                ensure!(bytes > 0 && read.len() < 1 << 16, "a subscriber received: {read}");
                 read.push_str(&String::from_utf8_lossy(buffer.get(..bytes).unwrap_or_default()));
             }
         }

@@ -155,7 +155,9 @@ impl ClusterLayout {
                 let text = self.node_settings(|to| self.port_from(unit, to), self.side_port(unit));
                 Ok(fs::write(home.join("linesman.toml"), text)?)
             }
-            Unit::Nginx => nginx::prepare(self, &home),
+            Unit::Nginx => {
+                nginx::prepare(&home, self.port(unit), |node| self.port_from(unit, node))
+            }
         }
     }
 

@@ -160,7 +160,7 @@ fn once(layout: &ClusterLayout, entries: u64) -> Finding {
         Ok(shell::output(&mut layout.verb(&["history", "verify"])?)?.trim().to_owned())
     };
     match verify() {
-        Ok(told) => finding.figures = told.lines().next().unwrap_or_default().to_owned(),
+        Ok(report) => finding.figures = report.lines().next().unwrap_or_default().to_owned(),
         Err(error) => finding.violate(|| format!("{error:#}")),
     }
     finding

@@ -43,7 +43,7 @@ pub(super) struct Node {
     pub(super) paused_until_us: i64,
     pub(super) is_leasing: bool,
     pub(super) waiting: HashMap<u32, Vec<Waiting>>,
-    rehearsal: MeterSimulation,
+    simulation: MeterSimulation,
     meters: HashMap<u32, Arc<Meters>>,
     batch: Vec<Arc<Meters>>,
     /// Number of key changes it has read.
@@ -66,7 +66,7 @@ impl Node {
             paused_until_us: 0,
             is_leasing: false,
             waiting: HashMap::new(),
-            rehearsal: MeterSimulation::default(),
+            simulation: MeterSimulation::default(),
             meters: HashMap::new(),
             batch: Vec::new(),
             seen: 0,
@@ -84,8 +84,8 @@ impl Node {
         now: Timestamp,
         usage: impl FnOnce() -> Vec<UsageRow>,
     ) -> Arc<Meters> {
-        let rehearsal = &self.rehearsal;
-        let made = || rehearsal.meters(&key.to_string(), limits, &usage(), now);
+        let simulation = &self.simulation;
+        let made = || simulation.meters(&key.to_string(), limits, &usage(), now);
         Arc::clone(self.meters.entry(key).or_insert_with(made))
     }
 
@@ -97,7 +97,7 @@ impl Node {
         let mut batch = Batch::default();
         // Meters without further requests are skipped, as in the worker.
         while batch.asks.is_empty() {
-            self.rehearsal.fill(&mut self.batch);
+            self.simulation.fill(&mut self.batch);
             if self.batch.is_empty() {
                 return None;
             }

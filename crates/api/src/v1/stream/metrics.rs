@@ -6,8 +6,8 @@ use std::time::Duration;
 use domain::MetricsText;
 
 use super::Streams;
-use super::render::Chunk;
 use super::selection::{Followed, Selection};
+use super::unread::Chunk;
 use crate::metrics::seconds;
 use crate::v1::wire::stream::{EndCode, Mode, Transport};
 

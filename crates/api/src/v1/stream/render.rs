@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use domain::{Catalogue, Timestamp};
 use engine::{LiveStep, Passed, Published};
 use market::Snapshot;
 
 use super::screen::ScreenStep;
 use super::selection::Selection;
-use super::unread::{Chunks, Unread};
+use super::unread::{Chunk, Chunks, Unread};
 use crate::answers::List;
 use crate::position::LogPlace;
 use crate::v1::wire::stream::{
@@ -43,13 +42,6 @@ pub(super) struct Common {
     pub(super) catalogue: Arc<Catalogue>,
     /// Counter of bytes that are kept or not read yet.
     pub(super) unread: Arc<Unread>,
-}
-
-/// Some complete events.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Chunk {
-    pub(super) bytes: Bytes,
-    pub(super) events: u32,
 }
 
 impl Rendered {

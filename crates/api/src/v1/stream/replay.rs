@@ -9,11 +9,11 @@ use accounts::{KeyEntry, StreamRefusal, StreamSlot};
 use engine::{ChangeWalk, Published, Reached, Walk, WorldHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::render::Rendered;
 use super::selection::Selection;
 use super::shared::{NotRendered, StartFrom, base};
-use super::subscription::key_number;
 use crate::context::Api;
 use crate::position::{LogPlace, place_of, sought};
 use crate::v1::wire::stream::Mode;
@@ -219,4 +219,9 @@ impl Replay {
         let is_first = !std::mem::replace(&mut self.paid, true);
         is_first || (is_next && self.sent > 1)
     }
+}
+
+/// Identifies a key where past publications are rebuilt.
+pub(super) fn key_number(entry: &KeyEntry) -> u64 {
+    xxh3_64(entry.grant.key_id.as_str().as_bytes())
 }

@@ -11,16 +11,9 @@ use std::sync::Arc;
 
 use domain::World;
 use engine::Published;
-use http::{BodyStream, Slot};
 use market::Snapshot;
 
-use super::Streams;
-use super::event_stream::EventStream;
-use super::selection::Selection;
-use super::subscription::{Begin, Held, Subscription};
-use crate::context::Api;
 use crate::position::{LogPlace, LogPosition, place_of};
-use crate::v1::wire::stream::{EndCode, greeting};
 
 /// Maximum number of screens followed at the same time: each is rebuilt with every publication.
 pub(super) const SCREENS_MAX: usize = 256;
@@ -28,7 +21,6 @@ pub(super) const SCREENS_MAX: usize = 256;
 pub(super) const BYTES_MAX: usize = 32 << 20;
 /// Checksum in the cursors of screens, in place of a selection's.
 pub(super) const SCREEN_CHECK: u32 = 0;
-const HEARTBEAT_S: u32 = 15;
 
 /// Contents of a page about a world, as of each publication.
 pub trait Screen: fmt::Debug + Send + Sync + 'static {
@@ -68,30 +60,4 @@ impl Hash for dyn Screen {
 pub fn screen_cursor(world: World, snapshot: &Snapshot) -> String {
     let (at, check) = place_of(world, snapshot);
     LogPosition { world, at, check, selection: SCREEN_CHECK }.encode()
-}
-
-/// Starts following a screen from a cursor, with a slot of the viewer; `None` if too many screens are followed.
-pub fn follow_screen(
-    api: &Arc<Api>,
-    world: World,
-    screen: Arc<dyn Screen>,
-    cursor: &str,
-    slot: Slot,
-) -> Option<BodyStream> {
-    let selection = Arc::new(Selection::of_screen(world, screen));
-    let member = api.streams.groups(&selection).join(&selection)?;
-    let position = LogPosition::decode(cursor)
-        .filter(|position| (position.world, position.selection) == (world, SCREEN_CHECK));
-    let begin = position.map_or(Begin::Now, |position| Begin::At((position.at, position.check)));
-    let held = Held::Place { _slot: slot };
-    let subscription = Subscription::new(api, None, held, member, begin);
-    let subscription = subscription.saying(&greeting(), None, HEARTBEAT_S);
-    Some(Box::new(EventStream::new(subscription)))
-}
-
-impl Streams {
-    /// Number of viewers of screens that were dropped because they did not read.
-    pub fn slow_viewers(&self) -> u64 {
-        self.screen_metrics.ended(EndCode::Slow)
-    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use accounts::{KeyId, StreamRefusal, StreamSlots};
+use accounts::{KeyEntry, KeyId, StreamRefusal, StreamSlots};
 
 #[derive(Debug, Default)]
 pub(super) struct NodeSlots(AtomicUsize);
@@ -17,6 +17,13 @@ struct NodeSlot(Arc<NodeSlots>);
 pub(super) struct StreamSlot {
     of_key: accounts::StreamSlot,
     _of_node: NodeSlot,
+}
+
+/// The key and slot that give the right to a stream.
+#[derive(Clone, Debug)]
+pub(super) struct KeyRight {
+    pub(super) entry: Arc<KeyEntry>,
+    pub(super) slot: Arc<StreamSlot>,
 }
 
 /// Reason why there is no slot.

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use accounts::KeyEntry;
 use bytes::Bytes;
 use domain::Timestamp;
 use engine::{Published, WholeSnapshots};
@@ -19,19 +18,20 @@ use http::ByteSource;
 use market::Snapshot;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use xxhash_rust::xxh3::xxh3_64;
 
+pub(super) use self::ending::Held;
 use self::ending::Overdue;
-pub(super) use self::ending::{Held, KeyRight};
 use self::target::past;
 use self::waiting::Woken;
 use super::end::End;
 use super::group::Member;
 use super::metrics::StreamMetrics;
-use super::render::{Chunk, Rendered};
-use super::replay::{Replay, ReplayTurn};
+use super::render::Rendered;
+use super::replay::{Replay, ReplayTurn, key_number};
 use super::selection::Selection;
 use super::shared::{NotRendered, StartFrom};
+use super::slots::KeyRight;
+use super::unread::Chunk;
 use super::waiter::{Given, Waiter};
 use crate::context::Api;
 use crate::error::ApiError;
@@ -485,11 +485,6 @@ impl ByteSource for Subscription {
     fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.poll_end_overdue(context)
     }
-}
-
-/// Identifies a key where past publications are rebuilt.
-pub(super) fn key_number(entry: &KeyEntry) -> u64 {
-    xxh3_64(entry.grant.key_id.as_str().as_bytes())
 }
 
 impl Drop for Subscription {

@@ -4,12 +4,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::render::Chunk;
+use bytes::Bytes;
 
 /// Time without a chunk taken after which the clients of some events count as slow.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
 /// Maximum time for sending events while other streams wait for memory: those give up after ten seconds.
 const SENDING_MAX: Duration = Duration::from_secs(5);
+
+/// Some complete events.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) bytes: Bytes,
+    pub(super) events: u32,
+}
 
 /// Counter of all bytes in memory.
 #[derive(Debug, Default)]

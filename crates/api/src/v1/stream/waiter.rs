@@ -17,7 +17,7 @@ use http::DirectSocket;
 use tokio::time::Instant;
 
 use super::render::Rendered;
-use super::subscription::KeyRight;
+use super::slots::KeyRight;
 use super::unread::Chunks;
 use crate::context::Api;
 use crate::position::LogPlace;

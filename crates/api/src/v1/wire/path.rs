@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::answers::Answer;
 use crate::v1::wire::cursor::{encode, encode_path};
 use crate::v1::wire::object::{
-    event_id, flag, id, list, object, one_of, push_plain, push_text, push_time, schema, text,
+    event_id, flag, id, list, object, one_of, push_plain, push_time, schema, text,
 };
 use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
-use crate::v1::wire::record::Outcome;
+use crate::v1::wire::record::push_outcomes;
 
 object!(PricePath: "The price history of one bookmaker's market for one event." {
     ID: "id" = id("odd_", "The record's id; it stays the same while price and line move."),
@@ -230,7 +230,7 @@ fn push_open(open: &Point, exact: bool, format: Format, out: &mut String) {
     out.push_str(OpeningLine::EXACT.next);
     out.push_str(if exact { "true" } else { "false" });
     out.push_str(OpeningLine::OUTCOMES.next);
-    push_outcomes(&open.outcomes, format, out);
+    push_points(&open.outcomes, format, out);
     out.push('}');
 }
 
@@ -253,7 +253,7 @@ fn push_close(
     out.push_str(ClosingLine::REASON.next);
     push_reason(line.reason.as_deref(), out);
     out.push_str(ClosingLine::OUTCOMES.next);
-    push_outcomes(&line.prices.outcomes, format, out);
+    push_points(&line.prices.outcomes, format, out);
     out.push('}');
 }
 
@@ -270,28 +270,13 @@ fn push_point(point: &Point, format: Format, out: &mut String) {
     out.push_str(PricePoint::REASON.next);
     push_reason(point.reason.as_deref(), out);
     out.push_str(PricePoint::OUTCOMES.next);
-    push_outcomes(&point.outcomes, format, out);
+    push_points(&point.outcomes, format, out);
     out.push('}');
 }
 
-fn push_outcomes(outcomes: &[PointOutcome], format: Format, out: &mut String) {
-    out.push('[');
-    for (i, outcome) in outcomes.iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        out.push_str(Outcome::NAME.first);
-        push_text(&outcome.name, out);
-        out.push_str(Outcome::PRICE.next);
-        outcome.quote.write_json(format, out);
-        out.push_str(Outcome::POINT.next);
-        match outcome.point {
-            Some(point) => point.write_json(out),
-            None => out.push_str("null"),
-        }
-        out.push('}');
-    }
-    out.push(']');
+fn push_points(outcomes: &[PointOutcome], format: Format, out: &mut String) {
+    let outcomes = outcomes.iter().map(|outcome| (&*outcome.name, outcome.quote, outcome.point));
+    push_outcomes(outcomes, format, out);
 }
 
 fn push_reason(reason: Option<&str>, out: &mut String) {

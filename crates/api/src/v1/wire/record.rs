@@ -3,7 +3,7 @@
 //! A record is rendered when it changes, once for all formats. `last_update` changes with every heartbeat, so it is
 //! not part of the rendered text: it is written into its place when a response is assembled (D28).
 
-use domain::{Catalogue, Format};
+use domain::{Catalogue, Format, Line, Quote};
 use market::book::Outcome as Offer;
 use market::rendered::Rendered;
 use market::snapshot::{EventRow, RecordRow};
@@ -83,23 +83,34 @@ fn push_rest(event: &EventRow, outcomes: &[Offer], format: Format, out: &mut Str
     out.push_str(OddsRecord::LAST_UPDATE.next);
     push_plain(NO_STAMP, out);
     out.push_str(OddsRecord::OUTCOMES.next);
+    let priced = |outcome: &Offer| (event.outcome_text(outcome.name), outcome.quote, outcome.point);
+    push_outcomes(outcomes.iter().map(priced), format, out);
+    out.push('}');
+}
+
+/// Appends a list of outcomes, each with its name, price and point.
+pub(super) fn push_outcomes<'a>(
+    outcomes: impl Iterator<Item = (&'a str, Quote, Option<Line>)>,
+    format: Format,
+    out: &mut String,
+) {
     out.push('[');
-    for (i, outcome) in outcomes.iter().enumerate() {
+    for (i, (name, quote, point)) in outcomes.enumerate() {
         if i > 0 {
             out.push(',');
         }
         out.push_str(Outcome::NAME.first);
-        push_text(event.outcome_text(outcome.name), out);
+        push_text(name, out);
         out.push_str(Outcome::PRICE.next);
-        outcome.quote.write_json(format, out);
+        quote.write_json(format, out);
         out.push_str(Outcome::POINT.next);
-        match outcome.point {
+        match point {
             Some(point) => point.write_json(out),
             None => out.push_str("null"),
         }
         out.push('}');
     }
-    out.push_str("]}");
+    out.push(']');
 }
 
 impl<'a> RecordText<'a> {

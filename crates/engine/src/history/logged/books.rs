@@ -5,14 +5,15 @@ use std::sync::Arc;
 use archive::Archive;
 use change_log::ReadLog;
 use domain::Catalogue;
-use market::{Book, Ids};
+use market::Book;
+use market::book::ImagePart;
 
 use super::{LoggedPast, unreadable};
 use crate::archiver::book_from;
 use crate::catalogues::Made;
 use crate::history::index::IN_LOG;
 use crate::history::{Found, HistoryError};
-use crate::replay::{Logged, Replay};
+use crate::replay::{self, Logged, Replay};
 
 impl LoggedPast {
     /// The book of a publication, or of a state between two.
@@ -113,14 +114,9 @@ impl LoggedPast {
         }
         let expected = self.index().catalogue_at(IN_LOG, found.seq);
         let make = |catalogue| {
-            let (mut book, base) = match &checkpoint {
-                Some(held) => {
-                    let book = Book::from_image(held.version, &held.payload, catalogue);
-                    (book.map_err(unreadable)?, held.seq)
-                }
-                None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-            };
-            book.set_limits(self.options.limits);
+            let limited = (self.options.limits, catalogue);
+            let begun = replay::begin(checkpoint.as_ref(), ImagePart::All, limited);
+            let (book, base) = begun.map_err(unreadable)?;
             self.replayed(book, &*log, (base, found.seq))
         };
         match catalogue {

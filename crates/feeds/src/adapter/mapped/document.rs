@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use super::key::{read_key, read_name};
 use crate::adapter::Drift;
 
 /// Maximum number of values in one input. A body of 32 MiB has about a million; the tree then takes as much memory as
@@ -252,9 +253,9 @@ impl<'a> Document<'a> {
         }
         let rest = self.text.get(at..)?;
         if let Some(quoted) = rest.strip_prefix('"') {
-            return super::json::read_key(quoted);
+            return read_key(quoted);
         }
-        Some(Cow::Borrowed(super::xml::read_name(rest)))
+        Some(Cow::Borrowed(read_name(rest)))
     }
 }
 

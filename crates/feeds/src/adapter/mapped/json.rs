@@ -1,8 +1,7 @@
 //! JSON and NDJSON to a [`Document`]: one pass, no recursion, numbers as written.
 
-use std::borrow::Cow;
-
 use super::document::{DEPTH_MAX, Document, Kind, NO_KEY, NodeId, ROOT, position};
+use super::key::unescape;
 use crate::adapter::Drift;
 use crate::adapter::pull::find_quote;
 
@@ -50,13 +49,6 @@ fn with_source(
     let done = read(&text, document);
     document.put_source(text);
     done
-}
-
-/// Reads a key after its opening quote.
-pub(super) fn read_key(rest: &str) -> Option<Cow<'_, str>> {
-    let (end, escaped) = find_quote(rest.as_bytes(), 0)?;
-    let raw = rest.get(..end)?;
-    if escaped { unescape(raw).map(Cow::Owned) } else { Some(Cow::Borrowed(raw)) }
 }
 
 struct Reader<'t> {
@@ -214,10 +206,6 @@ impl Reader<'_> {
 
 fn closing(bracket: u8) -> u8 {
     if bracket == b'{' { b'}' } else { b']' }
-}
-
-fn unescape(raw: &str) -> Option<String> {
-    serde_json::from_str(&format!("\"{raw}\"")).ok()
 }
 
 /// The length of the JSON number that the bytes begin with.

@@ -8,9 +8,9 @@ use domain::time::Timestamp;
 use jiff::tz::TimeZone;
 use regex::Regex;
 
-use super::compile::Names;
 use super::document::{Document, ROOT, Symbols};
 use super::json;
+use super::names::Names;
 use super::number::Ratio;
 use super::path::{Item, Path, Reading, collapse, is_true, unquote};
 use super::{scan, time};

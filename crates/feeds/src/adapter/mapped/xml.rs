@@ -2,6 +2,7 @@
 //! the only entities are the five of XML, `&nbsp;` and character numbers; namespaces are not resolved.
 
 use super::document::{DEPTH_MAX, Document, Kind, NO_KEY, NodeId, ROOT, position};
+use super::key::{name_len, read_name};
 use crate::adapter::Drift;
 
 /// Reads one XML text.
@@ -14,15 +15,6 @@ pub(super) fn parse_xml(document: &mut Document<'_>) -> Result<(), Drift> {
     let read = reader.document(document);
     document.put_source(text);
     read
-}
-
-/// The local part of the name at the start of a text.
-pub(super) fn read_name(rest: &str) -> &str {
-    let name = rest.get(..name_len(rest)).unwrap_or_default();
-    match memchr::memrchr(b':', name.as_bytes()) {
-        Some(colon) => name.get(colon + 1..).unwrap_or_default(),
-        None => name,
-    }
 }
 
 /// An element whose end has not been read yet.
@@ -275,12 +267,4 @@ fn character_number(entity: &str) -> Option<char> {
         None => digits.parse().ok()?,
     };
     char::from_u32(number)
-}
-
-/// Length in bytes of the name at the start of a text; every character beyond ASCII counts as a letter.
-fn name_len(rest: &str) -> usize {
-    let part = |byte: &u8| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':') || *byte >= 0x80
-    };
-    rest.bytes().position(|byte| !part(&byte)).unwrap_or(rest.len())
 }

@@ -121,7 +121,7 @@ impl Banner<'_> {
         let serves = self.role != Role::Ingest;
         let pages = serves && dashboard.enabled;
         let page = |is_there: bool, name, path| is_there.then(|| (name, format!("{public}{path}")));
-        let door = listeners.ingest.map_or(base, |address| own_url(self.config, address));
+        let ingest = listeners.ingest.map_or(base, |address| own_url(self.config, address));
         let metrics = format!("http://{}/metrics", reachable(listeners.operator));
         [
             page(pages && dashboard.board.is_some(), "Board", "/board"),
@@ -130,7 +130,7 @@ impl Banner<'_> {
             page(pages, "Console", "/console"),
             page(serves && dashboard.docs, "Docs", "/docs"),
             Some(("Metrics", metrics)),
-            Some(("Ingest", format!("{door}/ingest/v1/messages"))),
+            Some(("Ingest", format!("{ingest}/ingest/v1/messages"))),
         ]
         .into_iter()
         .flatten()

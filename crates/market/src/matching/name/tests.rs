@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::matching::likeness::Likeness;
 
 fn like(one: &str, other: &str) -> Likeness {
     let (one, other) = (Name::parse(one), Name::parse(other));

@@ -68,8 +68,8 @@ struct Delta {
 
 impl Delta {
     fn compare(&mut self, was: &Fixture, is: &Fixture) {
-        if was.spark != is.spark {
-            self.sparks.push(json!([is.id, 0, is.spark]));
+        if was.sparkline != is.sparkline {
+            self.sparks.push(json!([is.id, 0, is.sparkline]));
         }
         if was.score != is.score {
             self.scores.push(json!([is.id, is.score]));
@@ -84,8 +84,8 @@ impl Delta {
             let best: Vec<_> = is.best.iter().map(|own| [&own.price, &own.who]).collect();
             self.best.push(json!([event, at, best]));
         }
-        if was.spark != is.spark {
-            self.sparks.push(json!([event, at, is.spark]));
+        if was.sparkline != is.sparkline {
+            self.sparks.push(json!([event, at, is.sparkline]));
         }
         for (column, (old, new)) in was.cells.iter().zip(&is.cells).enumerate() {
             if old != new {

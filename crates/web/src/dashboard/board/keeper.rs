@@ -29,7 +29,7 @@ pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        let told = async {
+        let published = async {
             match &mut news {
                 Some(news) => news.changed().await.is_ok(),
                 None => std::future::pending().await,
@@ -37,8 +37,8 @@ pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
         };
         // A publication missed during work on another is seen with the next: `changed` remembers it.
         tokio::select! {
-            told = told => {
-                if !told {
+            published = published => {
+                if !published {
                     break;
                 }
                 if let Some(world) = board {

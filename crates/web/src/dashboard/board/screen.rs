@@ -75,7 +75,7 @@ pub(crate) struct Fixture {
     /// Number of outcomes shown only on the event's page.
     pub(crate) more: usize,
     /// Path of the sparkline for all rows, if the rows have none of their own.
-    pub(crate) spark: String,
+    pub(crate) sparkline: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(crate) struct Row {
     /// The best prices, at most three, or the reason why there is none.
     pub(crate) best: Vec<Best>,
     pub(crate) cells: Vec<Cell>,
-    pub(crate) spark: String,
+    pub(crate) sparkline: String,
     /// Record ids per column, where this line is the record's main line: their history is of these prices.
     pub(crate) records: Vec<Option<RecordId>>,
 }
@@ -164,7 +164,7 @@ impl Screen {
     /// Approximate memory of the screen.
     pub(crate) fn bytes(&self) -> usize {
         let rows = self.fixtures.iter().flat_map(|fixture| &fixture.rows);
-        let rows = rows.map(|row| ROW_BYTES + CELL_BYTES * row.cells.len() + row.spark.len());
+        let rows = rows.map(|row| ROW_BYTES + CELL_BYTES * row.cells.len() + row.sparkline.len());
         rows.sum::<usize>() + ROW_BYTES * (self.fixtures.len() + self.columns.len())
     }
 }

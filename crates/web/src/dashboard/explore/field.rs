@@ -140,9 +140,9 @@ mod tests {
         let document = api::openapi::value(&catalogue);
         for endpoint in Operation::v1() {
             let Some(template) = endpoint.row().path else { continue };
-            let told =
+            let documented =
                 document["paths"][template]["parameters"].as_array().cloned().unwrap_or_default();
-            let mut wanted: Vec<String> = told
+            let mut wanted: Vec<String> = documented
                 .iter()
                 .map(|refer| refer["$ref"].as_str().unwrap().rsplit('/').next().unwrap())
                 .map(|own| document["components"]["parameters"][own]["name"].as_str().unwrap())

@@ -109,7 +109,7 @@ mod tests {
             delay("mma", "fanduel", 9400, None),
         ];
         let incidents = group(&delays, Timestamp::from_secs(10_000));
-        let told: Vec<_> = incidents
+        let shown: Vec<_> = incidents
             .iter()
             .map(|own| {
                 (
@@ -122,7 +122,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            shown,
             [
                 (false, 1, "mma", "fanduel", "10 min"),
                 (true, 3, "mma, tennis", "bet365, fanduel", "10 min"),

@@ -89,12 +89,12 @@ pub(super) fn degraded(records: &Records) -> Finding {
     let mut probes = 0;
     for episode in records.episodes.iter().filter(|episode| episode.kind == Kind::NoLog) {
         for api in APIS {
-            let told = told(records, episode, api);
-            probes += told.len();
-            if told.is_empty() {
+            let statuses = statuses(records, episode, api);
+            probes += statuses.len();
+            if statuses.is_empty() {
                 finding.violate(|| format!("{}: {api} did not answer", episode.fault));
             }
-            for status in told.iter().filter(|status| *status != "degraded") {
+            for status in statuses.iter().filter(|status| *status != "degraded") {
                 finding.violate(|| format!("{}: {api} says {status}", episode.fault));
             }
         }
@@ -104,7 +104,7 @@ pub(super) fn degraded(records: &Records) -> Finding {
 }
 
 /// The status that a node reported after the time in which it must notice.
-fn told(records: &Records, episode: &Episode, api: Unit) -> Vec<String> {
+fn statuses(records: &Records, episode: &Episode, api: Unit) -> Vec<String> {
     let from_ms = episode.began_ms + NOTICED_MS;
     let own = records.reads.iter().filter(|read| read.node == Some(api) && read.path == STATUS);
     own.filter(|read| read.sent_ms >= from_ms && read.done_ms <= episode.healed_ms)

@@ -92,9 +92,9 @@ pub(super) mod tests {
 {"seq":2,"at_ms":1,"change":{"Quoted":{"event":5,"market":{"bookmaker":"fanduel","market":"Moneyline","group":null},"outcomes":[{"quote":{"price":{"profit":1001,"stake":1000},"format":"Decimal"}},{"quote":{"price":{"profit":1,"stake":2},"format":"Decimal"}}],"ts":1}}}
 {"seq":3,"at_ms":2,"change":{"Cut":{"at":2000}}}
 "#;
-        let told = ObservedLog::read(text).unwrap();
+        let observed = ObservedLog::read(text).unwrap();
         let series = Series { pusher: 0, line: 0 };
-        assert_eq!(told.quoted, BTreeMap::from([(series, vec![1])]));
-        assert_eq!(told.cuts, [Cut { at_ms: 2000, shows: BTreeMap::from([(series, 1)]) }]);
+        assert_eq!(observed.quoted, BTreeMap::from([(series, vec![1])]));
+        assert_eq!(observed.cuts, [Cut { at_ms: 2000, shows: BTreeMap::from([(series, 1)]) }]);
     }
 }

@@ -41,11 +41,11 @@ pub(super) fn as_the_log(
                 .violate(|| format!("{} has a state that the log lacks: {:016x}", at(), cut.body));
         }
     }
-    let told = counts.iter().map(|((mode, published), count)| {
+    let figures = counts.iter().map(|((mode, published), count)| {
         let what = if *published { "publications" } else { "batches between" };
         format!("{count} {what} ({mode})")
     });
-    finding.figures = told.collect::<Vec<_>>().join(", ");
+    finding.figures = figures.collect::<Vec<_>>().join(", ");
     if counts.len() < 3 {
         finding.violate(|| "not every kind of cut was seen, so nothing is shown".to_owned());
     }

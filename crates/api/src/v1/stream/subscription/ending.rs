@@ -16,19 +16,12 @@ use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::v1::stream::end::End;
 use crate::v1::stream::selection::Selection;
-use crate::v1::stream::slots::StreamSlot;
+use crate::v1::stream::slots::KeyRight;
 use crate::v1::wire::stream::EndCode;
 use crate::v1::{admit, closed, key_status_unknown};
 
 /// Maximum time for a client that does not read to receive the end: the request that ended it waits for this.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// The key and slot that give the right to a stream.
-#[derive(Clone, Debug)]
-pub(in crate::v1::stream) struct KeyRight {
-    pub(in crate::v1::stream) entry: Arc<KeyEntry>,
-    pub(in crate::v1::stream) slot: Arc<StreamSlot>,
-}
 
 /// Resources released with a stream, for which other tasks wait.
 #[derive(Debug)]

@@ -56,14 +56,15 @@ impl<'a> ScreenBuilder<'a> {
         }
         let more = rows.len().saturating_sub(self.rows_max);
         rows.truncate(self.rows_max);
-        let mut spark = String::new();
+        let mut sparkline = String::new();
         if self.is_between_sides() {
             // One sparkline for all rows, over all lines: the line itself moves.
             let of_all = records.iter().map(|row| row.id);
-            spark = rows.first().map(|row| self.spark(of_all, row.outcome)).unwrap_or_default();
+            sparkline =
+                rows.first().map(|row| self.sparkline(of_all, row.outcome)).unwrap_or_default();
         } else {
             for row in &mut rows {
-                row.spark = self.spark(row.records.iter().copied().flatten(), row.outcome);
+                row.sparkline = self.sparkline(row.records.iter().copied().flatten(), row.outcome);
             }
         }
         Some(Fixture {
@@ -75,7 +76,7 @@ impl<'a> ScreenBuilder<'a> {
             starts: Start::new(event.commence_time),
             rows,
             more,
-            spark,
+            sparkline,
         })
     }
 
@@ -181,7 +182,7 @@ impl<'a> ScreenBuilder<'a> {
             leads: false,
             best,
             cells,
-            spark: String::new(),
+            sparkline: String::new(),
             records: self.columns.iter().map(record).collect(),
         }
     }
@@ -252,7 +253,7 @@ impl<'a> ScreenBuilder<'a> {
         age(old)
     }
 
-    fn spark(&self, records: impl Iterator<Item = RecordId>, outcome: OutcomeName) -> String {
+    fn sparkline(&self, records: impl Iterator<Item = RecordId>, outcome: OutcomeName) -> String {
         let paths = records.filter_map(|record| self.input.history.path(record, outcome));
         sparkline::draw(&paths.collect::<Vec<_>>(), self.input.snapshot.cut_at)
     }

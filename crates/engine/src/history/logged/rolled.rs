@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use archive::Entry;
 use market::{Book, Change};
 
-use super::index::IN_LOG;
-use super::logged::{LoggedPast, unreadable};
-use super::{Found, HistoryError, WEIGHT_BYTES};
+use super::{LoggedPast, unreadable};
+use crate::history::index::IN_LOG;
+use crate::history::{Found, HistoryError, WEIGHT_BYTES};
 use crate::publication::Published;
 use crate::replay::{Logged, Replay};
 
@@ -19,7 +19,7 @@ const IDLE_MAX: u32 = 20;
 
 /// The book, kept for a while.
 #[derive(Debug, Default)]
-pub(super) struct Rolled(Mutex<Option<Held>>);
+pub(in crate::history) struct Rolled(Mutex<Option<Held>>);
 
 #[derive(Debug)]
 struct Held {
@@ -32,7 +32,7 @@ struct Held {
 
 impl Rolled {
     /// Notes that there was another publication.
-    pub(super) fn age(&self) {
+    pub(in crate::history) fn age(&self) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *held = held.take().filter(|held| held.idle < IDLE_MAX);
         held.iter_mut().for_each(|held| held.idle += 1);
@@ -49,7 +49,10 @@ impl Rolled {
 
 impl LoggedPast {
     /// A publication, and the weight of its book.
-    pub(super) fn rebuild(&self, found: Found) -> Result<(Published, u64), HistoryError> {
+    pub(in crate::history) fn rebuild(
+        &self,
+        found: Found,
+    ) -> Result<(Published, u64), HistoryError> {
         let lineage = self.lineage_of(found);
         let held = lineage.and_then(|lineage| self.roll(lineage, found));
         let book = match held {

@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows, Wanted};
-use change_log::{Checkpoint, ReadLog};
-use domain::EventId;
+use change_log::ReadLog;
+use domain::{Catalogue, EventId};
 use market::book::{Event, ImagePart};
-use market::{Book, Change, Ids};
+use market::{Book, Change, Limits};
 
-use super::HistoryError;
-use super::logged::{LoggedPast, unreadable};
-use super::paths::{EventPaths, PathError, PathRequest};
-use crate::archiver::continues;
+use super::{LoggedPast, unreadable};
+use crate::archiver::{begin_archived, continues};
 use crate::error::WorldError;
-use crate::replay::{Logged, Replay};
+use crate::history::HistoryError;
+use crate::history::paths::{EventPaths, PathError, PathRequest};
+use crate::replay::{self, Logged, Replay};
 
 /// Number of publications without a request after which it is dropped.
 const IDLE_MAX: u32 = 20;
@@ -26,7 +26,7 @@ const JOINED_MAX: usize = 64;
 
 /// The ends of the histories of events, kept for a while.
 #[derive(Debug, Default)]
-pub(super) struct Tail(Mutex<Vec<Kept>>);
+pub(in crate::history) struct Tail(Mutex<Vec<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
@@ -41,7 +41,7 @@ struct Kept {
 
 impl Tail {
     /// Notes that there was another publication.
-    pub(super) fn age(&self) {
+    pub(in crate::history) fn age(&self) {
         let mut held = self.lock();
         held.retain(|kept| kept.idle < IDLE_MAX);
         held.iter_mut().for_each(|kept| kept.idle += 1);
@@ -84,7 +84,7 @@ enum Alone<T> {
 
 impl LoggedPast {
     /// The price paths of an event up to the publication of entry `seq`.
-    pub(super) fn event_paths(
+    pub(in crate::history) fn event_paths(
         &self,
         request: &PathRequest,
         seq: u64,
@@ -96,7 +96,7 @@ impl LoggedPast {
     }
 
     /// The newest commit of the archive, if there is one.
-    pub(super) fn newest_commit(&self) -> Result<Option<Commit>, HistoryError> {
+    pub(in crate::history) fn newest_commit(&self) -> Result<Option<Commit>, HistoryError> {
         let Some(archive) = &self.archive else { return Ok(None) };
         if self.begun.is_missing() {
             return Err(HistoryError::Unreadable(None));
@@ -109,7 +109,7 @@ impl LoggedPast {
     }
 
     /// The first publication of history, unless that is the first of all.
-    pub(super) fn begin(
+    pub(in crate::history) fn begin(
         &self,
         commit: Option<&Commit>,
     ) -> Result<Option<domain::Timestamp>, HistoryError> {
@@ -125,7 +125,7 @@ impl LoggedPast {
 
     /// The past of an event, from the archive and from the tail of some events up to the publication of entry `seq`;
     /// from the archive alone if there are none.
-    pub(super) fn event_past(
+    pub(in crate::history) fn event_past(
         &self,
         request: &PathRequest,
         commit: Option<&Commit>,
@@ -169,7 +169,7 @@ impl LoggedPast {
     }
 
     /// Adds prices of events that existed before everything that the archive has of them.
-    pub(super) fn add_base(
+    pub(in crate::history) fn add_base(
         &self,
         archive: Option<(&Archive, &Commit)>,
         mut pasts: Vec<(EventId, &mut EventPast)>,
@@ -198,7 +198,7 @@ impl LoggedPast {
 
     /// Reads the rows that are not archived, up to the publication of entry `seq`: those of some events or, if none is
     /// named, all that do not concern prices.
-    pub(super) fn on_tail<T>(
+    pub(in crate::history) fn on_tail<T>(
         &self,
         archive: Option<(&Archive, &Commit)>,
         seq: u64,
@@ -287,7 +287,8 @@ impl LoggedPast {
         if checkpoint.is_none() && first != 1 {
             return Err(unreadable(WorldError::MissingPrefix { first }));
         }
-        let (book, base) = self.checkpoint_of(checkpoint, events).map_err(unreadable)?;
+        let begun = replay::begin(checkpoint.as_ref(), part_of(events), self.limited());
+        let (book, base) = begun.map_err(unreadable)?;
         let Some((archive, commit)) = archive.filter(|(_, commit)| !commit.lineages.is_empty())
         else {
             let part = Part::founding(&Commit::none(), book, base);
@@ -305,22 +306,9 @@ impl LoggedPast {
         }
     }
 
-    /// The book of a checkpoint, or the one that a log starts with, and its entry: of some events or of all without
-    /// their prices.
-    fn checkpoint_of(
-        &self,
-        checkpoint: Option<Checkpoint>,
-        events: &[EventId],
-    ) -> Result<(Book, u64), WorldError> {
-        let catalogue = Arc::clone(&self.options.catalogue);
-        let (mut book, base) = match checkpoint {
-            Some(Checkpoint { seq, version, payload }) => {
-                (Book::from_image_of(version, &payload, catalogue, part_of(events))?, seq)
-            }
-            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-        };
-        book.set_limits(self.options.limits);
-        Ok((book, base))
+    /// The limits and the catalogue of books.
+    fn limited(&self) -> (Limits, Arc<Catalogue>) {
+        (self.options.limits, Arc::clone(&self.options.catalogue))
     }
 
     /// The book after entry `last` according to the log; `None` if the log does not have all of its entries.
@@ -334,7 +322,7 @@ impl LoggedPast {
         if checkpoint.is_none() && log.first_seq() != 1 {
             return Ok(None);
         }
-        let (mut book, base) = self.checkpoint_of(checkpoint, events)?;
+        let (mut book, base) = replay::begin(checkpoint.as_ref(), part_of(events), self.limited())?;
         let mut replay = Replay::from(log, base + 1)?;
         for logged in replay.by_ref() {
             let Logged { seq, at, change, .. } = logged?;
@@ -358,16 +346,8 @@ impl LoggedPast {
     ) -> Result<Alone<Book>, WorldError> {
         let lineage = commit.lineages.len().saturating_sub(1);
         let first = commit.lineages.get(lineage).map_or(1, |lineage| lineage.first_seq);
-        let catalogue = Arc::clone(&self.options.catalogue);
-        let (mut book, base) = match commit.image_up_to(lineage, u64::MAX) {
-            Some(image) => {
-                let bytes = archive.image(image)?;
-                let book = Book::from_image_of(image.version, &bytes, catalogue, part_of(events))?;
-                (book, image.seq)
-            }
-            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-        };
-        book.set_limits(self.options.limits);
+        let image = commit.image_up_to(lineage, u64::MAX);
+        let (mut book, base) = begin_archived(archive, image, part_of(events), self.limited())?;
         if base + 1 < first {
             return Err(ArchiveError::Entry { seq: base + 1 }.into());
         }
