@@ -156,13 +156,17 @@ fn place(row: &Row, table: Table) -> Vec<(Option<String>, u64)> {
     };
     let value = |name: &&str| {
         let (_, field) = row.get_column_iter().find(|(held, _)| held == name).unwrap();
-        match field {
-            Field::Null => (None, 0),
-            Field::Str(text) => (Some(text.clone()), 0),
-            Field::ULong(number) => (None, *number),
-            Field::Long(number) => (None, u64::try_from(*number).unwrap()),
-            other => panic!("{name}: {other}"),
+        if let Field::Str(text) = field {
+            return (Some(text.clone()), 0);
         }
+        if let Field::ULong(number) = field {
+            return (None, *number);
+        }
+        if let Field::Long(number) = field {
+            return (None, u64::try_from(*number).unwrap());
+        }
+        assert_eq!(*field, Field::Null, "{name}");
+        (None, 0)
     };
     names.iter().map(value).collect()
 }
