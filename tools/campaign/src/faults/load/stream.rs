@@ -269,26 +269,28 @@ pub(super) fn spend(context: &LoadContext, nodes: &[Unit], random: &mut Random) 
 /// # Errors
 /// A stream did not end so.
 pub(super) fn end_both(context: &LoadContext, node: Unit) -> Result<()> {
-    const NAMES: [&str; 2] = ["short-0", "revoked-stream"];
-    let keys = [new_key(context, NAMES[0], TINY_DAY, 2)?, new_key(context, NAMES[1], 100_000, 2)?];
-    let limits = Limits { key: NAMES[0].to_owned(), per_minute: 1_000_000, per_day: TINY_DAY };
+    const SHORT: &str = "short-0";
+    const REVOKED: &str = "revoked-stream";
+    let short = new_key(context, SHORT, TINY_DAY, 2)?;
+    let revoked = new_key(context, REVOKED, 100_000, 2)?;
+    let limits = Limits { key: SHORT.to_owned(), per_minute: 1_000_000, per_day: TINY_DAY };
     context.journal.note("stream_limits", limits, |records| &mut records.stream_limits);
-    let open = |at: usize, mode| -> Result<_> {
+    let open = |key, mode| -> Result<_> {
         let client = StreamClient::new(context, node, mode);
         let mut opened = None;
         // The node may hear of a new key a moment later.
         shell::wait_until("a new key has a stream", TIMEOUT, || {
-            opened = client.open((NAMES[at], &keys[at])).ok();
+            opened = client.open(key).ok();
             opened.is_some()
         })?;
         let (run, events) = opened.context("no stream")?;
         Ok((client, run, events))
     };
-    let (mut client, run, events) = open(0, "publication")?;
+    let (mut client, run, events) = open((SHORT, &short), "publication")?;
     let end = client.read(events, run, Use::End);
     ensure!(end.as_deref() == Some("quota_exceeded"), "a stream past its quota ended with {end:?}");
-    let (mut client, run, events) = open(1, "live")?;
-    revoke(context, NAMES[1], &keys[1])?;
+    let (mut client, run, events) = open((REVOKED, &revoked), "live")?;
+    revoke(context, REVOKED, &revoked)?;
     let end = client.read(events, run, Use::End);
     ensure!(
         end.as_deref() == Some("authentication_failed"),
