@@ -103,10 +103,10 @@ settings! {
         /// Entries of the change log are kept at least this long; older ones are deleted once a checkpoint covers them.
         log_retention: Span<1000, LONGEST_MS> = "168h";
         /// Maximum number of records. Each event, each feed's listing of it and each market of a bookmaker counts as
-        /// one record per 2 KiB of memory, rounded up: an ordinary one counts as one, an event with five hundred players
-        /// with long names as about two hundred. A removed record counts until it is deleted. Beyond the limit, new
-        /// listings and markets are refused (`too_large`); existing ones can still be corrected, scored, suspended and
-        /// removed. The default is for 2 GiB of memory (docs/operations/sizing.md).
+        /// one record per 2 KiB of memory, rounded up: an ordinary one counts as one, an event with five hundred
+        /// players with long names as about two hundred. A removed record counts until it is deleted. Beyond the limit,
+        /// new listings and markets are refused (`too_large`); existing ones can still be corrected, scored, suspended
+        /// and removed. The default is for 2 GiB of memory (docs/operations/sizing.md).
         records_max: Count<u64, 1, 1_000_000_000> = 500000;
         /// Maximum number of these records of one feed, so that no feed takes them all.
         records_per_feed_max: Count<u64, 1, 1_000_000_000> = 200000;
