@@ -45,15 +45,6 @@ impl<S: ByteSource> SourceBody<S> {
     pub fn new(source: S, slow: watch::Sender<bool>) -> Self {
         Self { state: State::Idle(Box::new(source)), slow }
     }
-
-    /// Lets the source continue while something else is sent. Its bytes are kept for the next call of `poll_next`.
-    pub fn poll_ahead(&mut self, context: &mut Context<'_>) {
-        if let State::Next(next) = &mut self.state
-            && let Poll::Ready((source, bytes)) = next.as_mut().poll(context)
-        {
-            self.state = bytes.map_or(State::Done, |bytes| State::Ahead(source, bytes));
-        }
-    }
 }
 
 fn advance<S: ByteSource>(mut source: Box<S>) -> Next<S> {
@@ -89,9 +80,14 @@ impl<S: ByteSource> StreamBody for SourceBody<S> {
     }
 
     fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // It notices its end only while it is polled. Its bytes are kept for the next call of `poll_next`.
+        if let State::Next(next) = &mut self.state
+            && let Poll::Ready((source, bytes)) = next.as_mut().poll(context)
+        {
+            self.state = bytes.map_or(State::Done, |bytes| State::Ahead(source, bytes));
+        }
         match &mut self.state {
             State::Idle(source) | State::Ahead(source, _) => source.poll_overdue(context),
-            // It handles its end by itself.
             State::Next(_) | State::Done => Poll::Pending,
         }
     }
@@ -137,14 +133,13 @@ mod tests {
         let mut body = SourceBody::new(Source(receiver, false), watch::Sender::new(false));
         let mut context = Context::from_waker(Waker::noop());
         assert!(body.poll_next(&mut context).is_pending());
+        assert!(body.poll_overdue(&mut context).is_pending());
         sender.try_send(Bytes::from_static(b"one")).unwrap();
-        assert!(body.poll_overdue(&mut context).is_pending(), "it has not gone on");
-        body.poll_ahead(&mut context);
-        assert!(body.poll_overdue(&mut context).is_ready());
+        assert!(body.poll_overdue(&mut context).is_ready(), "it has gone on");
         sender.try_send(Bytes::from_static(b"two")).unwrap();
         drop(sender);
         // One part is produced ahead.
-        body.poll_ahead(&mut context);
+        assert!(body.poll_overdue(&mut context).is_ready());
         let mut read = Vec::new();
         while let Some(part) = poll_fn(|context| body.poll_next(context)).await {
             read.push(part);

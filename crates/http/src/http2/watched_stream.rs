@@ -29,11 +29,13 @@ struct State {
     stream: Option<BodyStream>,
     /// Wakes the task.
     waker: Option<Waker>,
+    /// Wakes hyper, which waits for the next part.
+    reader: Option<Waker>,
 }
 
 impl WatchedStream {
     pub(super) fn new(stream: BodyStream) -> Self {
-        let state = State { stream: Some(stream), waker: None };
+        let state = State { stream: Some(stream), waker: None, reader: None };
         let shared = Arc::new(Shared(Mutex::new(state)));
         let mut watching = JoinSet::new();
         watching.spawn(Arc::clone(&shared).watch());
@@ -52,6 +54,7 @@ impl WatchedStream {
         let next = stream.poll_next(context);
         // The task watches whether this part is taken.
         let waker = state.waker.take_if(|_| next.is_ready());
+        state.reader = next.is_pending().then(|| context.waker().clone());
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
@@ -72,6 +75,10 @@ impl Shared {
         let overdue = poll_fn(|context| {
             let mut state = self.lock();
             state.waker = Some(context.waker().clone());
+            // The stream may have continued here, and wakes only who polled it last.
+            if let Some(reader) = state.reader.take() {
+                reader.wake();
+            }
             state.stream.as_mut().map_or(Poll::Ready(()), |stream| stream.poll_overdue(context))
         });
         overdue.await;
@@ -82,5 +89,45 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A stream that has panicked ends with its task.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::{mpsc, watch};
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::byte_source::{ByteSource, SourceBody};
+
+    struct Received(mpsc::Receiver<Bytes>);
+
+    impl ByteSource for Received {
+        async fn next_bytes(&mut self) -> Option<Bytes> {
+            self.0.recv().await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_is_woken_for_bytes_that_come_after_the_task_has_looked() {
+        let (sender, receiver) = mpsc::channel(1);
+        let body = SourceBody::new(Received(receiver), watch::Sender::new(false));
+        let stream = WatchedStream::new(Box::new(body));
+        for part in ["one", "two", "three"] {
+            let sender = sender.clone();
+            // After the watching task has run.
+            tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                sender.try_send(Bytes::from_static(part.as_bytes())).unwrap();
+            });
+            let read = tokio::select! {
+                biased;
+                () = sleep(Duration::from_secs(10)) => None,
+                read = poll_fn(|context| stream.poll_next(context)) => read,
+            };
+            assert_eq!(read.expect("the reader was not woken").unwrap(), part);
+        }
     }
 }

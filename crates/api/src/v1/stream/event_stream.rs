@@ -28,11 +28,6 @@ impl EventStream {
     pub(super) fn try_pause(&self) -> bool {
         self.waiter.try_pause()
     }
-
-    /// Lets events be prepared while something else is sent.
-    pub(super) fn poll_ahead(&mut self, context: &mut Context<'_>) {
-        self.body.poll_ahead(context);
-    }
 }
 
 impl StreamBody for EventStream {

@@ -103,8 +103,6 @@ impl StreamBody for WebSocket {
     }
 
     fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // While an answer is not accepted, the stream still has to notice its end.
-        self.events.poll_ahead(context);
         self.events.poll_overdue(context)
     }
 
