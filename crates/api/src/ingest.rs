@@ -27,7 +27,7 @@ use self::receipt::Total;
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::v1::key_status_unknown;
-use engine::feed_stats::{Push as Noted, SAMPLES_MAX, Stamps, cut};
+use engine::feed_stats::{Push as Noted, Stamps};
 use engine::{Lines, NotTaken, Outcome, Piece, Receipt, Sender, Terms, WorldHandle};
 use http::{Reply, Request, RequestBody};
 
@@ -181,10 +181,7 @@ impl Push {
         let (api, piece, rights) = (Arc::clone(&self.api), piece.clone(), self.rights);
         let parsing = tokio::task::spawn_blocking(move || {
             let lines = piece.parse(&api.catalogue, rights);
-            let mut stamps = Stamps::default();
-            for message in lines.iter().filter_map(|(_, line)| line.as_ref().ok()) {
-                stamps.add(message.ts);
-            }
+            let stamps = Stamps::of(&lines);
             (lines, stamps)
         });
         parsing.await.map_err(|_| ApiError::internal())
@@ -212,7 +209,7 @@ impl Push {
             stamps: &stamps,
             arrived: self.arrived,
             durable: self.api.clock.now(),
-            sent: &sent_lines(&piece, &receipt),
+            piece: &piece,
         };
         self.api.feed_stats.note(&self.feed.name, &noted);
         self.total.add(receipt);
@@ -244,23 +241,6 @@ fn paused(feed: &str) -> ApiError {
         "feed `{feed}` is paused by the operator; the push was not stored, or only in part; push again once it is resumed"
     );
     ApiError::new(ErrorCode::FeedPaused, text).retry_after(PAUSED_RETRY_S)
-}
-
-/// The last refused or unusual lines, for operators.
-fn sent_lines(piece: &Piece, receipt: &Receipt) -> Vec<(usize, String)> {
-    let rejected = receipt.rejected.iter().map(|(line, _)| *line);
-    let mut wanted: Vec<usize> = rejected.chain(receipt.odd.iter().map(|odd| odd.line)).collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let wanted = wanted.split_off(wanted.len().saturating_sub(SAMPLES_MAX));
-    if wanted.is_empty() {
-        return Vec::new();
-    }
-    piece
-        .lines()
-        .filter(|(number, _)| wanted.contains(number))
-        .map(|(number, line)| (number, cut(&String::from_utf8_lossy(line))))
-        .collect()
 }
 
 /// The feed of a push if it may push; an attempt of a paused feed is counted.

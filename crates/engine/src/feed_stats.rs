@@ -10,12 +10,13 @@ use domain::{MetricsText, Timestamp};
 use market::Oddity;
 use serde_json::{Value, json};
 
+use crate::piece::Piece;
 use crate::receipt::Receipt;
 use rate::{BOUNDS_MS, FeedRate};
 pub use rate::{Recent, Stamps};
 
 /// Samples kept for each feed, the newest.
-pub const SAMPLES_MAX: usize = 20;
+const SAMPLES_MAX: usize = 20;
 /// Maximum length of a sample's text, whose content a feed determines.
 const SAMPLE_CHARS_MAX: usize = 300;
 
@@ -58,8 +59,8 @@ pub struct Push<'a> {
     pub arrived: Timestamp,
     /// Time at which all of it was durable.
     pub durable: Timestamp,
-    /// Lines as they were sent, by number, for the samples.
-    pub sent: &'a [(usize, String)],
+    /// The lines as they were sent.
+    pub piece: &'a Piece,
 }
 
 /// The statistics of a feed, since the start unless stated otherwise.
@@ -75,45 +76,32 @@ pub struct FeedFigures {
 }
 
 impl FeedStats {
-    fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, FeedCounts>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, FeedCounts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn note(&self, feed: &str, push: &Push<'_>) {
         let (receipt, at) = (push.receipt, push.durable);
-        let mut accounts = self.accounts();
-        let account = accounts.entry(feed.to_owned()).or_default();
-        account.rate.note(push.stamps, push.arrived, at);
-        account.last_push = Some(at);
-        account.accepted += receipt.accepted;
-        account.unchanged += receipt.unchanged;
-        account.superseded += receipt.superseded;
-        let rejected = receipt.rejected.iter().map(|(line, reject)| {
-            *account.rejected.entry(reject.code.slug()).or_default() += 1;
-            (*line, reject.code.slug(), &*reject.message)
-        });
-        let odd = receipt.odd.iter().map(|odd| {
-            *account.odd.entry(odd.what.slug()).or_default() += 1;
-            (odd.line, odd.what.slug(), &*odd.text)
-        });
-        let mut samples: Vec<(usize, &'static str, &str)> = rejected.chain(odd).collect();
-        samples.sort_unstable();
-        // Only the last ones are kept.
-        for (line, code, text) in samples.split_off(samples.len().saturating_sub(SAMPLES_MAX)) {
-            let sent = push.sent.iter().find(|(number, _)| *number == line);
-            account.keep(Sample {
-                at,
-                line,
-                code,
-                text: cut(text),
-                sent: sent.map_or_else(String::new, |(_, sent)| sent.clone()),
-            });
+        let samples = push.samples();
+        let mut feeds = self.lock();
+        let counts = feeds.entry(feed.to_owned()).or_default();
+        counts.rate.note(push.stamps, push.arrived, at);
+        counts.last_push = Some(at);
+        counts.accepted += receipt.accepted;
+        counts.unchanged += receipt.unchanged;
+        counts.superseded += receipt.superseded;
+        for (_, reject) in &receipt.rejected {
+            *counts.rejected.entry(reject.code.slug()).or_default() += 1;
         }
+        for odd in &receipt.odd {
+            *counts.odd.entry(odd.what.slug()).or_default() += 1;
+        }
+        samples.into_iter().for_each(|sample| counts.keep(sample));
     }
 
     /// Counts a push that was refused because its feed is paused.
     pub fn note_paused(&self, feed: &str) {
-        self.accounts().entry(feed.to_owned()).or_default().paused += 1;
+        self.lock().entry(feed.to_owned()).or_default().paused += 1;
     }
 
     pub fn figures(&self, feed: &str, now: Timestamp) -> FeedFigures {
@@ -122,37 +110,37 @@ impl FeedStats {
             counts.sort_unstable_by_key(|(_, count)| std::cmp::Reverse(*count));
             counts
         };
-        self.accounts().get(feed).map_or_else(FeedFigures::default, |account| FeedFigures {
-            taken: account.accepted + account.unchanged + account.superseded,
-            rejected: counted(&account.rejected),
-            odd: counted(&account.odd),
-            recent: account.rate.recent(now),
-            paused: account.paused,
-            last_push: account.last_push,
+        self.lock().get(feed).map_or_else(FeedFigures::default, |counts| FeedFigures {
+            taken: counts.accepted + counts.unchanged + counts.superseded,
+            rejected: counted(&counts.rejected),
+            odd: counted(&counts.odd),
+            recent: counts.rate.recent(now),
+            paused: counts.paused,
+            last_push: counts.last_push,
         })
     }
 
     /// Samples of a feed's rejected lines and anomalies, the newest first.
     pub fn samples(&self, feed: &str) -> Vec<Sample> {
-        let accounts = self.accounts();
-        accounts
+        let feeds = self.lock();
+        feeds
             .get(feed)
-            .map_or_else(Vec::new, |account| account.samples.iter().rev().cloned().collect())
+            .map_or_else(Vec::new, |counts| counts.samples.iter().rev().cloned().collect())
     }
 
     pub fn render(&self, page: &mut MetricsText) {
-        let accounts = self.accounts();
+        let feeds = self.lock();
         page.family(
             "linesman_feed_messages_total",
             "counter",
             "Pushed messages by feed and verdict.",
         );
-        for (feed, account) in &*accounts {
+        for (feed, counts) in &*feeds {
             for (verdict, count) in [
-                ("accepted", account.accepted),
-                ("unchanged", account.unchanged),
-                ("superseded", account.superseded),
-                ("rejected", account.rejected.values().sum()),
+                ("accepted", counts.accepted),
+                ("unchanged", counts.unchanged),
+                ("superseded", counts.superseded),
+                ("rejected", counts.rejected.values().sum()),
             ] {
                 page.line(format_args!(
                     "linesman_feed_messages_total{{feed=\"{feed}\",verdict=\"{verdict}\"}} {count}"
@@ -161,9 +149,9 @@ impl FeedStats {
         }
         let (name, help) = ("linesman_feed_rejects_total", "Rejected messages by feed and code.");
         page.family(name, "counter", help);
-        for (feed, account) in &*accounts {
+        for (feed, counts) in &*feeds {
             for code in RejectCode::ALL.map(RejectCode::slug) {
-                if let Some(count) = account.rejected.get(code) {
+                if let Some(count) = counts.rejected.get(code) {
                     page.line(format_args!("{name}{{feed=\"{feed}\",code=\"{code}\"}} {count}"));
                 }
             }
@@ -174,9 +162,9 @@ impl FeedStats {
             "counter",
             "Listings that a correct source rarely sends, by feed and kind.",
         );
-        for (feed, account) in &*accounts {
+        for (feed, counts) in &*feeds {
             for kind in Oddity::ALL.map(Oddity::slug) {
-                if let Some(count) = account.odd.get(kind) {
+                if let Some(count) = counts.odd.get(kind) {
                     page.line(format_args!("{name}{{feed=\"{feed}\",kind=\"{kind}\"}} {count}"));
                 }
             }
@@ -185,14 +173,14 @@ impl FeedStats {
 
     /// Renders the latency of messages, and the pushes of paused feeds.
     pub fn render_latency(&self, page: &mut MetricsText) {
-        let accounts = self.accounts();
+        let feeds = self.lock();
         let name = "linesman_feed_latency_seconds";
         page.family(
             name,
             "histogram",
             "Time from a message's own time, or from its arrival if it has none, until it was durable.",
         );
-        for (feed, FeedCounts { rate, .. }) in &*accounts {
+        for (feed, FeedCounts { rate, .. }) in &*feeds {
             let mut total = 0;
             for (bound, count) in BOUNDS_MS.iter().map(Some).chain([None]).zip(&rate.buckets) {
                 total += count;
@@ -204,16 +192,16 @@ impl FeedStats {
         }
         let name = "linesman_feed_pushes_paused_total";
         page.family(name, "counter", "Pushes refused because their feed is paused.");
-        for (feed, account) in &*accounts {
-            page.line(format_args!("{name}{{feed=\"{feed}\"}} {}", account.paused));
+        for (feed, counts) in &*feeds {
+            page.line(format_args!("{name}{{feed=\"{feed}\"}} {}", counts.paused));
         }
     }
 
     /// The statistics of every feed as JSON, the newest samples first.
     pub fn to_json(&self) -> Value {
-        let accounts = self.accounts();
-        let feeds = accounts.iter().map(|(feed, account)| {
-            let samples = account.samples.iter().rev().map(|sample| {
+        let feeds = self.lock();
+        let feeds = feeds.iter().map(|(feed, counts)| {
+            let samples = counts.samples.iter().rev().map(|sample| {
                 json!({
                     "at": sample.at.to_string(), "line": sample.line,
                     "code": sample.code, "message": sample.text, "sent": sample.sent,
@@ -221,16 +209,43 @@ impl FeedStats {
             });
             json!({
                 "feed": feed,
-                "accepted": account.accepted,
-                "unchanged": account.unchanged,
-                "superseded": account.superseded,
-                "rejected": account.rejected,
-                "odd": account.odd,
-                "pushes_while_paused": account.paused,
+                "accepted": counts.accepted,
+                "unchanged": counts.unchanged,
+                "superseded": counts.superseded,
+                "rejected": counts.rejected,
+                "odd": counts.odd,
+                "pushes_while_paused": counts.paused,
                 "samples": samples.collect::<Vec<_>>(),
             })
         });
         json!({ "feeds": feeds.collect::<Vec<_>>() })
+    }
+}
+
+impl Push<'_> {
+    /// Its last rejected and odd lines.
+    fn samples(&self) -> Vec<Sample> {
+        let Receipt { rejected, odd, .. } = self.receipt;
+        let rejected =
+            rejected.iter().map(|(line, reject)| (*line, reject.code.slug(), &*reject.message));
+        let odd = odd.iter().map(|odd| (odd.line, odd.what.slug(), &*odd.text));
+        let mut samples: Vec<(usize, &'static str, &str)> = rejected.chain(odd).collect();
+        samples.sort_unstable();
+        let samples = samples.split_off(samples.len().saturating_sub(SAMPLES_MAX));
+        let mut sent = self.piece.lines().peekable();
+        let sample = |(line, code, text): (usize, _, &str)| {
+            while sent.next_if(|(number, _)| *number < line).is_some() {}
+            let sent = sent.peek().filter(|(number, _)| *number == line);
+            Sample {
+                at: self.durable,
+                line,
+                code,
+                text: cut(text),
+                sent: sent
+                    .map_or_else(String::new, |(_, sent)| cut(&String::from_utf8_lossy(sent))),
+            }
+        };
+        samples.into_iter().map(sample).collect()
     }
 }
 
@@ -244,11 +259,40 @@ impl FeedCounts {
 }
 
 /// A feed's text, cut to the maximum length.
-pub fn cut(text: &str) -> String {
+fn cut(text: &str) -> String {
     text.chars().take(SAMPLE_CHARS_MAX).collect()
 }
 
 /// Milliseconds as decimal seconds, exactly.
 fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use domain::message::Reject;
+
+    use super::*;
+
+    #[test]
+    fn the_last_refused_lines_of_a_push_are_kept_as_they_were_sent() {
+        let text: String = (1..=50).map(|line| format!("line {line}\n\n")).collect();
+        let pieces = Piece::all(&Bytes::from(text));
+        assert_eq!(pieces.len(), 1);
+        let reject = |line| (line, Reject::new(RejectCode::UnknownType, "no such type"));
+        let receipt =
+            Receipt { rejected: (1..=99).step_by(2).map(reject).collect(), ..Receipt::default() };
+        let now = Timestamp::from_secs(1_800_000_000);
+        let stamps = &Stamps::default();
+        let push =
+            Push { receipt: &receipt, stamps, arrived: now, durable: now, piece: &pieces[0] };
+        let stats = FeedStats::default();
+        stats.note("a", &push);
+        let kept: Vec<_> =
+            stats.samples("a").into_iter().map(|sample| (sample.line, sample.sent)).collect();
+        let last: Vec<_> =
+            (31..=50).rev().map(|line| (line * 2 - 1, format!("line {line}"))).collect();
+        assert_eq!(kept, last);
+    }
 }

@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail};
 use api::{AdapterReports, Api};
 use bytes::Bytes;
 use domain::{MetricsText, Timestamp, World};
-use engine::feed_stats::{Push, SAMPLES_MAX, Stamps, cut};
+use engine::feed_stats::{Push, Stamps};
 use engine::{Piece, Terms};
 use feeds::push::Rights;
 use serde_json::{Value, json};
@@ -131,18 +131,14 @@ impl LiveSink {
         let (catalogue, parsed) = (Arc::clone(&self.api.catalogue), piece.clone());
         let parsing = tokio::task::spawn_blocking(move || {
             let lines = parsed.parse(&catalogue, Rights { bookmaker: None, scores: true });
-            let mut stamps = Stamps::default();
-            for message in lines.iter().filter_map(|(_, line)| line.as_ref().ok()) {
-                stamps.add(message.ts);
-            }
+            let stamps = Stamps::of(&lines);
             (lines, stamps)
         });
         let (lines, stamps) = parsing.await.map_err(|_| NotTaken::LogFailed)?;
         let taken = reserved.put(lines, Terms::default()).map_err(not_taken)?;
         let receipt = taken.await.unwrap_or(Err(engine::NotTaken::Stopped)).map_err(not_taken)?;
-        let sent = sent_lines(&piece, &receipt);
         let durable = self.api.clock.now();
-        let push = Push { receipt: &receipt, stamps: &stamps, arrived, durable, sent: &sent };
+        let push = Push { receipt: &receipt, stamps: &stamps, arrived, durable, piece: &piece };
         self.api.feed_stats.note(feed, &push);
         whole.accepted += receipt.accepted;
         whole.unchanged += receipt.unchanged;
@@ -150,18 +146,6 @@ impl LiveSink {
         whole.rejected.extend(receipt.rejected);
         Ok(())
     }
-}
-
-/// The last refused or odd lines as sent, for an operator to see.
-fn sent_lines(piece: &Piece, receipt: &engine::Receipt) -> Vec<(usize, String)> {
-    let rejected = receipt.rejected.iter().map(|(line, _)| *line);
-    let wanted: Vec<usize> = rejected.chain(receipt.odd.iter().map(|odd| odd.line)).collect();
-    if wanted.is_empty() {
-        return Vec::new();
-    }
-    let lines = piece.lines().filter(|(number, _)| wanted.contains(number));
-    let lines = lines.map(|(number, line)| (number, cut(&String::from_utf8_lossy(line))));
-    lines.take(SAMPLES_MAX).collect()
 }
 
 fn not_taken(why: engine::NotTaken) -> NotTaken {

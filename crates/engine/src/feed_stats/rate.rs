@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use domain::Timestamp;
 
+use crate::batch::Lines;
+
 /// Length of the slots in which the last minutes are counted.
 const SLOT_MS: i64 = 10_000;
 /// Number of slots: five minutes.
@@ -24,7 +26,16 @@ pub(crate) const BOUNDS_MS: [u64; 14] =
 pub struct Stamps(Vec<(Option<Timestamp>, u32)>);
 
 impl Stamps {
-    pub fn add(&mut self, ts: Option<Timestamp>) {
+    /// Those of a push's lines.
+    pub fn of(lines: &Lines) -> Self {
+        let mut stamps = Self::default();
+        for message in lines.iter().filter_map(|(_, line)| line.as_ref().ok()) {
+            stamps.add(message.ts);
+        }
+        stamps
+    }
+
+    fn add(&mut self, ts: Option<Timestamp>) {
         match self.0.last_mut() {
             Some((last, count)) if *last == ts => *count += 1,
             _ => self.0.push((ts, 1)),
