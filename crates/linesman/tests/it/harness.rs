@@ -18,6 +18,8 @@ use tokio::process::{Child, ChildStdout, Command};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linesman");
 /// Maximum time that any awaited condition may take before the test fails; the machine may be busy.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time of one command: some wait for the archive, which is written at the lowest priority.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(240);
 /// Maximum time of one answer: a batch of hundreds of lines, unoptimised, on a busy machine.
 const SILENCE: Duration = Duration::from_secs(120);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
@@ -193,7 +195,7 @@ pub(crate) struct Done {
 
 impl Done {
     pub(crate) async fn of(mut command: Command) -> Self {
-        let ended = tokio::time::timeout(TIMEOUT, command.output()).await;
+        let ended = tokio::time::timeout(COMMAND_TIMEOUT, command.output()).await;
         let output = ended.expect("the program ends").unwrap();
         Self {
             code: output.status.code(),
