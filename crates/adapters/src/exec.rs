@@ -98,7 +98,7 @@ impl Drop for Running {
 /// A program that outlived the service would be running twice after its next start.
 pub fn wait_for_programs() -> usize {
     let count = PROGRAMS.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let limit = STOP_TIME_MAX + 10 * GROUP_POLL;
+    let limit = STOP_TIME_MAX + 40 * GROUP_POLL;
     let waited = PROGRAMS.1.wait_timeout_while(count, limit, |count| *count > 0);
     let (count, _) = waited.unwrap_or_else(PoisonError::into_inner);
     *count

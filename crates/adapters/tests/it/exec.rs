@@ -2,20 +2,29 @@
 
 use std::time::Duration;
 
+use domain::Clock as _;
 use linesman_adapters::report::State;
 
-use crate::harness::{Running, TestSink, shell, wait_for};
+use crate::harness::{RealClock, Running, TestSink, shell, wait_for};
 
-const BOUT: &str = r#"{"type":"event","ref":"b1","sport":"mma","competition":"UFC 331","commence_time":"2027-11-22T03:00:00Z","home":"Jiri Prochazka","away":"Alex Pereira"}"#;
 const ODDS: &str = r#"{"type":"odds","ref":"b1","bookmaker":"fanduel","market":"moneyline","format":"american","outcomes":[{"name":"Jiri Prochazka","price":140},{"name":"Alex Pereira","price":-165}]}"#;
+
+/// A bout a day from now.
+fn bout() -> String {
+    let start = RealClock.now().plus(Duration::from_secs(86_400));
+    format!(
+        r#"{{"type":"event","ref":"b1","sport":"mma","competition":"UFC 331","commence_time":"{start}","home":"Jiri Prochazka","away":"Alex Pereira"}}"#
+    )
+}
 
 #[tokio::test]
 async fn a_program_is_told_what_is_open_and_what_was_refused() {
     let dir = tempfile::tempdir().unwrap();
     let heard = dir.path().join("heard");
+    let bout = bout();
     // The program records its input, and keeps running.
     let script = format!(
-        "read hello; echo \"$hello\" > {0}; printf '%s\\n' '{BOUT}' '{ODDS}' '' 'nonsense' ''; read refused; echo \"$refused\" >> {0}; exec sleep 1000",
+        "read hello; echo \"$hello\" > {0}; printf '%s\\n' '{bout}' '{ODDS}' '' 'nonsense' ''; read refused; echo \"$refused\" >> {0}; exec sleep 1000",
         heard.display()
     );
     let sink = TestSink::new();
@@ -49,15 +58,15 @@ async fn a_program_that_ends_is_started_again_and_counted() {
 
 #[tokio::test]
 async fn the_output_of_a_run_counts_only_if_it_ends_well() {
-    let sink = TestSink::new();
+    let (sink, bout) = (TestSink::new(), bout());
     let every = Some(Duration::from_secs(1));
-    let running = Running::start(shell(&format!("echo '{BOUT}'; exit 1"), every, true), &sink);
+    let running = Running::start(shell(&format!("echo '{bout}'; exit 1"), every, true), &sink);
     running.until("a failure", |report| report.reads.failed > 0).await;
     assert!(sink.sent().is_empty());
     drop(running);
     let dir = tempfile::tempdir().unwrap();
     let gone = dir.path().join("gone");
-    let script = format!("[ -e {0} ] || printf '%s\\n' '{BOUT}' '{ODDS}'", gone.display());
+    let script = format!("[ -e {0} ] || printf '%s\\n' '{bout}' '{ODDS}'", gone.display());
     let running = Running::start(shell(&script, every, true), &sink);
     wait_for("the price", || (sink.open_markets("mine") == 1).then_some(())).await;
     assert!(sink.sent().iter().any(|line| line.contains("\"fresh_for\":3")), "{:?}", sink.sent());

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use domain::Timestamp;
 use serde_json::Value;
 
-use crate::harness::{TestProgram, client, wait_for};
+use crate::harness::{DAY, TestProgram, bout, client, now, wait_for};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-const BOUT: &str = r#"{"type":"event","ref":"b1","sport":"mma","competition":"UFC 331","commence_time":"2027-11-22T03:00:00Z","home":"Jiri Prochazka","away":"Alex Pereira"}"#;
 const ODDS: &str = r#"{"type":"odds","ref":"b1","bookmaker":"fanduel","market":"moneyline","format":"american","outcomes":[{"name":"Jiri Prochazka","price":140},{"name":"Alex Pereira","price":-165}]}"#;
 
 /// The adapters as the operator's listener shows them.
@@ -50,8 +49,7 @@ async fn the_demonstration_shows_two_recorded_upstreams_on_the_same_events() {
         );
     }
     // The tapes are of one day of 2026: their times are shifted, so that the bouts are in the future (`tape_today`).
-    let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap();
-    let now = Timestamp::from_secs(0).plus(since_1970);
+    let now = now();
     for event in service.pages("/v1/sports/mma/events", &key).await {
         let starts = Timestamp::parse(event["commence_time"].as_str().unwrap()).unwrap();
         assert!(starts > now && starts < now.plus(Duration::from_secs(3 * 86_400)), "{event}");
@@ -84,7 +82,8 @@ async fn the_demonstration_shows_two_recorded_upstreams_on_the_same_events() {
 async fn what_was_gone_when_a_killed_service_starts_again_is_taken_out() {
     let program = TestProgram::new();
     let gone = program.path().join("gone");
-    let script = format!("[ -e '{0}' ] || printf '%s\\n' '{BOUT}' '{ODDS}'", gone.display());
+    let bout = bout("b1", "Jiri Prochazka", "Alex Pereira");
+    let script = format!("[ -e '{0}' ] || printf '%s\\n' '{bout}' '{ODDS}'", gone.display());
     program.write(
         "linesman.toml",
         &format!(
@@ -150,7 +149,12 @@ async fn a_program_that_ignores_its_signal_does_not_outlive_the_service() {
     let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     assert!(!stat().is_empty());
     service.stop().await;
-    assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
+    // A killed process ends a moment later.
+    wait_for("the end of the program", async || {
+        let found = stat();
+        (found.is_empty() || found.contains(") Z ")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -194,8 +198,11 @@ async fn a_check_reads_recorded_answers_and_accepts_nothing() {
         "[adapters.card]\nkind = \"mapped\"\nmapping = \"map.toml\"\nbookmaker = \"fanduel\"\n\
          urls = [\"https://example.com/odds\"]\n",
     );
-    let body = r#"[{"id":"1","home":"Jiri Prochazka","away":"Alex Pereira","start":"2027-11-22T03:00:00Z","h":2.5,"a":1.6}]"#;
-    program.write("today.json", body);
+    let start = now().plus(DAY);
+    let body = format!(
+        r#"[{{"id":"1","home":"Jiri Prochazka","away":"Alex Pereira","start":"{start}","h":2.5,"a":1.6}}]"#
+    );
+    program.write("today.json", &body);
     let text = program.ok(&["feeds", "check", "card", "--input", "today.json", "--json"]).await;
     let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["events"]["listed"], 1, "{report}");
