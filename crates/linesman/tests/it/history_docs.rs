@@ -8,7 +8,7 @@ use std::fs;
 use domain::Timestamp;
 use tokio::process::Command;
 
-use crate::harness::{DAY, Done, PROGRAM, TestProgram, bout, moneyline, now};
+use crate::harness::{DAY, Done, PROGRAM, TestProgram, bout, clear_of_the_turn_of, moneyline, now};
 
 const PAGE: &str = include_str!("../../../../docs/history.md");
 /// The beginnings of commands.
@@ -22,6 +22,7 @@ fn commands() -> Vec<&'static str> {
 
 #[tokio::test]
 async fn every_command_of_the_history_page_does_what_the_page_says() {
+    clear_of_the_turn_of(DAY).await;
     let program = TestProgram::new();
     let (token, key) = (program.feed("pinnacle").await, program.live_key().await);
     let service = program.start().await;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{TestServers, leads, price, push_until_taken, shows};
-use crate::harness::{TestProgram, bout};
+use crate::harness::{Answer, Service, TestProgram, bout, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
@@ -45,6 +45,12 @@ async fn the_archive_of_a_cluster_is_compared_with_the_log_on_the_servers() {
     two.stop().await;
 }
 
+/// The answer of a node that may not have heard of the other nodes for a moment.
+async fn answer_of(node: &Service, path: &str, key: &str) -> Answer {
+    wait_for(path, async || Some(node.get(path, key).await).filter(|answer| answer.status != 503))
+        .await
+}
+
 /// H20: nodes that share no archive have no history, and say so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_names_no_archive_has_no_history_and_reports_that() {
@@ -55,10 +61,10 @@ async fn a_cluster_that_names_no_archive_has_no_history_and_reports_that() {
     leads(&node).await;
     push_until_taken(&node, &feed, &[bout("a", "Ann Archer", "Bea Bowen"), price(1)]).await;
     shows(&node, &key, 101).await;
-    let present = node.get("/v1/sports/mma/odds", &key).await;
+    let present = answer_of(&node, "/v1/sports/mma/odds", &key).await;
     let at = present.headers["x-published-at"].to_str().unwrap();
     for path in ["/v1/history".to_owned(), format!("/v1/sports/mma/odds?as_of={at}")] {
-        let refused = node.get(&path, &key).await;
+        let refused = answer_of(&node, &path, &key).await;
         assert_eq!(refused.status, 404, "{path}: {}", refused.text());
         let error = &refused.json()["error"];
         assert_eq!(error["code"], "not_in_history", "{path}");
