@@ -92,7 +92,9 @@ async fn a_node_that_cannot_confirm_keys_answers_503_and_not_401() {
 async fn up_to_cut(stream: &mut Response) -> String {
     let mut sent = String::new();
     while !(sent.contains("event: cut") && sent.ends_with("\n\n")) {
-        let chunk = stream.chunk().await.unwrap().unwrap_or_else(|| panic!("{sent}"));
+        let chunk = tokio::time::timeout(Duration::from_secs(60), stream.chunk()).await;
+        let chunk = chunk.unwrap_or_else(|_| panic!("nothing follows: {sent}")).unwrap();
+        let chunk = chunk.unwrap_or_else(|| panic!("{sent}"));
         sent += std::str::from_utf8(&chunk).unwrap();
     }
     sent
@@ -110,7 +112,8 @@ async fn a_node_that_cannot_confirm_keys_sends_nothing_on_its_streams() {
     let service = Arc::clone(&app.service);
     let following = tokio::spawn(async move { service.api.accounts.follow().await });
     let open = async |mode: &str| {
-        let path = format!("/v1/stream?sports=mma&mode={mode}");
+        // No heartbeat comes before the end.
+        let path = format!("/v1/stream?sports=mma&mode={mode}&heartbeat=60");
         let mut stream =
             app.request(Method::GET, &path).header("X-API-Key", &key).send().await.unwrap();
         up_to_cut(&mut stream).await;
