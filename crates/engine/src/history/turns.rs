@@ -403,8 +403,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (handle, history, _) = world(dir.path());
         let present = Arc::clone(&handle.published().snapshot);
-        let _own = all(&history.turns_of(1), PER_KEY_MAX);
-        assert!(leave(history.passed(&present, &present, false, 1)).await, "it has its own");
+        let own = history.turns_of(1);
+        own.close();
+        let refused = history.passed(&present, &present, false, 1).await;
+        assert!(matches!(refused, Err(HistoryError::Busy)), "it has its own");
         assert_eq!(history.turns.looks.available_permits(), LOOKS_MAX);
         history.passed(&present, &present, false, 2).await.unwrap();
     }
