@@ -202,21 +202,21 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let mut findings = check::all(&records, &log, cluster.builds.count());
     findings.push(last);
     findings.extend(history);
-    findings.push(compaction::happened(compacted));
+    findings.push(compaction::happened(&compacted));
     let about = format!("{}{nats}\nseed {}\n", cluster.builds.tell()?, plan.seed);
     report::tell(&folder, &about, &records, &findings)?;
     Ok(findings)
 }
 
-/// Runs the faults, and returns the number of archive merges carried out meanwhile.
+/// Runs the faults, and counts the archive merges carried out meanwhile.
 fn run_faults(
     plan: &Plan,
     cluster: &mut TestCluster,
     context: &LoadContext,
     judge: &Judge,
-) -> Result<usize> {
+) -> Result<compaction::Count> {
     let begun = Instant::now();
-    let mut compacted = 0;
+    let mut compacted = compaction::Count::default();
     let mut random = Random::new(plan.seed);
     let possible = |fault: &Fault| match fault {
         Fault::DiskFull(_) => cluster.has_disks(),
@@ -248,7 +248,8 @@ fn run_faults(
             }
             let orders = Orders::give(&cluster.layout)?;
             let episode = run_fault(fault, cluster, context, judge)?;
-            compacted += orders.carried_out()?;
+            compacted.faults += 1;
+            compacted.carried_out += orders.carried_out()?;
             let goes_on = episode.caught_up_ms.is_some();
             context.journal.note("fault", episode, |records| &mut records.episodes);
             // An unhealed fault would be blamed on every fault that follows.

@@ -39,6 +39,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const STALL_CHECK: Duration = Duration::from_millis(50);
 /// Minimum delay that is reported.
 const STALL: Duration = Duration::from_millis(400);
+/// Maximum attempts to let streams end as they have to.
+const END_ATTEMPTS: u32 = 3;
 
 /// The shared state of all workers.
 #[derive(Clone, Debug)]
@@ -159,7 +161,7 @@ impl Load {
             let mut worker = limits::LimitClient::new(&context, profile, random(seed, 300));
             self.add(format!("limits-{}", profile.name), move || worker.run())?;
         }
-        stream::end_both(&context, APIS[0])?;
+        end_streams(&context)?;
         let pool = revoker::KeyPool::default();
         for number in 0..revoker::REVOKERS {
             let mut worker = revoker::Revoker::new(&context, &pool, number);
@@ -209,6 +211,17 @@ impl Load {
         }
         Ok(())
     }
+}
+
+/// Lets streams end as they have to; again with other keys if the machine was too busy for that.
+fn end_streams(context: &LoadContext) -> Result<()> {
+    for attempt in 1..END_ATTEMPTS {
+        match stream::end_both(context, APIS[0], attempt) {
+            Ok(()) => return Ok(()),
+            Err(error) => shell::say(&format!("   {error:#}; once more")),
+        }
+    }
+    stream::end_both(context, APIS[0], END_ATTEMPTS)
 }
 
 fn random(seed: u64, worker: usize) -> Random {

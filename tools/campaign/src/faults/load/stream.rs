@@ -38,7 +38,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Maximum stay of the clients of limited keys.
 const STAY_MS: i64 = 4000;
 /// Maximum time until a stream ends that has to.
-const END_MAX_MS: i64 = 30_000;
+const END_MAX_MS: i64 = 120_000;
+/// Maximum time until a node has heard of a new key.
+const KEY_TIME_MAX: Duration = Duration::from_secs(60);
 /// Successive refusals after which a short day is over.
 const REFUSALS_MAX: u32 = 10;
 
@@ -264,33 +266,33 @@ pub(super) fn spend(context: &LoadContext, nodes: &[Unit], random: &mut Random) 
 
 /// Lets a stream end by its quota and another with its key. While parts fail, neither may happen: a day may be over
 /// when a stream is opened, and a stream may break off before its key is revoked. So both are shown before the first
-/// fault, and a campaign without them has found nothing.
+/// fault, and a campaign without them has found nothing. Each attempt has its own keys.
 ///
 /// # Errors
 /// A stream did not end so.
-pub(super) fn end_both(context: &LoadContext, node: Unit) -> Result<()> {
-    const SHORT: &str = "short-0";
-    const REVOKED: &str = "revoked-stream";
-    let short = new_key(context, SHORT, TINY_DAY, 2)?;
-    let revoked = new_key(context, REVOKED, 100_000, 2)?;
-    let limits = Limits { key: SHORT.to_owned(), per_minute: 1_000_000, per_day: TINY_DAY };
+pub(super) fn end_both(context: &LoadContext, node: Unit, attempt: u32) -> Result<()> {
+    let (short_name, revoked_name) =
+        (format!("short-first-{attempt}"), format!("revoked-stream-{attempt}"));
+    let short = new_key(context, &short_name, TINY_DAY, 2)?;
+    let revoked = new_key(context, &revoked_name, 100_000, 2)?;
+    let limits = Limits { key: short_name.clone(), per_minute: 1_000_000, per_day: TINY_DAY };
     context.journal.note("stream_limits", limits, |records| &mut records.stream_limits);
     let open = |key, mode| -> Result<_> {
         let client = StreamClient::new(context, node, mode);
         let mut opened = None;
         // The node may hear of a new key a moment later.
-        shell::wait_until("a new key has a stream", TIMEOUT, || {
+        shell::wait_until("a new key has a stream", KEY_TIME_MAX, || {
             opened = client.open(key).ok();
             opened.is_some()
         })?;
         let (run, events) = opened.context("no stream")?;
         Ok((client, run, events))
     };
-    let (mut client, run, events) = open((SHORT, &short), "publication")?;
+    let (mut client, run, events) = open((&short_name, &short), "publication")?;
     let end = client.read(events, run, Use::End);
     ensure!(end.as_deref() == Some("quota_exceeded"), "a stream past its quota ended with {end:?}");
-    let (mut client, run, events) = open((REVOKED, &revoked), "live")?;
-    revoke(context, REVOKED, &revoked)?;
+    let (mut client, run, events) = open((&revoked_name, &revoked), "live")?;
+    revoke(context, &revoked_name, &revoked)?;
     let end = client.read(events, run, Use::End);
     ensure!(
         end.as_deref() == Some("authentication_failed"),
