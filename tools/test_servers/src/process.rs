@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 /// Maximum time for a server to start or stop on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
 /// A running child process, killed when dropped.
