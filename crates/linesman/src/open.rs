@@ -131,7 +131,7 @@ impl CommandContext<'_> {
         if done.is_err()
             && let Err(error) = registry.note(&Actor::command_line(), action, subject, &open).await
         {
-            tracing::warn!(event = "audit.write_failed", %error, "the missing confirmation is not in the audit log");
+            tracing::warn!(event = "audit.failed", %error, "the missing confirmation is not in the audit log");
         }
         done
     }

@@ -55,7 +55,7 @@ impl Drop for EndReport {
     fn drop(&mut self) {
         if self.ended.try_send(self.part).is_err() {
             tracing::debug!(
-                event = "service.part_ended",
+                event = "service.part_late",
                 part = self.part,
                 "ended after the service"
             );

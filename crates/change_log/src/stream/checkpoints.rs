@@ -125,7 +125,7 @@ impl Checkpoints {
                     "a checkpoint is beyond the log; the one before it is used"
                 ),
                 Err(LogError::Corrupt { reason, .. }) => {
-                    tracing::warn!(event = "checkpoint.damaged", seq, first_message, last_message, %reason, "checkpoint damaged, the one before it is used");
+                    tracing::error!(event = "checkpoint.damaged", seq, first_message, last_message, %reason, "checkpoint damaged, the one before it is used");
                 }
                 Err(error) => return Err(error),
             }

@@ -109,7 +109,7 @@ impl Request {
     /// Sends the answer. A lost answer is detected by the sender of the request.
     pub async fn answer(self, answer: Vec<u8>) {
         if let Err(error) = self.client.publish(self.reply, answer.into()).await {
-            tracing::debug!(event = "answer.failed", %error, "answer could not be sent");
+            tracing::debug!(event = "forward.reply_failed", %error, "answer could not be sent");
         }
     }
 }

@@ -97,7 +97,7 @@ impl Drop for Upload {
             .ask(&self.name, |store, path| async move { store.abort_multipart(&path, &id).await });
         if let Err(error) = abort {
             let error = self.bucket.failed(&self.name, &error);
-            tracing::debug!(event = "archive.upload_left", object = self.name, %error);
+            tracing::debug!(event = "archive.upload_left", object = self.name, %error, "parts of an object stay until the bucket removes them");
         }
     }
 }
