@@ -14,7 +14,7 @@ import { chromium } from "playwright-core";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const PROGRAM = process.env.LINESMAN ?? "../target/debug/linesman";
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const SHOTS = process.env.LINESMAN_SHOTS ?? "../target/screenshots";
+const SHOTS = process.env.SHOTS ?? "../target/screenshots";
 const FLAGS = [
   "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -7,7 +7,7 @@ import {
   PASSWORD, browser, inspect, service, setStage, signIn, signUp, startService, visitor,
 } from "../harness.mjs";
 
-const SHOTS = process.env.LINESMAN_SHOTS ?? "../target/screenshots";
+const SHOTS = process.env.SHOTS ?? "../target/screenshots";
 
 setStage();
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { browser, inspect, service, setStage, visitor } from "../harness.mjs";
 
-const SHOTS = process.env.LINESMAN_SHOTS ?? "../target/screenshots";
+const SHOTS = process.env.SHOTS ?? "../target/screenshots";
 
 setStage();
 

@@ -24,7 +24,7 @@ pub(crate) fn browser(repository: &Repository) -> Result<()> {
     tests
         .args(["test", "--silent"])
         .env("LINESMAN", program)
-        .env("LINESMAN_SHOTS", &pictures)
+        .env("SHOTS", &pictures)
         .env("CHROMIUM", chromium);
     shell::run(&mut tests)?;
     shell::say(&format!("   pictures of every page: {}", pictures.display()));

@@ -11,9 +11,8 @@ use std::{
 
 use toml::de::{DeTable, DeValue};
 
-/// Variables with our prefix that are not settings: a server and a key for clients, and the folder for screenshots of
-/// the browser tests.
-const NOT_SETTINGS: [&str; 3] = ["LINESMAN_URL", "LINESMAN_KEY", "LINESMAN_SHOTS"];
+/// Variables with our prefix that are not settings: a server and a key for clients.
+const NOT_SETTINGS: [&str; 2] = ["LINESMAN_URL", "LINESMAN_KEY"];
 
 /// The source of a value, in the order of the layers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -276,7 +276,7 @@ fn unknown_variables_are_refused_with_the_nearest_name() {
 
 #[test]
 fn variables_with_the_prefix_that_others_set_are_left_alone() {
-    assert!(assemble("", &[("LINESMAN_KEY", "sk_test_x"), ("LINESMAN_SHOTS", "x")]).is_ok());
+    assert!(assemble("", &[("LINESMAN_KEY", "sk_test_x"), ("LINESMAN_URL", "x")]).is_ok());
     let of_services = [
         ("LINESMAN_SERVICE_HOST", "10.0.0.1"),
         ("LINESMAN_SERVICE_PORT_HTTP", "80"),
