@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
-pub(crate) use answer_cache::{Answers, Asked, Figures, Missing, Ready};
+pub(crate) use answer_cache::{Answers, Figures, HashedSelector, Missing, Ready};
 pub(crate) use fragment_cache::{Fragment, FragmentCache, SportFragments};
 pub(crate) use list::{CatalogueTerms, List};
 

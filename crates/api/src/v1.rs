@@ -25,7 +25,7 @@ use domain::{Catalogue, SportId, Timestamp, World};
 use market::analysis::Analysis;
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Answers, Asked, Encoded, Missing, Ready};
+use crate::answers::{Answer, Answers, Encoded, HashedSelector, Missing, Ready};
 use crate::connection::Connection;
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
@@ -124,7 +124,7 @@ struct Admitted<'a> {
     entry: &'a Arc<KeyEntry>,
     now: Timestamp,
     begun: Instant,
-    /// True if the body may be sent from its spool file.
+    /// True if the body may be sent with sendfile.
     sends_file: bool,
 }
 
@@ -309,7 +309,7 @@ impl Admitted<'_> {
     ) -> Result<ParsedTarget, ApiError> {
         let operation = target.operation;
         let values = self.query.values(operation, self.api.settings.query_key_enabled)?;
-        let asked = Asked::new(values.selector(target, sport, lookup)?);
+        let asked = HashedSelector::new(values.selector(target, sport, lookup)?);
         let (as_of, since) = (values.as_of()?, values.since()?);
         Ok(ParsedTarget { operation, sport, asked, as_of, since })
     }
@@ -319,7 +319,7 @@ impl Admitted<'_> {
     async fn select(
         &self,
         operation: Operation,
-        selector: &Asked,
+        selector: &HashedSelector,
         published: &Arc<Published>,
         past: Option<&PastPublication>,
     ) -> Answered {
@@ -350,7 +350,7 @@ impl Admitted<'_> {
     /// The slow answer of this epoch, from the cache or computed now.
     async fn find_or_compute(
         &self,
-        selector: &Asked,
+        selector: &HashedSelector,
         published: &Arc<Published>,
     ) -> Result<Ready, ApiError> {
         match self.api.answers(self.world(), published).find(selector) {
@@ -369,7 +369,7 @@ impl Admitted<'_> {
     /// and kept like any other.
     async fn compute(
         &self,
-        selector: &Asked,
+        selector: &HashedSelector,
         missing: Missing,
         published: &Arc<Published>,
     ) -> Result<Arc<Answer>, ApiError> {
@@ -503,7 +503,7 @@ pub(crate) fn world_of(grant: &Grant) -> World {
 pub(crate) fn find_or_make(
     api: &Api,
     answers: &Answers,
-    selector: &Asked,
+    selector: &HashedSelector,
     begun: Instant,
     make: impl FnOnce() -> Answer,
 ) -> Result<Ready, ApiError> {

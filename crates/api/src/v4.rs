@@ -23,7 +23,7 @@ use http::percent::decode;
 use http::{Answering, Method, Reply, Request, RequestId, SingleHeader};
 use tokio::time::Instant;
 
-use crate::answers::{Answers, Asked, Ready, Selector};
+use crate::answers::{Answers, HashedSelector, Ready, Selector};
 use crate::connection::Connection;
 use crate::context::Api;
 use crate::error as errors;
@@ -253,7 +253,12 @@ impl Admitted<'_> {
         };
         let values = Values::new(self.query, target)?;
         let (selection, price) = values.selection(target, sport, &self.api.catalogue)?;
-        Ok(Parsed { operation, lasting, asked: Asked::new(Selector::V4(selection)), price })
+        Ok(Parsed {
+            operation,
+            lasting,
+            asked: HashedSelector::new(Selector::V4(selection)),
+            price,
+        })
     }
 
     /// The sport in the path if the key may read it, and whether it exists without events too.

@@ -125,8 +125,8 @@ impl Answers {
     }
 
     /// The answer if it is ready.
-    pub(crate) fn find(&self, asked: &Asked) -> Result<Ready, Missing> {
-        let Asked { selector, hash } = asked;
+    pub(crate) fn find(&self, asked: &HashedSelector) -> Result<Ready, Missing> {
+        let HashedSelector { selector, hash } = asked;
         let hash = *hash;
         let mut shard = self.shard(hash);
         if let Some(kept) = shard.find(hash, selector) {
@@ -256,19 +256,19 @@ fn nth(number: usize) -> u64 {
 
 /// A selector with its hash, which is computed once for repeated requests.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct HashedSelector {
     pub(crate) selector: Selector,
     hash: u64,
 }
 
-impl Asked {
+impl HashedSelector {
     pub(crate) fn new(selector: Selector) -> Self {
         static KEYED: LazyLock<Keyed> = LazyLock::new(Keyed::default);
         Self { hash: KEYED.hash_one(&selector), selector }
     }
 }
 
-impl Deref for Asked {
+impl Deref for HashedSelector {
     type Target = Selector;
 
     fn deref(&self) -> &Selector {
@@ -347,7 +347,7 @@ mod tests {
 
     impl Answers {
         fn get_or_make(&self, selector: &Selector, make: impl FnOnce() -> Answer) -> Arc<Answer> {
-            match self.find(&Asked::new(selector.clone())) {
+            match self.find(&HashedSelector::new(selector.clone())) {
                 Ok(ready) => ready.answer,
                 Err(missing) => self.make(selector, missing, make),
             }

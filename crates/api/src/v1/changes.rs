@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::refused;
 use super::{Admitted, Answered, begin_head, charged};
-use crate::answers::{Answer, Asked, List, Selector};
+use crate::answers::{Answer, HashedSelector, List, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::position::{LogPlace, LogPosition, place_of, sought};
 use crate::v1::param::Param;
@@ -64,7 +64,7 @@ impl Admitted<'_> {
     ) -> Result<Arc<Answer>, ApiError> {
         let answers = self.api.answers(self.world(), published);
         let key = Selector::Delta(Box::new(list.clone()), (since.at, since.check));
-        let key = Asked::new(key);
+        let key = HashedSelector::new(key);
         let missing = match answers.find(&key) {
             Ok(ready) => return Ok(ready.answer),
             Err(missing) => missing,

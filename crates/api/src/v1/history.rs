@@ -8,7 +8,7 @@ use http::{Head, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Admitted, Answered, begin_head as begin_current, not_yet, wire};
-use crate::answers::{Asked, Encoded, Selector};
+use crate::answers::{Encoded, HashedSelector, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::v1::last_request::ParsedTarget;
@@ -130,7 +130,7 @@ impl Admitted<'_> {
     async fn price_path(
         &self,
         operation: Operation,
-        asked: &Asked,
+        asked: &HashedSelector,
         selection: &PathSelection,
     ) -> Answered {
         let world = self.api.world(self.world());
@@ -158,7 +158,7 @@ impl Admitted<'_> {
     async fn closing(
         &self,
         operation: Operation,
-        asked: &Asked,
+        asked: &HashedSelector,
         selection: &ClosingSelection,
     ) -> Answered {
         let world = self.api.world(self.world());

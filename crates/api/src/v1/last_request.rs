@@ -5,7 +5,7 @@ use std::fmt;
 
 use domain::{SportId, Timestamp};
 
-use crate::answers::Asked;
+use crate::answers::HashedSelector;
 use crate::operation::Operation;
 use crate::position::LogPosition;
 use http::Request;
@@ -30,7 +30,7 @@ impl<P> Default for LastRequest<P> {
 pub(crate) struct ParsedTarget {
     pub(crate) operation: Operation,
     pub(crate) sport: Option<SportId>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: HashedSelector,
     /// The instant whose publication is requested, if it is not the current one.
     pub(crate) as_of: Option<Timestamp>,
     /// The position from which changes are requested.
@@ -94,7 +94,7 @@ mod tests {
         let parsed = ParsedTarget {
             operation: Operation::ListBooks,
             sport: None,
-            asked: Asked::new(Selector::Books),
+            asked: HashedSelector::new(Selector::Books),
             as_of: None,
             since: None,
         };

@@ -8,7 +8,7 @@ use engine::{HistoryError, PastPublication, WorldHandle};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Admitted, Answered};
-use crate::answers::{Asked, Selector};
+use crate::answers::{HashedSelector, Selector};
 use crate::v1::{refused_by_history, world_of};
 use crate::v4::error::{Code, Refused};
 use crate::v4::parsed::Parsed;
@@ -66,7 +66,7 @@ impl Admitted<'_> {
         let (mut selection, price) = read?.selection(target, sport, catalogue)?;
         selection.neighbours = Some(self.neighbours(&past, handle).await?);
         let selector = Selector::V4(selection);
-        let asked = Asked::new(selector);
+        let asked = HashedSelector::new(selector);
         let parsed = Parsed { operation: target.operation, lasting, asked, price };
         self.select(&parsed, &past.published, answers, &source, Some(&past)).await
     }

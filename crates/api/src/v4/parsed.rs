@@ -1,6 +1,6 @@
 //! Parsed targets under `/v4`.
 
-use crate::answers::Asked;
+use crate::answers::HashedSelector;
 use crate::operation::Operation;
 use crate::v4::selection::Price;
 
@@ -10,6 +10,6 @@ pub(crate) struct Parsed {
     pub(super) operation: Operation,
     /// True if the sport exists whether or not it has events.
     pub(super) lasting: bool,
-    pub(super) asked: Asked,
+    pub(super) asked: HashedSelector,
     pub(super) price: Price,
 }
