@@ -386,7 +386,7 @@ impl WorldHandle {
         let Ok(request) = serde_json::from_slice(head) else { return Response::NotUnderstood };
         match request {
             Request::Push { feed, bookmaker, scores, lines, before_ms } => {
-                let Some(_admitted) = self.queue.admit_question(&feed) else {
+                let Some(_admitted) = self.queue.admit_request(&feed) else {
                     return Response::NotNow;
                 };
                 let before = before_ms.map(Timestamp::from_millis);

@@ -1,8 +1,8 @@
 //! The queue of the writer: operations of operators, and batches of pushes in one line for each feed.
 //!
 //! The writer takes the feeds in turn, so that one with a backlog delays another by one turn at most. The amount that
-//! a feed may have parsed and not yet stored is bounded by the room of its lane; further pushes wait there, and delay
-//! no other feed.
+//! a feed may have parsed and not yet stored is bounded by its room; further pushes of it wait, and delay no other
+//! feed.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
@@ -22,9 +22,9 @@ const LINE_ROOM: usize = 64;
 /// Maximum number of waiting operations; further ones are asked to retry.
 const OPERATIONS_MAX: usize = 32;
 /// Maximum number of requests of other nodes for one feed that are processed at once.
-const QUESTIONS_MAX: usize = 32;
-/// Maximum number of lanes kept without a user.
-const IDLE_LANES_MAX: usize = 64;
+const REQUESTS_MAX: usize = 32;
+/// Maximum number of feeds whose limits are kept without a user.
+const IDLE_FEEDS_MAX: usize = 64;
 
 /// An operation, and the channel for its outcome.
 pub(crate) type QueuedOperation = (Operation, oneshot::Sender<Result<usize, OperateError>>);
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Look {
 pub(crate) struct Queue {
     state: Mutex<State>,
     woken: Condvar,
-    lanes: Mutex<HashMap<String, Arc<Lane>>>,
+    feed_limits: Mutex<HashMap<String, Arc<FeedLimits>>>,
 }
 
 #[derive(Debug, Default)]
@@ -65,13 +65,13 @@ pub(crate) struct Line {
     pub(crate) batches: VecDeque<Batch>,
 }
 
-/// A feed's way to the writer.
+/// The limits of what a feed may have on the way to the writer.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct FeedLimits {
     /// Held while a push is unpacked, parsed and queued: one push of the feed at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
     room: Arc<Semaphore>,
-    questions: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
 }
 
 /// The turn of a push, and room for one of its batches.
@@ -99,38 +99,38 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lane(&self, feed: &str) -> Arc<Lane> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = lanes.get(feed) {
-            return Arc::clone(lane);
+    fn limits_of(&self, feed: &str) -> Arc<FeedLimits> {
+        let mut all = self.feed_limits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(limits) = all.get(feed) {
+            return Arc::clone(limits);
         }
-        if lanes.len() >= IDLE_LANES_MAX {
-            // Every waiting push and every queued batch holds a part of its lane.
-            lanes.retain(|_, lane| {
-                Arc::strong_count(lane) > 1
-                    || Arc::strong_count(&lane.turn) > 1
-                    || Arc::strong_count(&lane.room) > 1
-                    || Arc::strong_count(&lane.questions) > 1
+        if all.len() >= IDLE_FEEDS_MAX {
+            // Every waiting push and every queued batch holds a part of the limits of its feed.
+            all.retain(|_, limits| {
+                Arc::strong_count(limits) > 1
+                    || Arc::strong_count(&limits.turn) > 1
+                    || Arc::strong_count(&limits.room) > 1
+                    || Arc::strong_count(&limits.requests) > 1
             });
         }
-        let lane = Arc::new(Lane {
+        let limits = Arc::new(FeedLimits {
             turn: Arc::default(),
             room: Arc::new(Semaphore::new(ROOM)),
-            questions: Arc::new(Semaphore::new(QUESTIONS_MAX)),
+            requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
         });
-        lanes.insert(feed.to_owned(), Arc::clone(&lane));
-        lane
+        all.insert(feed.to_owned(), Arc::clone(&limits));
+        limits
     }
 
     /// Waits for the feed's turn.
     pub(crate) async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
-        let lane = self.lane(feed);
-        Arc::clone(&lane.turn).lock_owned().await
+        let limits = self.limits_of(feed);
+        Arc::clone(&limits.turn).lock_owned().await
     }
 
     /// A permit to process another node's request for the feed.
-    pub(crate) fn admit_question(&self, feed: &str) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.lane(feed).questions).try_acquire_owned().ok()
+    pub(crate) fn admit_request(&self, feed: &str) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.limits_of(feed).requests).try_acquire_owned().ok()
     }
 
     /// Waits for the feed's turn, and for room for a batch of these bytes and lines.
@@ -140,12 +140,12 @@ impl Queue {
         bytes: usize,
         lines: usize,
     ) -> Result<Reserved, NotTaken> {
-        let lane = self.lane(feed);
-        let turn = Arc::clone(&lane.turn).lock_owned().await;
+        let limits = self.limits_of(feed);
+        let turn = Arc::clone(&limits.turn).lock_owned().await;
         self.check()?;
         let weight = bytes.saturating_add(lines.saturating_mul(LINE_ROOM)).min(ROOM);
         let weight = u32::try_from(weight).unwrap_or(u32::MAX);
-        let room = Arc::clone(&lane.room).acquire_many_owned(weight).await;
+        let room = Arc::clone(&limits.room).acquire_many_owned(weight).await;
         let room = room.map_err(|_| NotTaken::Stopped)?;
         self.check()?;
         Ok(Reserved { _turn: turn, room, feed: feed.to_owned(), queue: Arc::clone(self) })
