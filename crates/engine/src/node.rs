@@ -115,7 +115,7 @@ impl Node {
                         tracing::error!(event = "log.rewritten", %world, last, read, "the log's servers have taken back entries that were read; what is shown follows the log");
                         held = None;
                     }
-                    pause = worker.note_trouble(&error, pause);
+                    pause = worker.note_problem(&error, pause);
                     if worker.wait(pause) == Waiting::Stop {
                         break;
                     }
@@ -255,7 +255,7 @@ impl WorldWorker {
             tracing::info!(event = "log.readable", world = %self.options.world, "the log can be read again");
         }
         WorldHandle::count(&shared.connects, 1);
-        shared.trouble.store(None);
+        shared.problem.store(None);
         shared.behind_since_ms.store(0, Ordering::Relaxed);
         let seq = held.map_or(0, |held| held.seq);
         shared.lag_entries.store(log.last_seq().saturating_sub(seq), Ordering::Relaxed);
@@ -267,11 +267,11 @@ impl WorldWorker {
     }
 
     /// Logs an error, and returns the pause before the next attempt.
-    fn note_trouble(&self, error: &WorldError, pause: Duration) -> Duration {
+    fn note_problem(&self, error: &WorldError, pause: Duration) -> Duration {
         let world = self.options.world;
         if let Some(shared) = &self.handle.shared {
             // Without its causes, which name addresses.
-            shared.trouble.store(Some(Arc::new(error.to_string())));
+            shared.problem.store(Some(Arc::new(error.to_string())));
         }
         if error.is_lasting() {
             if let Some(shared) = &self.handle.shared {

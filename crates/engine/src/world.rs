@@ -121,7 +121,7 @@ pub struct Shared {
     /// Time since when entries known to exist are missing; 0 if none are.
     pub(crate) behind_since_ms: AtomicI64,
     /// Public description of why the log is not followed; `None` if entries arrive, as far as known.
-    pub(crate) trouble: ArcSwapOption<String>,
+    pub(crate) problem: ArcSwapOption<String>,
     /// Time at which the database last reported that no node writes; 0 if it reports otherwise or is unreachable.
     pub(crate) unled_at_ms: AtomicI64,
     pub connects: AtomicU64,
@@ -542,7 +542,7 @@ impl Shared {
             lag_entries: AtomicU64::new(0),
             looked_ms: AtomicI64::new(0),
             behind_since_ms: AtomicI64::new(0),
-            trouble: ArcSwapOption::empty(),
+            problem: ArcSwapOption::empty(),
             unled_at_ms: AtomicI64::new(0),
             connects: AtomicU64::new(0),
             catch_up_us: AtomicU64::new(0),

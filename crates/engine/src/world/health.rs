@@ -58,15 +58,15 @@ impl WorldHandle {
         let shared = self.shared.as_ref().filter(|_| !self.is_current(now))?;
         let entries = shared.lag_entries.load(Ordering::Relaxed);
         let lag_s = self.lag(now).as_secs();
-        let trouble = shared.trouble.load();
-        let why = trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        let problem = shared.problem.load();
+        let why = problem.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let stuck = shared.stuck.load(Ordering::Relaxed);
         Some(if stuck && shared.outdated.load(Ordering::Relaxed) {
             "a newer program wrote the log: upgrade this node; it serves what it could read"
                 .to_owned()
         } else if stuck {
             "the content of the log cannot be read: it is damaged".to_owned()
-        } else if self.has_begun() && trouble.is_some() {
+        } else if self.has_begun() && problem.is_some() {
             format!(
                 "this node is behind: it does not follow the log{why}, and its snapshot is {lag_s} s late"
             )
@@ -92,7 +92,7 @@ impl Shared {
     fn keeps_up(&self, now: Timestamp, lag: Duration) -> bool {
         let since = self.behind_since_ms.load(Ordering::Relaxed);
         let lacks = since != 0 && now.since(Timestamp::from_millis(since)) > BEHIND_MAX;
-        let behind = lacks || lag > BEHIND_MAX && self.trouble.load().is_some();
+        let behind = lacks || lag > BEHIND_MAX && self.problem.load().is_some();
         !behind && !self.stuck.load(Ordering::Relaxed) && self.begun.load(Ordering::Acquire)
     }
 }
