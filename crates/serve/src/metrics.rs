@@ -351,7 +351,7 @@ fn paused(page: &mut MetricsText, api: &Api) {
 }
 
 /// Only a node of a cluster needs a lease to accept keys.
-fn trust(page: &mut MetricsText, api: &Api) {
+fn key_lease(page: &mut MetricsText, api: &Api) {
     let Some(figures) = api.accounts.key_lease() else { return };
     let name = "linesman_key_trust_seconds_left";
     let help = "How long keys are accepted if neither the database nor NATS confirms them; 0: they are refused with 503.";
@@ -402,7 +402,7 @@ fn accounts(page: &mut MetricsText, service: &Service) {
         "Leases that the store did not grant.",
     );
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
-    trust(page, api);
+    key_lease(page, api);
     stream_slots(page, api);
     let mail = service.web.people.mail_stats();
     page.family("linesman_mail_queued", "gauge", "Emails that wait for the mail server.");

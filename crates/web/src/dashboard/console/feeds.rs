@@ -204,7 +204,7 @@ struct FeedPage {
     feed: FeedLine,
     records_max: String,
     reasons: Vec<(&'static str, String)>,
-    oddities: Vec<(&'static str, String)>,
+    anomalies: Vec<(&'static str, String)>,
     samples: Vec<SampleLine>,
 }
 
@@ -289,18 +289,18 @@ pub(super) async fn one(page_request: &PageRequest<'_>) -> Result<Reply, PageErr
     let feeds = page_request.web.api.accounts.list_feeds().await?;
     let feed =
         feeds.into_iter().find(|feed| feed.name == page_request.id).ok_or(PageError::NotFound)?;
-    let ledger = &page_request.web.api.feed_stats;
-    let figures = ledger.figures(&feed.name, page_request.now);
+    let stats = &page_request.web.api.feed_stats;
+    let figures = stats.figures(&feed.name, page_request.now);
     let counted = |counts: &[(&'static str, u64)]| {
         counts.iter().map(|(code, count)| (*code, number(*count))).collect()
     };
-    let samples = ledger.samples(&feed.name).into_iter();
+    let samples = stats.samples(&feed.name).into_iter();
     let samples = samples.map(|sample| SampleLine::new(sample, None, page_request.now));
     let live = page_request.web.api.world(World::Live);
     let page = FeedPage {
         shell: Shell::new(page_request, "Feed", "feeds"),
         reasons: counted(&figures.rejected),
-        oddities: counted(&figures.odd),
+        anomalies: counted(&figures.odd),
         samples: samples.collect(),
         records_max: number(live.limits.records_per_feed_max),
         feed: FeedLine::new(feed, &figures, &live.stats.load.load(), page_request.now),
