@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use answer::{Answer, Raw, mistyped};
 pub(crate) use builder::Builder;
-pub(crate) use shared::{Bed, Joining, LogServers};
+pub(crate) use shared::{Joining, LogServers, TestLog};
 
 /// Start time of every manual clock: five seconds after a full minute, at which an epoch of 30 s would begin.
 pub(crate) const START: &str = "2026-11-14T12:00:05.250Z";

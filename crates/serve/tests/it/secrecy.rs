@@ -11,9 +11,9 @@ use crate::test_market::TestMarket;
 
 /// Everything that the service logs.
 #[derive(Clone, Default)]
-struct Said(Arc<Mutex<Vec<u8>>>);
+struct LogText(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Said {
+impl Write for LogText {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -24,7 +24,7 @@ impl Write for Said {
     }
 }
 
-impl MakeWriter<'_> for Said {
+impl MakeWriter<'_> for LogText {
     type Writer = Self;
 
     fn make_writer(&self) -> Self {
@@ -38,10 +38,10 @@ fn percent_encoded(text: &str) -> String {
 
 #[tokio::test]
 async fn keys_and_tokens_reach_no_log_no_metric_and_no_answer() {
-    let said = Said::default();
+    let log_text = LogText::default();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
-        .with_writer(said.clone())
+        .with_writer(log_text.clone())
         .finish();
     let _listening = tracing::subscriber::set_default(subscriber);
     tracing::trace!("the log is on");
@@ -89,7 +89,7 @@ async fn keys_and_tokens_reach_no_log_no_metric_and_no_answer() {
         secrets.push(token);
     }
     let metrics = board.app.get_operator("/metrics").await.text().to_owned();
-    let log = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(log_text.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("the log is on"));
     for secret in secrets {
         let secret = secret.rsplit_once('_').unwrap().1;

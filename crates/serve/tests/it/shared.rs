@@ -17,7 +17,7 @@ use engine::Leadership;
 use serde_json::{Value, json};
 use test_servers::Proxy;
 
-use crate::harness::{Bed, Builder, Joining, TestApp, line, ndjson, wait_for};
+use crate::harness::{Builder, Joining, TestApp, TestLog, line, ndjson, wait_for};
 use crate::test_market::{ANN, BEA, lines};
 
 const ODDS: &str = "/v1/sports/mma/odds";
@@ -56,19 +56,19 @@ pub(crate) struct Pair {
     pub(crate) joining: Joining,
     leadership: Arc<Leadership>,
     // The last to go: the nodes speak with it until they have stopped.
-    bed: Bed,
+    test_log: TestLog,
 }
 
 impl Pair {
     /// `node` begins each of them.
     pub(crate) async fn start(node: impl Fn() -> Builder) -> Self {
-        let bed = Bed::start();
-        let joining = Joining::new(&bed);
+        let test_log = TestLog::start();
+        let joining = Joining::new(&test_log);
         let (electable, leadership) = joining.electable();
         let writer = node().joining(electable).start().await;
         lead(&writer, &leadership, 1).await;
         let reader = node().joining(joining.clone()).start().await;
-        Self { writer, reader, joining, leadership, bed }
+        Self { writer, reader, joining, leadership, test_log }
     }
 
     pub(crate) async fn publish(&self) {
@@ -83,15 +83,15 @@ struct Cluster {
     leadership: Arc<Leadership>,
     joining: Joining,
     // The last to go: the nodes speak with it until they have stopped.
-    bed: Bed,
+    test_log: TestLog,
 }
 
 impl Cluster {
     async fn start() -> Self {
         let pair = Pair::start(TestApp::builder).await;
-        let Pair { writer, reader, joining, leadership, bed } = pair;
+        let Pair { writer, reader, joining, leadership, test_log } = pair;
         let readers = [reader, TestApp::builder().joining(joining.clone()).start().await];
-        Self { writer, readers, leadership, joining, bed }
+        Self { writer, readers, leadership, joining, test_log }
     }
 
     fn nodes(&self) -> [&TestApp; 3] {
@@ -220,8 +220,8 @@ async fn a_long_push_goes_over_in_parts_in_its_order() {
 
 #[tokio::test]
 async fn without_a_writer_a_push_is_refused_and_taken_once_there_is_one() {
-    let bed = Bed::start();
-    let joining = Joining::new(&bed);
+    let test_log = TestLog::start();
+    let joining = Joining::new(&test_log);
     let (electable, leadership) = joining.electable();
     let standby = TestApp::builder().joining(electable).start().await;
     let feed = standby.any_feed().await;
@@ -267,9 +267,9 @@ async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on()
 
 #[tokio::test]
 async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
-    let bed = Bed::start();
-    let joining = Joining::new(&bed);
-    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
+    let test_log = TestLog::start();
+    let joining = Joining::new(&test_log);
+    let proxy = Proxy::start(test_log.nats.port(0).unwrap()).await.unwrap();
     let (mut electable, leadership) = joining.electable();
     electable.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
     let old = TestApp::builder().joining(electable).start().await;

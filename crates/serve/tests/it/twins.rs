@@ -1,5 +1,5 @@
-//! The two request readers, the lane and hyper, and the two ways of sending a body, from memory and by the kernel,
-//! give byte-identical answers.
+//! The two request readers, the fast path and hyper, and the two ways of sending a body, from memory and by the
+//! kernel, give byte-identical answers.
 
 use std::collections::BTreeMap;
 
@@ -67,11 +67,11 @@ fn requests(tag: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn the_lane_and_hyper_answer_every_request_with_the_same_bytes() {
+async fn the_fast_path_and_hyper_answer_every_request_with_the_same_bytes() {
     let board = large_board().await;
     let tag = board.app.get("/v1/sports/tennis/odds?limit=50", &board.key).await;
     let tag = tag.header("etag").unwrap().to_owned();
-    let mut lane = Raw::connect(board.app.addr).await;
+    let mut fast_path = Raw::connect(board.app.addr).await;
     let mut hyper = Raw::connect(board.app.addr).await;
     let requests = requests(&tag);
     assert!(requests.len() > 400);
@@ -81,8 +81,8 @@ async fn the_lane_and_hyper_answer_every_request_with_the_same_bytes() {
         // The first answer is computed, the second is ready, the third is, if it is large, sent by the kernel.
         let mut answers = Vec::new();
         for _ in 0..3 {
-            lane.send(format!("{head}\r\n").as_bytes()).await;
-            answers.push(essence(&lane.read_answer().await.unwrap()));
+            fast_path.send(format!("{head}\r\n").as_bytes()).await;
+            answers.push(essence(&fast_path.read_answer().await.unwrap()));
         }
         // A request with a body is read by hyper.
         hyper.send(format!("{head}content-length: 1\r\n\r\nx").as_bytes()).await;

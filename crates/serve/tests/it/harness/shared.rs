@@ -16,12 +16,12 @@ use crate::harness::{START, at};
 
 /// Servers, and a separate runtime for the connections to them, which must continue while a test's thread blocks.
 #[derive(Debug)]
-pub(crate) struct Bed {
+pub(crate) struct TestLog {
     pub(crate) nats: Nats,
     runtime: Option<Runtime>,
 }
 
-impl Bed {
+impl TestLog {
     pub(crate) fn start() -> Self {
         Self { nats: Nats::start(1).unwrap(), runtime: Some(Runtime::new().unwrap()) }
     }
@@ -32,7 +32,7 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
+impl Drop for TestLog {
     fn drop(&mut self) {
         self.runtime.take().unwrap().shutdown_background();
     }
@@ -62,9 +62,9 @@ pub(crate) struct Joining {
 }
 
 impl Joining {
-    pub(crate) fn new(bed: &Bed) -> Self {
+    pub(crate) fn new(test_log: &TestLog) -> Self {
         Self {
-            servers: bed.servers(),
+            servers: test_log.servers(),
             clock: Arc::new(ManualClock::at(at(START))),
             leadership: None,
         }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use domain::{Clock as _, Timestamp, World};
 
 use super::{Cluster, EPOCH, ODDS, cut_at, lead, one_push, publish, wait_for_push};
-use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::harness::{Joining, TestApp, TestLog, line, wait_for};
 use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
-    let mut bed = Bed::start();
-    let joining = Joining::new(&bed);
+    let mut test_log = TestLog::start();
+    let joining = Joining::new(&test_log);
     let (electable, leadership) = joining.electable();
     let feed;
     {
@@ -21,7 +21,7 @@ async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
         writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
         publish(&joining.clock, &[&writer]).await;
     }
-    bed.nats.kill(0).unwrap();
+    test_log.nats.kill(0).unwrap();
     let node = TestApp::builder().joining(joining).start().await;
     let key = node.live_key().await;
     assert_eq!(node.get_operator("/healthz").await.status, 200);
@@ -36,7 +36,7 @@ async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
     assert_eq!(node.get("/v1/status", &key).await.json()["status"], "degraded");
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     assert_eq!(one_push(&node, &node.any_feed().await, &price).await, 503, "not refused for good");
-    bed.nats.start_again(0).unwrap();
+    test_log.nats.start_again(0).unwrap();
     // The snapshot is published a moment before the node reports it.
     let live = node.service.api.world(World::Live);
     wait_for("the log", || cut_at(&node) > Timestamp::from_secs(1) && live.has_begun()).await;
@@ -51,7 +51,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
     let feed = cluster.readers[0].any_feed().await;
     cluster.readers[0].push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     cluster.publish().await;
-    cluster.bed.nats.kill(0).unwrap();
+    cluster.test_log.nats.kill(0).unwrap();
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     assert_eq!(one_push(&cluster.readers[0], &feed, &price).await, 503);
     let keys = [cluster.readers[0].live_key().await, cluster.readers[1].live_key().await];
@@ -68,7 +68,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
     word_that_nobody_writes(&cluster, &keys[0]).await;
     let leads_still = || cluster.writer.service.api.world(World::Live).leads();
     wait_for("the writer to step down", || !leads_still()).await;
-    cluster.bed.nats.start_again(0).unwrap();
+    cluster.test_log.nats.start_again(0).unwrap();
     lead(&cluster.writer, &cluster.leadership, 2).await;
     wait_for_push(&cluster.readers[0], &feed, &price).await;
     cluster.publish().await;

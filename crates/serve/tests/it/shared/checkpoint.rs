@@ -33,7 +33,7 @@ fn shorten_log(servers: &LogServers) {
 #[tokio::test]
 async fn a_node_that_was_away_for_longer_than_the_log_reaches_begins_again_from_the_checkpoint() {
     let cluster = Cluster::start().await;
-    let proxy = Proxy::start(cluster.bed.nats.port(0).unwrap()).await.unwrap();
+    let proxy = Proxy::start(cluster.test_log.nats.port(0).unwrap()).await.unwrap();
     let mut joining = cluster.joining.clone();
     joining.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
     let away = TestApp::builder().joining(joining).start().await;

@@ -6,7 +6,7 @@ use domain::World;
 use serde_json::Value;
 
 use super::{lead, publish, wait_for_push};
-use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::harness::{Joining, TestApp, TestLog, line, wait_for};
 use crate::test_market::{ANN, BEA};
 
 const EVENTS: &str = "/v1/sports/mma/events";
@@ -21,8 +21,8 @@ async fn shown(app: &TestApp) -> BTreeMap<String, String> {
 
 #[tokio::test]
 async fn an_id_that_was_lost_with_the_log_is_not_given_again() {
-    let mut bed = Bed::start();
-    let joining = Joining::new(&bed);
+    let mut test_log = TestLog::start();
+    let joining = Joining::new(&test_log);
     let (electable, leadership) = joining.electable();
     let writer = TestApp::builder().joining(electable).start().await;
     lead(&writer, &leadership, 1).await;
@@ -30,26 +30,26 @@ async fn an_id_that_was_lost_with_the_log_is_not_given_again() {
     writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     publish(&joining.clock, &[&writer]).await;
 
-    let take_away = |bed: &mut Bed| {
+    let take_away = |test_log: &mut TestLog| {
         leadership.withdraw();
-        bed.nats.kill(0).unwrap();
+        test_log.nats.kill(0).unwrap();
     };
-    let lead_again = async |bed: &mut Bed, term| {
-        bed.nats.start_again(0).unwrap();
+    let lead_again = async |test_log: &mut TestLog, term| {
+        test_log.nats.start_again(0).unwrap();
         wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads())
             .await;
         lead(&writer, &leadership, term).await;
     };
-    take_away(&mut bed);
-    let copy = bed.nats.copy_data(0).unwrap();
-    lead_again(&mut bed, 2).await;
+    take_away(&mut test_log);
+    let copy = test_log.nats.copy_data(0).unwrap();
+    lead_again(&mut test_log, 2).await;
     wait_for_push(&writer, &feed, &line::event("b", "mma", "Milan Dray", "Pavel Orsk")).await;
     publish(&joining.clock, &[&writer]).await;
     let before = shown(&writer).await;
 
-    take_away(&mut bed);
-    bed.nats.restore_data(0, &copy).unwrap();
-    lead_again(&mut bed, 3).await;
+    take_away(&mut test_log);
+    test_log.nats.restore_data(0, &copy).unwrap();
+    lead_again(&mut test_log, 3).await;
     wait_for_push(&writer, &feed, &line::event("c", "mma", "Tomas Veldt", "Oren Castellane")).await;
     publish(&joining.clock, &[&writer]).await;
     let after = shown(&writer).await;

@@ -4,12 +4,12 @@
 use change_log::StreamLog;
 use domain::World;
 
-use crate::harness::{Bed, Joining, TestApp};
+use crate::harness::{Joining, TestApp, TestLog};
 
 #[tokio::test]
 async fn a_log_without_its_beginning_is_not_taken_for_a_whole_one() {
-    let bed = Bed::start();
-    let joining = Joining::new(&bed);
+    let test_log = TestLog::start();
+    let joining = Joining::new(&test_log);
     let servers = joining.servers.clone();
     let begin_late = move || {
         let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();

@@ -5,14 +5,14 @@ use domain::World;
 use test_servers::Proxy;
 
 use super::{ODDS, lead, publish, wait_for_push};
-use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::harness::{Joining, TestApp, TestLog, line, wait_for};
 use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
-    let mut bed = Bed::start();
-    let joining = Joining::new(&bed);
-    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
+    let mut test_log = TestLog::start();
+    let joining = Joining::new(&test_log);
+    let proxy = Proxy::start(test_log.nats.port(0).unwrap()).await.unwrap();
     let (electable, leadership) = joining.electable();
     let writer = TestApp::builder().joining(electable).start().await;
     lead(&writer, &leadership, 1).await;
@@ -23,27 +23,27 @@ async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
     writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     publish(&joining.clock, &[&writer, &reader]).await;
 
-    let take_away = |bed: &mut Bed| {
+    let take_away = |test_log: &mut TestLog| {
         leadership.withdraw();
-        bed.nats.kill(0).unwrap();
+        test_log.nats.kill(0).unwrap();
     };
-    let lead_again = async |bed: &mut Bed, term| {
-        bed.nats.start_again(0).unwrap();
+    let lead_again = async |test_log: &mut TestLog, term| {
+        test_log.nats.start_again(0).unwrap();
         wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads())
             .await;
         lead(&writer, &leadership, term).await;
     };
-    take_away(&mut bed);
-    let copy = bed.nats.copy_data(0).unwrap();
-    lead_again(&mut bed, 2).await;
+    take_away(&mut test_log);
+    let copy = test_log.nats.copy_data(0).unwrap();
+    lead_again(&mut test_log, 2).await;
     let price = |price: i32| line::moneyline("a", "fanduel", (ANN, price), (BEA, -155));
     wait_for_push(&writer, &feed, &price(135)).await;
     publish(&joining.clock, &[&writer, &reader]).await;
 
     proxy.cut();
-    take_away(&mut bed);
-    bed.nats.restore_data(0, &copy).unwrap();
-    lead_again(&mut bed, 3).await;
+    take_away(&mut test_log);
+    test_log.nats.restore_data(0, &copy).unwrap();
+    lead_again(&mut test_log, 3).await;
     // At least as many entries as were lost.
     for n in 140..150 {
         wait_for_push(&writer, &feed, &price(n)).await;

@@ -15,13 +15,13 @@ use crate::harness::{Answer, TestApp, line};
 use crate::test_market::{ANN, BEA};
 
 /// Publications of a fight: priced, moved twice in one epoch, withdrawn at one bookmaker, live, over, gone.
-struct Told {
+struct FightHistory {
     event: String,
     /// Time of each.
     times: Vec<String>,
 }
 
-impl Told {
+impl FightHistory {
     async fn publish(&mut self, app: &TestApp, key: &str) {
         app.publish().await;
         let answer = app.get("/v1/sports", key).await;
@@ -29,34 +29,34 @@ impl Told {
     }
 
     async fn new(app: &TestApp, feed: &str, key: &str) -> Self {
-        let mut told = Self { event: String::new(), times: Vec::new() };
+        let mut history = Self { event: String::new(), times: Vec::new() };
         let listing = [
             line::event("a", "mma", ANN, BEA),
             line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
             line::moneyline("a", "draftkings", (ANN, 150), (BEA, -170)),
         ];
         app.push_all(feed, &listing).await;
-        told.publish(app, key).await;
+        history.publish(app, key).await;
         let events = app.get("/v1/sports/mma/events", key).await.json();
-        told.event = events[0]["id"].as_str().unwrap().to_owned();
+        history.event = events[0]["id"].as_str().unwrap().to_owned();
         let moved = [
             line::moneyline("a", "fanduel", (ANN, 100), (BEA, -110)),
             line::moneyline("a", "fanduel", (ANN, 140), (BEA, -160)),
         ];
         app.push_all(feed, &moved).await;
-        told.publish(app, key).await;
+        history.publish(app, key).await;
         let empty = json!({
             "type": "odds", "ref": "a", "bookmaker": "draftkings", "market": "moneyline", "outcomes": [],
         });
         app.push_all(feed, &[empty]).await;
-        told.publish(app, key).await;
+        history.publish(app, key).await;
         app.push_all(feed, &[line::score("a", "live", 1, 0)]).await;
-        told.publish(app, key).await;
+        history.publish(app, key).await;
         app.push_all(feed, &[line::score("a", "final", 1, 0)]).await;
-        told.publish(app, key).await;
+        history.publish(app, key).await;
         app.push_all(feed, &[json!({"type": "remove", "ref": "a"})]).await;
-        told.publish(app, key).await;
-        told
+        history.publish(app, key).await;
+        history
     }
 
     fn target(&self, query: &str) -> String {
@@ -83,12 +83,12 @@ fn prices_of(path: &Value) -> Vec<&Value> {
     path["points"].as_array().unwrap().iter().map(|one| &one["outcomes"][0]["price"]).collect()
 }
 
-fn check(told: &Told, paths: &Value) {
+fn check(history: &FightHistory, paths: &Value) {
     let paths = paths.as_array().unwrap();
     let books: Vec<&Value> = paths.iter().map(|path| &path["bookmaker"]).collect();
     assert_eq!(books, ["draftkings", "fanduel"]);
     let [draftkings, fanduel] = &paths[..] else { panic!("{paths:?}") };
-    let at = |n: usize| told.times[n].as_str();
+    let at = |n: usize| history.times[n].as_str();
     assert_eq!(times_of(fanduel), [at(0), at(1), at(4)]);
     assert_eq!(prices_of(fanduel), [&json!(135), &json!(140), &Value::Null]);
     assert_eq!(fanduel["points"][2]["reason"], "final");
@@ -111,20 +111,21 @@ fn check(told: &Told, paths: &Value) {
 async fn every_change_that_was_published_is_a_point() {
     let app = TestApp::start().await;
     let (feed, key) = (app.any_feed().await, app.live_key().await);
-    let told = Told::new(&app, &feed, &key).await;
-    check(&told, &told.get(&app, &key, "").await);
+    let history = FightHistory::new(&app, &feed, &key).await;
+    check(&history, &history.get(&app, &key, "").await);
 
-    let all = told.get(&app, &key, "?changes=all&bookmaker=fanduel").await;
+    let all = history.get(&app, &key, "?changes=all&bookmaker=fanduel").await;
     let expected = [json!(135), json!(100), json!(140), Value::Null];
     assert_eq!(prices_of(&all[0]), expected.iter().collect::<Vec<_>>());
     assert_eq!(all[0]["points"][1]["published_at"], Value::Null);
-    let decimal = told.get(&app, &key, "?odds_format=decimal&market=h2h&bookmaker=fanduel").await;
+    let decimal =
+        history.get(&app, &key, "?odds_format=decimal&market=h2h&bookmaker=fanduel").await;
     assert_eq!(prices_of(&decimal[0])[0], &json!(2.35));
-    let (from, to) = (&told.times[1], &told.times[4]);
-    let some = told.get(&app, &key, &format!("?from={from}&to={to}")).await;
-    assert_eq!((times_of(&some[0]), times_of(&some[1])), (vec![&*told.times[2]], vec![&**from]));
-    assert_eq!(some[1]["open"]["published_at"], json!(told.times[0]));
-    assert_eq!(told.get(&app, &key, "?regions=au").await, json!([]));
+    let (from, to) = (&history.times[1], &history.times[4]);
+    let some = history.get(&app, &key, &format!("?from={from}&to={to}")).await;
+    assert_eq!((times_of(&some[0]), times_of(&some[1])), (vec![&*history.times[2]], vec![&**from]));
+    assert_eq!(some[1]["open"]["published_at"], json!(history.times[0]));
+    assert_eq!(history.get(&app, &key, "?regions=au").await, json!([]));
 }
 
 #[tokio::test]
@@ -163,18 +164,18 @@ async fn a_path_is_the_same_from_the_log_and_from_the_archive() {
         assert!(app.service.api.world(World::Live).history.flush(which).await.unwrap());
     };
     flush(&app, Compact::Due).await;
-    let told = Told::new(&app, &feed, &key).await;
+    let history = FightHistory::new(&app, &feed, &key).await;
     let queries = ["", "?changes=all", "?odds_format=fractional"];
     let mut before = Vec::new();
     for query in queries {
-        before.push(told.get(&app, &key, query).await);
+        before.push(history.get(&app, &key, query).await);
     }
-    check(&told, &before[0]);
+    check(&history, &before[0]);
     for which in [Compact::Due, Compact::All] {
         flush(&app, which).await;
         app.publish().await;
         for (query, before) in queries.iter().zip(&before) {
-            assert_eq!(told.get(&app, &key, query).await, *before);
+            assert_eq!(history.get(&app, &key, query).await, *before);
         }
     }
     // Also without the log.
@@ -183,7 +184,7 @@ async fn a_path_is_the_same_from_the_log_and_from_the_archive() {
     let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
     app.publish().await;
     for (query, before) in queries.iter().zip(&before) {
-        assert_eq!(told.get(&app, &key, query).await, *before);
+        assert_eq!(history.get(&app, &key, query).await, *before);
     }
 }
 
@@ -287,12 +288,12 @@ fn next(answer: &Answer) -> Option<String> {
 async fn pages_of_points_add_up_to_one_long_page() {
     let app = TestApp::start().await;
     let (feed, key) = (app.any_feed().await, app.live_key().await);
-    let told = Told::new(&app, &feed, &key).await;
-    let (pages, whole) = all_pages(&app, &key, &told.target("?changes=all")).await;
+    let history = FightHistory::new(&app, &feed, &key).await;
+    let (pages, whole) = all_pages(&app, &key, &history.target("?changes=all")).await;
     assert_eq!(pages, 1);
     let points: usize = whole.iter().map(|path| path["points"].as_array().unwrap().len()).sum();
     for limit in 1..=points {
-        let target = told.target(&format!("?changes=all&limit={limit}"));
+        let target = history.target(&format!("?changes=all&limit={limit}"));
         let (pages, paths) = all_pages(&app, &key, &target).await;
         assert_eq!(paths, whole, "{limit}");
         assert_eq!(pages, points.div_ceil(limit), "{limit}");
@@ -303,7 +304,7 @@ async fn pages_of_points_add_up_to_one_long_page() {
 async fn what_is_asked_wrongly_is_refused() {
     let app = TestApp::start().await;
     let (feed, key) = (app.any_feed().await, app.live_key().await);
-    let told = Told::new(&app, &feed, &key).await;
+    let history = FightHistory::new(&app, &feed, &key).await;
     for (query, param) in [
         ("?limit=0", "limit"),
         ("?limit=10001", "limit"),
@@ -316,11 +317,11 @@ async fn what_is_asked_wrongly_is_refused() {
         ("?as_of=2026-11-14T23:38:00Z", "as_of"),
         ("?format=csv", "format"),
     ] {
-        let answer = app.get(&told.target(query), &key).await;
+        let answer = app.get(&history.target(query), &key).await;
         assert_eq!((answer.status, &*answer.code()), (400, "invalid_parameter"), "{query}");
         assert_eq!(answer.json()["error"]["param"], param, "{query}");
     }
-    let elsewhere = told.target("").replace("/mma/", "/boxing/");
+    let elsewhere = history.target("").replace("/mma/", "/boxing/");
     let other = "/v1/sports/mma/events/evt_00000000001/odds/history";
     for target in [&*elsewhere, other, "/v1/sports/mma/events/x/odds/history"] {
         let answer = app.get(target, &key).await;
@@ -335,13 +336,13 @@ async fn what_is_asked_wrongly_is_refused() {
 async fn an_answer_is_kept_for_its_publication_and_costs_one_request() {
     let app = TestApp::start().await;
     let (feed, key) = (app.any_feed().await, app.live_key().await);
-    let told = Told::new(&app, &feed, &key).await;
+    let history = FightHistory::new(&app, &feed, &key).await;
     let used = app.get("/v1/sports", &key).await.requests_used();
-    let answer = app.get(&told.target(""), &key).await;
+    let answer = app.get(&history.target(""), &key).await;
     assert_eq!(answer.requests_used(), used + 1);
-    assert_eq!(answer.header("x-published-at"), told.times.last().map(String::as_str));
+    assert_eq!(answer.header("x-published-at"), history.times.last().map(String::as_str));
     let etag = answer.header("etag").unwrap().to_owned();
-    let again = app.request(reqwest::Method::GET, &told.target("")).header("X-API-Key", &key);
+    let again = app.request(reqwest::Method::GET, &history.target("")).header("X-API-Key", &key);
     let again = again.header("If-None-Match", etag).send().await.unwrap();
     assert_eq!(again.status().as_u16(), 304);
 }
@@ -371,7 +372,7 @@ async fn a_path_of_the_sandbox_is_what_its_publications_show() {
             let odds = app.get(&odds, &key).await.json();
             let shown: Vec<(&Value, &Value)> =
                 odds.as_array().unwrap().iter().map(|one| (&one["id"], &one["outcomes"])).collect();
-            let told: Vec<(&Value, &Value)> = paths
+            let history: Vec<(&Value, &Value)> = paths
                 .iter()
                 .filter_map(|path| {
                     let mut points = path["points"].as_array().unwrap().iter();
@@ -380,7 +381,7 @@ async fn a_path_of_the_sandbox_is_what_its_publications_show() {
                 })
                 .filter(|(_, outcomes)| **outcomes != json!([]))
                 .collect();
-            assert_eq!(shown, told, "{id} as of {at}");
+            assert_eq!(shown, history, "{id} as of {at}");
             seen += shown.len();
         }
     }
@@ -391,7 +392,7 @@ async fn a_path_of_the_sandbox_is_what_its_publications_show() {
 async fn closing_lines_are_those_of_paths_page_by_page() {
     let app = TestApp::builder().archived().start().await;
     let (feed, key) = (app.any_feed().await, app.live_key().await);
-    let told = Told::new(&app, &feed, &key).await;
+    let history = FightHistory::new(&app, &feed, &key).await;
     // An event that has not started has none.
     let waiting = [
         line::event("b", "mma", "Cleo Crane", "Dora Dale"),
@@ -405,7 +406,7 @@ async fn closing_lines_are_those_of_paths_page_by_page() {
             assert!(app.service.api.world(World::Live).history.flush(Compact::All).await.unwrap());
             app.publish().await;
         }
-        let mut expected = told.get(&app, &key, "").await;
+        let mut expected = history.get(&app, &key, "").await;
         for path in expected.as_array_mut().unwrap() {
             path.as_object_mut().unwrap().remove("points");
         }
@@ -416,7 +417,7 @@ async fn closing_lines_are_those_of_paths_page_by_page() {
         let second = app.get(&next(&first).unwrap(), &key).await;
         assert_eq!((&first.json()[0], &second.json()[0]), (&expected[0], &expected[1]));
         assert_eq!(next(&second), None);
-        let event = &told.event;
+        let event = &history.event;
         let some = |query: String| {
             let (app, key) = (&app, &key);
             async move { app.get(&format!("{closing}?{query}"), key).await.json() }

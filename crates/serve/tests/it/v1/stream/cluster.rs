@@ -6,7 +6,7 @@ use serde_json::json;
 use test_servers::Proxy;
 
 use super::client::{Client, move_to, names, opened, quote};
-use crate::harness::{Bed, Joining, TestApp, line};
+use crate::harness::{Joining, TestApp, TestLog, line};
 use crate::shared::{Pair, lead, publish};
 use crate::test_market::{ANN, BEA, lines};
 
@@ -90,9 +90,9 @@ async fn a_cursor_past_the_end_of_the_log_is_unknown_on_a_node_that_has_all_of_i
 /// S8: the same for as long as the node is only behind, but then the client is sent to another one.
 #[tokio::test]
 async fn a_stream_on_a_node_that_is_behind_its_cursor_waits_ten_seconds_and_ends() {
-    let bed = Bed::start();
-    let joining = Joining::new(&bed);
-    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
+    let test_log = TestLog::start();
+    let joining = Joining::new(&test_log);
+    let proxy = Proxy::start(test_log.nats.port(0).unwrap()).await.unwrap();
     let (electable, leadership) = joining.electable();
     let writer = TestApp::builder().joining(electable).start().await;
     lead(&writer, &leadership, 1).await;
