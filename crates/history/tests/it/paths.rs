@@ -89,7 +89,7 @@ type Prices = Vec<(String, String, String)>;
 
 /// The history of a record: the published changes, and the closing line.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct RecordHistory {
     points: Vec<(Timestamp, Prices)>,
     close: Option<(Timestamp, &'static str, bool, Timestamp, Timestamp, Prices)>,
 }
@@ -97,7 +97,7 @@ struct Said {
 /// The same, derived from every publication in order.
 #[derive(Debug, Default)]
 struct Model {
-    records: BTreeMap<(EventId, String), Said>,
+    records: BTreeMap<(EventId, String), RecordHistory>,
     fresh: BTreeMap<(EventId, String), Timestamp>,
     starts: BTreeMap<EventId, (Timestamp, StartBy)>,
 }
@@ -186,7 +186,7 @@ fn prices_of(outcomes: &[archive::PointOutcome]) -> Prices {
     outcomes.iter().map(text).collect()
 }
 
-fn said_of(path: &RecordPath) -> Said {
+fn history_of(path: &RecordPath) -> RecordHistory {
     let points = path.points.iter().map(|point| (point.published_at, prices_of(&point.outcomes)));
     let close = path.closing.as_ref().and_then(|line| {
         let (start, by) = line.start?;
@@ -194,7 +194,7 @@ fn said_of(path: &RecordPath) -> Said {
         let published_at = line.prices.published_at;
         Some((start, by.key(), line.active, published_at, line.last_update, prices))
     });
-    Said { points: points.collect(), close }
+    RecordHistory { points: points.collect(), close }
 }
 
 fn wanted(event: EventId) -> Wanted<'static> {
@@ -228,7 +228,7 @@ fn check(model: &Model, archive: &Archive, part: Option<&Part>) {
     for event in events {
         let paths = past(archive, &commit, part, &wanted(event)).into_paths();
         let said: BTreeMap<_, _> =
-            paths.iter().map(|path| (path.head.record.to_string(), said_of(path))).collect();
+            paths.iter().map(|path| (path.head.record.to_string(), history_of(path))).collect();
         let expected = model.records.iter().filter(|((own, _), _)| *own == event);
         let expected: BTreeMap<_, _> = expected.map(|((_, record), said)| (record, said)).collect();
         assert_eq!(said.len(), expected.len());
@@ -362,7 +362,7 @@ fn the_book_of_one_event_is_enough_for_its_path() {
             }
             let [all, only] = [&whole, &only].map(|part| {
                 let paths = past(&archive, &commit, Some(part), &wanted(*event)).into_paths();
-                paths.iter().map(said_of).collect::<Vec<_>>()
+                paths.iter().map(history_of).collect::<Vec<_>>()
             });
             assert!(!all.is_empty());
             assert_eq!(all, only, "{event} after {parts} parts");
