@@ -317,13 +317,13 @@ mod tests {
         QuickCheck { at: Timestamp::from_secs(secs), signature: NameSignature::BLANK }
     }
 
-    struct Shelf {
+    struct TestIndex {
         sport: SportId,
         lexicon: Lexicon,
         index: Index<u32>,
     }
 
-    impl Shelf {
+    impl TestIndex {
         fn new() -> Self {
             let catalogue = Arc::new(Catalogue::load(None).unwrap());
             let sport = catalogue.sport_id("mma").unwrap();
@@ -348,58 +348,58 @@ mod tests {
 
     #[test]
     fn two_words_in_common_lead_there_and_one_does_not() {
-        let mut shelf = Shelf::new();
-        shelf.put(1, Owner::One(0), 0, ("Tomas Veldt", "Oren Castellane"));
-        assert_eq!(shelf.find("Castellane", "Veldt"), [1]);
-        assert_eq!(shelf.find("Tomas Veldt", "Somebody Else"), [1]);
-        assert_eq!(shelf.find("Tomas Berg", "Somebody Else"), [0_u32; 0]);
-        shelf.index.remove(1);
-        assert_eq!(shelf.find("Castellane", "Veldt"), [0_u32; 0]);
-        assert!(shelf.index.postings.is_empty());
+        let mut test = TestIndex::new();
+        test.put(1, Owner::One(0), 0, ("Tomas Veldt", "Oren Castellane"));
+        assert_eq!(test.find("Castellane", "Veldt"), [1]);
+        assert_eq!(test.find("Tomas Veldt", "Somebody Else"), [1]);
+        assert_eq!(test.find("Tomas Berg", "Somebody Else"), [0_u32; 0]);
+        test.index.remove(1);
+        assert_eq!(test.find("Castellane", "Veldt"), [0_u32; 0]);
+        assert!(test.index.postings.is_empty());
     }
 
     #[test]
     fn the_most_alike_come_first_then_the_nearest_and_none_beyond_the_window() {
-        let mut shelf = Shelf::new();
+        let mut test = TestIndex::new();
         let names = ("Tomas Veldt", "Oren Castellane");
-        shelf.put(1, Owner::One(0), 0, ("T. Veldt", "O. Castellane"));
-        shelf.put(2, Owner::One(1), 3600, names);
-        shelf.put(3, Owner::One(2), 60, names);
-        shelf.put(4, Owner::One(3), 86_401, names);
-        assert_eq!(shelf.find(names.0, names.1), [3, 2, 1]);
+        test.put(1, Owner::One(0), 0, ("T. Veldt", "O. Castellane"));
+        test.put(2, Owner::One(1), 3600, names);
+        test.put(3, Owner::One(2), 60, names);
+        test.put(4, Owner::One(3), 86_401, names);
+        assert_eq!(test.find(names.0, names.1), [3, 2, 1]);
     }
 
     #[test]
     fn brothers_against_each_other_are_found_by_their_one_name() {
-        let mut shelf = Shelf::new();
-        shelf.put(1, Owner::One(0), 0, ("Anton Veldt", "Tomas Veldt"));
-        assert_eq!(shelf.find("A. Veldt", "T. Veldt"), [1]);
+        let mut test = TestIndex::new();
+        test.put(1, Owner::One(0), 0, ("Anton Veldt", "Tomas Veldt"));
+        assert_eq!(test.find("A. Veldt", "T. Veldt"), [1]);
     }
 
     #[test]
     fn who_floods_the_index_hides_nobody_and_costs_no_more_than_a_few_looks() {
-        let mut shelf = Shelf::new();
+        let mut test = TestIndex::new();
         let names = ("Tomas Veldt", "Oren Castellane");
         for id in 0..10_000 {
-            shelf.put(id, Owner::One(7), 0, names);
+            test.put(id, Owner::One(7), 0, names);
         }
-        shelf.put(10_000, Owner::One(1), 7200, ("Veldt", "Castellane"));
-        shelf.put(10_001, Owner::Several(1), 7200, ("T. Veldt", "O. Castellane"));
-        let found = shelf.find(names.0, names.1);
+        test.put(10_000, Owner::One(1), 7200, ("Veldt", "Castellane"));
+        test.put(10_001, Owner::Several(1), 7200, ("T. Veldt", "O. Castellane"));
+        let found = test.find(names.0, names.1);
         assert!(found.contains(&10_000) && found.contains(&10_001));
         assert_eq!(found.len(), CANDIDATES_OF_OWNER_MAX + 2);
-        let kept = shelf.index.postings.values().map(Vec::len).max();
+        let kept = test.index.postings.values().map(Vec::len).max();
         assert_eq!(kept, Some(ENTRIES_OF_OWNER_MAX + 2));
         // Two sources that flood together, so that several list each of their entries.
         for id in 20_000..30_000 {
-            shelf.put(id, Owner::Several(7), 0, names);
+            test.put(id, Owner::Several(7), 0, names);
         }
-        let found = shelf.find(names.0, names.1);
+        let found = test.find(names.0, names.1);
         assert!(found.contains(&10_000) && found.contains(&10_001));
         assert!(found.iter().take(4).any(|id| *id == 10_000), "each owner has its turn");
         for id in (0..10_000).chain(20_000..30_000) {
-            shelf.index.remove(id);
+            test.index.remove(id);
         }
-        assert_eq!(shelf.find(names.0, names.1).len(), 2);
+        assert_eq!(test.find(names.0, names.1).len(), 2);
     }
 }

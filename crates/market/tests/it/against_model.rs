@@ -20,22 +20,22 @@ use linesman_market::{
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::desk::{
-    Desk, LIFETIMES, SALT, STALE_AFTER, all_bouts, all_events, all_odds, all_scores, at,
-    everything, replayed, restored, walk,
-};
 use crate::histories::{
     BOOKMAKERS, Names, Pick, Prices, REFS, SPORTS, Scored, Step, What, When, a_step,
 };
 use crate::model::{Happening, Model};
 use crate::shown;
+use crate::test_book::{
+    LIFETIMES, SALT, STALE_AFTER, TestBook, all_bouts, all_events, all_odds, all_scores, at,
+    everything, replayed, restored, walk,
+};
 use crate::vocabulary::{LINES, PEOPLE, PRICES, TITLES};
 
 const IDS: Ids = Ids::Minted { salt: SALT };
 
 /// The book and the model, compared with each other.
 pub(crate) struct Pair {
-    pub(crate) desk: Desk,
+    pub(crate) test: TestBook,
     model: Model,
     last: Option<(&'static str, FeedMessage)>,
     last_odds: Option<(&'static str, Body)>,
@@ -44,9 +44,9 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        let desk = Desk::open();
-        let model = Model::new(Arc::clone(&desk.catalogue));
-        Self { desk, model, last: None, last_odds: None, last_ts: at(0) }
+        let test = TestBook::open();
+        let model = Model::new(Arc::clone(&test.catalogue));
+        Self { test, model, last: None, last_odds: None, last_ts: at(0) }
     }
 
     pub(crate) fn take(&mut self, step: &Step) {
@@ -67,17 +67,17 @@ impl Pair {
                     self.say(feed, FeedMessage { ts: self.ts(*when), fresh_for_s: None, body });
                 }
             }
-            Step::Wait(ms) => self.desk.now = self.desk.now.plus(Duration::from_millis(*ms)),
+            Step::Wait(ms) => self.test.now = self.test.now.plus(Duration::from_millis(*ms)),
             Step::Expire => self.expire(),
             Step::Restart => {
-                let book = restored(&self.desk.book);
-                assert_eq!(self.everything(), everything(&book, self.desk.now));
-                self.desk.book = book;
+                let book = restored(&self.test.book);
+                assert_eq!(self.everything(), everything(&book, self.test.now));
+                self.test.book = book;
             }
             Step::Replay => {
-                let book = replayed(&self.desk.catalogue, IDS, &self.desk.changes);
-                assert_eq!(self.everything(), everything(&book, self.desk.now));
-                self.desk.book = book;
+                let book = replayed(&self.test.catalogue, IDS, &self.test.changes);
+                assert_eq!(self.everything(), everything(&book, self.test.now));
+                self.test.book = book;
             }
             Step::Compare => self.compare(),
         }
@@ -86,27 +86,27 @@ impl Pair {
     fn ts(&self, when: When) -> Option<Timestamp> {
         match when {
             When::Unsaid => None,
-            When::Off(ms) => Some(Timestamp::from_millis(self.desk.now.as_millis() + ms)),
+            When::Off(ms) => Some(Timestamp::from_millis(self.test.now.as_millis() + ms)),
             When::Last => Some(self.last_ts),
         }
     }
 
     fn everything(&self) -> String {
-        everything(&self.desk.book, self.desk.now)
+        everything(&self.test.book, self.test.now)
     }
 
     fn say(&mut self, feed: &'static str, message: FeedMessage) {
-        let made = self.desk.changes.len();
-        let said = self.desk.hear(feed, &message);
-        let told = match self.desk.changes.get(made) {
+        let made = self.test.changes.len();
+        let said = self.test.hear(feed, &message);
+        let told = match self.test.changes.get(made) {
             Some((Change::Listed(listed), _)) => Some(listed.event),
             _ => None,
         };
         let merged_before = self.model.merged.len();
-        let expected = self.model.hear(feed, &message, self.desk.now, told);
+        let expected = self.model.hear(feed, &message, self.test.now, told);
         assert_eq!(said, expected, "{feed} said {message:?}");
         let mut merged: Vec<EventId> = Vec::new();
-        for (change, _) in &self.desk.changes[made..] {
+        for (change, _) in &self.test.changes[made..] {
             if let Change::Merged { younger, .. } = change {
                 merged.push(*younger);
             }
@@ -115,7 +115,7 @@ impl Pair {
             self.model.merged[merged_before..].iter().map(|(younger, _)| *younger).collect();
         assert_eq!(merged, expected, "{feed} said {message:?}");
         if said == Ok(Verdict::Superseded) || said.is_err() {
-            assert_eq!(made, self.desk.changes.len(), "nothing changes by what is not taken");
+            assert_eq!(made, self.test.changes.len(), "nothing changes by what is not taken");
         }
         self.last_ts = message.ts.unwrap_or(self.last_ts);
         if matches!(message.body, Body::Odds(_)) {
@@ -125,19 +125,19 @@ impl Pair {
     }
 
     fn expire(&mut self) {
-        let now = self.desk.now;
-        let made = self.desk.changes.len();
-        self.desk.expire();
+        let now = self.test.now;
+        let made = self.test.changes.len();
+        self.test.expire();
         let (mut events, mut sources) = (Vec::new(), Vec::new());
-        for (change, _) in &self.desk.changes[made..] {
+        for (change, _) in &self.test.changes[made..] {
             if let Change::Expired { event } = change {
                 events.push(*event);
             }
             if let Change::SourceForgotten { bookmaker, sport } = change {
-                sources.push((self.desk.sport(sport), self.desk.bookmaker(bookmaker)));
+                sources.push((self.test.sport(sport), self.test.bookmaker(bookmaker)));
             }
         }
-        assert_eq!(events.len() + sources.len(), self.desk.changes.len() - made);
+        assert_eq!(events.len() + sources.len(), self.test.changes.len() - made);
         assert_eq!((events, sources), self.model.expire(now, LIFETIMES));
     }
 
@@ -145,7 +145,7 @@ impl Pair {
         match what {
             What::Event { at: place, sport, names, hours, competition } => {
                 let (reference, usual, pair) = REFS[*place];
-                let sport = self.desk.sport(sport.map_or(usual, |sport| SPORTS[sport]));
+                let sport = self.test.sport(sport.map_or(usual, |sport| SPORTS[sport]));
                 let listing = Listing {
                     sport,
                     competition: (*competition).into(),
@@ -156,7 +156,7 @@ impl Pair {
             }
             What::Odds { at, bookmaker, market, group, prices } => {
                 let (reference, usual, pair) = REFS[*at];
-                let markets = &self.desk.catalogue.sport(self.desk.sport(usual)).markets;
+                let markets = &self.test.catalogue.sport(self.test.sport(usual)).markets;
                 let market = match market {
                     Pick::Usual(n) => markets[n % markets.len()],
                     Pick::Any(market) => *market,
@@ -165,7 +165,7 @@ impl Pair {
                 let odd = matches!(prices, Prices::Odd(_));
                 Body::Odds(OddsBody {
                     reference: reference.into(),
-                    bookmaker: self.desk.bookmaker(BOOKMAKERS[*bookmaker]),
+                    bookmaker: self.test.bookmaker(BOOKMAKERS[*bookmaker]),
                     market,
                     group: group.filter(|_| pairing || odd).map(Into::into),
                     outcomes: offered(prices, pair, market),
@@ -174,14 +174,14 @@ impl Pair {
             What::Score { at, body } => Body::Score(scored(REFS[*at].0, body)),
             What::Remove { at } => Body::Remove { reference: REFS[*at].0.into() },
             What::Beat { bookmaker, sport } => Body::Heartbeat {
-                bookmaker: self.desk.bookmaker(BOOKMAKERS[*bookmaker]),
-                sport: sport.map(|sport| self.desk.sport(SPORTS[sport])),
+                bookmaker: self.test.bookmaker(BOOKMAKERS[*bookmaker]),
+                sport: sport.map(|sport| self.test.sport(SPORTS[sport])),
             },
         }
     }
 
     fn fixture(&self, sport: SportId, usual: (usize, usize), names: &Names) -> Fixture {
-        if self.desk.catalogue.sport(sport).shape == domain::Shape::Field {
+        if self.test.catalogue.sport(sport).shape == domain::Shape::Field {
             return Fixture::Field { title: TITLES[names.title / 2][names.title % 2].into() };
         }
         let usual = if usual.0 == usual.1 { (1, 3) } else { usual };
@@ -194,13 +194,13 @@ impl Pair {
 
     /// Compares every answer with the model's.
     fn compare(&self) {
-        let now = self.desk.now;
-        let snapshot = self.desk.snapshot();
+        let now = self.test.now;
+        let snapshot = self.test.snapshot();
         shown::check(&snapshot);
-        let health = self.desk.book.vitals().health(now, STALE_AFTER);
+        let health = self.test.book.vitals().health(now, STALE_AFTER);
         assert_eq!(health.degraded, self.model.is_degraded(now, STALE_AFTER));
         let mut active = 0;
-        for (sport, _) in self.desk.catalogue.sports() {
+        for (sport, _) in self.test.catalogue.sports() {
             let view = snapshot.sport(sport);
             let summary = self.model.summary(sport, now, STALE_AFTER);
             active += u32::from(summary.0);
@@ -218,12 +218,12 @@ impl Pair {
     fn bookmaker_filters(&self) -> Vec<(BookmakerSet, Option<BookmakerId>)> {
         let mut filters = vec![(BookmakerSet::ALL, None)];
         for regions in [&[Region::Us][..], &[Region::Uk, Region::Au]] {
-            filters.push((self.desk.catalogue.bookmakers_in(regions), None));
+            filters.push((self.test.catalogue.bookmakers_in(regions), None));
         }
         for key in BOOKMAKERS {
-            let id = self.desk.bookmaker(key);
+            let id = self.test.bookmaker(key);
             filters.push((BookmakerSet::just(id), Some(id)));
-            let in_us = self.desk.catalogue.bookmakers_in(&[Region::Us]);
+            let in_us = self.test.catalogue.bookmakers_in(&[Region::Us]);
             filters.push((BookmakerSet::just(id).intersection(in_us), Some(id)));
         }
         filters
@@ -240,7 +240,7 @@ impl Pair {
 
     fn compare_odds(&self, snapshot: &Snapshot, sport: SportId) {
         let rows = self.model.records(sport);
-        let markets = &self.desk.catalogue.sport(sport).markets;
+        let markets = &self.test.catalogue.sport(sport).markets;
         let turn = Cell::new(0);
         for (bookmakers, bookmaker) in self.bookmaker_filters() {
             for market in std::iter::once(None).chain(markets.iter().copied().map(Some)) {
@@ -330,10 +330,10 @@ impl Pair {
         for event in &view.events {
             snapshot.visit_cells(sport, event, |bookmaker, market, cell| {
                 let place = (event.id, bookmaker, market);
-                let expected = self.model.cell(place, self.desk.now, STALE_AFTER);
+                let expected = self.model.cell(place, self.test.now, STALE_AFTER);
                 if let CellState::Unsure { may_be } = cell {
                     // The model has no possible duplicates.
-                    let mut pairs = self.desk.book.unsure();
+                    let mut pairs = self.test.book.unsure();
                     let is_pair = |pair: (EventId, EventId)| {
                         pair == (event.id, may_be) || pair == (may_be, event.id)
                     };
@@ -361,13 +361,13 @@ impl Pair {
     }
 
     fn compare_bouts(&self, snapshot: &Snapshot, sport: SportId) {
-        if !self.desk.catalogue.sport(sport).bouts {
+        if !self.test.catalogue.sport(sport).bouts {
             return;
         }
         for (n, (bookmakers, _)) in self.bookmaker_filters().into_iter().enumerate() {
             let format = Format::ALL[n % 3];
             let passes = |id| bookmakers.contains(id);
-            let now = self.desk.now;
+            let now = self.test.now;
             let expected = self.model.grouped_json(sport, passes, format, now, STALE_AFTER);
             let whole = BoutSelection { bookmakers, ..all_bouts(sport) };
             assert_eq!(shown::bouts(snapshot, &whole, format).0, expected);
@@ -457,7 +457,7 @@ fn scored(reference: &str, body: &Scored) -> ScoreBody {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::cases(256))]
+    #![proptest_config(crate::test_book::cases(256))]
 
     #[test]
     fn the_book_answers_as_the_model_does(

@@ -13,7 +13,7 @@ use linesman_market::analysis::{
 use num_rational::BigRational;
 use proptest::prelude::*;
 
-use crate::desk::{Desk, cases};
+use crate::test_book::{TestBook, cases};
 
 const BOOKMAKERS: [&str; 6] = ["bet365", "betmgm", "caesars", "draftkings", "fanduel", "pinnacle"];
 const NAMES: [&str; 3] = ["Oren Castellane", "Jannik Sinner", "Draw"];
@@ -55,12 +55,12 @@ fn books() -> impl Strategy<Value = Vec<Book>> {
     })
 }
 
-/// A desk whose snapshot is 200 seconds after the start of the test.
-fn desk(books: &[Book]) -> Desk {
-    let mut desk = Desk::open();
-    let bout = desk.bout("bout", NAMES[0], NAMES[1], 100);
-    desk.say("feed", bout).unwrap();
-    desk.wait(200);
+/// A book whose snapshot is 200 seconds after the start of the test.
+fn test_book(books: &[Book]) -> TestBook {
+    let mut test = TestBook::open();
+    let bout = test.bout("bout", NAMES[0], NAMES[1], 100);
+    test.say("feed", bout).unwrap();
+    test.wait(200);
     for book in books {
         let outcome = |name: &str, price: u32, point: Option<Line>| OfferedOutcome {
             name: name.into(),
@@ -79,17 +79,17 @@ fn desk(books: &[Book]) -> Desk {
             (Market::TotalRounds, totals.collect::<Vec<_>>()),
         ] {
             if !outcomes.is_empty() {
-                let odds = desk.odds_body("bout", key, market, None, outcomes);
-                desk.say_at("feed", 200 - book.age_s, odds).unwrap();
+                let odds = test.odds_body("bout", key, market, None, outcomes);
+                test.say_at("feed", 200 - book.age_s, odds).unwrap();
             }
         }
     }
-    desk
+    test
 }
 
-fn filter(desk: &Desk) -> Filter {
+fn filter(test: &TestBook) -> Filter {
     Filter {
-        sport: desk.sport("mma"),
+        sport: test.sport("mma"),
         market: None,
         events: None,
         from: None,
@@ -222,8 +222,8 @@ proptest! {
 
     #[test]
     fn best_prices_and_arbitrages_are_those_of_plain_ratios(books in books()) {
-        let desk = desk(&books);
-        let (snapshot, analysis) = (desk.snapshot(), Analysis::default());
+        let test = test_book(&books);
+        let (snapshot, analysis) = (test.snapshot(), Analysis::default());
         let (lines, [stale, incomplete, underround]) = lines(&books);
         let one = BigRational::from_integer(1.into());
         let mut expected: Vec<(i128, Vec<u32>)> = Vec::new();
@@ -235,7 +235,7 @@ proptest! {
                 expected.push((profit, prices));
             }
         }
-        let selection = ArbitrageSelection { filter: filter(&desk), min_profit: 0, stake: 100, limit: 500 };
+        let selection = ArbitrageSelection { filter: filter(&test), min_profit: 0, stake: 100, limit: 500 };
         let found = selection.select(&snapshot, &analysis);
         let refused = found.refused;
         prop_assert_eq!([refused.stale, refused.incomplete, refused.underround], [stale, incomplete, underround]);
@@ -252,7 +252,7 @@ proptest! {
         ours.sort();
         expected.sort();
         prop_assert_eq!(ours, expected);
-        let best = BestSelection { filter: filter(&desk), limit: 500, after: None };
+        let best = BestSelection { filter: filter(&test), limit: 500, after: None };
         let page = best.select(&snapshot, &analysis);
         prop_assert_eq!((page.refused.stale, page.refused.underround), (stale, 0));
         prop_assert!(page.lines.len() >= lines.len());
@@ -260,10 +260,10 @@ proptest! {
 
     #[test]
     fn expected_values_are_against_the_others(books in books()) {
-        let desk = desk(&books);
-        let (snapshot, analysis) = (desk.snapshot(), Analysis::default());
+        let test = test_book(&books);
+        let (snapshot, analysis) = (test.snapshot(), Analysis::default());
         let reference = Reference { method: Method::Multiplicative, named: None, min_books: 1 };
-        let selection = ValueSelection { filter: filter(&desk), reference, min_ev: 0, limit: 500 };
+        let selection = ValueSelection { filter: filter(&test), reference, min_ev: 0, limit: 500 };
         let found = selection.select(&snapshot, &analysis);
         let mut expected = 0;
         for ((_, ways), offers) in &lines(&books).0 {
@@ -294,9 +294,9 @@ proptest! {
 
     #[test]
     fn middles_are_all_pairs_of_points_up_to_their_cost(books in books()) {
-        let desk = desk(&books);
-        let (snapshot, analysis) = (desk.snapshot(), Analysis::default());
-        let selection = MiddleSelection { filter: filter(&desk), max_cost: 50_000_000, limit: 500 };
+        let test = test_book(&books);
+        let (snapshot, analysis) = (test.snapshot(), Analysis::default());
+        let selection = MiddleSelection { filter: filter(&test), max_cost: 50_000_000, limit: 500 };
         let found = selection.select(&snapshot, &analysis);
         let lines = lines(&books).0;
         let totals: Vec<(u8, Vec<u32>)> = lines

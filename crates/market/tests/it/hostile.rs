@@ -13,29 +13,29 @@ use linesman_market::book::{IMAGE_VERSION, ImageError};
 use linesman_market::{Book, CHANGE_VERSION, Change, ChangeError, Ids, Operation};
 use proptest::prelude::*;
 
-use crate::desk::{ACCEPTED, Desk, LIFETIMES, everything, remove, report, score};
+use crate::test_book::{ACCEPTED, LIFETIMES, TestBook, everything, remove, report, score};
 
 /// A book with one of everything, and the changes that produced it.
-fn lived() -> Desk {
-    let mut desk = Desk::open();
+fn lived() -> TestBook {
+    let mut test = TestBook::open();
     let said = [
-        desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24),
-        desk.bout("n-2", "Milan Dray", "Pavel Orsk", 24),
-        desk.tournament("g-1", "The Harbour Open", 24),
-        desk.quote("n-1", "fanduel", Market::Moneyline, &[("Tomas Veldt", 140), ("draw", 900)]),
-        desk.quote("g-1", "bet365", Market::Top5, &[("Kim Sato", 140), ("Ivo Brandt", 900)]),
+        test.bout("n-1", "Tomas Veldt", "Oren Castellane", 24),
+        test.bout("n-2", "Milan Dray", "Pavel Orsk", 24),
+        test.tournament("g-1", "The Harbour Open", 24),
+        test.quote("n-1", "fanduel", Market::Moneyline, &[("Tomas Veldt", 140), ("draw", 900)]),
+        test.quote("g-1", "bet365", Market::Top5, &[("Kim Sato", 140), ("Ivo Brandt", 900)]),
         Body::Score(score("n-1", Status::Live, 1, 0)),
         Body::Score(ScoreBody {
             leaders: vec![("Kim Sato".into(), vec![68, 70])],
             ..report("g-1", Status::Live)
         }),
-        desk.beat("fanduel", Some("mma")),
+        test.beat("fanduel", Some("mma")),
         remove("n-2"),
     ];
     for body in said {
-        assert_eq!(desk.say("north", body), ACCEPTED);
+        assert_eq!(test.say("north", body), ACCEPTED);
     }
-    desk
+    test
 }
 
 /// Bytes that were changed, removed and inserted.
@@ -58,14 +58,14 @@ fn damage() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
 }
 
 /// Whatever data got in, the book can be queried, expired and saved.
-fn use_it(mut desk: Desk) {
-    let before = everything(&desk.book, desk.now);
+fn use_it(mut test: TestBook) {
+    let before = everything(&test.book, test.now);
     assert!(!before.is_empty());
-    let again = crate::desk::restored(&desk.book);
-    assert_eq!(everything(&again, desk.now), before);
-    let said = desk.bout("n-1", "Tomas Veldt", "Pavel Orsk", 24);
-    assert!(desk.say("north", said).is_ok());
-    assert!(desk.book.overdue(desk.now, LIFETIMES).len() <= 100);
+    let again = crate::test_book::restored(&test.book);
+    assert_eq!(everything(&again, test.now), before);
+    let said = test.bout("n-1", "Tomas Veldt", "Pavel Orsk", 24);
+    assert!(test.say("north", said).is_ok());
+    assert!(test.book.overdue(test.now, LIFETIMES).len() <= 100);
 }
 
 /// A log with entries lost to damage is read with gaps.
@@ -86,30 +86,30 @@ fn a_book_without_some_of_its_changes_is_still_a_book() {
     assert!(count > 12);
     for first in 0..count {
         for second in first..count {
-            let mut desk = Desk::open();
-            desk.now = whole.now;
+            let mut test = TestBook::open();
+            test.now = whole.now;
             for (at, (change, time)) in whole.changes.iter().enumerate() {
                 if at != first && at != second {
-                    desk.book.absorb(change, *time);
+                    test.book.absorb(change, *time);
                 }
             }
-            desk.book.renew_salt(99);
-            let said = desk.bout("new", "Milan Dray", "Someone Else", 24);
-            assert_eq!(desk.say("west", said), ACCEPTED);
-            use_it(desk);
+            test.book.renew_salt(99);
+            let said = test.bout("new", "Milan Dray", "Someone Else", 24);
+            assert_eq!(test.say("west", said), ACCEPTED);
+            use_it(test);
         }
     }
 }
 
 #[test]
 fn an_unknown_version_is_told_apart_from_damage() {
-    let desk = lived();
+    let test = lived();
     let mut bytes = Vec::new();
-    desk.changes[0].0.encode(&mut bytes);
+    test.changes[0].0.encode(&mut bytes);
     assert_eq!(Change::decode(9, &bytes), Err(ChangeError::Version(9)));
     assert_eq!(Change::decode(CHANGE_VERSION, &[]), Err(ChangeError::Undecodable));
-    let catalogue = || Arc::clone(&desk.catalogue);
-    let image = desk.book.to_image();
+    let catalogue = || Arc::clone(&test.catalogue);
+    let image = test.book.to_image();
     let error = |version, bytes: &[u8]| Book::from_image(version, bytes, catalogue()).unwrap_err();
     assert_eq!(error(9, &image), ImageError::Version(9));
     for cut in 0..image.len() {
@@ -154,9 +154,9 @@ proptest! {
     #[test]
     fn any_bytes_are_an_entry_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(change) = Change::decode(CHANGE_VERSION, &bytes) {
-            let mut desk = lived();
-            desk.book.absorb(&change, desk.now);
-            use_it(desk);
+            let mut test = lived();
+            test.book.absorb(&change, test.now);
+            use_it(test);
         }
     }
 
@@ -164,7 +164,7 @@ proptest! {
     fn any_bytes_are_an_image_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         if let Ok(book) = Book::from_image(IMAGE_VERSION, &bytes, catalogue) {
-            use_it(Desk { book, ..Desk::open() });
+            use_it(TestBook { book, ..TestBook::open() });
         }
     }
 
@@ -172,9 +172,9 @@ proptest! {
     fn a_damaged_log_is_replayed_as_far_as_it_can_be_read(
         hits in proptest::collection::vec((any::<prop::sample::Index>(), damage()), 1..4)
     ) {
-        let desk = lived();
+        let test = lived();
         let mut entries: Vec<Vec<u8>> = Vec::new();
-        for (change, _) in &desk.changes {
+        for (change, _) in &test.changes {
             let mut bytes = Vec::new();
             change.encode(&mut bytes);
             entries.push(bytes);
@@ -183,21 +183,21 @@ proptest! {
             let at = which.index(entries.len());
             entries[at] = damaged(std::mem::take(&mut entries[at]), damage);
         }
-        let mut book = Book::new(Arc::clone(&desk.catalogue), Ids::Minted { salt: 7 });
+        let mut book = Book::new(Arc::clone(&test.catalogue), Ids::Minted { salt: 7 });
         for bytes in &entries {
             if let Ok(change) = Change::decode(CHANGE_VERSION, bytes) {
-                book.absorb(&change, desk.now);
+                book.absorb(&change, test.now);
             }
         }
-        use_it(Desk { book, ..Desk::open() });
+        use_it(TestBook { book, ..TestBook::open() });
     }
 
     #[test]
     fn a_damaged_image_is_read_or_refused(damage in damage()) {
-        let desk = lived();
-        let bytes = damaged(desk.book.to_image(), &damage);
-        if let Ok(book) = Book::from_image(IMAGE_VERSION, &bytes, Arc::clone(&desk.catalogue)) {
-            use_it(Desk { book, ..Desk::open() });
+        let test = lived();
+        let bytes = damaged(test.book.to_image(), &damage);
+        if let Ok(book) = Book::from_image(IMAGE_VERSION, &bytes, Arc::clone(&test.catalogue)) {
+            use_it(TestBook { book, ..TestBook::open() });
         }
     }
 }

@@ -10,7 +10,6 @@
 mod adversary;
 mod against_model;
 mod analysis;
-mod desk;
 mod events;
 mod histories;
 mod hostile;
@@ -29,5 +28,6 @@ mod recordings;
 mod refusals;
 mod scores;
 mod shown;
+mod test_book;
 mod vocabulary;
 mod world;

@@ -18,7 +18,7 @@ use domain::{
 };
 use linesman_market::{Lifetimes, Verdict};
 
-use crate::desk::Said;
+use crate::test_book::Outcome;
 use crate::vocabulary::person;
 
 use rules::{confirm_all, goes_back, means_draw, same_participants, side_of};
@@ -131,7 +131,7 @@ impl Model {
         message: &FeedMessage,
         now: Timestamp,
         told: Option<EventId>,
-    ) -> Said {
+    ) -> Outcome {
         if message.ts.is_some_and(|ts| ts > now.plus(Duration::from_secs(5))) {
             return Err(RejectCode::FutureTs);
         }
@@ -261,7 +261,7 @@ impl Model {
         Ok((offer, event.ok_or(RejectCode::UnknownRef)?))
     }
 
-    fn hear_odds(&mut self, feed: &str, odds: &OddsBody, ts: Timestamp, now: Timestamp) -> Said {
+    fn hear_odds(&mut self, feed: &str, odds: &OddsBody, ts: Timestamp, now: Timestamp) -> Outcome {
         let (_, event) = self.listed(feed, &odds.reference)?;
         let (id, sport) = (event.id, event.sport);
         if !self.catalogue.sport(sport).markets.contains(&odds.market) {
@@ -360,7 +360,13 @@ impl Model {
         }
     }
 
-    fn hear_score(&mut self, feed: &str, body: &ScoreBody, ts: Timestamp, now: Timestamp) -> Said {
+    fn hear_score(
+        &mut self,
+        feed: &str,
+        body: &ScoreBody,
+        ts: Timestamp,
+        now: Timestamp,
+    ) -> Outcome {
         let (offer, event) = self.listed(feed, &body.reference)?;
         let (id, swapped) = (event.id, offer.swapped);
         // A time ahead of the clock does not make other reports superseded.
@@ -418,7 +424,13 @@ impl Model {
         Ok(Verdict::Accepted)
     }
 
-    fn hear_remove(&mut self, feed: &str, reference: &str, ts: Timestamp, now: Timestamp) -> Said {
+    fn hear_remove(
+        &mut self,
+        feed: &str,
+        reference: &str,
+        ts: Timestamp,
+        now: Timestamp,
+    ) -> Outcome {
         let mine = |o: &&mut Offering| o.feed == feed && o.reference == reference;
         let offer = self.offers.iter_mut().find(mine).ok_or(RejectCode::UnknownRef)?;
         if ts < offer.ts {

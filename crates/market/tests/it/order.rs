@@ -6,19 +6,19 @@ use std::sync::Arc;
 use linesman_market::{BatchMatcher, Ids};
 use proptest::prelude::*;
 
-use crate::desk::{
-    ACCEPTED, Desk, Partition, SALT, SUPERSEDED, at, everything, partition, replayed, restored,
+use crate::test_book::{
+    ACCEPTED, Partition, SALT, SUPERSEDED, TestBook, at, everything, partition, replayed, restored,
 };
 use crate::world::{Message, World, a_world};
 
-fn told(messages: &[Message]) -> Desk {
-    let mut desk = Desk::open();
-    desk.now = at(0);
+fn told(messages: &[Message]) -> TestBook {
+    let mut test = TestBook::open();
+    test.now = at(0);
     for message in messages {
-        let said = desk.hear(message.feed, &message.body(&Arc::clone(&desk.catalogue)));
+        let said = test.hear(message.feed, &message.body(&Arc::clone(&test.catalogue)));
         assert!(said == ACCEPTED || said == SUPERSEDED, "{said:?} {message:?}");
     }
-    desk
+    test
 }
 
 /// A world and its messages in another order.
@@ -39,25 +39,25 @@ pub(crate) fn partition_of(matcher: &BatchMatcher) -> Partition {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::cases(96))]
+    #![proptest_config(crate::test_book::cases(96))]
 
     #[test]
     fn whatever_the_order_the_same_refs_are_one_event((world, messages) in shuffled()) {
-        let desk = told(&messages);
-        prop_assert_eq!(&partition(&desk.book, |_| true), &world.truth);
-        let replay = replayed(&desk.catalogue, Ids::Minted { salt: SALT }, &desk.changes);
+        let test = told(&messages);
+        prop_assert_eq!(&partition(&test.book, |_| true), &world.truth);
+        let replay = replayed(&test.catalogue, Ids::Minted { salt: SALT }, &test.changes);
         prop_assert_eq!(&partition(&replay, |_| true), &world.truth);
-        prop_assert_eq!(everything(&replay, desk.now), everything(&desk.book, desk.now));
-        prop_assert_eq!(partition(&restored(&desk.book), |_| true), world.truth);
+        prop_assert_eq!(everything(&replay, test.now), everything(&test.book, test.now));
+        prop_assert_eq!(partition(&restored(&test.book), |_| true), world.truth);
     }
 
     #[test]
     fn a_roll_is_the_same_whatever_the_order_it_is_called_in((world, messages) in shuffled()) {
-        let desk = Desk::open();
+        let test = TestBook::open();
         let called = |messages: &[Message]| {
-            let mut matcher = BatchMatcher::new(Arc::clone(&desk.catalogue));
+            let mut matcher = BatchMatcher::new(Arc::clone(&test.catalogue));
             for message in messages.iter().filter(|message| message.last) {
-                matcher.list(message.feed, &message.reference, message.listing(&desk.catalogue));
+                matcher.list(message.feed, &message.reference, message.listing(&test.catalogue));
             }
             matcher
         };

@@ -4,20 +4,20 @@ use domain::message::{Body, RejectCode, ScoreBody};
 use domain::{Market, Status};
 use proptest::prelude::*;
 
-use crate::desk::{ACCEPTED, Desk, head_to_head, report};
+use crate::test_book::{ACCEPTED, TestBook, head_to_head, report};
 
-fn with(sport: &str, home: &str, away: &str) -> Desk {
-    let mut desk = Desk::open();
-    let body = desk.event(sport, "r", head_to_head(home, away), 24);
-    assert_eq!(desk.say("north", body), ACCEPTED);
-    desk
+fn with(sport: &str, home: &str, away: &str) -> TestBook {
+    let mut test = TestBook::open();
+    let body = test.event(sport, "r", head_to_head(home, away), 24);
+    assert_eq!(test.say("north", body), ACCEPTED);
+    test
 }
 
 /// The side that a name's price is assigned to, or the rejection.
 fn side(sport: &str, home: &str, away: &str, name: &str) -> Result<&'static str, RejectCode> {
-    let mut desk = with(sport, home, away);
-    desk.say("north", desk.quote("r", "bet365", Market::Moneyline, &[(name, 140)]))?;
-    let odds = desk.odds(sport);
+    let mut test = with(sport, home, away);
+    test.say("north", test.quote("r", "bet365", Market::Moneyline, &[(name, 140)]))?;
+    let odds = test.odds(sport);
     let shown = odds[0]["outcomes"][0]["name"].as_str().unwrap();
     // The answer uses the event's own names, which show the side.
     Ok(if shown == home {
@@ -125,49 +125,49 @@ fn what_could_be_either_or_nobody_is_rejected_with_a_reason() {
             assert_eq!(said, Err(RejectCode::UnknownOutcome), "{name} of {home} v {away}");
         }
     }
-    let desk = with("mma", "Tomas Veldt", "Oren Castellane");
-    let body = desk.quote("r", "bet365", Market::Moneyline, &[("Pavel Orsk", 140)]);
+    let test = with("mma", "Tomas Veldt", "Oren Castellane");
+    let body = test.quote("r", "bet365", Market::Moneyline, &[("Pavel Orsk", 140)]);
     let message = domain::message::FeedMessage { ts: None, fresh_for_s: None, body };
-    let reject = desk.book.decide("north", &message, desk.now).unwrap_err();
+    let reject = test.book.decide("north", &message, test.now).unwrap_err();
     let text = reject.to_string();
     assert!(text.contains("`Pavel Orsk`") && text.contains("`Tomas Veldt`"), "{text}");
 }
 
 #[test]
 fn a_feed_speaks_in_its_own_words_of_an_event_that_others_named() {
-    let mut desk = Desk::open();
-    let body = desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24);
-    assert_eq!(desk.say("north", body), ACCEPTED);
-    let body = desk.bout("s-1", "Castellane O.", "Veldt T.", 24);
-    assert_eq!(desk.say("south", body), ACCEPTED);
+    let mut test = TestBook::open();
+    let body = test.bout("n-1", "Tomas Veldt", "Oren Castellane", 24);
+    assert_eq!(test.say("north", body), ACCEPTED);
+    let body = test.bout("s-1", "Castellane O.", "Veldt T.", 24);
+    assert_eq!(test.say("south", body), ACCEPTED);
     for (n, names) in
         [["Castellane O.", "Veldt T."], ["Oren Castellane", "Tomas Veldt"], ["Castellane", "Veldt"]]
             .iter()
             .enumerate()
     {
-        desk.wait(1);
+        test.wait(1);
         let price = -110 - i32::try_from(n).unwrap();
         let prices = [(names[0], price), (names[1], 120)];
-        let body = desk.quote("s-1", "bet365", Market::Moneyline, &prices);
-        assert_eq!(desk.say("south", body), ACCEPTED, "{names:?}");
-        let odds = desk.odds("mma");
+        let body = test.quote("s-1", "bet365", Market::Moneyline, &prices);
+        assert_eq!(test.say("south", body), ACCEPTED, "{names:?}");
+        let odds = test.odds("mma");
         assert_eq!(odds[0]["outcomes"][0]["name"], "Tomas Veldt");
         assert_eq!(odds[0]["outcomes"][1]["price"], price);
     }
     let winner = ScoreBody { winner: Some("Veldt".into()), ..report("s-1", Status::Final) };
-    assert_eq!(desk.say("south", Body::Score(winner)), ACCEPTED);
-    assert_eq!(desk.scores("mma")[0]["winner"], "Tomas Veldt");
+    assert_eq!(test.say("south", Body::Score(winner)), ACCEPTED);
+    assert_eq!(test.scores("mma")[0]["winner"], "Tomas Veldt");
 }
 
 #[test]
 fn golfers_are_one_across_spellings_and_two_stay_two() {
-    let mut desk = Desk::open();
+    let mut test = TestBook::open();
     for feed in ["north", "south"] {
-        let body = desk.tournament("g", "The Harbour Open", 24);
-        assert_eq!(desk.say(feed, body), ACCEPTED);
+        let body = test.tournament("g", "The Harbour Open", 24);
+        assert_eq!(test.say(feed, body), ACCEPTED);
     }
-    let names = |desk: &Desk, bookmaker: &str| -> Vec<String> {
-        let odds = desk.odds("golf");
+    let names = |test: &TestBook, bookmaker: &str| -> Vec<String> {
+        let odds = test.odds("golf");
         let record = odds.iter().find(|record| record["bookmaker"] == bookmaker).unwrap();
         let outcomes = record["outcomes"].as_array().unwrap();
         outcomes.iter().map(|outcome| outcome["name"].as_str().unwrap().to_owned()).collect()
@@ -179,8 +179,8 @@ fn golfers_are_one_across_spellings_and_two_stay_two() {
         ("Nicolai Højgaard", 1100),
         ("Rasmus Højgaard", 1200),
     ];
-    let body = desk.quote("g", "bet365", Market::Outright, &ours);
-    assert_eq!(desk.say("north", body), ACCEPTED);
+    let body = test.quote("g", "bet365", Market::Outright, &ours);
+    assert_eq!(test.say("north", body), ACCEPTED);
     let theirs = [
         ("McIlroy, Rory", 510),
         ("S.W. Kim", 910),
@@ -189,10 +189,10 @@ fn golfers_are_one_across_spellings_and_two_stay_two() {
         ("R. Hojgaard", 1210),
         ("Joohyung Kim", 1300),
     ];
-    let body = desk.quote("g", "fanduel", Market::Outright, &theirs);
-    assert_eq!(desk.say("south", body), ACCEPTED);
+    let body = test.quote("g", "fanduel", Market::Outright, &theirs);
+    assert_eq!(test.say("south", body), ACCEPTED);
     assert_eq!(
-        names(&desk, "fanduel"),
+        names(&test, "fanduel"),
         [
             "Joohyung Kim",
             "Nicolai Højgaard",
@@ -203,14 +203,14 @@ fn golfers_are_one_across_spellings_and_two_stay_two() {
         ]
     );
     // A surname shared by several players is nobody's, and does not add a player.
-    let body = desk.quote("g", "betfair", Market::Outright, &[("Kim", 800), ("Hojgaard", 900)]);
-    assert_eq!(desk.say("south", body), ACCEPTED);
-    assert_eq!(names(&desk, "betfair"), ["Hojgaard", "Kim"]);
+    let body = test.quote("g", "betfair", Market::Outright, &[("Kim", 800), ("Hojgaard", 900)]);
+    assert_eq!(test.say("south", body), ACCEPTED);
+    assert_eq!(names(&test, "betfair"), ["Hojgaard", "Kim"]);
     // Two names of one player in one market cannot both mean him.
     let body =
-        desk.quote("g", "betfair", Market::Top5, &[("Rory McIlroy", 100), ("R. McIlroy", 200)]);
-    assert_eq!(desk.say("south", body), ACCEPTED);
-    let odds = desk.odds("golf");
+        test.quote("g", "betfair", Market::Top5, &[("Rory McIlroy", 100), ("R. McIlroy", 200)]);
+    assert_eq!(test.say("south", body), ACCEPTED);
+    let odds = test.odds("golf");
     let top5 = odds.iter().find(|record| record["market"] == "top5").unwrap();
     assert_eq!(top5["outcomes"].as_array().unwrap().len(), 2);
 }

@@ -7,10 +7,10 @@ use linesman_market::{Layer, Operation, Snapshot, Touched};
 use proptest::prelude::*;
 
 use crate::against_model::Pair;
-use crate::desk::{Desk, STALE_AFTER};
 use crate::histories::a_step;
 use crate::identity::list;
 use crate::shown::AllFields;
+use crate::test_book::{STALE_AFTER, TestBook};
 
 /// The snapshots shown: complete ones, and partial ones with the touched events.
 #[derive(Default)]
@@ -18,14 +18,14 @@ struct Shown(Vec<(Snapshot, Option<BTreeSet<EventId>>)>);
 
 impl Shown {
     /// Shows a book again, and compares the combined parts with a complete snapshot.
-    fn show(&mut self, desk: &mut Desk) {
+    fn show(&mut self, test: &mut TestBook) {
         let seq = u64::try_from(self.0.len()).unwrap();
-        let whole = Snapshot::cut(&desk.book, seq, desk.now, STALE_AFTER, &[&AllFields]);
-        match desk.book.take_touched() {
+        let whole = Snapshot::cut(&test.book, seq, test.now, STALE_AFTER, &[&AllFields]);
+        match test.book.take_touched() {
             Touched::All => self.0 = vec![(whole, None)],
             Touched::Events(ids) => {
-                let at = (seq, desk.now);
-                let part = Snapshot::cut_events(&desk.book, &ids, at, STALE_AFTER, &[&AllFields]);
+                let at = (seq, test.now);
+                let part = Snapshot::cut_events(&test.book, &ids, at, STALE_AFTER, &[&AllFields]);
                 assert!(part.events() <= ids.len());
                 self.0.push((part, Some(ids)));
                 let layers = self.layers();
@@ -69,38 +69,38 @@ fn text(snapshot: &Snapshot, only: Option<&BTreeSet<EventId>>) -> String {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::cases(128))]
+    #![proptest_config(crate::test_book::cases(128))]
 
     #[test]
     fn parts_put_together_are_the_whole(steps in prop::collection::vec(a_step(), 1..60)) {
         let (mut pair, mut shown) = (Pair::new(), Shown::default());
         for step in &steps {
             pair.take(step);
-            shown.show(&mut pair.desk);
+            shown.show(&mut pair.test);
         }
     }
 }
 
 #[test]
 fn what_operators_change_is_in_a_part_too() {
-    let (mut desk, mut shown) = (Desk::open(), Shown::default());
-    list(&mut desk, "north", "n", "Tomas Veldt v Oren Castellane", 24);
-    list(&mut desk, "south", "s", "Tomas Veldt v Oren Castellane", 424);
-    list(&mut desk, "west", "w", "Milan Dray v Kalle Wendt", 24);
-    shown.show(&mut desk);
+    let (mut test, mut shown) = (TestBook::open(), Shown::default());
+    list(&mut test, "north", "n", "Tomas Veldt v Oren Castellane", 24);
+    list(&mut test, "south", "s", "Tomas Veldt v Oren Castellane", 424);
+    list(&mut test, "west", "w", "Milan Dray v Kalle Wendt", 24);
+    shown.show(&mut test);
     let [one, other] = [("north", "n"), ("south", "s")]
-        .map(|(feed, reference)| desk.event_of(feed, reference).event);
-    desk.operate(&Operation::Merge { one, other }).unwrap();
-    shown.show(&mut desk);
+        .map(|(feed, reference)| test.event_of(feed, reference).event);
+    test.operate(&Operation::Merge { one, other }).unwrap();
+    shown.show(&mut test);
     // The merged id leads to the remaining event.
-    let (layers, sport) = (shown.layers(), desk.sport("mma"));
+    let (layers, sport) = (shown.layers(), test.sport("mma"));
     let merged = Snapshot::gather(&layers, None).unwrap();
     assert_eq!(merged.sport(sport).event(other).map(|row| row.id), Some(one));
     let split = Operation::Split { event: one, feed: "south".into(), reference: "s".into() };
-    desk.operate(&split).unwrap();
-    shown.show(&mut desk);
-    desk.operate(&Operation::Drop { feed: "west".into() }).unwrap();
-    shown.show(&mut desk);
+    test.operate(&split).unwrap();
+    shown.show(&mut test);
+    test.operate(&Operation::Drop { feed: "west".into() }).unwrap();
+    shown.show(&mut test);
     assert_eq!(shown.0.len(), 4);
-    assert!(desk.book.is_untouched());
+    assert!(test.book.is_untouched());
 }

@@ -9,7 +9,7 @@ use domain::Timestamp;
 use domain::message::{Body, FeedMessage, Fixture, Listing, OddsBody};
 use linesman_market::{Alias, BatchMatcher, Meaning, Operation};
 
-use crate::desk::{ACCEPTED, Desk, Partition, head_to_head, outcome, partition};
+use crate::test_book::{ACCEPTED, Partition, TestBook, head_to_head, outcome, partition};
 
 /// A feed's listing: feed, ref, competition, start, and the sides ("A v B") or the title.
 type Line<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
@@ -37,19 +37,19 @@ impl<'a> Slate<'a> {
         self
     }
 
-    fn listing(&self, desk: &Desk, (.., competition, start, who): Line<'_>) -> Listing {
+    fn listing(&self, test: &TestBook, (.., competition, start, who): Line<'_>) -> Listing {
         let fixture = match who.split_once(" v ") {
             Some((home, away)) => head_to_head(home, away),
             None => Fixture::Field { title: who.into() },
         };
         let commence_time = Timestamp::parse(&format!("{start}:00Z")).unwrap();
-        let sport = desk.sport(self.sport);
+        let sport = test.sport(self.sport);
         Listing { sport, competition: competition.into(), commence_time, fixture }
     }
 
     /// The refs that the book joins, with the listings in an order that depends on the seed.
     fn heard(&self, seed: usize) -> Partition {
-        let mut desk = Desk::open();
+        let mut test = TestBook::open();
         let count = self.lines.len();
         let mut order: Vec<usize> = (0..count).collect();
         // Steps that are coprime with the count reach all listings.
@@ -59,10 +59,10 @@ impl<'a> Slate<'a> {
         }
         for at in order {
             let line = self.lines[at];
-            let listing = self.listing(&desk, line);
+            let listing = self.listing(&test, line);
             let body = Body::Event { reference: line.1.into(), listing };
             assert_eq!(
-                desk.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }),
+                test.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }),
                 ACCEPTED
             );
         }
@@ -70,24 +70,24 @@ impl<'a> Slate<'a> {
             let outcomes = players.iter().map(|name| outcome(name, 1000, None)).collect();
             let body = Body::Odds(OddsBody {
                 reference: (*reference).into(),
-                bookmaker: desk.bookmaker("bet365"),
+                bookmaker: test.bookmaker("bet365"),
                 market: domain::Market::Outright,
                 group: None,
                 outcomes,
             });
             assert_eq!(
-                desk.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body }),
+                test.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body }),
                 ACCEPTED
             );
         }
-        partition(&desk.book, |_| true)
+        partition(&test.book, |_| true)
     }
 
     fn matched(&self) -> Partition {
-        let desk = Desk::open();
-        let mut matcher = BatchMatcher::new(Arc::clone(&desk.catalogue));
+        let test = TestBook::open();
+        let mut matcher = BatchMatcher::new(Arc::clone(&test.catalogue));
         for line in &self.lines {
-            matcher.list(line.0, line.1, self.listing(&desk, *line));
+            matcher.list(line.0, line.1, self.listing(&test, *line));
         }
         for (feed, reference, players) in &self.fields {
             matcher.note_players(feed, reference, players.iter().map(String::as_str));
@@ -403,10 +403,10 @@ fn a_remark_in_the_field_of_a_name_is_not_the_name() {
 #[test]
 fn an_operator_who_says_that_two_names_are_two_people_is_believed() {
     let slate = draw_and("Kate Lindqvist v Tomas Brandt", "Ekaterina Lindqvist v Brandt T.");
-    let mut desk = Desk::open();
+    let mut test = TestBook::open();
     for line in slate.lines.iter().filter(|line| !["d6", "f6"].contains(&line.1)) {
-        let body = Body::Event { reference: line.1.into(), listing: slate.listing(&desk, *line) };
-        assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
+        let body = Body::Event { reference: line.1.into(), listing: slate.listing(&test, *line) };
+        assert_eq!(test.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
     }
     let alias = Alias {
         sport: "tennis".into(),
@@ -414,10 +414,10 @@ fn an_operator_who_says_that_two_names_are_two_people_is_believed() {
         name: "Kate Lindqvist".into(),
         meaning: Meaning::IsNot("Ekaterina Lindqvist".into()),
     };
-    desk.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
+    test.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
     for line in slate.lines.iter().filter(|line| ["d6", "f6"].contains(&line.1)) {
-        let body = Body::Event { reference: line.1.into(), listing: slate.listing(&desk, *line) };
-        assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
+        let body = Body::Event { reference: line.1.into(), listing: slate.listing(&test, *line) };
+        assert_eq!(test.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
     }
-    assert!(!desk.are_one(("daily", "d6"), ("first", "f6")));
+    assert!(!test.are_one(("daily", "d6"), ("first", "f6")));
 }

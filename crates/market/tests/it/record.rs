@@ -10,12 +10,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::against_model::Pair;
-use crate::desk::{
-    ACCEPTED, Desk, SALT, all_events, all_odds, all_scores, at, cut, head_to_head, outcome, remove,
-    report, score,
-};
 use crate::histories::{Step, a_step};
 use crate::shown;
+use crate::test_book::{
+    ACCEPTED, SALT, TestBook, all_events, all_odds, all_scores, at, cut, head_to_head, outcome,
+    remove, report, score,
+};
 
 const IDS: Ids = Ids::Minted { salt: SALT };
 
@@ -57,7 +57,7 @@ struct Tape {
 }
 
 impl Tape {
-    fn new(like: &Desk, from: Timestamp) -> Self {
+    fn new(like: &TestBook, from: Timestamp) -> Self {
         let book = || Book::new(Arc::clone(&like.catalogue), IDS);
         let recorder = Recorder::new(book(), from);
         let mut replay = book();
@@ -94,17 +94,17 @@ impl Tape {
         assert_eq!(shown(&self.replay, now), shown(&self.book, now));
     }
 
-    /// Records all messages sent to a desk so far.
-    fn of(desk: &Desk, from: Timestamp) -> Self {
-        let mut tape = Self::new(desk, from);
-        for (change, at) in &desk.changes {
+    /// Records all messages sent to a book so far.
+    fn of(test: &TestBook, from: Timestamp) -> Self {
+        let mut tape = Self::new(test, from);
+        for (change, at) in &test.changes {
             tape.take(change, *at);
             if *at >= from {
                 tape.compare(*at);
             }
         }
         tape.finish();
-        tape.compare(desk.now);
+        tape.compare(test.now);
         tape
     }
 
@@ -124,39 +124,39 @@ impl Tape {
 }
 
 /// Two feeds that name one bout differently, with prices, a confirmation and heartbeats.
-fn evening() -> Desk {
-    let mut desk = Desk::open();
-    let listing = desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24);
-    assert_eq!(desk.say("north", listing), ACCEPTED);
-    let listing = desk.bout("s-9", "OREN CASTELLANE", "Tomás Veldt", 25);
-    assert_eq!(desk.say("south", listing), ACCEPTED);
+fn evening() -> TestBook {
+    let mut test = TestBook::open();
+    let listing = test.bout("n-1", "Tomas Veldt", "Oren Castellane", 24);
+    assert_eq!(test.say("north", listing), ACCEPTED);
+    let listing = test.bout("s-9", "OREN CASTELLANE", "Tomás Veldt", 25);
+    assert_eq!(test.say("south", listing), ACCEPTED);
     let prices = [("Tomas Veldt", 150), ("Oren Castellane", -180)];
-    let body = desk.quote("n-1", "fanduel", Market::Moneyline, &prices);
-    assert_eq!(desk.say("north", body.clone()), ACCEPTED);
-    desk.wait(10);
+    let body = test.quote("n-1", "fanduel", Market::Moneyline, &prices);
+    assert_eq!(test.say("north", body.clone()), ACCEPTED);
+    test.wait(10);
     let prices = [("Tomás Veldt", 155), ("OREN CASTELLANE", -185)];
-    let other = desk.quote("s-9", "bet365", Market::Moneyline, &prices);
-    assert_eq!(desk.say("south", other), ACCEPTED);
-    desk.wait(10);
-    assert_eq!(desk.say("north", desk.beat("fanduel", None)), ACCEPTED);
-    desk.wait(10);
-    desk.say("north", body).unwrap();
-    desk
+    let other = test.quote("s-9", "bet365", Market::Moneyline, &prices);
+    assert_eq!(test.say("south", other), ACCEPTED);
+    test.wait(10);
+    assert_eq!(test.say("north", test.beat("fanduel", None)), ACCEPTED);
+    test.wait(10);
+    test.say("north", body).unwrap();
+    test
 }
 
 #[test]
 fn a_recording_from_the_beginning_tells_each_change_once() {
-    let mut desk = evening();
+    let mut test = evening();
     let spread = vec![outcome("Tomas Veldt", -110, Some("-3.5"))];
-    let spread = desk.odds_body("n-1", "fanduel", Market::Spread, None, spread);
-    assert_eq!(desk.say("north", spread), ACCEPTED);
-    desk.say("north", Body::Score(score("n-1", Status::Live, 1, 0))).unwrap();
+    let spread = test.odds_body("n-1", "fanduel", Market::Spread, None, spread);
+    assert_eq!(test.say("north", spread), ACCEPTED);
+    test.say("north", Body::Score(score("n-1", Status::Live, 1, 0))).unwrap();
     let down = ScoreBody { correction: Correction::Yes, ..score("n-1", Status::Live, 0, 0) };
-    desk.say("north", Body::Score(down)).unwrap();
-    desk.say("north", remove("n-1")).unwrap();
-    desk.say("south", Body::Score(score("s-9", Status::Final, 0, 2))).unwrap();
-    desk.say("south", remove("s-9")).unwrap();
-    let tape = Tape::of(&desk, at(0));
+    test.say("north", Body::Score(down)).unwrap();
+    test.say("north", remove("n-1")).unwrap();
+    test.say("south", Body::Score(score("s-9", Status::Final, 0, 2))).unwrap();
+    test.say("south", remove("s-9")).unwrap();
+    let tape = Tape::of(&test, at(0));
     let evening = ["event", "odds", "odds", "beat", "odds", "odds"];
     // The second feed's names become the event's once the first has left with its two markets.
     let after = ["score", "correction", "event", "closed", "closed", "score", "remove"];
@@ -174,47 +174,47 @@ fn a_recording_from_the_beginning_tells_each_change_once() {
 
 #[test]
 fn a_recording_from_later_on_begins_with_how_things_stood() {
-    let mut desk = evening();
-    desk.say("north", Body::Score(score("n-1", Status::Live, 1, 0))).unwrap();
-    desk.wait(10);
-    desk.say("north", desk.beat("fanduel", Some("mma"))).unwrap();
-    desk.wait(60);
-    let from = desk.now;
-    let tape = Tape::of(&desk, from);
+    let mut test = evening();
+    test.say("north", Body::Score(score("n-1", Status::Live, 1, 0))).unwrap();
+    test.wait(10);
+    test.say("north", test.beat("fanduel", Some("mma"))).unwrap();
+    test.wait(60);
+    let from = test.now;
+    let tape = Tape::of(&test, from);
     assert_eq!(tape.kinds(), ["event", "odds", "beat", "score", "odds"]);
     assert!(tape.messages.iter().all(|recorded| recorded.at == from));
-    let said = desk.quote("n-1", "fanduel", Market::Moneyline, &[("Tomas Veldt", 120)]);
-    desk.say("north", said).unwrap();
-    let tape = Tape::of(&desk, from);
+    let said = test.quote("n-1", "fanduel", Market::Moneyline, &[("Tomas Veldt", 120)]);
+    test.say("north", said).unwrap();
+    let tape = Tape::of(&test, from);
     assert_eq!(tape.kinds(), ["event", "odds", "beat", "score", "odds", "odds"]);
 }
 
 #[test]
 fn a_bout_that_has_expired_does_not_come_back_with_the_next_of_the_same_names() {
-    let mut desk = evening();
-    desk.say("north", Body::Score(score("n-1", Status::Live, 1, 0))).unwrap();
-    desk.say("north", remove("n-1")).unwrap();
-    desk.say("south", remove("s-9")).unwrap();
-    desk.wait(73 * 3600);
-    assert!(desk.expire() > 0);
-    let listing = desk.bout("n-2", "Oren Castellane", "Tomas Veldt", 26);
-    assert_eq!(desk.say("north", listing), ACCEPTED);
-    let tape = Tape::of(&desk, at(0));
+    let mut test = evening();
+    test.say("north", Body::Score(score("n-1", Status::Live, 1, 0))).unwrap();
+    test.say("north", remove("n-1")).unwrap();
+    test.say("south", remove("s-9")).unwrap();
+    test.wait(73 * 3600);
+    assert!(test.expire() > 0);
+    let listing = test.bout("n-2", "Oren Castellane", "Tomas Veldt", 26);
+    assert_eq!(test.say("north", listing), ACCEPTED);
+    let tape = Tape::of(&test, at(0));
     assert_eq!(tape.kinds().iter().filter(|kind| **kind == "remove").count(), 2);
 }
 
 #[test]
 fn a_book_founded_anew_is_told_by_what_differs() {
-    let mut desk = evening();
-    let listing = desk.event("tennis", "t", head_to_head("Ana Sommer", "Ida Vale"), 3);
-    desk.say("north", listing).unwrap();
-    desk.wait(60);
+    let mut test = evening();
+    let listing = test.event("tennis", "t", head_to_head("Ana Sommer", "Ida Vale"), 3);
+    test.say("north", listing).unwrap();
+    test.wait(60);
     let mut restarted = evening();
     restarted.wait(60);
     let body = restarted.quote("n-1", "fanduel", Market::Moneyline, &[("Tomas Veldt", 130)]);
     restarted.say("north", body).unwrap();
-    let mut tape = Tape::new(&desk, at(0));
-    for (change, at) in &desk.changes {
+    let mut tape = Tape::new(&test, at(0));
+    for (change, at) in &test.changes {
         tape.take(change, *at);
     }
     let before = tape.messages.len();
@@ -235,25 +235,25 @@ fn a_book_founded_anew_is_told_by_what_differs() {
 }
 
 /// The changes of some steps.
-fn played(steps: &[Step]) -> Desk {
+fn played(steps: &[Step]) -> TestBook {
     let mut pair = Pair::new();
     for step in steps.iter().filter(|step| !matches!(step, Step::Compare)) {
         pair.take(step);
     }
-    pair.desk
+    pair.test
 }
 
 proptest! {
-    #![proptest_config(crate::desk::cases(128))]
+    #![proptest_config(crate::test_book::cases(128))]
 
     #[test]
     fn whatever_is_recorded_shows_the_same_when_replayed(
         steps in proptest::collection::vec(a_step(), 1..120),
         skipped in 0..120_usize,
     ) {
-        let desk = played(&steps);
-        let from = desk.changes.get(skipped).map_or(at(0), |(_, at)| *at);
-        Tape::of(&desk, from);
+        let test = played(&steps);
+        let from = test.changes.get(skipped).map_or(at(0), |(_, at)| *at);
+        Tape::of(&test, from);
     }
 
     /// The clock goes back, and ids and refs change their meaning: no restart can be worse.

@@ -208,7 +208,7 @@ pub(crate) fn bouts(
 
 /// Every record, event and score of a sport, and its bouts.
 pub(crate) fn all(snapshot: &Snapshot, sport: SportId) -> Value {
-    use crate::desk::{all_bouts, all_events, all_odds, all_scores};
+    use crate::test_book::{all_bouts, all_events, all_odds, all_scores};
     let odds = Format::ALL.map(|format| records(snapshot, &all_odds(sport), format).items);
     json!([
         odds,

@@ -7,7 +7,7 @@ use domain::message::{Body, FeedMessage, Fixture, Listing};
 use domain::{Catalogue, Timestamp};
 use proptest::prelude::*;
 
-use crate::desk::{Partition, at};
+use crate::test_book::{Partition, at};
 
 pub(crate) const FEEDS: [&str; 4] = ["north", "south", "west", "east"];
 

@@ -5,21 +5,21 @@ use std::time::Duration;
 use linesman_market::{Limits, Operation};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::desk::{ACCEPTED, Desk, LIFETIMES, remove};
+use crate::test_book::{ACCEPTED, LIFETIMES, TestBook, remove};
 
-/// A desk with this number of events of two feeds, each with a name of its own.
-fn with_events(count: usize) -> Desk {
-    let mut desk = Desk::open();
-    desk.book.set_limits(Limits::NONE);
+/// A book with this number of events of two feeds, each with a name of its own.
+fn with_events(count: usize) -> TestBook {
+    let mut test = TestBook::open();
+    test.book.set_limits(Limits::NONE);
     for n in 0..count {
         let letter = |by: usize| char::from(b'a' + u8::try_from(n / by % 26).unwrap());
         let word: String = [1, 26, 676, 17_576].into_iter().map(letter).collect();
         let (home, away) = (format!("H{word} B{word}"), format!("A{word} C{word}"));
-        assert_eq!(desk.say("north", desk.bout(&format!("n{n}"), &home, &away, 24)), ACCEPTED);
-        assert_eq!(desk.say("south", desk.bout(&format!("s{n}"), &home, &away, 24)), ACCEPTED);
-        desk.changes.clear();
+        assert_eq!(test.say("north", test.bout(&format!("n{n}"), &home, &away, 24)), ACCEPTED);
+        assert_eq!(test.say("south", test.bout(&format!("s{n}"), &home, &away, 24)), ACCEPTED);
+        test.changes.clear();
     }
-    desk
+    test
 }
 
 /// CPU time of this thread so far, which excludes the machine's other work.
@@ -43,17 +43,17 @@ fn grows_with_what_it_takes_away(work: fn(usize) -> Duration) {
 }
 
 fn time_to_expire(count: usize) -> Duration {
-    let mut desk = with_events(count);
+    let mut test = with_events(count);
     for n in 0..count {
-        assert_eq!(desk.say("north", remove(&format!("n{n}"))), ACCEPTED);
-        assert_eq!(desk.say("south", remove(&format!("s{n}"))), ACCEPTED);
+        assert_eq!(test.say("north", remove(&format!("n{n}"))), ACCEPTED);
+        assert_eq!(test.say("south", remove(&format!("s{n}"))), ACCEPTED);
     }
-    desk.wait(LIFETIMES.final_retention.as_secs());
+    test.wait(LIFETIMES.final_retention.as_secs());
     let begun = cpu();
-    assert_eq!(desk.expire(), count);
+    assert_eq!(test.expire(), count);
     let took = cpu() - begun;
-    assert_eq!(desk.book.events().count(), 0);
-    assert_eq!(desk.book.weight(), 0, "nor is anything left of what listed them");
+    assert_eq!(test.book.events().count(), 0);
+    assert_eq!(test.book.weight(), 0, "nor is anything left of what listed them");
     took
 }
 
@@ -63,12 +63,12 @@ fn ten_times_the_events_take_ten_times_as_long_to_expire() {
 }
 
 fn time_to_drop(count: usize) -> Duration {
-    let mut desk = with_events(count);
+    let mut test = with_events(count);
     let begun = cpu();
-    assert_eq!(desk.operate(&Operation::Drop { feed: "north".into() }).unwrap(), 1);
-    assert_eq!(desk.operate(&Operation::Drop { feed: "south".into() }).unwrap(), 1);
+    assert_eq!(test.operate(&Operation::Drop { feed: "north".into() }).unwrap(), 1);
+    assert_eq!(test.operate(&Operation::Drop { feed: "south".into() }).unwrap(), 1);
     let took = cpu() - begun;
-    assert_eq!((desk.book.events().count(), desk.book.weight()), (0, 0));
+    assert_eq!((test.book.events().count(), test.book.weight()), (0, 0));
     took
 }
 

@@ -9,16 +9,16 @@ use domain::{Market, Status};
 use linesman_market::effort::{self, EFFORT_MAX};
 use proptest::prelude::*;
 
-use crate::desk::{ACCEPTED, Desk, Said, head_to_head, outcome, remove, report};
 use crate::identity::list;
+use crate::test_book::{ACCEPTED, Outcome, TestBook, head_to_head, outcome, remove, report};
 
 /// Some comparisons are made even if the budget is spent (with the former event of the ref, with the displayed
 /// names); the largest compares two pairs of players.
 const OVERSHOOT: usize = 1_500;
 
 /// Sends a message and checks that its effort is bounded.
-fn say(desk: &mut Desk, feed: &str, body: Body) -> Said {
-    let said = desk.say(feed, body);
+fn say(test: &mut TestBook, feed: &str, body: Body) -> Outcome {
+    let said = test.say(feed, body);
     assert!(effort::spent() <= EFFORT_MAX + OVERSHOOT, "{} for {said:?}", effort::spent());
     said
 }
@@ -47,48 +47,48 @@ fn players(from: usize, count: usize) -> Vec<domain::message::OfferedOutcome> {
 }
 
 /// A tournament whose players all have nearly the same name.
-fn crowded() -> Desk {
-    let mut desk = Desk::open();
-    let listed = desk.tournament("g-1", "Harbour Open", 24);
-    assert_eq!(say(&mut desk, "evil", listed), ACCEPTED);
+fn crowded() -> TestBook {
+    let mut test = TestBook::open();
+    let listed = test.tournament("g-1", "Harbour Open", 24);
+    assert_eq!(say(&mut test, "evil", listed), ACCEPTED);
     for n in 0..OUTCOMES_MAX / 4 {
-        let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(2 * n, 2));
-        assert_eq!(say(&mut desk, "evil", body), ACCEPTED);
+        let body = test.odds_body("g-1", "bet365", Market::Outright, None, players(2 * n, 2));
+        assert_eq!(say(&mut test, "evil", body), ACCEPTED);
     }
-    desk
+    test
 }
 
 #[test]
 fn a_market_of_look_alikes_is_refused_before_they_are_compared() {
-    let mut desk = crowded();
+    let mut test = crowded();
     for market in [Market::Outright, Market::Matchup, Market::ThreeBall] {
-        let body = desk.odds_body("g-1", "bet365", market, None, players(1000, OUTCOMES_MAX / 2));
-        assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
+        let body = test.odds_body("g-1", "bet365", market, None, players(1000, OUTCOMES_MAX / 2));
+        assert_eq!(say(&mut test, "evil", body), Err(RejectCode::TooLarge));
     }
     // There is no room for that number, so none of them is compared.
-    let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(1000, OUTCOMES_MAX));
-    assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
+    let body = test.odds_body("g-1", "bet365", Market::Outright, None, players(1000, OUTCOMES_MAX));
+    assert_eq!(say(&mut test, "evil", body), Err(RejectCode::TooLarge));
     assert_eq!(effort::spent(), 0);
     // Known players are found by their spelling, which costs nothing either.
-    let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(0, 256));
-    assert_eq!(say(&mut desk, "evil", body), ACCEPTED);
+    let body = test.odds_body("g-1", "bet365", Market::Outright, None, players(0, 256));
+    assert_eq!(say(&mut test, "evil", body), ACCEPTED);
     assert_eq!(effort::spent(), 0);
 }
 
 #[test]
 fn leaders_who_look_alike_are_refused_the_same_way() {
-    let mut desk = crowded();
-    desk.wait(24 * 3600);
+    let mut test = crowded();
+    test.wait(24 * 3600);
     let leaders = (1000..1256).map(|n| (player(n).into(), vec![70])).collect();
     let body = Body::Score(ScoreBody { leaders, ..report("g-1", Status::Live) });
-    assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
+    assert_eq!(say(&mut test, "evil", body), Err(RejectCode::TooLarge));
 }
 
 #[test]
 fn a_field_in_other_spellings_is_worth_its_work() {
-    let mut desk = Desk::open();
-    let listed = desk.tournament("g-1", "Harbour Open", 24);
-    assert_eq!(desk.say("north", listed), ACCEPTED);
+    let mut test = TestBook::open();
+    let listed = test.tournament("g-1", "Harbour Open", 24);
+    assert_eq!(test.say("north", listed), ACCEPTED);
     let (given, surname) =
         (["Tomas", "Milan", "Oren", "Si Woo", "Joo Hyung"], ["Kim", "Lee", "An", "Smith"]);
     let person = |n: usize| {
@@ -98,12 +98,12 @@ fn a_field_in_other_spellings_is_worth_its_work() {
     let turned = |n: usize| format!("{}, {}", person(n).1.to_uppercase(), person(n).0);
     let of =
         |name: &dyn Fn(usize) -> String| (0..156).map(|n| outcome(&name(n), 140, None)).collect();
-    let body = desk.odds_body("g-1", "bet365", Market::Outright, None, of(&named));
-    assert_eq!(say(&mut desk, "north", body), ACCEPTED);
-    let body = desk.odds_body("g-1", "fanduel", Market::Outright, None, of(&turned));
-    assert_eq!(say(&mut desk, "north", body), ACCEPTED);
+    let body = test.odds_body("g-1", "bet365", Market::Outright, None, of(&named));
+    assert_eq!(say(&mut test, "north", body), ACCEPTED);
+    let body = test.odds_body("g-1", "fanduel", Market::Outright, None, of(&turned));
+    assert_eq!(say(&mut test, "north", body), ACCEPTED);
     assert!(effort::spent() > 0);
-    let odds = desk.odds("golf");
+    let odds = test.odds("golf");
     assert_eq!(
         odds[0]["outcomes"].as_array().unwrap().len(),
         odds[1]["outcomes"].as_array().unwrap().len()
@@ -113,23 +113,23 @@ fn a_field_in_other_spellings_is_worth_its_work() {
 
 #[test]
 fn a_market_of_two_sides_has_few_spellings() {
-    let mut desk = Desk::open();
-    list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 24);
+    let mut test = TestBook::open();
+    list(&mut test, "north", "1", "Tomas Veldt v Oren Castellane", 24);
     let line = |name: &str, n: i32| outcome(name, 140, Some(&n.to_string()));
     let lines = (0..500).map(|n| line("Tomas Veltd", n)).collect();
-    let body = desk.odds_body("1", "bet365", Market::Spread, None, lines);
-    assert_eq!(say(&mut desk, "north", body), ACCEPTED);
+    let body = test.odds_body("1", "bet365", Market::Spread, None, lines);
+    assert_eq!(say(&mut test, "north", body), ACCEPTED);
     assert!(effort::spent() < 100, "each spelling is looked at once");
     let lines = (0..500)
         .map(|n| line(&format!("Tomas Veldt{}", "t".repeat(usize::try_from(n).unwrap())), n))
         .collect();
-    let body = desk.odds_body("1", "bet365", Market::Spread, None, lines);
-    assert!(say(&mut desk, "north", body).is_err());
+    let body = test.odds_body("1", "bet365", Market::Spread, None, lines);
+    assert!(say(&mut test, "north", body).is_err());
 }
 
 #[test]
 fn a_name_has_so_many_words_and_plain_letters() {
-    let mut desk = Desk::open();
+    let mut test = TestBook::open();
     let words = |count: usize| vec!["Veldt"; count].join(" ");
     for (name, said) in [
         (words(WORDS_MAX), ACCEPTED),
@@ -139,10 +139,10 @@ fn a_name_has_so_many_words_and_plain_letters() {
         ("\u{fdfa}".repeat(60), Err(RejectCode::TooLarge)),
         ("\u{1f939}".repeat(40), Err(RejectCode::TooLarge)),
     ] {
-        let bout = desk.bout("1", &name, "Oren Castellane", 24);
-        assert_eq!(say(&mut desk, "north", bout), said, "{name}");
-        let bout = desk.tournament("g", &name, 24);
-        assert_eq!(say(&mut desk, "north", bout), said, "{name}");
+        let bout = test.bout("1", &name, "Oren Castellane", 24);
+        assert_eq!(say(&mut test, "north", bout), said, "{name}");
+        let bout = test.tournament("g", &name, 24);
+        assert_eq!(say(&mut test, "north", bout), said, "{name}");
     }
 }
 
@@ -164,17 +164,17 @@ fn listings_that_look_alike_cost_no_more_than_their_budget() {
         ("tennis", near_pairs),
         ("american_football", near_bout),
     ] {
-        let mut desk = Desk::open();
+        let mut test = TestBook::open();
         let mut most = 0;
         for n in 0..80 {
             // Ten feeds with new refs, corrections and removals.
             let (feed, reference) = (format!("feed-{}", n % 10), format!("{}", n / 10 % 12));
             let hours = 24 + i64::try_from(n % 7).unwrap();
-            let body = desk.event(sport, &reference, fixture(n / 10), hours);
-            let _said: Said = say(&mut desk, &feed, body);
+            let body = test.event(sport, &reference, fixture(n / 10), hours);
+            let _said: Outcome = say(&mut test, &feed, body);
             most = most.max(effort::spent());
             if n % 17 == 16 {
-                let _said: Said = say(&mut desk, &feed, remove(&reference));
+                let _said: Outcome = say(&mut test, &feed, remove(&reference));
             }
         }
         assert!(most > EFFORT_MAX / 4, "{sport}: the shape is no attack any more: {most}");
@@ -183,7 +183,7 @@ fn listings_that_look_alike_cost_no_more_than_their_budget() {
 
 #[test]
 fn what_twenty_feeds_list_in_earnest_is_far_from_the_budget() {
-    let mut desk = Desk::open();
+    let mut test = TestBook::open();
     let (given, surname) =
         (["Tomas", "Milan", "Marek", "Oren"], ["Silva", "Santos", "Souza", "Veldt", "Costa"]);
     let mut most = 0;
@@ -200,11 +200,11 @@ fn what_twenty_feeds_list_in_earnest_is_far_from_the_budget() {
                 _ => format!("{}{}, {}", surname[n % 5], n / 20, given[n % 4]),
             };
             let hours = 24 + i64::try_from(n % 3).unwrap() + feed % 2;
-            let listed = desk.bout(&n.to_string(), &person(n), &person(n + 67), hours);
-            assert_eq!(desk.say(&format!("feed-{feed}"), listed), ACCEPTED);
+            let listed = test.bout(&n.to_string(), &person(n), &person(n + 67), hours);
+            assert_eq!(test.say(&format!("feed-{feed}"), listed), ACCEPTED);
             most = most.max(effort::spent());
-            let moved = desk.bout(&n.to_string(), &person(n), &person(n + 67), hours + 1);
-            assert_eq!(desk.say(&format!("feed-{feed}"), moved), ACCEPTED);
+            let moved = test.bout(&n.to_string(), &person(n), &person(n + 67), hours + 1);
+            assert_eq!(test.say(&format!("feed-{feed}"), moved), ACCEPTED);
             most = most.max(effort::spent());
         }
     }
@@ -216,7 +216,7 @@ fn a_flood_of_look_alikes_hides_nobody() {
     for order in
         [["evil", "north", "south"], ["north", "evil", "south"], ["north", "south", "evil"]]
     {
-        let mut desk = Desk::open();
+        let mut test = TestBook::open();
         for feed in order {
             match feed {
                 // Nearly identical names, from two feeds that flood together, including withdrawn listings.
@@ -228,23 +228,23 @@ fn a_flood_of_look_alikes_hides_nobody() {
                             "Tomas Veldt",
                             format!("Oren Castellane {}", near_words(n / 8, 1, 12)),
                         );
-                        let listed = desk.bout(
+                        let listed = test.bout(
                             &reference,
                             names.0,
                             &names.1,
                             24 + i64::try_from(n % 5).unwrap(),
                         );
-                        let _said: Said = say(&mut desk, evil, listed);
+                        let _said: Outcome = say(&mut test, evil, listed);
                         if n % 5 == 4 {
-                            let _said: Said = say(&mut desk, evil, remove(&reference));
+                            let _said: Outcome = say(&mut test, evil, remove(&reference));
                         }
                     }
                 }
-                "north" => list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 24),
-                _ => list(&mut desk, "south", "1", "Castellane O. v Veldt T.", 25),
+                "north" => list(&mut test, "north", "1", "Tomas Veldt v Oren Castellane", 24),
+                _ => list(&mut test, "south", "1", "Castellane O. v Veldt T.", 25),
             }
         }
-        assert!(desk.are_one(("north", "1"), ("south", "1")), "{order:?}");
+        assert!(test.are_one(("north", "1"), ("south", "1")), "{order:?}");
     }
 }
 
@@ -262,7 +262,7 @@ fn a_name() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::cases(6))]
+    #![proptest_config(crate::test_book::cases(6))]
 
     /// Searches for attacks that are not among the known shapes.
     #[test]
@@ -274,18 +274,18 @@ proptest! {
         names in proptest::collection::vec(a_name(), 12),
         sport in prop_oneof![Just("mma"), Just("tennis"), Just("american_football"), Just("golf")],
     ) {
-        let mut desk = Desk::open();
+        let mut test = TestBook::open();
         for (feed, reference, (home, away), hours, kind) in said {
             let (feed, reference) = (format!("feed-{feed}"), format!("r{reference}"));
             let (home, away) = (&names[home], &names[away]);
             let body = match (kind, sport) {
                 (0, _) => remove(&reference),
-                (1, "golf") => desk.quote(&reference, "bet365", Market::Outright, &[(home, 140), (away, 120)]),
-                (1, _) => desk.quote(&reference, "bet365", Market::Moneyline, &[(home, 140), (away, 120)]),
-                (_, "golf") => desk.tournament(&reference, home, hours),
-                _ => desk.event(sport, &reference, head_to_head(home, away), hours),
+                (1, "golf") => test.quote(&reference, "bet365", Market::Outright, &[(home, 140), (away, 120)]),
+                (1, _) => test.quote(&reference, "bet365", Market::Moneyline, &[(home, 140), (away, 120)]),
+                (_, "golf") => test.tournament(&reference, home, hours),
+                _ => test.event(sport, &reference, head_to_head(home, away), hours),
             };
-            let _said: Said = desk.hear(&feed, &FeedMessage { ts: None, fresh_for_s: None, body });
+            let _said: Outcome = test.hear(&feed, &FeedMessage { ts: None, fresh_for_s: None, body });
             prop_assert!(effort::spent() <= EFFORT_MAX + OVERSHOOT, "{}", effort::spent());
         }
     }

@@ -36,15 +36,15 @@ pub(crate) const SALT: u64 = 7;
 /// A page limit that no test reaches.
 const LIMIT: usize = 500;
 
-pub(crate) type Said = Result<Verdict, RejectCode>;
+pub(crate) type Outcome = Result<Verdict, RejectCode>;
 
-pub(crate) const ACCEPTED: Said = Ok(Verdict::Accepted);
-pub(crate) const UNCHANGED: Said = Ok(Verdict::Unchanged);
-pub(crate) const SUPERSEDED: Said = Ok(Verdict::Superseded);
+pub(crate) const ACCEPTED: Outcome = Ok(Verdict::Accepted);
+pub(crate) const UNCHANGED: Outcome = Ok(Verdict::Unchanged);
+pub(crate) const SUPERSEDED: Outcome = Ok(Verdict::Superseded);
 
 /// A book and everything needed to use it.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct TestBook {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) book: Book,
     pub(crate) now: Timestamp,
@@ -52,7 +52,7 @@ pub(crate) struct Desk {
     pub(crate) oddities: Vec<Oddity>,
 }
 
-impl Desk {
+impl TestBook {
     pub(crate) fn open() -> Self {
         Self::with(Ids::Minted { salt: SALT }, None)
     }
@@ -69,16 +69,16 @@ impl Desk {
     }
 
     /// Sends a message without a `ts`.
-    pub(crate) fn say(&mut self, feed: &str, body: Body) -> Said {
+    pub(crate) fn say(&mut self, feed: &str, body: Body) -> Outcome {
         self.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body })
     }
 
     /// Sends a message with a `ts` this number of seconds after the start of the test.
-    pub(crate) fn say_at(&mut self, feed: &str, secs: i64, body: Body) -> Said {
+    pub(crate) fn say_at(&mut self, feed: &str, secs: i64, body: Body) -> Outcome {
         self.hear(feed, &FeedMessage { ts: Some(at(secs)), fresh_for_s: None, body })
     }
 
-    pub(crate) fn hear(&mut self, feed: &str, message: &FeedMessage) -> Said {
+    pub(crate) fn hear(&mut self, feed: &str, message: &FeedMessage) -> Outcome {
         let decision = self.book.apply(feed, message, self.now).map_err(|reject| reject.code)?;
         let changes = decision.change.into_iter().chain(decision.follow);
         self.changes.extend(changes.map(|change| (change, self.now)));
