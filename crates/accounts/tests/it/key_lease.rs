@@ -41,36 +41,36 @@ impl SteadyClock for Hand {
 
 /// A register in memory that keeps the greatest announced number.
 #[derive(Debug, Default)]
-pub(crate) struct Crier {
+pub(crate) struct TestRegister {
     greatest: Mutex<Option<i64>>,
-    cried: Notify,
+    announced: Notify,
 }
 
 /// A node's connection to the register, which can be cut.
 #[derive(Debug)]
-pub(crate) struct Ear {
-    crier: Arc<Crier>,
+pub(crate) struct RegisterConnection {
+    register: Arc<TestRegister>,
     cut: AtomicBool,
 }
 
-impl Ear {
-    fn new(crier: &Arc<Crier>) -> Arc<Self> {
-        Arc::new(Self { crier: Arc::clone(crier), cut: AtomicBool::new(false) })
+impl RegisterConnection {
+    fn new(register: &Arc<TestRegister>) -> Arc<Self> {
+        Arc::new(Self { register: Arc::clone(register), cut: AtomicBool::new(false) })
     }
 
-    fn reach(&self) -> Result<&Crier, RegisterError> {
-        if self.cut.load(Ordering::SeqCst) { Err("cut off".into()) } else { Ok(&self.crier) }
+    fn reach(&self) -> Result<&TestRegister, RegisterError> {
+        if self.cut.load(Ordering::SeqCst) { Err("cut off".into()) } else { Ok(&self.register) }
     }
 }
 
-impl RevocationRegister for Ear {
+impl RevocationRegister for RegisterConnection {
     fn announce(&self, number: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
         Box::pin(async move {
-            let crier = self.reach()?;
-            let mut greatest = crier.greatest.lock().unwrap();
+            let register = self.reach()?;
+            let mut greatest = register.greatest.lock().unwrap();
             let known = greatest.unwrap_or(number).max(number);
             *greatest = Some(known);
-            crier.cried.notify_waiters();
+            register.announced.notify_waiters();
             Ok(known)
         })
     }
@@ -81,8 +81,8 @@ impl RevocationRegister for Ear {
 
     fn hint(&self) -> RegisterFuture<'_, ()> {
         Box::pin(async move {
-            if let Ok(crier) = self.reach() {
-                crier.cried.notify_waiters();
+            if let Ok(register) = self.reach() {
+                register.announced.notify_waiters();
             }
         })
     }
@@ -95,30 +95,30 @@ impl RevocationRegister for Ear {
     }
 
     fn wait_for_hint(&self) -> RegisterFuture<'_, ()> {
-        Box::pin(self.crier.cried.notified())
+        Box::pin(self.register.announced.notified())
     }
 }
 
 /// Several nodes on one store, with a shared clock.
-pub(crate) struct Town {
+pub(crate) struct TestCluster {
     pub(crate) test: TestStore,
     pub(crate) steady: Arc<Hand>,
-    crier: Arc<Crier>,
+    register: Arc<TestRegister>,
 }
 
 /// One of the nodes; it asks its authorities only when the test says so, unless it follows.
 pub(crate) struct Member {
     pub(crate) node: TestNode,
-    ear: Arc<Ear>,
+    connection: Arc<RegisterConnection>,
 }
 
-impl Town {
+impl TestCluster {
     fn new() -> Self {
         Self::of(TestStore::at(NOON))
     }
 
     pub(crate) fn of(test: TestStore) -> Self {
-        Self { test, steady: Arc::default(), crier: Arc::default() }
+        Self { test, steady: Arc::default(), register: Arc::default() }
     }
 
     fn cluster(&self, register: Arc<dyn RevocationRegister>) -> Cluster {
@@ -126,15 +126,15 @@ impl Town {
     }
 
     pub(crate) async fn member(&self) -> Member {
-        let ear = Ear::new(&self.crier);
+        let connection = RegisterConnection::new(&self.register);
         let clock = Arc::clone(&self.test.clock) as Arc<dyn Clock>;
         let store = self.test.store().await;
-        let register = Arc::clone(&ear) as Arc<dyn RevocationRegister>;
+        let register = Arc::clone(&connection) as Arc<dyn RevocationRegister>;
         let (accounts, worker) =
             Accounts::load_node(store.clone(), clock, self.cluster(register)).await.unwrap();
         let node =
             TestNode { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store };
-        Member { node, ear }
+        Member { node, connection }
     }
 
     /// A key that one node knows; creating it does not wait for the others.
@@ -142,15 +142,15 @@ impl Town {
         let key = self.test.issue(limits(9, 9, None)).await;
         known_to.node.renew_from_store().await.unwrap();
         let number = known_to.node.key_lease().unwrap().number;
-        Ear::new(&self.crier).announce(number).await.unwrap();
+        RegisterConnection::new(&self.register).announce(number).await.unwrap();
         key
     }
 
     /// The authorities of a command line.
-    async fn witnesses(&self) -> Authorities {
+    async fn authorities(&self) -> Authorities {
         Authorities {
             store: self.test.store().await,
-            register: Ear::new(&self.crier) as Arc<dyn RevocationRegister>,
+            register: RegisterConnection::new(&self.register) as Arc<dyn RevocationRegister>,
             steady: Arc::clone(&self.steady) as Arc<dyn SteadyClock>,
             lease: TRUST,
         }
@@ -193,19 +193,20 @@ impl TestNode {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_ends_on_one_node_has_ended_on_all_when_the_call_returns() {
-    let town = Town::new();
-    everything_ends_everywhere(&town).await;
+    let cluster = TestCluster::new();
+    everything_ends_everywhere(&cluster).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_ends_on_one_node_has_ended_on_all_on_postgres_too() {
     let server = Postgres::start().unwrap();
     let url = server.create_database("db").unwrap();
-    everything_ends_everywhere(&Town::of(TestStore::on(url, NOON))).await;
+    everything_ends_everywhere(&TestCluster::of(TestStore::on(url, NOON))).await;
 }
 
-async fn everything_ends_everywhere(town: &Town) {
-    let (one, two, three) = (town.member().await, town.member().await, town.member().await);
+async fn everything_ends_everywhere(cluster: &TestCluster) {
+    let (one, two, three) =
+        (cluster.member().await, cluster.member().await, cluster.member().await);
     let following = [one.follows(), two.follows(), three.follows()];
     let all = [&one, &two, &three];
     let each = |key: &KeySecret| all.map(|member| member.lets_in(key));
@@ -243,17 +244,17 @@ async fn everything_ends_everywhere(town: &Town) {
     let closed = Maintenance::On { retry_after_s: 9 };
     one.node.set_maintenance(closed, &Actor::command_line()).await.unwrap();
     assert_eq!(all.map(|member| member.node.maintenance()), [closed; 3]);
-    a_suspended_account_is_shut_out_everywhere(town, &all).await;
+    a_suspended_account_is_shut_out_everywhere(cluster, &all).await;
     for task in following {
         task.abort();
     }
 }
 
-async fn a_suspended_account_is_shut_out_everywhere(town: &Town, all: &[&Member; 3]) {
+async fn a_suspended_account_is_shut_out_everywhere(cluster: &TestCluster, all: &[&Member; 3]) {
     let rules = PeopleRules { sign_up: SignUp::Open, session_idle: TRUST, session_max: TRUST };
-    let clock = Arc::clone(&town.test.clock) as Arc<dyn Clock>;
-    let people = People::new(town.test.store().await, clock, rules).unwrap();
-    town.test.account("acc_1", Limits::DEFAULT).await;
+    let clock = Arc::clone(&cluster.test.clock) as Arc<dyn Clock>;
+    let people = People::new(cluster.test.store().await, clock, rules).unwrap();
+    cluster.test.account("acc_1", Limits::DEFAULT).await;
     let account_id = Some("acc_1".to_owned());
     let new = NewKey { account_id, ..NewKey::of_kind(KeyKind::Production) };
     let (key, _) = all[0].node.create_key(new, &Actor::command_line()).await.unwrap();
@@ -267,9 +268,9 @@ async fn a_suspended_account_is_shut_out_everywhere(town: &Town, all: &[&Member;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
-    let (key, other) = (town.key(&one).await, town.key(&one).await);
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
+    let (key, other) = (cluster.key(&one).await, cluster.key(&one).await);
     two.node.renew_from_store().await.unwrap();
     assert_eq!(two.lets_in(&key), Ok(()));
 
@@ -279,9 +280,9 @@ async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
         tokio::time::sleep(Duration::from_millis(5)).await;
         assert!(!revoked.is_finished(), "two may let the key in, so it is not done");
         assert_eq!(two.lets_in(&key), Ok(()));
-        town.steady.advance(490);
+        cluster.steady.advance(490);
     }
-    town.pass_until(revoked).await.unwrap();
+    cluster.pass_until(revoked).await.unwrap();
     for key in [&key, &other] {
         assert_eq!(two.lets_in(key), Err(KeyRefusal::Unconfirmed));
     }
@@ -298,10 +299,10 @@ async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_every_node_follows_by_itself_is_not_announced() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
-    let key = town.key(&one).await;
-    let announced = || *town.crier.greatest.lock().unwrap();
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
+    let key = cluster.key(&one).await;
+    let announced = || *cluster.register.greatest.lock().unwrap();
     let before = announced();
     let following = two.follows();
     // No time passes: if the database failed now, no node would have heard of more than it has.
@@ -309,36 +310,36 @@ async fn what_every_node_follows_by_itself_is_not_announced() {
     assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
     assert_eq!(announced(), before);
     following.abort();
-    let late = town.key(&one).await;
-    town.pass_until(one.revoke(&late)).await.unwrap();
+    let late = cluster.key(&one).await;
+    cluster.pass_until(one.revoke(&late)).await.unwrap();
     assert!(announced() > before, "a late node is notified");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_was_silent_for_minutes_is_waited_for_once_more_and_again_when_it_is_back() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
     let mut keys = Vec::new();
     for _ in 0..5 {
-        keys.push(town.key(&one).await);
+        keys.push(cluster.key(&one).await);
     }
     two.node.renew_from_store().await.unwrap();
 
     // Two asks nothing from here on, as if its machine were gone.
     for key in &keys[..2] {
-        let before = town.steady.now_ms();
-        town.pass_until(one.revoke(key)).await.unwrap();
-        assert!(town.steady.now_ms() - before >= 5500, "it may only be cut off");
+        let before = cluster.steady.now_ms();
+        cluster.pass_until(one.revoke(key)).await.unwrap();
+        assert!(cluster.steady.now_ms() - before >= 5500, "it may only be cut off");
         assert_eq!(two.lets_in(&keys[4]), Err(KeyRefusal::Unconfirmed));
-        town.test.sql("UPDATE node SET seen_ms = seen_ms - 600000").await;
+        cluster.test.sql("UPDATE node SET seen_ms = seen_ms - 600000").await;
     }
 
     // From then on no time passes at all, even if nothing can be announced.
     for (key, cut) in [(&keys[2], false), (&keys[3], true)] {
-        one.ear.cut.store(cut, Ordering::SeqCst);
+        one.connection.cut.store(cut, Ordering::SeqCst);
         tokio::time::timeout(TEST_TIMEOUT, one.revoke(key)).await.unwrap().unwrap().unwrap();
     }
-    one.ear.cut.store(false, Ordering::SeqCst);
+    one.connection.cut.store(false, Ordering::SeqCst);
     two.node.renew_from_register().await.unwrap();
     for key in &keys {
         assert_eq!(
@@ -364,19 +365,19 @@ async fn who_was_silent_for_minutes_is_waited_for_once_more_and_again_when_it_is
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_say_what_it_has_read_goes_by_it_for_as_long_as_leases_last() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
-    let (key, other) = (town.key(&one).await, town.key(&one).await);
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
+    let (key, other) = (cluster.key(&one).await, cluster.key(&one).await);
     two.node.renew_from_store().await.unwrap();
     // The database fails just after two has read the next change.
     let mute = "CREATE TRIGGER mute BEFORE UPDATE ON node WHEN NEW.confirmed > OLD.confirmed BEGIN SELECT RAISE(ABORT, 'mute'); END";
-    town.test.sql(mute).await;
-    town.pass_until(one.revoke(&key)).await.unwrap();
+    cluster.test.sql(mute).await;
+    cluster.pass_until(one.revoke(&key)).await.unwrap();
     assert!(two.node.renew_from_store().await.is_err());
     let mut lasted_ms = 0;
     while two.lets_in(&other) == Ok(()) {
         assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
-        town.steady.advance(1000);
+        cluster.steady.advance(1000);
         lasted_ms += 1000;
         two.node.renew_from_register().await.unwrap();
     }
@@ -386,15 +387,15 @@ async fn who_cannot_say_what_it_has_read_goes_by_it_for_as_long_as_leases_last()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_a_connection_is_known_by_is_refused_as_well_by_who_is_out_of_touch() {
-    let town = Town::new();
-    let one = town.member().await;
-    let key = town.key(&one).await;
+    let cluster = TestCluster::new();
+    let one = cluster.member().await;
+    let key = cluster.key(&one).await;
     let mut known = accounts::ConnectionKey::default();
-    let now = town.test.now();
+    let now = cluster.test.now();
     let mut come =
         || one.node.keys.authenticate_again(key.expose().as_bytes(), now, &mut known).map(drop);
     assert_eq!((come(), come()), (Ok(()), Ok(())));
-    town.steady.advance(5000);
+    cluster.steady.advance(5000);
     assert_eq!(come(), Err(KeyRefusal::Unconfirmed));
     // A malformed key is refused without a lease.
     assert!(matches!(one.node.keys.authenticate(b"sk_test_x", now), Err(KeyRefusal::Unknown)));
@@ -402,27 +403,27 @@ async fn a_key_that_a_connection_is_known_by_is_refused_as_well_by_who_is_out_of
 
 #[tokio::test(flavor = "multi_thread")]
 async fn either_witness_is_enough_to_go_on_and_without_both_nobody_is_let_in() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
-    let key = town.key(&one).await;
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
+    let key = cluster.key(&one).await;
     for member in [&one, &two] {
         member.node.renew_from_store().await.unwrap();
         // The database is gone for good.
         member.node.store.close().await;
     }
     for _ in 0..10 {
-        town.steady.advance(3000);
+        cluster.steady.advance(3000);
         for member in [&one, &two] {
             assert!(member.node.renew_from_store().await.is_err());
             member.node.renew_from_register().await.unwrap();
             assert_eq!(member.lets_in(&key), Ok(()));
         }
     }
-    two.ear.cut.store(true, Ordering::SeqCst);
-    town.steady.advance(4999);
+    two.connection.cut.store(true, Ordering::SeqCst);
+    cluster.steady.advance(4999);
     assert!(two.node.renew_from_register().await.is_err());
     assert_eq!(two.lets_in(&key), Ok(()));
-    town.steady.advance(1);
+    cluster.steady.advance(1);
     assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unconfirmed));
     let figures = one.node.key_lease().unwrap();
     assert_eq!((figures.by_register, figures.by_store > 0), (10, true));
@@ -430,12 +431,12 @@ async fn either_witness_is_enough_to_go_on_and_without_both_nobody_is_let_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
-    let key = town.key(&one).await;
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
+    let key = cluster.key(&one).await;
     two.node.renew_from_store().await.unwrap();
-    one.ear.cut.store(true, Ordering::SeqCst);
-    let refused = town.pass_until(one.revoke(&key)).await.unwrap_err();
+    one.connection.cut.store(true, Ordering::SeqCst);
+    let refused = cluster.pass_until(one.revoke(&key)).await.unwrap_err();
     assert!(matches!(refused, AccountError::Unconfirmed { .. }), "{refused:?}");
     let text = refused.to_string();
     assert!(text.starts_with("the change is stored, but 1 node did not confirm it"), "{text}");
@@ -447,12 +448,12 @@ async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() 
     assert_eq!(one.node.key_lease().unwrap().unconfirmed, 1);
 
     // A key rotated now is still returned.
-    let other = town.key(&two).await;
+    let other = cluster.key(&two).await;
     let accounts = Arc::clone(&one.node.accounts);
     let text = other.expose().to_owned();
     let rotated =
         tokio::spawn(async move { accounts.rotate_key(&text, None, &Actor::command_line()).await });
-    let rotated = town.pass_until(rotated).await.unwrap();
+    let rotated = cluster.pass_until(rotated).await.unwrap();
     assert!(matches!(rotated.unconfirmed, Some(AccountError::Unconfirmed { .. })));
     one.node.renew_from_store().await.unwrap();
     assert_eq!(one.lets_in(&rotated.secret), Ok(()));
@@ -470,9 +471,9 @@ async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_left_is_not_waited_for_and_lets_nobody_in() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
-    let key = town.key(&one).await;
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
+    let key = cluster.key(&one).await;
     two.node.renew_from_store().await.unwrap();
     two.node.release().await.unwrap();
     assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unconfirmed));
@@ -485,13 +486,13 @@ async fn who_has_left_is_not_waited_for_and_lets_nobody_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_line_waits_for_the_nodes_as_they_do_for_each_other() {
-    let town = Town::new();
-    let one = town.member().await;
-    let key = town.key(&one).await;
-    let registry = town.test.command_line().await;
+    let cluster = TestCluster::new();
+    let one = cluster.member().await;
+    let key = cluster.key(&one).await;
+    let registry = cluster.test.command_line().await;
     registry.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
-    let witnesses = town.witnesses().await;
-    let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
+    let authorities = cluster.authorities().await;
+    let confirming = tokio::spawn(async move { authorities.confirm(Need::Everywhere).await });
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!confirming.is_finished());
     assert_eq!(one.lets_in(&key), Ok(()));
@@ -503,58 +504,59 @@ async fn a_command_line_waits_for_the_nodes_as_they_do_for_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_was_set_back_does_not_stop_the_nodes() {
-    let town = Town::new();
-    let one = town.member().await;
-    let key = town.key(&one).await;
+    let cluster = TestCluster::new();
+    let one = cluster.member().await;
+    let key = cluster.key(&one).await;
     // As after a restore: the register knows a greater number than the database.
-    *town.crier.greatest.lock().unwrap() = Some(50);
-    town.steady.advance(5000);
+    *cluster.register.greatest.lock().unwrap() = Some(50);
+    cluster.steady.advance(5000);
     one.node.renew_from_register().await.unwrap();
     assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unconfirmed));
     one.node.renew_from_store().await.unwrap();
     assert_eq!((one.lets_in(&key), one.node.key_lease().unwrap().number), (Ok(()), 51));
-    town.steady.advance(4000);
+    cluster.steady.advance(4000);
     one.node.renew_from_register().await.unwrap();
-    town.steady.advance(4000);
+    cluster.steady.advance(4000);
     assert_eq!(one.lets_in(&key), Ok(()));
 }
 
 /// After a restore numbers are reused, and nodes have confirmed them before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
-    let (key, ended) = (town.key(&one).await, town.key(&one).await);
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
+    let (key, ended) = (cluster.key(&one).await, cluster.key(&one).await);
     for _ in 0..5 {
-        town.key(&two).await;
+        cluster.key(&two).await;
     }
     one.node.renew_from_store().await.unwrap();
-    town.test.sql("UPDATE key_change SET number = 1").await;
+    cluster.test.sql("UPDATE key_change SET number = 1").await;
     // A command line that does not know of the restore.
-    town.test
+    cluster
+        .test
         .command_line()
         .await
         .revoke_key(ended.expose(), &Actor::command_line())
         .await
         .unwrap();
-    let witnesses = town.witnesses().await;
-    let cried = || *town.crier.greatest.lock().unwrap();
-    let before = cried();
-    let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
+    let authorities = cluster.authorities().await;
+    let announced = || *cluster.register.greatest.lock().unwrap();
+    let before = announced();
+    let confirming = tokio::spawn(async move { authorities.confirm(Need::Everywhere).await });
     // It is the first to notice: a node would have corrected the numbers already.
-    while cried() == before && !confirming.is_finished() {
+    while announced() == before && !confirming.is_finished() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let begun_ms = town.steady.now_ms();
+    let begun_ms = cluster.steady.now_ms();
     while !confirming.is_finished() {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        town.steady.advance(100);
+        cluster.steady.advance(100);
         for member in [&one, &two] {
             member.node.renew_from_store().await.unwrap();
         }
     }
     confirming.await.unwrap().unwrap();
-    assert!(town.steady.now_ms() - begun_ms >= 5500, "it may not list everybody");
+    assert!(cluster.steady.now_ms() - begun_ms >= 5500, "it may not list everybody");
     for member in [&one, &two] {
         assert_eq!(member.lets_in(&ended), Err(KeyRefusal::Unknown));
         assert_eq!(member.lets_in(&key), Ok(()));
@@ -563,14 +565,14 @@ async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_that_were_changed_hold_on_every_node() {
-    let town = Town::new();
-    let (one, two) = (town.member().await, town.member().await);
-    let key = town.key(&one).await;
+    let cluster = TestCluster::new();
+    let (one, two) = (cluster.member().await, cluster.member().await);
+    let key = cluster.key(&one).await;
     two.node.renew_from_store().await.unwrap();
-    town.test.sql("UPDATE api_key SET burst_per_minute = 2, change_number = 99").await;
-    town.test.sql("UPDATE key_change SET number = 99").await;
+    cluster.test.sql("UPDATE api_key SET burst_per_minute = 2, change_number = 99").await;
+    cluster.test.sql("UPDATE key_change SET number = 99").await;
     two.node.renew_from_store().await.unwrap();
-    let now = town.test.now();
+    let now = cluster.test.now();
     let entry = two.node.keys.authenticate(key.expose().as_bytes(), now).unwrap();
     let expected = limits(2, 9, None);
     assert_eq!((entry.grant.limits, two.node.key_lease().unwrap().number), (expected, 99));

@@ -9,7 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::{
     TEST_TIMEOUT, TestStore,
-    key_lease::{Member, Town},
+    key_lease::{Member, TestCluster},
 };
 
 const NOON: &str = "2026-11-14T12:00:00Z";
@@ -23,8 +23,8 @@ struct Node {
 }
 
 impl Node {
-    async fn start(town: &Town) -> Self {
-        let member = town.member().await;
+    async fn start(cluster: &TestCluster) -> Self {
+        let member = cluster.member().await;
         let accounts = Arc::clone(&member.node.accounts);
         let following = tokio::spawn(async move { accounts.follow().await });
         Self { member, following }
@@ -59,9 +59,9 @@ impl Node {
     }
 }
 
-async fn key_of(town: &Town, node: &Node) -> KeyId {
-    let secret = town.key(&node.member).await;
-    node.member.node.entry(&secret, town.test.now()).grant.key_id.clone()
+async fn key_of(cluster: &TestCluster, node: &Node) -> KeyId {
+    let secret = cluster.key(&node.member).await;
+    node.member.node.entry(&secret, cluster.test.now()).grant.key_id.clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,10 +69,11 @@ async fn streams_opened_on_all_nodes_at_once_are_the_limit_and_not_one_more() {
     const LIMIT: u32 = 5;
     let server = Postgres::start().unwrap();
     let url = server.create_database("db").unwrap();
-    let town = Town::of(TestStore::on(url, NOON));
-    let nodes = [Node::start(&town).await, Node::start(&town).await, Node::start(&town).await];
-    let key = key_of(&town, &nodes[0]).await;
-    let other = key_of(&town, &nodes[1]).await;
+    let cluster = TestCluster::of(TestStore::on(url, NOON));
+    let nodes =
+        [Node::start(&cluster).await, Node::start(&cluster).await, Node::start(&cluster).await];
+    let key = key_of(&cluster, &nodes[0]).await;
+    let other = key_of(&cluster, &nodes[1]).await;
     let mut opening = JoinSet::new();
     for node in &nodes {
         for _ in 0..LIMIT {
@@ -110,23 +111,23 @@ async fn streams_opened_on_all_nodes_at_once_are_the_limit_and_not_one_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_of_a_node_that_cannot_reach_the_store_end_before_others_may_open_them() {
-    let town = Town::of(TestStore::at(NOON));
-    let (one, two) = (Node::start(&town).await, Node::start(&town).await);
-    let key = key_of(&town, &one).await;
+    let cluster = TestCluster::of(TestStore::at(NOON));
+    let (one, two) = (Node::start(&cluster).await, Node::start(&cluster).await);
+    let key = key_of(&cluster, &one).await;
     let held = one.open(&key, 1).await.unwrap();
     let mut losses = one.member.node.streams.losses();
     assert_eq!(two.open(&key, 1).await.err(), Some(StreamRefusal::Limit));
     // The node is cut off: its own clock decides when its right ends.
     one.member.node.store.close().await;
     assert!(held.is_held());
-    town.steady.advance(OWN_RIGHT_MS);
+    cluster.steady.advance(OWN_RIGHT_MS);
     assert!(!held.is_held(), "before anybody noticed");
     tokio::time::timeout(TEST_TIMEOUT, losses.changed()).await.unwrap().unwrap();
     assert_eq!(one.open(&key, 1).await.err(), Some(StreamRefusal::Unavailable));
     assert!(one.member.node.streams.stats().unwrap().lost >= 1);
     // For others its streams count until its right expires by the store's clock.
     assert_eq!(two.open(&key, 1).await.err(), Some(StreamRefusal::Limit));
-    town.test.sql("UPDATE stream_node SET until_ms = 1").await;
+    cluster.test.sql("UPDATE stream_node SET until_ms = 1").await;
     let _other = two.open_soon(&key, 1).await;
     drop(held);
     one.crash().await;
@@ -135,15 +136,15 @@ async fn streams_of_a_node_that_cannot_reach_the_store_end_before_others_may_ope
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_of_a_killed_node_come_free_and_a_node_that_slept_begins_anew() {
-    let town = Town::of(TestStore::at(NOON));
-    let (killed, slept) = (Node::start(&town).await, Node::start(&town).await);
-    let key = key_of(&town, &killed).await;
+    let cluster = TestCluster::of(TestStore::at(NOON));
+    let (killed, slept) = (Node::start(&cluster).await, Node::start(&cluster).await);
+    let key = key_of(&cluster, &killed).await;
     let (_gone, held) = (killed.open(&key, 2).await.unwrap(), slept.open(&key, 2).await.unwrap());
-    let third = Node::start(&town).await;
+    let third = Node::start(&cluster).await;
     assert_eq!(third.open(&key, 2).await.err(), Some(StreamRefusal::Limit));
     killed.crash().await;
     // By the store's clock both rights have expired; one node does not know yet.
-    town.test.sql("UPDATE stream_node SET until_ms = 1").await;
+    cluster.test.sql("UPDATE stream_node SET until_ms = 1").await;
     let (_one, _two) = (third.open_soon(&key, 2).await, third.open_soon(&key, 2).await);
     assert_eq!(slept.open(&key, 2).await.err(), Some(StreamRefusal::Limit));
     assert!(!held.is_held(), "it learned so with its next question");
@@ -184,9 +185,9 @@ async fn open_replay(streams: &Arc<StreamSlots>, key: &KeyId) -> Result<StreamSl
 /// S11: one past at a time is sent to a key, wherever it is asked for; beside its streams, which count as ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_has_one_replay_over_all_nodes() {
-    let town = Town::of(TestStore::at(NOON));
-    let (one, two) = (Node::start(&town).await, Node::start(&town).await);
-    let key = key_of(&town, &one).await;
+    let cluster = TestCluster::of(TestStore::at(NOON));
+    let (one, two) = (Node::start(&cluster).await, Node::start(&cluster).await);
+    let key = key_of(&cluster, &one).await;
     let [first, second] = [&one, &two].map(|node| &node.member.node.streams);
     let replay = open_replay(first, &key).await.unwrap();
     for streams in [first, second] {
