@@ -17,14 +17,14 @@ fn shown(identities: &Identities) -> (Vec<EventView>, Vec<Unsure>, Vec<(EventId,
     (events, identities.unsure().to_vec(), stand_ins)
 }
 
-struct Desk {
+struct TestBook {
     book: Book,
     catalogue: Arc<Catalogue>,
     tracker: Tracker,
     now: i64,
 }
 
-impl Desk {
+impl TestBook {
     fn new() -> Self {
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         let book = Book::new(Arc::clone(&catalogue), Ids::Minted { salt: 7 });
@@ -68,12 +68,12 @@ impl Desk {
 
 #[test]
 fn every_feeds_own_words_are_kept_and_a_merged_id_leads_to_its_event() {
-    let mut desk = Desk::new();
-    desk.list("one", "a", ("Jiri Prochazka", "Alex Pereira"), "2026-11-22T03:00:00Z");
-    desk.list("two", "b", ("Pereira, A.", "Procházka, J."), "2026-11-22T04:00:00Z");
-    desk.list("two", "c", ("Jiri Prochazka", "Alex Pereira"), "2026-12-22T04:00:00Z");
-    desk.check();
-    let held = desk.tracker.held().clone();
+    let mut test = TestBook::new();
+    test.list("one", "a", ("Jiri Prochazka", "Alex Pereira"), "2026-11-22T03:00:00Z");
+    test.list("two", "b", ("Pereira, A.", "Procházka, J."), "2026-11-22T04:00:00Z");
+    test.list("two", "c", ("Jiri Prochazka", "Alex Pereira"), "2026-12-22T04:00:00Z");
+    test.check();
+    let held = test.tracker.held().clone();
     let elder = held.events().find(|event| event.refs.len() == 2).unwrap();
     let [first, second] = &*elder.refs else { panic!("{elder:?}") };
     assert_eq!((&*first.feed, &*first.reference, first.swapped), ("one", "a", false));
@@ -81,9 +81,9 @@ fn every_feeds_own_words_are_kept_and_a_merged_id_leads_to_its_event() {
     assert_eq!(elder.fixture_of(second).to_string(), "Pereira, A. v Procházka, J.");
     assert!(second.swapped && second.why.starts_with("as one:a: "), "{}", second.why);
     let younger = held.events().find(|event| event.id != elder.id).unwrap();
-    assert!(desk.operate(&Operation::Merge { one: elder.id, other: younger.id }));
-    desk.check();
-    let merged = desk.tracker.held();
+    assert!(test.operate(&Operation::Merge { one: elder.id, other: younger.id }));
+    test.check();
+    let merged = test.tracker.held();
     assert_eq!(merged.len(), 1);
     assert_eq!(merged.event(younger.id).unwrap().id, elder.id);
     assert_eq!(merged.event(elder.id).unwrap().also, [younger.id]);
@@ -91,11 +91,11 @@ fn every_feeds_own_words_are_kept_and_a_merged_id_leads_to_its_event() {
 
 #[test]
 fn a_listing_that_is_repeated_touches_nothing() {
-    let mut desk = Desk::new();
-    desk.list("one", "a", ("Jiri Prochazka", "Alex Pereira"), "2026-11-22T03:00:00Z");
-    assert!(desk.tracker.refresh(&desk.book).is_some());
-    desk.list("one", "a", ("Jiri Prochazka", "Alex Pereira"), "2026-11-22T03:00:00Z");
-    assert!(desk.tracker.refresh(&desk.book).is_none());
+    let mut test = TestBook::new();
+    test.list("one", "a", ("Jiri Prochazka", "Alex Pereira"), "2026-11-22T03:00:00Z");
+    assert!(test.tracker.refresh(&test.book).is_some());
+    test.list("one", "a", ("Jiri Prochazka", "Alex Pereira"), "2026-11-22T03:00:00Z");
+    assert!(test.tracker.refresh(&test.book).is_none());
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn whatever_feeds_and_operators_do_the_view_is_that_of_the_book() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(seed >> 33).unwrap() % below
     };
-    let mut desk = Desk::new();
+    let mut test = TestBook::new();
     let mut operations = 0;
     for step in 0..3000 {
         let feed = ["one", "two", "three"][pick(3)];
@@ -117,39 +117,39 @@ fn whatever_feeds_and_operators_do_the_view_is_that_of_the_book() {
                 let (home, away) = (pick(5), pick(5));
                 if home != away {
                     let start = format!("2026-11-{:02}T{:02}:00:00Z", 20 + pick(4), pick(24));
-                    desk.list(feed, &reference, (names[home], names[away]), &start);
+                    test.list(feed, &reference, (names[home], names[away]), &start);
                 }
             }
-            6 => desk.push(feed, &format!(r#"{{"type":"remove","ref":"{reference}"}}"#)),
+            6 => test.push(feed, &format!(r#"{{"type":"remove","ref":"{reference}"}}"#)),
             7 => {
-                let ids: Vec<EventId> = desk.book.events().map(|event| event.id).collect();
+                let ids: Vec<EventId> = test.book.events().map(|event| event.id).collect();
                 if ids.len() > 1 {
                     let (one, other) = (ids[pick(ids.len())], ids[pick(ids.len())]);
                     let operation = match pick(2) {
                         0 => Operation::Merge { one, other },
                         _ => Operation::Part { one, other },
                     };
-                    operations += usize::from(desk.operate(&operation));
+                    operations += usize::from(test.operate(&operation));
                 }
             }
             8 => {
-                if let Some(event) = desk.book.listed_for(feed, &reference) {
+                if let Some(event) = test.book.listed_for(feed, &reference) {
                     let operation =
                         Operation::Split { event, feed: feed.into(), reference: reference.into() };
-                    operations += usize::from(desk.operate(&operation));
+                    operations += usize::from(test.operate(&operation));
                 }
             }
             _ => {
-                let ids: Vec<EventId> = desk.book.events().map(|event| event.id).collect();
+                let ids: Vec<EventId> = test.book.events().map(|event| event.id).collect();
                 if ids.len() > 4 {
                     let expired = Change::Expired { event: ids[pick(ids.len())] };
-                    desk.book.absorb(&expired, at(desk.now));
-                    desk.tracker.after(&expired);
+                    test.book.absorb(&expired, at(test.now));
+                    test.tracker.after(&expired);
                 }
             }
         }
         if step % 7 == 0 {
-            desk.check();
+            test.check();
         }
     }
     assert!(operations > 50, "{operations} operations are too few to tell");

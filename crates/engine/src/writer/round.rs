@@ -112,7 +112,7 @@ mod hostile {
     const MANY_MS: Duration = Duration::from_millis(400_000);
 
     /// A writer that works when the test tells it to.
-    struct Stage {
+    struct TestWriter {
         writer: Writer,
         handle: Arc<WorldHandle>,
         clock: Arc<ManualClock>,
@@ -120,7 +120,7 @@ mod hostile {
         _dir: TempDir,
     }
 
-    impl Stage {
+    impl TestWriter {
         fn new() -> Self {
             let dir = TempDir::new().unwrap();
             let catalogue = Arc::new(Catalogue::load(None).unwrap());
@@ -177,36 +177,36 @@ mod hostile {
 
     #[test]
     fn a_batch_without_end_delays_another_feed_and_a_snapshot_by_one_round() {
-        let mut stage = Stage::new();
+        let mut test = TestWriter::new();
         let stands = Arc::new(AtomicBool::new(true));
-        let mut large = stage.put("large", MANY, &stands);
-        let mut small = stage.put("small", 1, &stands);
-        let mut next = stage.put("large", 1, &stands);
-        assert_eq!(stage.writer.work(), Next::GoOn);
+        let mut large = test.put("large", MANY, &stands);
+        let mut small = test.put("small", 1, &stands);
+        let mut next = test.put("large", 1, &stands);
+        assert_eq!(test.writer.work(), Next::GoOn);
         small.try_recv().unwrap().unwrap();
         assert!(is_waiting(&mut large) && is_waiting(&mut next));
-        stage.clock.advance(INTERVAL);
-        let due = stage.writer.next_cut;
-        assert_eq!(stage.writer.work(), Next::GoOn);
-        assert!(stage.handle.published().snapshot.cut_at >= due);
+        test.clock.advance(INTERVAL);
+        let due = test.writer.next_cut;
+        assert_eq!(test.writer.work(), Next::GoOn);
+        assert!(test.handle.published().snapshot.cut_at >= due);
         assert!(is_waiting(&mut large));
         // Later pushes of its feed come after it.
         while is_waiting(&mut large) {
             assert!(is_waiting(&mut next));
-            assert_eq!(stage.writer.work(), Next::GoOn);
+            assert_eq!(test.writer.work(), Next::GoOn);
         }
     }
 
     #[test]
     fn a_batch_ends_between_two_messages_once_its_feed_may_not_push_any_more() {
-        let mut stage = Stage::new();
+        let mut test = TestWriter::new();
         let stands = Arc::new(AtomicBool::new(true));
-        let mut taken = stage.put("large", MANY, &stands);
-        let mut waiting = stage.put("large", 1, &stands);
-        assert_eq!(stage.writer.work(), Next::GoOn);
+        let mut taken = test.put("large", MANY, &stands);
+        let mut waiting = test.put("large", 1, &stands);
+        assert_eq!(test.writer.work(), Next::GoOn);
         assert!(is_waiting(&mut taken));
         stands.store(false, Ordering::Relaxed);
-        assert_eq!(stage.writer.work(), Next::GoOn);
+        assert_eq!(test.writer.work(), Next::GoOn);
         for taken in [&mut taken, &mut waiting] {
             assert_eq!(taken.try_recv().unwrap().unwrap_err(), NotTaken::Withdrawn);
         }
@@ -214,14 +214,14 @@ mod hostile {
 
     #[test]
     fn a_stop_comes_before_whatever_waits() {
-        let mut stage = Stage::new();
+        let mut test = TestWriter::new();
         let stands = Arc::new(AtomicBool::new(true));
-        let mut taken = stage.put("large", MANY, &stands);
-        assert_eq!(stage.writer.work(), Next::GoOn);
-        stage.handle.stop();
-        assert_eq!(stage.writer.work(), Next::Stop);
+        let mut taken = test.put("large", MANY, &stands);
+        assert_eq!(test.writer.work(), Next::GoOn);
+        test.handle.stop();
+        assert_eq!(test.writer.work(), Next::Stop);
         assert!(is_waiting(&mut taken));
-        drop(stage.writer);
+        drop(test.writer);
         assert_eq!(taken.try_recv().unwrap().unwrap_err(), NotTaken::Stopped);
     }
 }
