@@ -15,13 +15,13 @@ use crate::harness::{
 };
 
 #[derive(Debug, Default)]
-struct Desk {
+struct TestShared {
     desired_states: Mutex<BTreeMap<String, DesiredState>>,
     reports: Mutex<BTreeMap<String, Report>>,
     started: Mutex<Vec<String>>,
 }
 
-impl Shared for Desk {
+impl Shared for TestShared {
     fn desired_states(&self) -> Answer<'_, Result<BTreeMap<String, DesiredState>, String>> {
         let desired_states = self.desired_states.lock().unwrap().clone();
         Box::pin(std::future::ready(Ok(desired_states)))
@@ -49,7 +49,7 @@ impl Shared for Desk {
 #[tokio::test]
 async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
     let dir = tempfile::tempdir().unwrap();
-    let (sink, desk) = (TestSink::new(), Arc::new(Desk::default()));
+    let (sink, shared) = (TestSink::new(), Arc::new(TestShared::default()));
     sink.leads.store(false, Ordering::SeqCst);
     let upstream = Upstream::start(script(vec![ok(&card(0..2, "2.5"))])).await;
     let adapter = one(mapped(dir.path(), &[format!("{}/odds", upstream.url)]), &sink);
@@ -58,7 +58,7 @@ async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
         catalogue: Arc::clone(&sink.catalogue),
         clock: Arc::new(RealClock),
         sink: Arc::clone(&sink) as Arc<_>,
-        shared: Arc::clone(&desk) as Arc<_>,
+        shared: Arc::clone(&shared) as Arc<_>,
         adapters: vec![adapter],
         boards: boards.clone(),
         threads: AdapterThreads::start().unwrap(),
@@ -71,27 +71,29 @@ async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
     assert!(upstream.requests().is_empty(), "another node leads");
     sink.leads.store(true, Ordering::SeqCst);
     is.clone()(State::Ok).await;
-    assert_eq!(*desk.started.lock().unwrap(), ["card O. Operator"]);
+    assert_eq!(*shared.started.lock().unwrap(), ["card O. Operator"]);
     wait_for("the report in the store", || {
-        desk.reports.lock().unwrap().get("card").filter(|r| r.state == State::Ok).map(drop)
+        shared.reports.lock().unwrap().get("card").filter(|r| r.state == State::Ok).map(drop)
     })
     .await;
     sink.leads.store(false, Ordering::SeqCst);
     is.clone()(State::Waiting).await;
     let asked = upstream.requests().len();
-    desk.desired_states
+    shared
+        .desired_states
         .lock()
         .unwrap()
         .insert("card".to_owned(), DesiredState { paused: true, ..DesiredState::default() });
     is.clone()(State::Paused).await;
     assert_eq!(upstream.requests().len(), asked, "it has stopped");
     sink.leads.store(true, Ordering::SeqCst);
-    desk.desired_states
+    shared
+        .desired_states
         .lock()
         .unwrap()
         .insert("card".to_owned(), DesiredState { resumed_ms: Some(1), ..DesiredState::default() });
     is(State::Ok).await;
-    assert_eq!(desk.started.lock().unwrap().len(), 1, "the first start is noted once");
+    assert_eq!(shared.started.lock().unwrap().len(), 1, "the first start is noted once");
     assert_eq!(sink.open_markets("card"), 2);
     task.abort();
 }
@@ -134,7 +136,7 @@ impl Sink for Node {
 #[tokio::test]
 async fn another_node_takes_over_without_a_lost_or_doubled_market() {
     let dir = tempfile::tempdir().unwrap();
-    let (book, desk) = (TestSink::new(), Arc::new(Desk::default()));
+    let (book, shared) = (TestSink::new(), Arc::new(TestShared::default()));
     let leader = Arc::new(AtomicUsize::new(1));
     let sent: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
     let (before, after) = (card(0..3, "2.5"), card(1..4, "2.5"));
@@ -160,7 +162,7 @@ async fn another_node_takes_over_without_a_lost_or_doubled_market() {
                 catalogue: Arc::clone(&book.catalogue),
                 clock: Arc::new(RealClock),
                 sink: Arc::clone(&node) as Arc<_>,
-                shared: Arc::clone(&desk) as Arc<_>,
+                shared: Arc::clone(&shared) as Arc<_>,
                 adapters: vec![adapter],
                 boards: boards.clone(),
                 threads: AdapterThreads::start().unwrap(),
@@ -198,6 +200,6 @@ async fn another_node_takes_over_without_a_lost_or_doubled_market() {
     is(2, State::Waiting).await;
     is(1, State::Ok).await;
     assert_eq!(refs(), ["b1", "b2", "b3"]);
-    assert_eq!(desk.started.lock().unwrap().len(), 2, "each node notes its first start");
+    assert_eq!(shared.started.lock().unwrap().len(), 2, "each node notes its first start");
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
 }

@@ -307,7 +307,7 @@ fn read_patiently(place: &LogLocation, last: u64) -> Vec<u64> {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_question_is_answered_by_whoever_is_at_the_desk() {
+fn a_question_is_answered_by_the_node_that_serves() {
     let runtime = Runtime::new().unwrap();
     let mut nats = Nats::start(1).unwrap();
     let place = on(&runtime, &nats.url(), "live", 1);
@@ -321,9 +321,9 @@ fn a_question_is_answered_by_whoever_is_at_the_desk() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         assert_eq!(asking.ask(b"who".to_vec(), PATIENCE).await, Err(NoAnswer::Nobody));
-        let mut desk = answering.serve().await.unwrap();
+        let mut requests = answering.serve().await.unwrap();
         let serving = tokio::spawn(async move {
-            while let Some(question) = desk.next().await {
+            while let Some(question) = requests.next().await {
                 let answer = question.payload.to_ascii_uppercase();
                 question.answer(answer).await;
             }
@@ -411,15 +411,15 @@ fn readers_go_on_within_seconds_after_a_cut_and_after_a_server_has_lost_their_co
     let rest: Vec<u64> = entries.map(|entry| entry.unwrap().seq).collect();
     assert_eq!(rest, (2..=300).collect::<Vec<_>>());
     // Less than the heartbeats with which the client would notice.
-    let patience = Duration::from_secs(25);
-    assert_eq!(follower.next(patience).unwrap().unwrap().seq, 301);
+    let timeout = Duration::from_secs(25);
+    assert_eq!(follower.next(timeout).unwrap().unwrap().seq, 301);
 
     nats.kill(0).unwrap();
     nats.start_again(0).unwrap();
     let mut log = Log::open(&direct).unwrap();
     append_one(&mut log);
     let begun = Instant::now();
-    assert_eq!(follower.next(patience).unwrap().unwrap().seq, 302);
+    assert_eq!(follower.next(timeout).unwrap().unwrap().seq, 302);
     eprintln!("what was written after the start came after {:?}", begun.elapsed());
 }
 
