@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_that_requests_trouble_alone_and_is_counted() {
+    async fn a_panic_fails_that_request_alone_and_is_counted() {
         let metrics = Metrics::default();
         let reply = catch_panics(&metrics, pin!(panics())).await.unwrap_err().into_reply("req_1");
         assert_eq!((reply.status, reply.code), (500, Some("internal")));

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_told_in_words_with_its_time() {
+    fn a_state_is_reported_in_words_with_its_time() {
         let now = Timestamp::parse("2026-11-14T23:38:30Z").unwrap();
         let at = |text: &str| Timestamp::parse(text).unwrap();
         let since = at("2026-11-14T23:31:02Z");

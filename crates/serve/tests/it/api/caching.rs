@@ -55,7 +55,7 @@ async fn every_encoding_unpacks_to_the_same_body_and_has_a_strong_tag_of_its_own
 }
 
 #[tokio::test]
-async fn what_the_client_holds_is_told_with_304_and_spends_nothing() {
+async fn what_the_client_holds_is_confirmed_with_304_and_spends_nothing() {
     let board = TestMarket::start().await;
     for path in PATHS {
         let first = board.app.get(path, &board.key).await;
@@ -120,7 +120,7 @@ async fn head_has_the_headers_of_get_without_the_body_and_costs_the_same() {
 }
 
 #[tokio::test]
-async fn status_tells_the_present_and_is_not_for_keeping() {
+async fn status_reports_the_present_and_is_not_for_keeping() {
     let board = TestMarket::start().await;
     let status = board.app.get("/v1/status", &board.key).await;
     assert_eq!(status.header("cache-control"), Some("no-store"));

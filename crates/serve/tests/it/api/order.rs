@@ -103,7 +103,7 @@ async fn who_comes_from_elsewhere_is_told_what_it_is_called_here() {
 }
 
 #[tokio::test]
-async fn a_spent_burst_is_told_before_an_unknown_path() {
+async fn a_spent_burst_is_reported_before_an_unknown_path() {
     let app = TestApp::start().await;
     let key = app.limited_key(1, 100, None).await;
     assert_eq!(app.get("/v1/nowhere", &key).await.refusal(), (404, "not_found".to_owned()));
@@ -112,7 +112,7 @@ async fn a_spent_burst_is_told_before_an_unknown_path() {
 }
 
 #[tokio::test]
-async fn unknown_paths_and_methods_are_told_even_in_maintenance() {
+async fn unknown_paths_and_methods_are_reported_even_in_maintenance() {
     let app = TestApp::start().await;
     let key = app.live_key().await;
     close(&app).await;
@@ -125,7 +125,7 @@ async fn unknown_paths_and_methods_are_told_even_in_maintenance() {
 }
 
 #[tokio::test]
-async fn maintenance_is_told_before_an_unknown_sport() {
+async fn maintenance_is_reported_before_an_unknown_sport() {
     let app = TestApp::start().await;
     let key = app.live_key().await;
     close(&app).await;
@@ -135,7 +135,7 @@ async fn maintenance_is_told_before_an_unknown_sport() {
 }
 
 #[tokio::test]
-async fn an_unknown_sport_is_told_before_the_scope_and_the_scope_before_the_parameters() {
+async fn an_unknown_sport_is_reported_before_the_scope_and_the_scope_before_the_parameters() {
     let app = TestApp::start().await;
     let key = app.key_for_groups(&["tennis"]).await;
     let unknown = app.get("/v1/sports/chess/odds?limit=0", &key).await;
@@ -148,7 +148,7 @@ async fn an_unknown_sport_is_told_before_the_scope_and_the_scope_before_the_para
 }
 
 #[tokio::test]
-async fn a_bad_parameter_is_told_before_an_unknown_event() {
+async fn a_bad_parameter_is_reported_before_an_unknown_event() {
     let app = TestApp::start().await;
     let key = app.live_key().await;
     for id in ["evt_11111111111", "nonsense"] {
@@ -160,7 +160,7 @@ async fn a_bad_parameter_is_told_before_an_unknown_event() {
 }
 
 #[tokio::test]
-async fn an_unknown_event_is_told_before_a_condition_is_looked_at() {
+async fn an_unknown_event_is_reported_before_a_condition_is_checked() {
     let app = TestApp::start().await;
     let key = app.live_key().await;
     let path = "/v1/sports/mma/events/evt_11111111111";
@@ -169,7 +169,7 @@ async fn an_unknown_event_is_told_before_a_condition_is_looked_at() {
 }
 
 #[tokio::test]
-async fn what_the_client_holds_is_told_even_when_the_quota_is_spent() {
+async fn what_the_client_holds_is_confirmed_even_when_the_quota_is_spent() {
     let app = TestApp::start().await;
     let key = app.limited_key(100, 1, None).await;
     let first = app.get("/v1/books", &key).await;

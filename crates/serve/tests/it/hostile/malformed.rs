@@ -123,7 +123,7 @@ async fn who_waits_to_be_asked_for_a_body_is_asked_once_it_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_too_long_tells_nothing_to_who_has_no_key() {
+async fn a_path_that_is_too_long_reveals_nothing_without_a_key() {
     let board = TestMarket::start().await;
     let target = format!("/v1/books?x={}", "a".repeat(9_000));
     assert_eq!(board.app.get_without_key(&target).await.status, 401);

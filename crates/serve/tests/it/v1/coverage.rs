@@ -20,7 +20,7 @@ fn cell<'a>(explained: &'a Value, bookmaker: &str, market: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn every_state_is_told_with_its_time() {
+async fn every_state_is_reported_with_its_time() {
     let board = TestMarket::start().await;
     let id = board.bout_id().await;
     let other = board.app.any_feed().await;
@@ -208,7 +208,7 @@ async fn an_empty_answer_links_to_its_coverage() {
 }
 
 #[tokio::test]
-async fn a_restart_tells_the_same_bytes() {
+async fn a_restart_shows_the_same_bytes() {
     let board = TestMarket::start().await;
     board.push(&[line::odds("bout-1", "fanduel", "moneyline", "american", &json!([]))]).await;
     board.app.publish().await;

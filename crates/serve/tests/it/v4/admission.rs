@@ -107,7 +107,7 @@ async fn without_history_there_is_no_past() {
 }
 
 #[tokio::test]
-async fn only_allowed_origins_are_told_that_they_may_read_answers() {
+async fn only_allowed_origins_may_read_answers() {
     let listed = ["https://app.example.com".to_owned()];
     for (origins, origin, expected) in [
         (Vec::new(), "https://app.example.com", None),

@@ -268,7 +268,7 @@ async fn end_data(socket: &mut Raw) -> Value {
 }
 
 #[tokio::test]
-async fn the_clients_of_a_node_that_stops_are_told_to_come_back_one_after_the_other() {
+async fn the_clients_of_a_node_that_stops_are_asked_to_come_back_one_after_the_other() {
     let (app, _, key) = opened().await;
     let other = app.live_key().await;
     let (mut sockets, mut clients) = (Vec::new(), Vec::new());
