@@ -252,8 +252,9 @@ impl Exec {
     /// Reads a program that runs indefinitely; `Ok`: it ended by itself.
     async fn run_on(&mut self) -> Result<(), String> {
         let (mut program, mut stdin, mut stdout) = self.greet().await?;
+        let mut line = Vec::new();
         loop {
-            let (batch, ended) = self.next_batch(&mut stdout).await?;
+            let (batch, ended) = self.next_batch(&mut stdout, &mut line).await?;
             if !batch.is_empty() {
                 self.take_batch(batch, &mut stdin).await.map_err(|why| why.to_string())?;
             }
@@ -261,7 +262,12 @@ impl Exec {
                 return Err(why.to_string());
             }
             if ended {
-                return end_of(program.child.wait().await);
+                // It may wait for the end of its input.
+                drop(stdin);
+                return match timeout(STOP_TIME_MAX, program.child.wait()).await {
+                    Ok(end) => end_of(end),
+                    Err(_) => Err("it closed its output and did not end".to_owned()),
+                };
             }
         }
     }
@@ -300,25 +306,22 @@ impl Exec {
         Ok(())
     }
 
-    /// The next batch of lines, and whether the output has ended.
+    /// The next batch of lines, and whether the output has ended. `line` keeps an incomplete one for the next call.
     async fn next_batch(
         &mut self,
         stdout: &mut BufReader<ChildStdout>,
+        line: &mut Vec<u8>,
     ) -> Result<(Vec<Line>, bool), String> {
         let (mut batch, mut bytes): (Vec<Line>, usize) = (Vec::new(), 0);
-        let mut line = Vec::new();
         loop {
-            let pause =
-                if batch.is_empty() && line.is_empty() { Duration::from_secs(1) } else { SILENCE };
-            match timeout(pause, read_line(stdout, &mut line)).await {
-                // An incomplete line is continued by the next call.
-                Err(_) if line.is_empty() => return Ok((batch, false)),
-                Err(_) => {}
+            let pause = if batch.is_empty() { Duration::from_secs(1) } else { SILENCE };
+            match timeout(pause, read_line(stdout, line)).await {
+                Err(_) => return Ok((batch, false)),
                 Ok(Err(why)) => return Err(why),
                 Ok(Ok(false)) => return Ok((batch, true)),
                 Ok(Ok(true)) => {
                     self.lines += 1;
-                    let text = std::mem::take(&mut line);
+                    let text = std::mem::take(line);
                     if text.trim_ascii().is_empty() {
                         return Ok((batch, false));
                     }

@@ -28,7 +28,7 @@ use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::v1::key_status_unknown;
 use engine::feed_stats::{Push as Noted, Stamps};
-use engine::{Lines, NotTaken, Outcome, Piece, Receipt, Sender, Terms, WorldHandle};
+use engine::{Lines, NotTaken, Outcome, Piece, Sender, Terms, WorldHandle};
 use http::{Reply, Request, RequestBody};
 
 /// Path of the endpoint.

@@ -240,6 +240,9 @@ impl History {
 
     /// Notes a publication. `leads`: this node writes the log and therefore the archive.
     pub(crate) fn note_published(&self, published: &Published, leads: bool) {
+        if let Source::Logged(past) = &self.source {
+            past.note_shown(published.snapshot.cut_at);
+        }
         if !leads {
             self.backlog.clear();
         } else if self.archive().is_some() {

@@ -38,6 +38,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(400);
 const RETRY_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of pages of a list, of a thousand objects each.
 const PAGES_MAX: usize = 10_000;
+/// Maximum number of objects in a list.
+const OBJECTS_MAX: usize = PAGES_MAX * 1000;
 /// Maximum number of attempts of a conditional write that conflicts with another one.
 const CONFLICTS_MAX: usize = 5;
 /// Time without requests to a bucket that does not answer.
@@ -278,10 +280,11 @@ impl Bucket {
     /// All objects whose names start with `begin`, without the prefix of the archive.
     pub(crate) fn list(&self, begin: &str) -> Result<Vec<Object>, ArchiveError> {
         let root = self.key("");
-        let (mut objects, mut page_token) = (Vec::new(), None);
+        let (mut objects, mut page_token): (Vec<Object>, Option<String>) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
             let prefix = format!("{root}{begin}");
-            let options = PaginatedListOptions { page_token, ..Default::default() };
+            let token = page_token.clone();
+            let options = PaginatedListOptions { page_token: token, ..Default::default() };
             let page = self.ask(begin, |store, _| async move {
                 store.list_paginated(Some(&prefix), options).await
             });
@@ -290,9 +293,11 @@ impl Bucket {
                 let name = object.location.as_ref().strip_prefix(&root)?.to_owned();
                 Some(Object { name, modified_ms: object.last_modified.timestamp_millis() })
             }));
-            page_token = page.page_token;
-            if page_token.is_none() {
-                return Ok(objects);
+            match page.page_token {
+                None => return Ok(objects),
+                // It would list the same again and again.
+                next if next == page_token || objects.len() > OBJECTS_MAX => break,
+                next => page_token = next,
             }
         }
         Err(self.unusable("it lists too many objects".to_owned()))

@@ -30,6 +30,8 @@ pub(super) struct Index {
     pub(super) next_seq: u64,
     /// The entry of the last book before all publications that can be rebuilt from the log.
     pub(super) base_seq: u64,
+    /// The last entry of the archive, if the log has it, too: with both, publications after it can be rebuilt.
+    pub(super) continued: Option<u64>,
     /// The value of `base_seq` at the last attempt to read the archive, and at the last successful one.
     pub(super) looked_base: Option<u64>,
     pub(super) read_base: Option<u64>,
@@ -145,8 +147,17 @@ impl Index {
         seqs.insert(place, (cut.seq, cut.at));
     }
 
-    /// Drops publications that a log which begins after entry `base` cannot rebuild.
+    /// Drops publications that a log which begins after entry `base` cannot rebuild. Those that it can rebuild now are
+    /// read again.
     pub(super) fn begin_after(&mut self, base: u64) {
+        if base < self.base_seq && base < self.next_seq {
+            let archived = self.archived.lineages.len().checked_sub(1);
+            let cut = archived.and_then(|lineage| self.cut_in(lineage, base));
+            (self.next_seq, self.catalogue) = match cut {
+                Some(cut) => (base + 1, cut.catalogue),
+                None => (0, None),
+            };
+        }
         if self.base_seq != base {
             self.base_seq = base;
             self.cuts.retain(|cut| cut.lineage != IN_LOG || cut.seq > base);
@@ -341,6 +352,12 @@ impl Index {
         }
     }
 
+    /// Time of the publication that was made last.
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        let (_, at) = self.seqs.values().rev().find_map(|seqs| seqs.last())?;
+        Some(*at)
+    }
+
     fn found_at(&self, at: Timestamp) -> Option<Found> {
         let end = self.cuts.partition_point(|cut| cut.at <= at);
         let found = end.checked_sub(1).and_then(|place| self.cuts.get(place))?;
@@ -364,7 +381,8 @@ impl Index {
         current: Timestamp,
         options: &WorldOptions,
     ) -> Option<Found> {
-        let known = self.cuts.last().is_some_and(|last| at < last.at);
+        // Not the latest time: a clock that is set back reaches it again.
+        let known = self.last().is_some_and(|last| at < last && last <= current);
         // An archive that could not be read may be available again.
         let known = known && self.archived.was_read && !self.archived.failed;
         let found = known.then(|| self.found_at(at)).flatten().filter(|_| !self.is_lost(at))?;

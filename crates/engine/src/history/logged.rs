@@ -6,7 +6,7 @@ mod new_entries;
 mod rolled;
 mod tail;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -38,6 +38,10 @@ pub(super) struct LoggedPast {
     looked: Mutex<Option<(Instant, u64)>>,
     /// True if the archive has changed since.
     has_news: AtomicBool,
+    /// Time of the last publication shown, and whether it was before the one before it: then later ones of the same
+    /// times may not be in the index yet.
+    last_shown_ms: AtomicI64,
+    was_set_back: AtomicBool,
     pub(super) tail: Tail,
     pub(super) rolled: Rolled,
 }
@@ -66,6 +70,8 @@ impl LoggedPast {
             index: Mutex::default(),
             looked: Mutex::default(),
             has_news: AtomicBool::new(false),
+            last_shown_ms: AtomicI64::new(i64::MIN),
+            was_set_back: AtomicBool::new(false),
             tail: Tail::default(),
             rolled: Rolled::default(),
         }
@@ -73,12 +79,25 @@ impl LoggedPast {
 
     /// The publication at or before an instant, if known without reading the log and without waiting.
     pub(super) fn find_at_once(&self, at: Timestamp, current: Timestamp) -> Option<Found> {
-        self.index_at_once()?.find_known(at, current, &self.options)
+        self.find_known(&*self.index_at_once()?, at, current)
+    }
+
+    fn find_known(&self, index: &Index, at: Timestamp, current: Timestamp) -> Option<Found> {
+        let is_current = !self.was_set_back.load(Ordering::Acquire);
+        is_current.then(|| index.find_known(at, current, &self.options)).flatten()
+    }
+
+    /// Notes that a publication is shown.
+    pub(super) fn note_shown(&self, at: Timestamp) {
+        let last_ms = self.last_shown_ms.swap(at.as_millis(), Ordering::AcqRel);
+        if at.as_millis() < last_ms {
+            self.was_set_back.store(true, Ordering::Release);
+        }
     }
 
     pub(super) fn find(&self, at: Timestamp, current: Timestamp) -> Result<Found, HistoryError> {
         // Another request may have read it meanwhile.
-        if let Some(found) = self.index().find_known(at, current, &self.options) {
+        if let Some(found) = self.find_known(&self.index(), at, current) {
             return Ok(found);
         }
         self.read_log_on()?.find(at, &self.options)
@@ -184,8 +203,8 @@ impl LoggedPast {
         }
         // The log nearly always has it, and is available even if the archive is not.
         let log = self.open()?;
-        let base = base_of(&*log);
         let mut index = self.index();
+        let base = base_of(&*log, &index);
         Self::note_log(&mut index, &*log)?;
         if let Some(before) = index.before(current, base, &self.options) {
             return Ok(Some(before));
@@ -334,10 +353,12 @@ impl LoggedPast {
         self.catalogues.known(self.archive.as_ref(), &versions).map_err(unreadable)
     }
 
+    /// Says how far history reaches now, since something is not kept any more.
     pub(super) fn not_kept(&self) -> HistoryError {
-        match self.index().reach(&self.options) {
-            Some(reach) => HistoryError::NotKept(Box::new(reach)),
-            None => HistoryError::Unreadable(None),
+        match self.read_log_on().map(|index| index.reach(&self.options)) {
+            Ok(Some(reach)) => HistoryError::NotKept(Box::new(reach)),
+            Ok(None) => HistoryError::Unreadable(None),
+            Err(error) => error,
         }
     }
 
@@ -384,13 +405,16 @@ pub(super) fn is_of(entry: &Entry, at: Timestamp) -> bool {
     entry.at == at || matches!(entry.change, Change::Cut { at: cut } if cut == at)
 }
 
-/// The last entry before all publications that a log can rebuild.
-fn base_of(log: &dyn ReadLog) -> u64 {
-    match log.oldest_checkpoint() {
-        _ if log.first_seq() == 1 => 0,
+/// The last entry before all publications that a log can rebuild, together with the archive that it continues.
+fn base_of(log: &dyn ReadLog, index: &Index) -> u64 {
+    let first = log.first_seq();
+    let base = match log.oldest_checkpoint() {
+        _ if first == 1 => 0,
         Some(seq) => seq,
         None => u64::MAX,
-    }
+    };
+    let continued = index.continued.filter(|archived| first <= archived + 1);
+    continued.map_or(base, |archived| base.min(archived))
 }
 
 pub(super) fn unreadable(error: impl Into<WorldError>) -> HistoryError {

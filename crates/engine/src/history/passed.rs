@@ -381,8 +381,9 @@ impl LoggedPast {
             if !follows && !continues(&*log, held).map_err(unreadable)? {
                 return Err(self.not_kept());
             }
+            look.read_on(&*log, end)?;
             look.lineage = None;
-            return look.read_on(&*log, end);
+            return Ok(());
         }
         let end = end.min(held.last_seq);
         if has_lost(held, seq + 1, end) {

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use object_store::ClientOptions;
@@ -19,6 +19,8 @@ use crate::durable::count;
 /// Maximum time until an answer starts, and between pieces of it; sending may take longer, at this minimum speed.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
+/// Minimum speed at which an answer has to come.
+const SLOWEST_ANSWER_BYTES_PER_S: u64 = 16 << 10;
 /// Maximum time for a store to assemble the parts of an object.
 const JOIN_MAX: Duration = Duration::from_secs(60);
 /// Maximum size of an answer without its own limit: a page of a list, a refusal.
@@ -163,12 +165,17 @@ fn refused(status: StatusCode, code: String) -> Failure {
 }
 
 async fn read(mut answer: Response, bytes_max: u64) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
+    let (mut body, begun) = (Vec::new(), Instant::now());
     while let Some(chunk) = in_time(WAIT_MAX, answer.chunk()).await? {
         if count(body.len() + chunk.len()) > bytes_max {
             return Err(Failure::unanswered("it answers more than was asked for", Again::Later));
         }
         body.extend_from_slice(&chunk);
+        // However small the pieces are in which it comes.
+        let needed = Duration::from_secs(count(body.len()) / SLOWEST_ANSWER_BYTES_PER_S);
+        if begun.elapsed() > WAIT_MAX + needed {
+            return Err(Failure::unanswered("it answers too slowly", Again::Later));
+        }
     }
     Ok(body)
 }

@@ -22,6 +22,8 @@ use crate::table::Table;
 
 /// Starts that are remembered because their past is damaged.
 const UNCLOSED_MAX: usize = 1000;
+/// Maximum number of starts that fail again in one part: each check of a damaged file reads it.
+const FAILURES_MAX: usize = 8;
 
 impl Part {
     /// True if a change can affect the selected rows.
@@ -104,14 +106,23 @@ impl Part {
                 "events of a log that was replaced get no closing lines"
             );
         }
+        // Those that fail again come last the next time, so that all of them are tried.
+        let (mut failures, mut failed) = (0, Vec::new());
         let earlier: Vec<Started> = earlier.into_iter().map(|held| held.started).collect();
         let all = earlier.iter().map(|started| (started, true));
         for (started, was_skipped) in all.chain(self.started.iter().map(|own| (own, false))) {
+            let unclosed = || Unclosed { lineage: self.lineage, started: started.clone() };
+            if was_skipped && failures >= FAILURES_MAX {
+                next.unclosed.push(unclosed());
+                continue;
+            }
             let lines = match self.closings_of(Some((archive, commit)), started, &mut base) {
                 Ok(lines) => lines,
                 // Damage stays until a person restores the file, and everything else would wait for that.
                 Err(error) if error.is_damage() => {
-                    let is_kept = was_skipped || next.unclosed.len() < UNCLOSED_MAX;
+                    failures += 1;
+                    let unclosed_count = next.unclosed.len() + failed.len();
+                    let is_kept = was_skipped || unclosed_count < UNCLOSED_MAX;
                     if !was_skipped {
                         tracing::error!(
                             event = "archive.closing_skipped",
@@ -123,8 +134,7 @@ impl Part {
                         );
                     }
                     if is_kept {
-                        let (lineage, started) = (self.lineage, started.clone());
-                        next.unclosed.push(Unclosed { lineage, started });
+                        failed.push(unclosed());
                     }
                     continue;
                 }
@@ -139,6 +149,7 @@ impl Part {
             let frame = frames.entry(folder).or_insert_with(|| Frame::new(Table::Closing));
             closing::push(frame, started, &lines);
         }
+        next.unclosed.extend(failed);
         for (folder, frame) in frames.iter().filter(|(_, frame)| frame.rows() > 0) {
             let rows = (0..frame.rows()).collect();
             next.files.push(self.write_file(archive, frame, folder, rows)?);

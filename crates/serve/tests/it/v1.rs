@@ -10,6 +10,7 @@ mod event;
 mod events;
 pub(crate) mod export;
 mod history;
+mod history_log;
 mod history_random;
 mod history_turns;
 mod odds;

@@ -9,7 +9,7 @@ use market::Book;
 use market::book::ImagePart;
 
 use super::{LoggedPast, unreadable};
-use crate::archiver::book_from;
+use crate::archiver::{book_from, continues};
 use crate::catalogues::Made;
 use crate::history::index::IN_LOG;
 use crate::history::{Found, HistoryError};
@@ -100,7 +100,7 @@ impl LoggedPast {
         let last = if catalogue.is_some() { found.seq } else { found.seq - 1 };
         let checkpoint = log.checkpoint_up_to(last).map_err(unreadable)?;
         if checkpoint.is_none() && log.first_seq() != 1 {
-            return Err(self.not_kept());
+            return self.continued_book(&*log, found, catalogue);
         }
         let base = checkpoint.as_ref().map_or(0, |held| held.seq);
         // Only checkpoints of that time, and the archive, have the content that remained after a time with another
@@ -118,6 +118,40 @@ impl LoggedPast {
             let begun = replay::begin(checkpoint.as_ref(), ImagePart::All, limited);
             let (book, base) = begun.map_err(unreadable)?;
             self.replayed(book, &*log, (base, found.seq))
+        };
+        match catalogue {
+            Some(catalogue) => make(Arc::clone(catalogue)),
+            None => self.made(expected.as_deref(), make),
+        }
+    }
+
+    /// A book of a log that has no checkpoint before it: of the archive that the log continues, rolled forward.
+    fn continued_book(
+        &self,
+        log: &dyn ReadLog,
+        found: Found,
+        catalogue: Option<&Arc<Catalogue>>,
+    ) -> Result<Book, HistoryError> {
+        let Some(archive) = &self.archive else { return Err(self.not_kept()) };
+        let commit = archive.newest().map_err(unreadable)?;
+        let Some(last) = commit.lineages.last() else { return Err(self.not_kept()) };
+        if !continues(log, last).map_err(unreadable)? {
+            return Err(self.not_kept());
+        }
+        let (lineage, end) = (commit.lineages.len() - 1, last.last_seq);
+        if found.seq <= end {
+            return self.archived_book(archive, lineage, found, catalogue);
+        }
+        let expected = self.index().catalogue_at(IN_LOG, found.seq);
+        let image = commit.image_before_next(lineage, end);
+        let begin = image.map_or(0, |image| image.seq);
+        if last.missing.iter().any(|(_, to)| begin <= *to) {
+            return Err(HistoryError::Unreadable(None));
+        }
+        let make = |catalogue: Arc<Catalogue>| {
+            let options = (&self.options, catalogue);
+            let book = book_from(archive, &commit, image, (lineage, end), options);
+            self.replayed(book.map_err(unreadable)?, log, (end, found.seq))
         };
         match catalogue {
             Some(catalogue) => make(Arc::clone(catalogue)),

@@ -8,6 +8,7 @@ use archive::{Archive, Commit, Publication, Table};
 use change_log::ReadLog;
 
 use super::{LoggedPast, base_of, unreadable};
+use crate::archiver::continues;
 use crate::error::{Chain, WorldError};
 use crate::history::HistoryError;
 use crate::history::index::Index;
@@ -16,6 +17,15 @@ use crate::replay::Replay;
 /// Minimum time between reads of the archive's newest commit, however many requests there are: each is a request to a
 /// bucket, and the log keeps archived entries for longer than this.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Additions to the archive.
+struct New {
+    commit: Commit,
+    publications: Vec<Publication>,
+    log: Box<dyn ReadLog>,
+    /// True if the log has the archive's last entry.
+    is_continued: bool,
+}
 
 impl LoggedPast {
     /// Reads additions to the log and the archive, and drops publications that can no longer be rebuilt.
@@ -27,7 +37,8 @@ impl LoggedPast {
     /// Reads additions to the archive if that is due. It may wait for the store.
     pub(in crate::history) fn look_again(&self) -> Result<(), HistoryError> {
         let log = self.open()?;
-        self.read_archive_again(base_of(&*log));
+        let base = base_of(&*log, &self.index());
+        self.read_archive_again(base);
         Ok(())
     }
 
@@ -45,8 +56,8 @@ impl LoggedPast {
     /// The same for the log alone, together with the known content of the archive.
     pub(in crate::history) fn read_log_on(&self) -> Result<MutexGuard<'_, Index>, HistoryError> {
         let log = self.open()?;
-        let base = base_of(&*log);
         let mut index = self.index();
+        let base = base_of(&*log, &index);
         if self.archive.is_none() {
             index.archived.was_read = true;
         } else if index.looked_base != Some(base) {
@@ -56,8 +67,9 @@ impl LoggedPast {
         }
         index.is_stale = self.archive.is_some() && index.read_base.is_some_and(|read| read != base);
         index.begin_after(base);
+        self.was_set_back.store(false, Ordering::Release);
         Self::note_log(&mut index, &*log)?;
-        if let Some(last) = index.cuts.last().map(|cut| cut.at) {
+        if let Some(last) = index.last() {
             index.begin_at(last.minus(self.options.history.retention));
         }
         Ok(index)
@@ -90,15 +102,17 @@ impl LoggedPast {
         if is_recent && !self.has_news.swap(false, Ordering::AcqRel) {
             return;
         }
-        let archived = self.read_archive();
+        let (archived, mut base) = (self.read_archive(), base);
         let mut index = self.index();
-        index.looked_base = Some(base);
         match archived {
             Ok(read) => {
-                index.read_base = Some(base);
-                if let Some((commit, publications)) = read {
+                if let Some(New { commit, publications, log, is_continued }) = read {
                     index.note_archive(&commit, &publications);
+                    let last = commit.lineages.last().filter(|_| is_continued);
+                    index.continued = last.map(|last| last.last_seq);
+                    base = base_of(&*log, &index);
                 }
+                index.read_base = Some(base);
                 let held = &mut index.archived;
                 (held.was_read, held.failed, held.is_missed) = (true, false, false);
             }
@@ -109,6 +123,7 @@ impl LoggedPast {
                 tracing::warn!(event = "archive.unreadable", error = %Chain(&error), "the archive cannot be read; requests that need it are refused");
             }
         }
+        index.looked_base = Some(base);
         *looked = Some((Instant::now(), base));
     }
 
@@ -123,7 +138,7 @@ impl LoggedPast {
     }
 
     /// Reads additions to the archive.
-    fn read_archive(&self) -> Result<Option<(Commit, Vec<Publication>)>, WorldError> {
+    fn read_archive(&self) -> Result<Option<New>, WorldError> {
         let Some(archive) = &self.archive else { return Ok(None) };
         if archive.newest_number()? == self.index().archived.commit {
             return Ok(None);
@@ -134,6 +149,10 @@ impl LoggedPast {
         let mut new = commit.clone();
         new.files.retain(|file| file.table == Table::Epochs && !known.contains(&file.path));
         let publications = archive.publications(&new)?;
-        Ok(Some((commit, publications)))
+        // Opened after the archive was read, so that it has what was archived.
+        let Some(log) = self.options.log.view()? else { return Ok(None) };
+        let last = commit.lineages.last();
+        let is_continued = last.map(|last| continues(&*log, last)).transpose()?.unwrap_or(false);
+        Ok(Some(New { commit, publications, log, is_continued }))
     }
 }

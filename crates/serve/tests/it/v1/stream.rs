@@ -10,7 +10,7 @@ mod group;
 mod live;
 mod model;
 mod replay;
-mod replay_live;
+pub(super) mod replay_live;
 mod resume;
 mod websocket;
 

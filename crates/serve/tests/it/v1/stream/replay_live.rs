@@ -114,6 +114,11 @@ async fn every_change_since_a_cursor_comes_one_after_the_other_and_then_the_stre
 
 /// Removes all entries of a log but the last, as retention does.
 pub(super) fn shorten_log(folder: &Path) {
+    shorten_log_to(folder, u64::MAX);
+}
+
+/// The same, but keeps the entries from `keep_from` on.
+pub(in crate::v1) fn shorten_log_to(folder: &Path, keep_from: u64) {
     let (long, _) = ChangeLog::open(folder, Options::default()).unwrap();
     let kept = folder.with_extension("kept");
     let options = Options { segment_bytes: 1, ..Options::default() };
@@ -129,7 +134,8 @@ pub(super) fn shorten_log(folder: &Path) {
             short.write_checkpoint(entry.seq, IMAGE_VERSION, &book.to_image()).unwrap();
         }
     }
-    assert!(short.retain(i64::MAX, short.last_seq()).unwrap() > 10);
+    let keep_from = keep_from.min(short.last_seq());
+    assert!(short.retain(i64::MAX, keep_from).unwrap() > 10);
     drop((long, short));
     std::fs::remove_dir_all(folder).unwrap();
     std::fs::rename(kept, folder).unwrap();
