@@ -48,7 +48,6 @@ impl Subscription {
             Err(NotRendered::TooMuch) => {}
             events => return events,
         }
-        self.slow_to = Some(self.selection.place_of(&to.snapshot).0);
         // As costly as a replay.
         if self.turn.is_none()
             && let Some(KeyRight { entry, .. }) = &self.right
@@ -56,6 +55,8 @@ impl Subscription {
             let by = Replayer { api: &self.api, entry };
             self.turn = Some(by.take_turn().await.ok_or(NotRendered::Later)?);
         }
+        // Not without a turn: the next attempt would go on publication by publication, and not ask for one again.
+        self.slow_to = Some(self.selection.place_of(&to.snapshot).0);
         let to = self.on_the_way(handle, place, &last, key).await?;
         self.events_to(handle, place, &to, key).await
     }

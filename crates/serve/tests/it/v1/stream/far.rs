@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use accounts::KeyKind;
+use api::v1::stream::StreamSettings;
 use archive::Compact;
 use domain::{Catalogue, World};
 use serde_json::{Value, json};
@@ -134,19 +135,14 @@ async fn whoever_comes_back_from_afar_has_what_is_there_whatever_it_had() {
     }
 }
 
-/// More was quoted in a step than there is memory to look through: the stream takes shorter ones.
-#[tokio::test]
-async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication() {
-    const PUBLICATIONS: usize = 6;
-    // A lookup holds 20 records and events.
-    let builder = || TestApp::builder().history_memory(16 << 10);
-    let (app, feed, key) = opened_on(builder().start().await).await;
-    let (mut client, _) = Client::open(&app, &key, QUERY, None).await;
+/// Publications of which each has all the events of the previous one removed. Returns the client before them, and the
+/// cursor of a list.
+async fn move_far(app: &TestApp, feed: &str, key: &str, publications: usize) -> (Client, String) {
+    let (mut client, _) = Client::open(app, key, QUERY, None).await;
     client.cut().await;
-    let (cursor, then) = (client.cursor.clone(), client.state.clone());
-    let odds = app.get("/v1/sports/mma/odds", &key).await;
-    let since = odds.header("x-cursor").unwrap();
-    for n in 0..PUBLICATIONS {
+    let odds = app.get("/v1/sports/mma/odds", key).await;
+    let since = odds.header("x-cursor").unwrap().to_owned();
+    for n in 0..publications {
         let mut lines = Vec::new();
         for m in 0..4 {
             let (bout, home, away) =
@@ -157,9 +153,21 @@ async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication()
                 lines.push(json!({ "type": "remove", "ref": format!("{}-{m}", n - 1) }));
             }
         }
-        app.push_all(&feed, &lines).await;
+        app.push_all(feed, &lines).await;
         app.publish().await;
     }
+    (client, since)
+}
+
+/// More was quoted in a step than there is memory to look through: the stream takes shorter ones.
+#[tokio::test]
+async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication() {
+    const PUBLICATIONS: usize = 6;
+    // A lookup holds 20 records and events.
+    let builder = || TestApp::builder().history_memory(16 << 10);
+    let (app, feed, key) = opened_on(builder().start().await).await;
+    let (client, since) = move_far(&app, &feed, &key, PUBLICATIONS).await;
+    let (cursor, then) = (client.cursor.clone(), client.state.clone());
     let last = text(app.now());
     let again = builder().starting_at(app.now()).on(app.copy_of_disk()).start().await;
     for (app, mode) in [(&app, "publication"), (&again, "publication"), (&again, "live")] {
@@ -177,6 +185,19 @@ async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication()
         let delta = app.get(&format!("/v1/sports/mma/odds?since={since}"), &key).await;
         assert_eq!(delta.refusal(), (410, "cursor_expired".to_owned()));
     }
+}
+
+/// S11: publication by publication is a replay, and needs a turn. Here there is none.
+#[tokio::test]
+async fn whoever_is_too_far_for_one_step_gets_nothing_without_a_turn() {
+    let settings = StreamSettings { replays_max: 0, ..StreamSettings::default() };
+    let builder = TestApp::builder().history_memory(16 << 10).streams(settings);
+    let (app, feed, key) = opened_on(builder.start().await).await;
+    let (client, _) = move_far(&app, &feed, &key, 6).await;
+    let (mut back, hello) = Client::open(&app, &key, QUERY, Some(&client.cursor)).await;
+    assert_eq!(hello["resumed"], true);
+    let end = back.event().await.unwrap();
+    assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("unavailable")));
 }
 
 /// The sandbox has no log, and its past is simulated again.
