@@ -196,7 +196,9 @@ impl Admitted<'_> {
         // Before the replay turn: a client without a slot must not take one.
         let slot = self.take_stream_slot().await?;
         let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
-        if transport == Transport::ServerSentEvents && self.has_come_to_end(&params, begin, last) {
+        if transport == Transport::ServerSentEvents
+            && self.has_come_to_end(&params, &selection, begin, last)
+        {
             // An `EventSource` reconnects after `done`, too; only a 204 stops it.
             let mut head = Head::default();
             head.put("cache-control", "no-store");
@@ -292,11 +294,12 @@ impl Admitted<'_> {
     fn has_come_to_end(
         &self,
         params: &StreamParams,
+        selection: &Selection,
         begin: Begin,
         last: Option<Arc<Published>>,
     ) -> bool {
-        let (Some(last), Some(_), Begin::At((at, _))) =
-            (last, self.request.page.last_event_id, begin)
+        let (Some(last), Some(until), Some(_), Begin::At((at, _))) =
+            (last, params.until, self.request.page.last_event_id, begin)
         else {
             return false;
         };
@@ -306,10 +309,15 @@ impl Admitted<'_> {
         // there is no later publication.
         let may_follow = || {
             let is_present = handle.published().snapshot.cut_at <= snapshot.cut_at;
-            is_present && (world == World::Sandbox || at < handle.last_entry())
+            // What nobody followed was not shown yet. What was shown is later than `until`, or nothing follows.
+            let has_shown = selection.has_shown(until, handle);
+            let follows = selection.shown(handle).is_some_and(|shown| {
+                shown.snapshot.cut_at <= until && selection.place_of(&shown.snapshot).0 > at
+            });
+            is_present && at < handle.last_place(until) && (follows || !has_shown)
         };
         let is_all = params.mode != Mode::Live
-            || params.until == Some(snapshot.cut_at)
+            || until == snapshot.cut_at
             || !(params.replays_all || may_follow());
         let (last, _) = place_of(world, snapshot);
         is_all && at >= last && has_come_to(handle, at)

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use engine::{Published, Stride, WorldHandle};
 
-use super::{KeyRight, Subscription};
+use super::{KeyRight, LATER_MAX, Subscription};
 use crate::position::{LogPlace, sought};
 use crate::v1::changes::Base;
+use crate::v1::stream::end::End;
 use crate::v1::stream::render::Rendered;
 use crate::v1::stream::replay::Replayer;
 use crate::v1::stream::selection::Followed;
@@ -29,6 +30,28 @@ impl Subscription {
             }
             Some(_) | None => Ok(Arc::clone(present)),
         }
+    }
+
+    /// Waits for what follows its position, or ends. `has_shown`: everything up to `until` was shown before it was
+    /// looked for. Changes that nobody followed are shown a moment after the stream has begun.
+    pub(super) fn caught_up(
+        &mut self,
+        present: &Published,
+        has_shown: bool,
+    ) -> Result<Option<Arc<Rendered>>, End> {
+        if !self.is_done(present) {
+            return Ok(None);
+        }
+        if has_shown { Err(End::done()) } else { self.rendered(Err(NotRendered::Later)) }
+    }
+
+    /// True if nothing more can come before `until`. A publication that is due by then is waited for.
+    fn is_done(&self, present: &Published) -> bool {
+        let now = self.api.clock.now();
+        self.until.is_some_and(|until| {
+            let waited = now.since(until) >= LATER_MAX;
+            until <= now && (until < present.until || waited)
+        })
     }
 
     /// The events of the next step from a position.
