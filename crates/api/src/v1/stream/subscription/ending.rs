@@ -98,9 +98,14 @@ impl Subscription {
     pub(super) fn ended(&self) -> impl Future<Output = End> + Send + use<> {
         let (mut right, selection) = (self.now_right(), Arc::clone(&self.selection));
         let (waiter, seconds) = (self.waiter(), self.heartbeat_s);
+        let (mut stopping, number) = (self.stopping.clone(), self.number);
         let mut heartbeat_at = self.heartbeat_at();
         async move {
             loop {
+                // A connection of a service that stops is closed if its stream has nothing to send then.
+                if *stopping.borrow() {
+                    return End::stopping(number);
+                }
                 if let Err(end) = right.check(&selection) {
                     return end;
                 }
@@ -111,6 +116,7 @@ impl Subscription {
                 }
                 tokio::select! {
                     () = right.change() => {}
+                    _ = stopping.changed() => {}
                     () = sleep_until(heartbeat_at) => {}
                 }
             }

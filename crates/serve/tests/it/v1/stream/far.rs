@@ -187,17 +187,34 @@ async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication()
     }
 }
 
-/// S11: publication by publication is a replay, and needs a turn. Here there is none.
-#[tokio::test]
-async fn whoever_is_too_far_for_one_step_gets_nothing_without_a_turn() {
+/// A client that is too far behind for one step, of a service without turns for shorter ones.
+async fn back_without_a_turn() -> (TestApp, Client) {
     let settings = StreamSettings { replays_max: 0, ..StreamSettings::default() };
     let builder = TestApp::builder().history_memory(16 << 10).streams(settings);
     let (app, feed, key) = opened_on(builder.start().await).await;
     let (client, _) = move_far(&app, &feed, &key, 6).await;
-    let (mut back, hello) = Client::open(&app, &key, QUERY, Some(&client.cursor)).await;
+    let (back, hello) = Client::open(&app, &key, QUERY, Some(&client.cursor)).await;
     assert_eq!(hello["resumed"], true);
+    (app, back)
+}
+
+/// S11: publication by publication is a replay.
+#[tokio::test]
+async fn whoever_is_too_far_for_one_step_gets_nothing_without_a_turn() {
+    let (_app, mut back) = back_without_a_turn().await;
     let end = back.event().await.unwrap();
     assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("unavailable")));
+}
+
+/// S13: it waits for its turn, and is told all the same that the service stops.
+#[tokio::test]
+async fn a_service_that_stops_says_so_while_events_are_made() {
+    let (app, mut back) = back_without_a_turn().await;
+    let stopping = tokio::spawn(async move { app.stop().await });
+    let end = back.event().await.expect("an end");
+    assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("unavailable")));
+    drop(back);
+    stopping.await.unwrap();
 }
 
 /// The sandbox has no log, and its past is simulated again.
