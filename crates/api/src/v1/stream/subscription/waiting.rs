@@ -36,14 +36,7 @@ impl Subscription {
     async fn wait_alone(&mut self) -> Woken {
         let heartbeat = self.heartbeat_at();
         let later = self.later_since.map(|_| Instant::now() + LATER_EVERY);
-        let now = self.api.clock.now();
-        let end = self.until.map(|until| {
-            // At `until`, or when the publication of that time is overdue.
-            let left =
-                if now < until { until.since(now) } else { until.plus(LATER_MAX).since(now) };
-            Instant::now() + left
-        });
-        let until = [later, end, self.key_end()].into_iter().flatten();
+        let until = [later, self.until_end(), self.key_end()].into_iter().flatten();
         let until = until.fold(heartbeat, Instant::min);
         let live = async {
             match &mut self.live {
@@ -63,6 +56,20 @@ impl Subscription {
                 if until == heartbeat { Woken::Heartbeat } else { Woken::Changed }
             }
         }
+    }
+
+    /// Time at which it has to look whether it has come to `until`.
+    fn until_end(&self) -> Option<Instant> {
+        let (until, now) = (self.until?, self.api.clock.now());
+        if now < until {
+            return Some(Instant::now() + until.since(now));
+        }
+        // Once that has passed, it would try again without a pause.
+        if self.later_since.is_some() {
+            return None;
+        }
+        // When the publication of that time is overdue.
+        Some(Instant::now() + until.plus(LATER_MAX).since(now))
     }
 
     /// True if it waits for the next events and for nothing of its own.
