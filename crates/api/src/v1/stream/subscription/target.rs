@@ -40,6 +40,7 @@ impl Subscription {
         has_shown: bool,
     ) -> Result<Option<Arc<Rendered>>, End> {
         if !self.is_done(present) {
+            self.later_since = None;
             return Ok(None);
         }
         if has_shown { Err(End::done()) } else { self.rendered(Err(NotRendered::Later)) }
