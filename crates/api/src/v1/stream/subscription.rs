@@ -71,7 +71,7 @@ pub(super) struct Subscription {
     begin: Begin,
     /// Set if every publication is sent.
     replay: Option<Replay>,
-    /// The right to read its position from the archive, until the stream has moved on.
+    /// The right to read its position from the archive, until the stream has caught up.
     turn: Option<ReplayTurn>,
     /// True if further steps follow the next one.
     is_far: bool,
@@ -264,8 +264,10 @@ impl Subscription {
     }
 
     fn move_to(&mut self, rendered: &Rendered) {
+        // The steps after a snapshot of the past are not known yet.
+        let is_past = matches!(self.begin, Begin::Past(_));
         self.begin = Begin::At(rendered.to);
-        if !self.is_far {
+        if !self.is_far && !is_past {
             self.turn = None;
         }
         self.begun = true;

@@ -41,6 +41,7 @@ impl Subscription {
     ) -> Result<Option<Arc<Rendered>>, End> {
         if !self.is_done(present) {
             self.later_since = None;
+            self.turn = None;
             return Ok(None);
         }
         if has_shown { Err(End::done()) } else { self.rendered(Err(NotRendered::Later)) }

@@ -113,7 +113,7 @@ async fn a_position_that_is_in_the_archive_alone_waits_for_its_turn() {
     drop(client);
     let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
     let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
-    // In sequence: the right to read it ends with the first cut.
+    // In sequence: the right to read it ends with the stream, if not before.
     for _ in 0..2 {
         let (mut client, _) = Client::open(&app, &key, &query, None).await;
         client.cut().await;
