@@ -9,7 +9,7 @@ use crate::position::{LogPlace, sought};
 use crate::v1::changes::Base;
 use crate::v1::stream::end::End;
 use crate::v1::stream::render::Rendered;
-use crate::v1::stream::replay::Replayer;
+use crate::v1::stream::replay::{Replay, Replayer};
 use crate::v1::stream::selection::Followed;
 use crate::v1::stream::shared::NotRendered;
 use crate::v1::wire::stream::{Mode, Reset};
@@ -42,6 +42,7 @@ impl Subscription {
         if !self.is_done(present) {
             self.later_since = None;
             self.turn = None;
+            self.replay.iter_mut().for_each(Replay::rest);
             return Ok(None);
         }
         if has_shown { Err(End::done()) } else { self.rendered(Err(NotRendered::Later)) }

@@ -91,6 +91,25 @@ async fn a_replay_costs_a_request_and_waits_for_its_turn() {
     assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
 }
 
+/// S11: only whoever reads the past has a turn.
+#[tokio::test]
+async fn a_replay_that_has_caught_up_gives_its_turn_to_the_next() {
+    let settings = StreamSettings { replays_max: 1, ..StreamSettings::default() };
+    let (app, _, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
+    let odds = app.get("/v1/sports/mma/odds", &key).await;
+    let cursor = odds.header("x-cursor").unwrap();
+    let mut clients = Vec::new();
+    for mode in ["publication", "live", "publication", "live"] {
+        let query = format!("?sports=mma&mode={mode}&replay=all&since={cursor}");
+        clients.push(Client::open(&app, &key, &query, None).await.0);
+    }
+    app.publish().await;
+    let last = text(app.now());
+    for client in &mut clients {
+        while at_of(&client.cut().await) != last {}
+    }
+}
+
 #[tokio::test]
 async fn a_position_that_is_in_the_archive_alone_waits_for_its_turn() {
     let (app, feed, key) = opened_on(TestApp::builder().archived().start().await).await;
