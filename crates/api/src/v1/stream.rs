@@ -193,16 +193,19 @@ impl Admitted<'_> {
         let selection = Arc::new(selection);
         self.check_replay(&params)?;
         let last = self.last_until(&params).await?;
+        let is_over = |begin| {
+            transport == Transport::ServerSentEvents
+                && self.has_come_to_end(&params, &selection, begin, last.as_deref())
+        };
+        // Needs no turn, and no slot.
+        if self.at_last(&selection, last.as_deref()).is_some_and(is_over) {
+            return Ok((no_more(), None));
+        }
         // Before the replay turn: a client without a slot must not take one.
         let slot = self.take_stream_slot().await?;
         let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
-        if transport == Transport::ServerSentEvents
-            && self.has_come_to_end(&params, &selection, begin, last)
-        {
-            // An `EventSource` reconnects after `done`, too; only a 204 stops it.
-            let mut head = Head::default();
-            head.put("cache-control", "no-store");
-            return Ok((Reply::empty(204, head), None));
+        if is_over(begin) {
+            return Ok((no_more(), None));
         }
         let replay = match turn.take() {
             Some(turn) if params.replays_all => Some(Replay::new(turn)),
@@ -215,7 +218,6 @@ impl Admitted<'_> {
         let member = self.api.streams.groups(&selection).join(&selection);
         let member = member.ok_or_else(node_is_full)?;
         let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
-
         let catalogue = &self.api.catalogue;
         let id = self.api.next_request_id().to_string();
         let first = hello(&Hello {
@@ -290,13 +292,20 @@ impl Admitted<'_> {
         Ok((until <= self.now && until < present.until).then_some(present))
     }
 
+    /// The start of a client that reconnects with the cursor of the last publication up to `until`.
+    fn at_last(&self, selection: &Selection, last: Option<&Published>) -> Option<Begin> {
+        let (last, id) = (last?, self.request.page.last_event_id?);
+        let cursor = selection.cursor(&last.snapshot);
+        (id == cursor.as_bytes()).then(|| Begin::At(selection.place_of(&last.snapshot)))
+    }
+
     /// True if a client that reconnects already has everything up to `until`. `last`: the last publication up to then.
     fn has_come_to_end(
         &self,
         params: &StreamParams,
         selection: &Selection,
         begin: Begin,
-        last: Option<Arc<Published>>,
+        last: Option<&Published>,
     ) -> bool {
         let (Some(last), Some(until), Some(_), Begin::At((at, _))) =
             (last, params.until, self.request.page.last_event_id, begin)
@@ -437,6 +446,13 @@ impl Admitted<'_> {
             Refused::Node => node_is_full(),
         })
     }
+}
+
+/// The response to a client that has everything. An `EventSource` reconnects after `done`, too; only a 204 stops it.
+fn no_more() -> Reply {
+    let mut head = Head::default();
+    head.put("cache-control", "no-store");
+    Reply::empty(204, head)
 }
 
 fn node_is_full() -> ApiError {

@@ -7,7 +7,7 @@ use api::v1::stream::StreamSettings;
 use domain::{Timestamp, World};
 use engine::Compact;
 
-use super::client::{Client, at_of, check, move_to, names, opened, opened_on};
+use super::client::{Client, ask, at_of, check, move_to, names, opened, opened_on};
 use crate::harness::{TestApp, unlimited};
 
 fn text(at: Timestamp) -> String {
@@ -107,6 +107,22 @@ async fn a_replay_that_has_caught_up_gives_its_turn_to_the_next() {
     let last = text(app.now());
     for client in &mut clients {
         while at_of(&client.cut().await) != last {}
+    }
+}
+
+/// S13: its client is told that there is no more, even if there is no turn and no slot.
+#[tokio::test]
+async fn whoever_comes_back_after_a_whole_replay_waits_for_no_turn() {
+    let settings = StreamSettings { per_key_max: 1, replays_max: 0, ..StreamSettings::default() };
+    let (app, feed, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let (cursor, until) = (client.cursor.clone(), text(app.now()));
+    move_to(&app, &feed, 140).await;
+    client.cut().await;
+    for mode in ["publication", "live"] {
+        let query = format!("?sports=mma&mode={mode}&replay=all&until={until}");
+        assert_eq!(ask(&app, &key, &query, Some(&cursor)).await.status(), 204, "{mode}");
     }
 }
 
