@@ -191,7 +191,7 @@ impl Admitted<'_> {
         let lists = params.lists.clone();
         let selection = Selection::new(world, lists, mode, freshness, transport, self.api);
         let selection = Arc::new(selection);
-        self.check_replay(&params)?;
+        self.check_since(&params, &selection)?;
         let last = self.last_until(&params).await?;
         let is_over = |begin| {
             transport == Transport::ServerSentEvents
@@ -332,9 +332,8 @@ impl Admitted<'_> {
         is_all && at >= last && has_come_to(handle, at)
     }
 
-    /// Finds the start of a stream.
+    /// Finds the start of a stream, once `check_since` has found nothing wrong with it.
     async fn begin(&self, params: &StreamParams, selection: &Selection) -> Result<Start, ApiError> {
-        let name = Param::Since.name();
         if let Some(id) = self.request.page.last_event_id {
             let position = std::str::from_utf8(id).ok().and_then(LogPosition::decode);
             return match position {
@@ -347,17 +346,7 @@ impl Admitted<'_> {
         }
         match params.since {
             None => Ok(Start::anew(None)),
-            Some(Since::Cursor(position)) if position.selection == selection.check => {
-                self.resume(position, params).await
-            }
-            Some(Since::Cursor(_)) => {
-                let text = "`since` is the cursor of another selection; leave it out to begin with a snapshot";
-                Err(ApiError::param(name, text))
-            }
-            Some(Since::Time(at)) if at > self.api.world(self.world()).latest(self.now) => {
-                let text = "`since` is later than now; leave it out for the present";
-                Err(ApiError::param(name, text))
-            }
+            Some(Since::Cursor(position)) => self.resume(position, params).await,
             Some(Since::Time(at)) => {
                 let handle = self.api.world(self.world());
                 let turn = self.turn_for(Place::Time(at), params).await?;
@@ -389,17 +378,28 @@ impl Admitted<'_> {
         })
     }
 
-    /// Refuses a replay without a starting position.
-    fn check_replay(&self, params: &StreamParams) -> Result<(), ApiError> {
-        let name = Param::Replay.name();
-        if !params.replays_all {
+    /// Refuses a replay without a starting position, and a position that cannot be one. Before the slot: what is wrong
+    /// with a request does not depend on it.
+    fn check_since(&self, params: &StreamParams, selection: &Selection) -> Result<(), ApiError> {
+        let name = Param::Since.name();
+        if self.request.page.last_event_id.is_some() {
             return Ok(());
         }
-        if params.since.is_none() && self.request.page.last_event_id.is_none() {
-            let text = "`replay=all` needs `since`: the cursor or the time from which on everything is sent";
-            return Err(ApiError::param(name, text));
+        match params.since {
+            None if params.replays_all => {
+                let text = "`replay=all` needs `since`: the cursor or the time from which on everything is sent";
+                Err(ApiError::param(Param::Replay.name(), text))
+            }
+            Some(Since::Cursor(position)) if position.selection != selection.check => {
+                let text = "`since` is the cursor of another selection; leave it out to begin with a snapshot";
+                Err(ApiError::param(name, text))
+            }
+            Some(Since::Time(at)) if at > self.api.world(self.world()).latest(self.now) => {
+                let text = "`since` is later than now; leave it out for the present";
+                Err(ApiError::param(name, text))
+            }
+            None | Some(Since::Cursor(_) | Since::Time(_)) => Ok(()),
         }
-        Ok(())
     }
 
     /// Waits for the replay turn if the stream replays every publication, or if its position is only in the archive.
