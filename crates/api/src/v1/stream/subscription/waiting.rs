@@ -25,7 +25,7 @@ impl Subscription {
             return Woken::Changed;
         }
         if let Begin::At(place) = self.begin
-            && self.is_like_others()
+            && self.is_like_others(place)
         {
             return self.wait_with_others(place).await;
         }
@@ -73,11 +73,21 @@ impl Subscription {
     }
 
     /// True if it waits for the next events and for nothing of its own.
-    fn is_like_others(&self) -> bool {
+    fn is_like_others(&self, place: LogPlace) -> bool {
         let (ends, past) = (self.until.is_some(), self.replay.is_some() || self.turn.is_some());
         // A stream that resumes in `live` may have a part that others were not sent.
         let is_elsewhere = !self.begun && self.selection.mode == Mode::Live;
-        !ends && !past && !is_elsewhere && self.later_since.is_none()
+        !ends && !past && !is_elsewhere && !self.is_between(place) && self.later_since.is_none()
+    }
+
+    /// True if it follows publications, and its position is not that of the current one: `live` was left there. The
+    /// state of such a position may have to be rebuilt, for which a group would wait.
+    fn is_between(&self, place: LogPlace) -> bool {
+        let handle = self.api.world(self.selection.world);
+        match self.selection.mode {
+            Mode::Live => false,
+            Mode::Publication => self.selection.place_of(&handle.published().snapshot) != place,
+        }
     }
 
     /// Waits in its group, which writes events for it.
