@@ -17,7 +17,6 @@ use crate::error::{ApiError, ErrorCode};
 use crate::v1::stream::end::End;
 use crate::v1::stream::selection::Selection;
 use crate::v1::stream::slots::KeyRight;
-use crate::v1::wire::stream::EndCode;
 use crate::v1::{admit, closed, key_status_unknown};
 
 /// Maximum time for a client that does not read to receive the end: the request that ended it waits for this.
@@ -36,8 +35,8 @@ pub(in crate::v1::stream) enum Held {
 pub(super) enum Overdue {
     /// The right to the stream may change.
     Change(Pin<Box<dyn Future<Output = ()> + Send + Sync>>),
-    /// The stream has to end: its client is dropped after the sleep.
-    End(EndCode, Pin<Box<Sleep>>),
+    /// The stream has to end: its client is dropped after the sleep, unless the right has returned.
+    End(Pin<Box<Sleep>>),
 }
 
 /// The right to a stream, with notifications of changes.
@@ -131,17 +130,21 @@ impl Subscription {
                     ready!(change.as_mut().poll(context));
                     self.overdue = None;
                 }
-                Some(Overdue::End(code, time)) => {
+                Some(Overdue::End(time)) => {
                     ready!(time.as_mut().poll(context));
-                    self.end_code = Some(*code);
-                    return Poll::Ready(());
+                    // The right may have returned: maintenance was turned off, or the key is confirmed again.
+                    if let Err(end) = self.check_right() {
+                        self.end_code = Some(end.code);
+                        return Poll::Ready(());
+                    }
+                    self.overdue = None;
                 }
                 None => {
                     // Subscribed before the check, so that later changes are noticed.
                     let mut right = self.now_right();
                     self.overdue = Some(match self.check_right() {
                         Ok(()) => Overdue::Change(Box::pin(async move { right.change().await })),
-                        Err(end) => Overdue::End(end.code, Box::pin(sleep(END_TIME_MAX))),
+                        Err(_) => Overdue::End(Box::pin(sleep(END_TIME_MAX))),
                     });
                 }
             }
