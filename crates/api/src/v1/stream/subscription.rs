@@ -292,7 +292,8 @@ impl Subscription {
     /// The next events, paid for; `None` if there are none yet. If the stream has to end meanwhile, it does not wait
     /// for them.
     async fn paid_events(&mut self) -> Result<Option<Arc<Rendered>>, End> {
-        let ended = self.ended();
+        let mut sent_at = self.sent_at;
+        let ended = self.ended(&mut sent_at);
         let events = async {
             let events = self.events().await?;
             if let Some(rendered) = &events {
@@ -300,11 +301,13 @@ impl Subscription {
             }
             Ok(events)
         };
-        tokio::select! {
+        let events = tokio::select! {
             biased;
             events = events => events,
             end = ended => Err(end),
-        }
+        };
+        self.sent_at = sent_at;
+        events
     }
 
     /// The next events; `None` if there are none yet.

@@ -93,12 +93,15 @@ impl Subscription {
         key_end(&self.api, self.right.as_ref())
     }
 
-    /// Resolves when the stream has to end. Heartbeats continue meanwhile.
-    pub(super) fn ended(&self) -> impl Future<Output = End> + Send + use<> {
+    /// Resolves when the stream has to end. Heartbeats continue meanwhile. `sent_at`: time of the last bytes sent.
+    pub(super) fn ended<'a>(
+        &self,
+        sent_at: &'a mut Instant,
+    ) -> impl Future<Output = End> + Send + use<'a> {
         let (mut right, selection) = (self.now_right(), Arc::clone(&self.selection));
         let (waiter, seconds) = (self.waiter(), self.heartbeat_s);
         let (mut stopping, number) = (self.stopping.clone(), self.number);
-        let mut heartbeat_at = self.heartbeat_at();
+        let interval = Duration::from_secs(seconds.into());
         async move {
             loop {
                 // A connection of a service that stops is closed if its stream has nothing to send then.
@@ -109,14 +112,14 @@ impl Subscription {
                     return end;
                 }
                 let now = Instant::now();
-                if heartbeat_at <= now {
+                if *sent_at + interval <= now {
                     waiter.put_heartbeat(selection.transport.heartbeat(seconds));
-                    heartbeat_at = now + Duration::from_secs(seconds.into());
+                    *sent_at = now;
                 }
                 tokio::select! {
                     () = right.change() => {}
                     _ = stopping.changed() => {}
-                    () = sleep_until(heartbeat_at) => {}
+                    () = sleep_until(*sent_at + interval) => {}
                 }
             }
         }

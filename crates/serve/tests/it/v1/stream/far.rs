@@ -1,7 +1,7 @@
 //! A client that returns from a distant position is advanced in steps and reaches the current state, whatever it had
 //! before (S7, S9).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use accounts::KeyKind;
 use api::v1::stream::StreamSettings;
@@ -34,6 +34,7 @@ key = "draftkings"
 title = "DraftKings"
 regions = ["us"]
 "#;
+const HEARTBEAT_S: u64 = 9;
 /// A step of a stream has five times as many.
 const ENTRIES_AT_ONCE: u64 = 1;
 
@@ -187,29 +188,41 @@ async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication()
     }
 }
 
-/// A client that is too far behind for one step, of a service without turns for shorter ones.
-async fn back_without_a_turn() -> (TestApp, Client) {
+/// A client that is too far behind for one step, of a service without turns for shorter ones, and the time at which it
+/// came back.
+async fn back_without_a_turn() -> (TestApp, Client, Instant) {
     let settings = StreamSettings { replays_max: 0, ..StreamSettings::default() };
     let builder = TestApp::builder().history_memory(16 << 10).streams(settings);
     let (app, feed, key) = opened_on(builder.start().await).await;
     let (client, _) = move_far(&app, &feed, &key, 6).await;
-    let (back, hello) = Client::open(&app, &key, QUERY, Some(&client.cursor)).await;
+    // The first attempt takes ten seconds.
+    let (query, begun) = (format!("{QUERY}&heartbeat={HEARTBEAT_S}"), Instant::now());
+    let (back, hello) = Client::open(&app, &key, &query, Some(&client.cursor)).await;
     assert_eq!(hello["resumed"], true);
-    (app, back)
+    (app, back, begun)
 }
 
-/// S11: publication by publication is a replay.
+/// S11: publication by publication is a replay. S15: comments come once in an interval, whatever it waits for.
 #[tokio::test]
 async fn whoever_is_too_far_for_one_step_gets_nothing_without_a_turn() {
-    let (_app, mut back) = back_without_a_turn().await;
-    let end = back.event().await.unwrap();
-    assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("unavailable")));
+    let (_app, mut back, begun) = back_without_a_turn().await;
+    let mut comments = 0_u32;
+    let end = loop {
+        let block = back.block().await.expect("an end");
+        if !block.starts_with(':') {
+            break block;
+        }
+        comments += 1;
+    };
+    assert!(end.contains("event: end\n") && end.contains("\"code\":\"unavailable\""), "{end}");
+    let elapsed = begun.elapsed();
+    assert!(elapsed >= Duration::from_secs(HEARTBEAT_S) * comments, "{comments} in {elapsed:?}");
 }
 
 /// S13: it waits for its turn, and is told all the same that the service stops.
 #[tokio::test]
 async fn a_service_that_stops_says_so_while_events_are_made() {
-    let (app, mut back) = back_without_a_turn().await;
+    let (app, mut back, _) = back_without_a_turn().await;
     let stopping = tokio::spawn(async move { app.stop().await });
     let end = back.event().await.expect("an end");
     assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("unavailable")));
