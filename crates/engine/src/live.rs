@@ -11,7 +11,7 @@
 
 mod steps;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
@@ -35,6 +35,8 @@ pub(crate) struct Live {
     whole_present: ArcSwapOption<Published>,
     /// Position of the book when it was last examined; 0 if it is not known.
     seen: AtomicU64,
+    /// The time of the book then, in milliseconds.
+    seen_at: AtomicI64,
     changed: watch::Sender<()>,
     whole: watch::Sender<()>,
     /// The last live snapshots, and the publications among them.
@@ -63,6 +65,7 @@ impl Live {
             present: ArcSwapOption::empty(),
             whole_present: ArcSwapOption::empty(),
             seen: AtomicU64::new(0),
+            seen_at: AtomicI64::new(0),
             changed: watch::Sender::new(()),
             whole: watch::Sender::new(()),
             steps: Mutex::default(),
@@ -108,12 +111,26 @@ impl Live {
 
     /// Position of the book when it was last examined.
     pub(crate) fn seen(&self) -> u64 {
-        self.seen.load(Ordering::Relaxed)
+        self.seen.load(Ordering::Acquire)
     }
 
-    /// Notes that there was nothing to show.
-    pub(crate) fn note_seen(&self, position: u64) {
-        self.seen.store(position, Ordering::Relaxed);
+    /// Notes that there is nothing left to show of a book.
+    pub(crate) fn note_seen(&self, position: u64, at: Timestamp) {
+        self.seen_at.store(at.as_millis(), Ordering::Release);
+        self.seen.store(position, Ordering::Release);
+    }
+
+    /// The position and the time up to which everything was shown. Whoever reads them before the last state finds at
+    /// least that state. `whole`: in whole snapshots.
+    pub(crate) fn reached(&self, whole: bool) -> (u64, Timestamp) {
+        if whole {
+            let shown = self.whole_present.load();
+            let shown = shown.as_ref().map(|shown| &shown.snapshot);
+            return shown.map_or((0, Timestamp::from_millis(0)), |shown| {
+                (self.position_of(shown), shown.cut_at)
+            });
+        }
+        (self.seen(), Timestamp::from_millis(self.seen_at.load(Ordering::Acquire)))
     }
 
     /// The position of a book after an entry of that time.
@@ -183,13 +200,15 @@ impl Live {
     }
 
     pub(crate) fn show(&self, published: Published) {
-        self.note_seen(self.position_of(&published.snapshot));
+        let (position, at) = (self.position_of(&published.snapshot), published.snapshot.cut_at);
         self.steps().push(published.of_the_past(0), self.steps_max);
         let published = Arc::new(published);
         if published.is_exact() {
             self.whole_present.store(Some(Arc::clone(&published)));
         }
         self.present.store(Some(published));
+        // Afterwards: what was seen is shown.
+        self.note_seen(position, at);
         self.changed.send_replace(());
     }
 
@@ -200,7 +219,7 @@ impl Live {
         if lost || !self.is_wanted() {
             self.present.store(None);
             self.whole_present.store(None);
-            self.note_seen(0);
+            self.note_seen(0, Timestamp::from_millis(0));
             *self.steps() = Steps::default();
             *self.last_step.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }

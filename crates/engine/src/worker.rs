@@ -98,7 +98,7 @@ impl WorldWorker {
         }
         let is_new = position > live.seen();
         if is_new && book.is_untouched() {
-            live.note_seen(position);
+            live.note_seen(position, at);
         }
         // The freshness of records matters only to readers of whole snapshots. Those are made when they are due, and
         // the others do not wait for them.

@@ -1,6 +1,7 @@
 //! The handle that readers use.
 
 mod health;
+mod shown;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -191,16 +191,21 @@ impl Admitted<'_> {
         let lists = params.lists.clone();
         let selection = Selection::new(world, lists, mode, freshness, transport, self.api);
         let selection = Arc::new(selection);
-        self.check_replay(&params)?;
+        self.check_since(&params, &selection)?;
         let last = self.last_until(&params).await?;
+        let is_over = |begin| {
+            transport == Transport::ServerSentEvents
+                && self.has_come_to_end(&params, &selection, begin, last.as_deref())
+        };
+        // Needs no turn, and no slot.
+        if self.at_last(&selection, last.as_deref()).is_some_and(is_over) {
+            return Ok((no_more(), None));
+        }
         // Before the replay turn: a client without a slot must not take one.
         let slot = self.take_stream_slot().await?;
         let Start { begin, reset, mut turn } = self.begin(&params, &selection).await?;
-        if transport == Transport::ServerSentEvents && self.has_come_to_end(&params, begin, last) {
-            // An `EventSource` reconnects after `done`, too; only a 204 stops it.
-            let mut head = Head::default();
-            head.put("cache-control", "no-store");
-            return Ok((Reply::empty(204, head), None));
+        if is_over(begin) {
+            return Ok((no_more(), None));
         }
         let replay = match turn.take() {
             Some(turn) if params.replays_all => Some(Replay::new(turn)),
@@ -213,7 +218,6 @@ impl Admitted<'_> {
         let member = self.api.streams.groups(&selection).join(&selection);
         let member = member.ok_or_else(node_is_full)?;
         let standing = charged(self.api.accounts.charge_quota(self.entry, self.now).await)?;
-
         let catalogue = &self.api.catalogue;
         let id = self.api.next_request_id().to_string();
         let first = hello(&Hello {
@@ -288,15 +292,23 @@ impl Admitted<'_> {
         Ok((until <= self.now && until < present.until).then_some(present))
     }
 
+    /// The start of a client that reconnects with the cursor of the last publication up to `until`.
+    fn at_last(&self, selection: &Selection, last: Option<&Published>) -> Option<Begin> {
+        let (last, id) = (last?, self.request.page.last_event_id?);
+        let cursor = selection.cursor(&last.snapshot);
+        (id == cursor.as_bytes()).then(|| Begin::At(selection.place_of(&last.snapshot)))
+    }
+
     /// True if a client that reconnects already has everything up to `until`. `last`: the last publication up to then.
     fn has_come_to_end(
         &self,
         params: &StreamParams,
+        selection: &Selection,
         begin: Begin,
-        last: Option<Arc<Published>>,
+        last: Option<&Published>,
     ) -> bool {
-        let (Some(last), Some(_), Begin::At((at, _))) =
-            (last, self.request.page.last_event_id, begin)
+        let (Some(last), Some(until), Some(_), Begin::At((at, _))) =
+            (last, params.until, self.request.page.last_event_id, begin)
         else {
             return false;
         };
@@ -306,18 +318,22 @@ impl Admitted<'_> {
         // there is no later publication.
         let may_follow = || {
             let is_present = handle.published().snapshot.cut_at <= snapshot.cut_at;
-            is_present && (world == World::Sandbox || at < handle.last_entry())
+            // What nobody followed was not shown yet. What was shown is later than `until`, or nothing follows.
+            let has_shown = selection.has_shown(until, handle);
+            let follows = selection.shown(handle).is_some_and(|shown| {
+                shown.snapshot.cut_at <= until && selection.place_of(&shown.snapshot).0 > at
+            });
+            is_present && at < handle.last_place(until) && (follows || !has_shown)
         };
         let is_all = params.mode != Mode::Live
-            || params.until == Some(snapshot.cut_at)
+            || until == snapshot.cut_at
             || !(params.replays_all || may_follow());
         let (last, _) = place_of(world, snapshot);
         is_all && at >= last && has_come_to(handle, at)
     }
 
-    /// Finds the start of a stream.
+    /// Finds the start of a stream, once `check_since` has found nothing wrong with it.
     async fn begin(&self, params: &StreamParams, selection: &Selection) -> Result<Start, ApiError> {
-        let name = Param::Since.name();
         if let Some(id) = self.request.page.last_event_id {
             let position = std::str::from_utf8(id).ok().and_then(LogPosition::decode);
             return match position {
@@ -330,17 +346,7 @@ impl Admitted<'_> {
         }
         match params.since {
             None => Ok(Start::anew(None)),
-            Some(Since::Cursor(position)) if position.selection == selection.check => {
-                self.resume(position, params).await
-            }
-            Some(Since::Cursor(_)) => {
-                let text = "`since` is the cursor of another selection; leave it out to begin with a snapshot";
-                Err(ApiError::param(name, text))
-            }
-            Some(Since::Time(at)) if at > self.api.world(self.world()).latest(self.now) => {
-                let text = "`since` is later than now; leave it out for the present";
-                Err(ApiError::param(name, text))
-            }
+            Some(Since::Cursor(position)) => self.resume(position, params).await,
             Some(Since::Time(at)) => {
                 let handle = self.api.world(self.world());
                 let turn = self.turn_for(Place::Time(at), params).await?;
@@ -372,17 +378,28 @@ impl Admitted<'_> {
         })
     }
 
-    /// Refuses a replay without a starting position.
-    fn check_replay(&self, params: &StreamParams) -> Result<(), ApiError> {
-        let name = Param::Replay.name();
-        if !params.replays_all {
+    /// Refuses a replay without a starting position, and a position that cannot be one. Before the slot: what is wrong
+    /// with a request does not depend on it.
+    fn check_since(&self, params: &StreamParams, selection: &Selection) -> Result<(), ApiError> {
+        let name = Param::Since.name();
+        if self.request.page.last_event_id.is_some() {
             return Ok(());
         }
-        if params.since.is_none() && self.request.page.last_event_id.is_none() {
-            let text = "`replay=all` needs `since`: the cursor or the time from which on everything is sent";
-            return Err(ApiError::param(name, text));
+        match params.since {
+            None if params.replays_all => {
+                let text = "`replay=all` needs `since`: the cursor or the time from which on everything is sent";
+                Err(ApiError::param(Param::Replay.name(), text))
+            }
+            Some(Since::Cursor(position)) if position.selection != selection.check => {
+                let text = "`since` is the cursor of another selection; leave it out to begin with a snapshot";
+                Err(ApiError::param(name, text))
+            }
+            Some(Since::Time(at)) if at > self.api.world(self.world()).latest(self.now) => {
+                let text = "`since` is later than now; leave it out for the present";
+                Err(ApiError::param(name, text))
+            }
+            None | Some(Since::Cursor(_) | Since::Time(_)) => Ok(()),
         }
-        Ok(())
     }
 
     /// Waits for the replay turn if the stream replays every publication, or if its position is only in the archive.
@@ -429,6 +446,13 @@ impl Admitted<'_> {
             Refused::Node => node_is_full(),
         })
     }
+}
+
+/// The response to a client that has everything. An `EventSource` reconnects after `done`, too; only a 204 stops it.
+fn no_more() -> Reply {
+    let mut head = Head::default();
+    head.put("cache-control", "no-store");
+    Reply::empty(204, head)
 }
 
 fn node_is_full() -> ApiError {

@@ -113,6 +113,11 @@ impl Replay {
         Self { turn: Some(turn), walk: None, changes: None, is_live: false, sent: 0, paid: false }
     }
 
+    /// Gives the turn back while there is nothing to send.
+    pub(super) fn rest(&mut self) {
+        (self.turn, self.walk) = (None, None);
+    }
+
     /// The events from a position to the publication after it, if `present` is not at that position. After a failure,
     /// the walk restarts at the position.
     pub(super) async fn step(

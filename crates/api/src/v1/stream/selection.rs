@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{SportId, World};
+use domain::{SportId, Timestamp, World};
 use engine::{Published, WorldHandle};
 use market::Snapshot;
 
@@ -88,6 +88,15 @@ impl Selection {
             Mode::Live if self.wants_whole() => handle.shown_whole(),
             Mode::Live => handle.shown_live(),
             Mode::Publication => None,
+        }
+    }
+
+    /// True if everything up to an instant in the past was shown to streams of this selection. To be read before the
+    /// states themselves.
+    pub(super) fn has_shown(&self, until: Timestamp, handle: &WorldHandle) -> bool {
+        match self.mode {
+            Mode::Live => handle.has_shown(until, self.wants_whole()),
+            Mode::Publication => true,
         }
     }
 

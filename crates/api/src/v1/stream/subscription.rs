@@ -71,7 +71,7 @@ pub(super) struct Subscription {
     begin: Begin,
     /// Set if every publication is sent.
     replay: Option<Replay>,
-    /// The right to read its position from the archive, until the stream has moved on.
+    /// The right to read its position from the archive, until the stream has caught up.
     turn: Option<ReplayTurn>,
     /// True if further steps follow the next one.
     is_far: bool,
@@ -264,8 +264,10 @@ impl Subscription {
     }
 
     fn move_to(&mut self, rendered: &Rendered) {
+        // The steps after a snapshot of the past are not known yet.
+        let is_past = matches!(self.begin, Begin::Past(_));
         self.begin = Begin::At(rendered.to);
-        if !self.is_far {
+        if !self.is_far && !is_past {
             self.turn = None;
         }
         self.begun = true;
@@ -290,7 +292,8 @@ impl Subscription {
     /// The next events, paid for; `None` if there are none yet. If the stream has to end meanwhile, it does not wait
     /// for them.
     async fn paid_events(&mut self) -> Result<Option<Arc<Rendered>>, End> {
-        let ended = self.ended();
+        let mut sent_at = self.sent_at;
+        let ended = self.ended(&mut sent_at);
         let events = async {
             let events = self.events().await?;
             if let Some(rendered) = &events {
@@ -298,11 +301,13 @@ impl Subscription {
             }
             Ok(events)
         };
-        tokio::select! {
+        let events = tokio::select! {
             biased;
             events = events => events,
             end = ended => Err(end),
-        }
+        };
+        self.sent_at = sent_at;
+        events
     }
 
     /// The next events; `None` if there are none yet.
@@ -316,6 +321,8 @@ impl Subscription {
         if let Some(live) = &mut self.live {
             live.borrow_and_update();
         }
+        // Before the state that is shown now: it may be shown meanwhile.
+        let has_shown = self.until.is_none_or(|until| self.selection.has_shown(until, handle));
         // Read first: at that time every earlier publication is current, so none is skipped.
         let shown = self.selection.shown(handle);
         let present = Arc::clone(&handle.published());
@@ -323,15 +330,14 @@ impl Subscription {
         if let (Begin::At(place), Mode::Live, Some(_)) =
             (self.begin, self.selection.mode, &self.replay)
         {
-            return self.replay_change(handle, place, &present).await;
+            return self.replay_change(handle, place, &present, has_shown).await;
         }
         let last = self.last(handle, &present, key).await;
         let (from, to) = match (self.begin, last) {
             (Begin::At(place), Ok(last)) if self.has_reached(place, &last, &present) => {
                 match shown.filter(|shown| self.follows(place, &shown.snapshot)) {
                     Some(shown) => (self.start(place), Ok(shown)),
-                    None if self.is_done(&present) => return Err(End::done()),
-                    None => return Ok(None),
+                    None => return self.caught_up(&present, has_shown),
                 }
             }
             (Begin::At(place), Ok(last)) if self.replay.is_some() => {
@@ -414,15 +420,6 @@ impl Subscription {
     fn follows(&self, place: LogPlace, shown: &Snapshot) -> bool {
         let ended = self.until.is_some_and(|until| until < shown.cut_at);
         !ended && self.selection.place_of(shown).0 > place.0
-    }
-
-    /// True if nothing more can come before `until`. A publication that is due by then is waited for.
-    fn is_done(&self, present: &Published) -> bool {
-        let now = self.api.clock.now();
-        self.until.is_some_and(|until| {
-            let waited = now.since(until) >= LATER_MAX;
-            until <= now && (until < present.until || waited)
-        })
     }
 
     /// Charges changes, once for each publication, as polling would.

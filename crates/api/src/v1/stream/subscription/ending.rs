@@ -17,7 +17,6 @@ use crate::error::{ApiError, ErrorCode};
 use crate::v1::stream::end::End;
 use crate::v1::stream::selection::Selection;
 use crate::v1::stream::slots::KeyRight;
-use crate::v1::wire::stream::EndCode;
 use crate::v1::{admit, closed, key_status_unknown};
 
 /// Maximum time for a client that does not read to receive the end: the request that ended it waits for this.
@@ -36,8 +35,8 @@ pub(in crate::v1::stream) enum Held {
 pub(super) enum Overdue {
     /// The right to the stream may change.
     Change(Pin<Box<dyn Future<Output = ()> + Send + Sync>>),
-    /// The stream has to end: its client is dropped after the sleep.
-    End(EndCode, Pin<Box<Sleep>>),
+    /// The stream has to end: its client is dropped after the sleep, unless the right has returned.
+    End(Pin<Box<Sleep>>),
 }
 
 /// The right to a stream, with notifications of changes.
@@ -94,24 +93,33 @@ impl Subscription {
         key_end(&self.api, self.right.as_ref())
     }
 
-    /// Resolves when the stream has to end. Heartbeats continue meanwhile.
-    pub(super) fn ended(&self) -> impl Future<Output = End> + Send + use<> {
+    /// Resolves when the stream has to end. Heartbeats continue meanwhile. `sent_at`: time of the last bytes sent.
+    pub(super) fn ended<'a>(
+        &self,
+        sent_at: &'a mut Instant,
+    ) -> impl Future<Output = End> + Send + use<'a> {
         let (mut right, selection) = (self.now_right(), Arc::clone(&self.selection));
         let (waiter, seconds) = (self.waiter(), self.heartbeat_s);
-        let mut heartbeat_at = self.heartbeat_at();
+        let (mut stopping, number) = (self.stopping.clone(), self.number);
+        let interval = Duration::from_secs(seconds.into());
         async move {
             loop {
+                // A connection of a service that stops is closed if its stream has nothing to send then.
+                if *stopping.borrow() {
+                    return End::stopping(number);
+                }
                 if let Err(end) = right.check(&selection) {
                     return end;
                 }
                 let now = Instant::now();
-                if heartbeat_at <= now {
+                if *sent_at + interval <= now {
                     waiter.put_heartbeat(selection.transport.heartbeat(seconds));
-                    heartbeat_at = now + Duration::from_secs(seconds.into());
+                    *sent_at = now;
                 }
                 tokio::select! {
                     () = right.change() => {}
-                    () = sleep_until(heartbeat_at) => {}
+                    _ = stopping.changed() => {}
+                    () = sleep_until(*sent_at + interval) => {}
                 }
             }
         }
@@ -125,17 +133,21 @@ impl Subscription {
                     ready!(change.as_mut().poll(context));
                     self.overdue = None;
                 }
-                Some(Overdue::End(code, time)) => {
+                Some(Overdue::End(time)) => {
                     ready!(time.as_mut().poll(context));
-                    self.end_code = Some(*code);
-                    return Poll::Ready(());
+                    // The right may have returned: maintenance was turned off, or the key is confirmed again.
+                    if let Err(end) = self.check_right() {
+                        self.end_code = Some(end.code);
+                        return Poll::Ready(());
+                    }
+                    self.overdue = None;
                 }
                 None => {
                     // Subscribed before the check, so that later changes are noticed.
                     let mut right = self.now_right();
                     self.overdue = Some(match self.check_right() {
                         Ok(()) => Overdue::Change(Box::pin(async move { right.change().await })),
-                        Err(end) => Overdue::End(end.code, Box::pin(sleep(END_TIME_MAX))),
+                        Err(_) => Overdue::End(Box::pin(sleep(END_TIME_MAX))),
                     });
                 }
             }

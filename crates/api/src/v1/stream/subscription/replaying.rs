@@ -29,12 +29,14 @@ impl Subscription {
         self.rendered(step.map(|step| step.rendered))
     }
 
-    /// The change or the publication after a position, for streams that replay every change.
+    /// The change or the publication after a position, for streams that replay every change. `has_shown`: everything
+    /// up to `until` was shown before.
     pub(super) async fn replay_change(
         &mut self,
         handle: &WorldHandle,
         place: LogPlace,
         present: &Arc<Published>,
+        has_shown: bool,
     ) -> Result<Option<Arc<Rendered>>, End> {
         let Some(KeyRight { entry, .. }) = self.right.clone() else { return Ok(None) };
         let Some(mut replay) = self.replay.take() else { return Ok(None) };
@@ -48,8 +50,7 @@ impl Subscription {
         self.replay = Some(replay);
         let step = match step {
             Some(step) => step,
-            None if self.is_done(present) => return Err(End::done()),
-            None => return Ok(None),
+            None => return self.caught_up(present, has_shown),
         };
         if let Ok(step) = &step {
             let is_later = |until| until < step.rendered.cut_at;

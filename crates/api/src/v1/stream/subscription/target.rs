@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use engine::{Published, Stride, WorldHandle};
 
-use super::{KeyRight, Subscription};
+use super::{KeyRight, LATER_MAX, Subscription};
 use crate::position::{LogPlace, sought};
 use crate::v1::changes::Base;
+use crate::v1::stream::end::End;
 use crate::v1::stream::render::Rendered;
-use crate::v1::stream::replay::Replayer;
+use crate::v1::stream::replay::{Replay, Replayer};
 use crate::v1::stream::selection::Followed;
 use crate::v1::stream::shared::NotRendered;
 use crate::v1::wire::stream::{Mode, Reset};
@@ -31,6 +32,31 @@ impl Subscription {
         }
     }
 
+    /// Waits for what follows its position, or ends. `has_shown`: everything up to `until` was shown before it was
+    /// looked for. Changes that nobody followed are shown a moment after the stream has begun.
+    pub(super) fn caught_up(
+        &mut self,
+        present: &Published,
+        has_shown: bool,
+    ) -> Result<Option<Arc<Rendered>>, End> {
+        if !self.is_done(present) {
+            self.later_since = None;
+            self.turn = None;
+            self.replay.iter_mut().for_each(Replay::rest);
+            return Ok(None);
+        }
+        if has_shown { Err(End::done()) } else { self.rendered(Err(NotRendered::Later)) }
+    }
+
+    /// True if nothing more can come before `until`. A publication that is due by then is waited for.
+    fn is_done(&self, present: &Published) -> bool {
+        let now = self.api.clock.now();
+        self.until.is_some_and(|until| {
+            let waited = now.since(until) >= LATER_MAX;
+            until <= now && (until < present.until || waited)
+        })
+    }
+
     /// The events of the next step from a position.
     ///
     /// If more was quoted in the step than can be looked through, it is taken publication by publication: between two
@@ -48,7 +74,6 @@ impl Subscription {
             Err(NotRendered::TooMuch) => {}
             events => return events,
         }
-        self.slow_to = Some(self.selection.place_of(&to.snapshot).0);
         // As costly as a replay.
         if self.turn.is_none()
             && let Some(KeyRight { entry, .. }) = &self.right
@@ -56,6 +81,8 @@ impl Subscription {
             let by = Replayer { api: &self.api, entry };
             self.turn = Some(by.take_turn().await.ok_or(NotRendered::Later)?);
         }
+        // Not without a turn: the next attempt would go on publication by publication, and not ask for one again.
+        self.slow_to = Some(self.selection.place_of(&to.snapshot).0);
         let to = self.on_the_way(handle, place, &last, key).await?;
         self.events_to(handle, place, &to, key).await
     }

@@ -25,7 +25,7 @@ impl Subscription {
             return Woken::Changed;
         }
         if let Begin::At(place) = self.begin
-            && self.is_like_others()
+            && self.is_like_others(place)
         {
             return self.wait_with_others(place).await;
         }
@@ -36,14 +36,7 @@ impl Subscription {
     async fn wait_alone(&mut self) -> Woken {
         let heartbeat = self.heartbeat_at();
         let later = self.later_since.map(|_| Instant::now() + LATER_EVERY);
-        let now = self.api.clock.now();
-        let end = self.until.map(|until| {
-            // At `until`, or when the publication of that time is overdue.
-            let left =
-                if now < until { until.since(now) } else { until.plus(LATER_MAX).since(now) };
-            Instant::now() + left
-        });
-        let until = [later, end, self.key_end()].into_iter().flatten();
+        let until = [later, self.until_end(), self.key_end()].into_iter().flatten();
         let until = until.fold(heartbeat, Instant::min);
         let live = async {
             match &mut self.live {
@@ -65,12 +58,36 @@ impl Subscription {
         }
     }
 
+    /// Time at which it has to look whether it has come to `until`.
+    fn until_end(&self) -> Option<Instant> {
+        let (until, now) = (self.until?, self.api.clock.now());
+        if now < until {
+            return Some(Instant::now() + until.since(now));
+        }
+        // Once that has passed, it would try again without a pause.
+        if self.later_since.is_some() {
+            return None;
+        }
+        // When the publication of that time is overdue.
+        Some(Instant::now() + until.plus(LATER_MAX).since(now))
+    }
+
     /// True if it waits for the next events and for nothing of its own.
-    fn is_like_others(&self) -> bool {
+    fn is_like_others(&self, place: LogPlace) -> bool {
         let (ends, past) = (self.until.is_some(), self.replay.is_some() || self.turn.is_some());
         // A stream that resumes in `live` may have a part that others were not sent.
         let is_elsewhere = !self.begun && self.selection.mode == Mode::Live;
-        !ends && !past && !is_elsewhere && self.later_since.is_none()
+        !ends && !past && !is_elsewhere && !self.is_between(place) && self.later_since.is_none()
+    }
+
+    /// True if it follows publications, and its position is not that of the current one: `live` was left there. The
+    /// state of such a position may have to be rebuilt, for which a group would wait.
+    fn is_between(&self, place: LogPlace) -> bool {
+        let handle = self.api.world(self.selection.world);
+        match self.selection.mode {
+            Mode::Live => false,
+            Mode::Publication => self.selection.place_of(&handle.published().snapshot) != place,
+        }
     }
 
     /// Waits in its group, which writes events for it.

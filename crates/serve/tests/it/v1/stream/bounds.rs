@@ -22,6 +22,26 @@ async fn a_stream_without_a_place_waits_for_no_turn() {
     assert_eq!(app.get(&query, &key).await.refusal(), (429, "too_many_streams".to_owned()));
 }
 
+/// What is wrong with a request is said whether there is a slot or not.
+#[tokio::test]
+async fn a_bad_start_is_refused_before_a_slot_is_taken() {
+    let settings = StreamSettings { per_key_max: 1, ..StreamSettings::default() };
+    let (app, _, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let later = text(app.now().plus(Duration::from_secs(1)));
+    for query in [
+        format!("sports=mma,golf&since={}", client.cursor),
+        format!("sports=mma&since={later}"),
+        "sports=mma&replay=all".to_owned(),
+    ] {
+        let refused = app.get(&format!("/v1/stream?{query}"), &key).await;
+        assert_eq!(refused.refusal(), (400, "invalid_parameter".to_owned()), "{query}");
+    }
+    let refused = app.get("/v1/stream?sports=mma", &key).await;
+    assert_eq!(refused.refusal(), (429, "too_many_streams".to_owned()));
+}
+
 #[tokio::test]
 async fn a_key_is_sent_one_past_at_a_time_and_keeps_nobody_else_from_theirs() {
     let settings = StreamSettings { replays_max: 2, ..StreamSettings::default() };

@@ -1,9 +1,10 @@
 //! A client that returns from a distant position is advanced in steps and reaches the current state, whatever it had
 //! before (S7, S9).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use accounts::KeyKind;
+use api::v1::stream::StreamSettings;
 use archive::Compact;
 use domain::{Catalogue, World};
 use serde_json::{Value, json};
@@ -33,6 +34,7 @@ key = "draftkings"
 title = "DraftKings"
 regions = ["us"]
 "#;
+const HEARTBEAT_S: u64 = 9;
 /// A step of a stream has five times as many.
 const ENTRIES_AT_ONCE: u64 = 1;
 
@@ -134,19 +136,14 @@ async fn whoever_comes_back_from_afar_has_what_is_there_whatever_it_had() {
     }
 }
 
-/// More was quoted in a step than there is memory to look through: the stream takes shorter ones.
-#[tokio::test]
-async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication() {
-    const PUBLICATIONS: usize = 6;
-    // A lookup holds 20 records and events.
-    let builder = || TestApp::builder().history_memory(16 << 10);
-    let (app, feed, key) = opened_on(builder().start().await).await;
-    let (mut client, _) = Client::open(&app, &key, QUERY, None).await;
+/// Publications of which each has all the events of the previous one removed. Returns the client before them, and the
+/// cursor of a list.
+async fn move_far(app: &TestApp, feed: &str, key: &str, publications: usize) -> (Client, String) {
+    let (mut client, _) = Client::open(app, key, QUERY, None).await;
     client.cut().await;
-    let (cursor, then) = (client.cursor.clone(), client.state.clone());
-    let odds = app.get("/v1/sports/mma/odds", &key).await;
-    let since = odds.header("x-cursor").unwrap();
-    for n in 0..PUBLICATIONS {
+    let odds = app.get("/v1/sports/mma/odds", key).await;
+    let since = odds.header("x-cursor").unwrap().to_owned();
+    for n in 0..publications {
         let mut lines = Vec::new();
         for m in 0..4 {
             let (bout, home, away) =
@@ -157,9 +154,21 @@ async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication()
                 lines.push(json!({ "type": "remove", "ref": format!("{}-{m}", n - 1) }));
             }
         }
-        app.push_all(&feed, &lines).await;
+        app.push_all(feed, &lines).await;
         app.publish().await;
     }
+    (client, since)
+}
+
+/// More was quoted in a step than there is memory to look through: the stream takes shorter ones.
+#[tokio::test]
+async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication() {
+    const PUBLICATIONS: usize = 6;
+    // A lookup holds 20 records and events.
+    let builder = || TestApp::builder().history_memory(16 << 10);
+    let (app, feed, key) = opened_on(builder().start().await).await;
+    let (client, since) = move_far(&app, &feed, &key, PUBLICATIONS).await;
+    let (cursor, then) = (client.cursor.clone(), client.state.clone());
     let last = text(app.now());
     let again = builder().starting_at(app.now()).on(app.copy_of_disk()).start().await;
     for (app, mode) in [(&app, "publication"), (&again, "publication"), (&again, "live")] {
@@ -177,6 +186,48 @@ async fn whoever_is_too_far_for_one_step_comes_back_publication_by_publication()
         let delta = app.get(&format!("/v1/sports/mma/odds?since={since}"), &key).await;
         assert_eq!(delta.refusal(), (410, "cursor_expired".to_owned()));
     }
+}
+
+/// A client that is too far behind for one step, of a service without turns for shorter ones, and the time at which it
+/// came back.
+async fn back_without_a_turn() -> (TestApp, Client, Instant) {
+    let settings = StreamSettings { replays_max: 0, ..StreamSettings::default() };
+    let builder = TestApp::builder().history_memory(16 << 10).streams(settings);
+    let (app, feed, key) = opened_on(builder.start().await).await;
+    let (client, _) = move_far(&app, &feed, &key, 6).await;
+    // The first attempt takes ten seconds.
+    let (query, begun) = (format!("{QUERY}&heartbeat={HEARTBEAT_S}"), Instant::now());
+    let (back, hello) = Client::open(&app, &key, &query, Some(&client.cursor)).await;
+    assert_eq!(hello["resumed"], true);
+    (app, back, begun)
+}
+
+/// S11: publication by publication is a replay. S15: comments come once in an interval, whatever it waits for.
+#[tokio::test]
+async fn whoever_is_too_far_for_one_step_gets_nothing_without_a_turn() {
+    let (_app, mut back, begun) = back_without_a_turn().await;
+    let mut comments = 0_u32;
+    let end = loop {
+        let block = back.block().await.expect("an end");
+        if !block.starts_with(':') {
+            break block;
+        }
+        comments += 1;
+    };
+    assert!(end.contains("event: end\n") && end.contains("\"code\":\"unavailable\""), "{end}");
+    let elapsed = begun.elapsed();
+    assert!(elapsed >= Duration::from_secs(HEARTBEAT_S) * comments, "{comments} in {elapsed:?}");
+}
+
+/// S13: it waits for its turn, and is told all the same that the service stops.
+#[tokio::test]
+async fn a_service_that_stops_says_so_while_events_are_made() {
+    let (app, mut back, _) = back_without_a_turn().await;
+    let stopping = tokio::spawn(async move { app.stop().await });
+    let end = back.event().await.expect("an end");
+    assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("unavailable")));
+    drop(back);
+    stopping.await.unwrap();
 }
 
 /// The sandbox has no log, and its past is simulated again.

@@ -74,6 +74,63 @@ async fn whoever_comes_back_gets_what_was_stored_before_the_end() {
     assert_eq!(ask(&app, &key, &query, Some(&live.cursor)).await.status(), 204);
 }
 
+/// The same if nobody followed when it was stored, so that it was not shown yet. What is stored later is not part of
+/// the stream, and costs a client that comes back nothing.
+#[tokio::test]
+async fn what_was_stored_before_the_end_while_nobody_followed_is_sent_before_it() {
+    let (app, feed, key) = opened().await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    app.advance(Duration::from_secs(2));
+    quote(&app, &feed, 140).await;
+    let query = format!("{LIVE}&until={}", text(app.now()));
+    // Longer ago than the stream would wait for a publication.
+    app.advance(Duration::from_secs(11));
+    for replay in ["net", "all"] {
+        let query = format!("{query}&replay={replay}");
+        let (mut back, _) = Client::open(&app, &key, &query, Some(&client.cursor)).await;
+        let events = back.cut().await;
+        assert_eq!(names(&events)[0], "delta");
+        assert_eq!(events[0].data["upserts"][0]["outcomes"][0]["price"], 140);
+        assert_eq!(back.end().await["code"], "done");
+        if replay == "net" {
+            assert_eq!(ask(&app, &key, &query, Some(&back.cursor)).await.status(), 204);
+        }
+    }
+    let until = text(app.now());
+    app.publish().await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    app.advance(Duration::from_secs(1));
+    let query = format!("{LIVE}&until={}", text(app.now()));
+    app.advance(Duration::from_secs(1));
+    quote(&app, &feed, 150).await;
+    // The first time it is not known yet what was stored.
+    let first = ask(&app, &key, &query, Some(&client.cursor)).await;
+    if first.status() == 200 {
+        let (mut first, _) = Client::begin(first).await;
+        assert_eq!(first.end().await["code"], "done");
+    }
+    assert_eq!(ask(&app, &key, &query, Some(&client.cursor)).await.status(), 204);
+    // Long past, and there is a publication after it.
+    let query = format!("{LIVE}&until={until}");
+    assert_eq!(ask(&app, &key, &query, Some(&client.cursor)).await.status(), 204);
+}
+
+/// Nothing happens in the sandbox between two of its steps.
+#[tokio::test]
+async fn whoever_comes_back_to_the_sandbox_after_the_end_gets_no_more() {
+    let app = TestApp::builder().sandbox(7).start().await;
+    app.publish_both().await;
+    let key = app.key(unlimited(KeyKind::Sandbox)).await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    app.advance(Duration::from_secs(2));
+    let query = format!("{LIVE}&until={}", text(app.now()));
+    app.advance(Duration::from_secs(1));
+    assert_eq!(ask(&app, &key, &query, Some(&client.cursor)).await.status(), 204);
+}
+
 #[tokio::test]
 async fn the_changes_of_an_interval_cost_one_request() {
     let (app, feed, _) = opened().await;

@@ -7,7 +7,7 @@ use api::v1::stream::StreamSettings;
 use domain::{Timestamp, World};
 use engine::Compact;
 
-use super::client::{Client, at_of, check, move_to, names, opened, opened_on};
+use super::client::{Client, ask, at_of, check, move_to, names, opened, opened_on};
 use crate::harness::{TestApp, unlimited};
 
 fn text(at: Timestamp) -> String {
@@ -91,6 +91,41 @@ async fn a_replay_costs_a_request_and_waits_for_its_turn() {
     assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
 }
 
+/// S11: only whoever reads the past has a turn.
+#[tokio::test]
+async fn a_replay_that_has_caught_up_gives_its_turn_to_the_next() {
+    let settings = StreamSettings { replays_max: 1, ..StreamSettings::default() };
+    let (app, _, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
+    let odds = app.get("/v1/sports/mma/odds", &key).await;
+    let cursor = odds.header("x-cursor").unwrap();
+    let mut clients = Vec::new();
+    for mode in ["publication", "live", "publication", "live"] {
+        let query = format!("?sports=mma&mode={mode}&replay=all&since={cursor}");
+        clients.push(Client::open(&app, &key, &query, None).await.0);
+    }
+    app.publish().await;
+    let last = text(app.now());
+    for client in &mut clients {
+        while at_of(&client.cut().await) != last {}
+    }
+}
+
+/// S13: its client is told that there is no more, even if there is no turn and no slot.
+#[tokio::test]
+async fn whoever_comes_back_after_a_whole_replay_waits_for_no_turn() {
+    let settings = StreamSettings { per_key_max: 1, replays_max: 0, ..StreamSettings::default() };
+    let (app, feed, key) = opened_on(TestApp::builder().streams(settings).start().await).await;
+    let (mut client, _) = Client::open(&app, &key, "?sports=mma", None).await;
+    client.cut().await;
+    let (cursor, until) = (client.cursor.clone(), text(app.now()));
+    move_to(&app, &feed, 140).await;
+    client.cut().await;
+    for mode in ["publication", "live"] {
+        let query = format!("?sports=mma&mode={mode}&replay=all&until={until}");
+        assert_eq!(ask(&app, &key, &query, Some(&cursor)).await.status(), 204, "{mode}");
+    }
+}
+
 #[tokio::test]
 async fn a_position_that_is_in_the_archive_alone_waits_for_its_turn() {
     let (app, feed, key) = opened_on(TestApp::builder().archived().start().await).await;
@@ -113,7 +148,7 @@ async fn a_position_that_is_in_the_archive_alone_waits_for_its_turn() {
     drop(client);
     let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
     let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
-    // In sequence: the right to read it ends with the first cut.
+    // In sequence: the right to read it ends with the stream, if not before.
     for _ in 0..2 {
         let (mut client, _) = Client::open(&app, &key, &query, None).await;
         client.cut().await;
