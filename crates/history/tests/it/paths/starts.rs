@@ -20,7 +20,7 @@ fn a_start_is_taken_back_with_the_score_and_comes_again() {
         check(&Model::of(&log.0), &archive, None);
         let commit = archive.newest().unwrap();
         let paths = past(&archive, &commit, None, &wanted(EventId::from_number(1))).into_paths();
-        said_of(&paths[0]).close
+        history_of(&paths[0]).close
     };
     assert_eq!(close(&log, "back"), None);
     // An export has the line, and the row that withdraws it.
@@ -82,7 +82,7 @@ fn an_event_that_is_listed_again_keeps_its_start() {
     let archive = archive_log(&dir.path().join("each"), &log.0, 1);
     let model = Model::of(&log.0);
     check(&model, &archive, None);
-    let closes: Vec<_> = model.records.values().map(|said| said.close.as_ref().unwrap()).collect();
+    let closes: Vec<_> = model.records.values().map(|held| held.close.as_ref().unwrap()).collect();
     assert!(closes.iter().all(|close| close.5[0].1 == "150"), "{closes:?}");
     assert!(!closes[3].2, "withdrawn before its time");
 }
@@ -108,7 +108,7 @@ fn a_start_that_only_a_lost_log_showed_is_taken_back() {
         let commit = archive.newest().unwrap();
         [1, 2].map(|event| {
             let paths = past(archive, &commit, None, &wanted(EventId::from_number(event)));
-            said_of(&paths.into_paths()[0]).close.map(|close| (close.0, close.5[0].1.clone()))
+            history_of(&paths.into_paths()[0]).close.map(|close| (close.0, close.5[0].1.clone()))
         })
     };
     let shown = log.0.last().unwrap().at;
@@ -137,8 +137,8 @@ fn a_start_that_only_a_lost_log_showed_is_taken_back() {
     let mut out = Vec::new();
     archive.export(&archive.newest().unwrap(), &export, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
-    let said = |what: &str| text.lines().filter(|line| line.contains(what)).count();
-    assert_eq!((said(",listed,"), said(",changed,")), (0, 3), "{text}");
+    let lines_with = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((lines_with(",listed,"), lines_with(",changed,")), (0, 3), "{text}");
 }
 
 /// The listing of an event and its first prices are of days past retention.
@@ -168,11 +168,11 @@ fn an_event_that_was_listed_before_retention_has_what_is_left_of_its_past() {
     assert_eq!(known.new_at(), None, "its first prices are not known");
     let prices = |past: EventPast| {
         let path = past.into_paths().remove(0);
-        let said = said_of(&path);
-        let priced = said.points.into_iter().filter_map(|(_, prices)| prices.into_iter().next());
+        let history = history_of(&path);
+        let priced = history.points.into_iter().filter_map(|(_, prices)| prices.into_iter().next());
         let points = priced.map(|(_, price, _)| price);
         let open = prices_of(&path.open.unwrap().outcomes)[0].1.clone();
-        (open, points.collect::<Vec<_>>(), said.close.map(|close| close.5[0].1.clone()))
+        (open, points.collect::<Vec<_>>(), history.close.map(|close| close.5[0].1.clone()))
     };
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     assert_eq!(prices(known), ("160".into(), texts(&["160", "170"]), None));
@@ -251,6 +251,6 @@ fn a_damaged_file_costs_the_closing_lines_that_need_it_and_nothing_else() {
     assert!(archive.newest().unwrap().unclosed.is_empty());
     check(&Model::of(&log.0), &archive, None);
     let line = past(&archive, &archive.newest().unwrap(), None, &wanted(EventId::from_number(1)));
-    let close = said_of(&line.into_paths()[0]).close.unwrap();
+    let close = history_of(&line.into_paths()[0]).close.unwrap();
     assert_eq!((close.1, &*close.5[0].1), ("live", "150"));
 }

@@ -58,7 +58,7 @@ impl Seen {
     }
 
     /// The answers of [`PATHS`], and then those of each event.
-    async fn all(app: &TestApp, key: &str) -> Vec<Self> {
+    pub(super) async fn all(app: &TestApp, key: &str) -> Vec<Self> {
         let mut all = Vec::new();
         for path in PATHS {
             all.push(Self::new(path, &app.get(path, key).await));

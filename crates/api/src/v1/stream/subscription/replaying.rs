@@ -48,10 +48,7 @@ impl Subscription {
         };
         let step = replay.change(by, (handle, reached), &self.selection, place).await.transpose();
         self.replay = Some(replay);
-        let step = match step {
-            Some(step) => step,
-            None => return self.caught_up(present, has_shown),
-        };
+        let Some(step) = step else { return self.caught_up(present, has_shown) };
         if let Ok(step) = &step {
             let is_later = |until| until < step.rendered.cut_at;
             if self.until.is_some_and(is_later) {

@@ -219,7 +219,7 @@ async fn whoever_is_too_far_for_one_step_gets_nothing_without_a_turn() {
     assert!(elapsed >= Duration::from_secs(HEARTBEAT_S) * comments, "{comments} in {elapsed:?}");
 }
 
-/// S13: it waits for its turn, and is told all the same that the service stops.
+/// S13: while it waits for its turn, its client still receives the end of the service.
 #[tokio::test]
 async fn a_service_that_stops_says_so_while_events_are_made() {
     let (app, mut back, _) = back_without_a_turn().await;

@@ -110,7 +110,7 @@ async fn a_replay_that_has_caught_up_gives_its_turn_to_the_next() {
     }
 }
 
-/// S13: its client is told that there is no more, even if there is no turn and no slot.
+/// S13: its client gets a 204, even if there is no turn and no slot.
 #[tokio::test]
 async fn whoever_comes_back_after_a_whole_replay_waits_for_no_turn() {
     let settings = StreamSettings { per_key_max: 1, replays_max: 0, ..StreamSettings::default() };
