@@ -108,3 +108,20 @@ async fn a_program_has_time_to_end_after_its_signal() {
     drop(running);
     wait_for("its orderly end", || ended.exists().then_some(())).await;
 }
+
+#[tokio::test]
+async fn whole_lines_are_taken_while_the_next_is_incomplete() {
+    let bout = bout();
+    let script = format!("printf '%s\\n' '{bout}' '{ODDS}'; printf '{{\"type\":'; exec sleep 1000");
+    let sink = TestSink::new();
+    let _running = Running::start(shell(&script, None, false), &sink);
+    wait_for("the price", || (sink.open_markets("mine") == 1).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_program_that_closes_its_output_and_stays_is_ended() {
+    let script = "exec >&-; exec sleep 1000";
+    let running = Running::start(shell(script, None, false), &TestSink::new());
+    let report = running.until("a restart", |report| report.restarts >= 1).await;
+    assert!(report.message.contains("closed its output"), "{report:?}");
+}
