@@ -119,7 +119,8 @@ fn logged_book(
     let limited = (options.limits, Arc::clone(catalogue));
     let (mut book, base) = replay::begin(checkpoint.as_ref(), ImagePart::All, limited)?;
     let mut last = version_of(&book).map(str::to_owned);
-    for logged in Replay::from(&*log, base + 1)? {
+    let mut replay = Replay::from(&*log, base + 1)?;
+    for logged in replay.by_ref() {
         let logged = logged?;
         if let Change::Configured(next) = &logged.change {
             // The state after a time with another catalogue is only in the checkpoints of that time.
@@ -132,10 +133,11 @@ fn logged_book(
         if logged.seq < publication.seq {
             continue;
         }
-        // Another log has another entry with that number.
+        // Another log has another entry with that number; one that lost entries may show something else.
         let same = logged.seq == publication.seq
             && logged.at == publication.at
-            && matches!(logged.change, Change::Cut { at } if at == publication.published_at);
+            && matches!(logged.change, Change::Cut { at } if at == publication.published_at)
+            && replay.losses().entries == 0;
         return Ok(same.then_some(book));
     }
     Ok(None)
