@@ -173,7 +173,7 @@ impl Archiver {
                 Ok(true) => Step::Compact,
                 Ok(false) => Step::Ended(Ended::All),
                 Err(error) => {
-                    tracing::warn!(event = "archive.compaction_failed", error = %Chain(&error), "files of the archive are not put together");
+                    tracing::warn!(event = "archive.compaction_failed", error = %Chain(&error), "files of the archive could not be merged");
                     Step::Ended(Ended::NotCompacted)
                 }
             },
@@ -530,7 +530,7 @@ async fn apart<T: Send + 'static>(
     tracing::error!(
         event = "archive.panicked",
         ?error,
-        "the writing of the archive ended by itself; it is begun anew"
+        "the archiver ended by itself; it is started again"
     );
     None
 }

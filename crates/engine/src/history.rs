@@ -113,11 +113,11 @@ pub enum HistoryError {
     /// History has no publication of that time.
     #[error("history reaches from {} to {}", .0.from, .0.to)]
     NotKept(Box<Reach>),
-    #[error("publications of the past are made again for others at the moment")]
+    #[error("too many publications of the past are being rebuilt")]
     Busy,
     #[error("it was published with another catalogue, which is not kept")]
     NoCatalogue,
-    #[error("what has happened since is not known any more")]
+    #[error("the changes since then are not known any more")]
     TooFar,
     #[error("more was quoted in between than there is memory for")]
     TooMuch,

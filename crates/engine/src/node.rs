@@ -112,7 +112,7 @@ impl Node {
                 Ok(Next::GoOn | Next::StepDown) => {}
                 Err(error) => {
                     if let WorldError::LogRewritten { last, read } = error {
-                        tracing::error!(event = "log.rewritten", %world, last, read, "the log's servers have taken back entries that were read; what is shown follows the log");
+                        tracing::error!(event = "log.rewritten", %world, last, read, "the log's servers have lost entries that were read; what is shown follows the log");
                         held = None;
                     }
                     pause = worker.note_problem(&error, pause);

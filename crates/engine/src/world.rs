@@ -483,7 +483,10 @@ impl WorldHandle {
         let (answer, found) = tokio::sync::oneshot::channel();
         let look = move |book: &Book| {
             if answer.send(look(book)).is_err() {
-                tracing::debug!(event = "look.abandoned", "nobody waits for what was looked up");
+                tracing::debug!(
+                    event = "look.abandoned",
+                    "nobody waits for the result of a lookup any more"
+                );
             }
         };
         self.queue.look(Look(Box::new(look)))?;

@@ -35,7 +35,7 @@ use crate::worker::{Next, WorldWorker};
 use crate::world::{Past, Shared, WorldHandle, WorldStats};
 pub(crate) use crate::writer::failure::Failure;
 
-/// A sandbox that was asleep for longer, or whose clock was set back, is founded anew at the present instant.
+/// A sandbox that was asleep for longer, or whose clock was set back, is founded again at the present instant.
 const REFOUND_AFTER: Duration = Duration::from_secs(3600);
 /// Maximum sleep of the writer, so that a clock set forward, or a log that is not reached, is noticed soon.
 const NAP_MAX: Duration = Duration::from_millis(250);
@@ -61,7 +61,7 @@ pub struct Writer {
     pub(crate) configured: Option<Configured>,
     /// `None` in the sandbox: its events are not merged or split there.
     pub(crate) tracker: Option<Tracker>,
-    /// Some of a simulated world's changes were not logged: it will be founded anew in the log.
+    /// Some of a simulated world's changes were not logged: it will be founded again in the log.
     pub(crate) unlogged: bool,
     /// Time since which publications are not in the log.
     pub(crate) unlogged_since: Option<Timestamp>,
@@ -351,7 +351,7 @@ impl Writer {
         let mut entries = Entries::default();
         if let Some(simulation) = &self.worker.options.simulation {
             // Playing the time in between is only worthwhile if it takes not many more messages than founding the
-            // world anew.
+            // world again.
             let gap = self.unlogged && !self.worker.handle.is_disk_full();
             let messages = if at < from || at.since(from) > REFOUND_AFTER || gap {
                 let founded = Change::Founded { ids: SANDBOX_IDS };

@@ -40,7 +40,7 @@ enum State {
     /// Before the start of the recording.
     Waiting,
     Open,
-    /// The book was founded anew. It is compared at the first publication, since most of its data comes back until
+    /// The book was founded again. It is compared at the first publication, since most of its data comes back until
     /// then.
     Founded,
 }

@@ -169,7 +169,9 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 39] = [
         "Pairs of events that may be the same; `linesman events unsure` lists them.",
         |_, w| read(&w.stats.unsure_pairs),
     ),
-    ("linesman_matching_aliases", "gauge", "Names learnt.", |_, w| read(&w.stats.aliases)),
+    ("linesman_matching_aliases", "gauge", "Names that were learned.", |_, w| {
+        read(&w.stats.aliases)
+    }),
     ("linesman_log_seq", "gauge", "Number of the newest log entry.", |_, w| read(&w.stats.log_seq)),
     ("linesman_log_bytes", "gauge", "Size of the log's segments.", |_, w| read(&w.stats.log_bytes)),
     ("linesman_log_entries_total", "counter", "Entries appended.", |_, w| {

@@ -8,7 +8,7 @@
 //! - if there is no room, answers not requested since the hand last passed are evicted first (the CLOCK algorithm). A
 //!   popular answer is requested again before the hand returns; one of a million is not.
 //!
-//! The hash key is chosen anew by each process, so that nobody can choose selections that collide.
+//! The hash key is chosen by each process, so that nobody can choose selections that collide.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

@@ -418,7 +418,7 @@ impl Admitted<'_> {
     async fn take_turn(&self) -> Result<ReplayTurn, ApiError> {
         let turn = Replayer { api: self.api, entry: self.entry }.take_turn().await;
         turn.ok_or_else(|| {
-            let text = "the past is sent to others, or to this key, at the moment; try again";
+            let text = "too many replays are running, of this key or on this node; try again";
             ApiError::unavailable(text)
         })
     }

@@ -282,7 +282,7 @@ impl LoggedPast {
         }
     }
 
-    /// Reads some entries after the reader's. A log that was lost and started anew has other entries with the same
+    /// Reads some entries after the reader's. A log that was lost and started again has other entries with the same
     /// numbers, so reading continues only from an entry that the reader has.
     pub(super) fn read_entries(&self, steps: &mut Steps) -> Result<(), HistoryError> {
         let (seq, at) = match steps.waiting.back() {

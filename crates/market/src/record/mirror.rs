@@ -1,7 +1,7 @@
 //! The book that a replay of the recording so far would show, and the messages that make it show the same as another
 //! book.
 //!
-//! A message is emitted only if it changes something here. No message sets back a time: if the book was founded anew,
+//! A message is emitted only if it changes something here. No message sets back a time: if the book was founded again,
 //! an event here can have a later score or price than there. It is then renewed: renamed, removed, and listed again
 //! under another ref. An event that has expired there is still here, unlisted, and is renamed when another one with
 //! the same participants arrives.
@@ -187,7 +187,7 @@ impl Mirror {
         let listing = listing(event, event.fixture.clone());
         if let Some(offer) = self.offer(&self.reference(event.id)) {
             let ts = offer.ts.max(self.ts);
-            // A ref that meant another event before the book was founded anew would leave that event behind.
+            // A ref that meant another event before the book was founded again would leave that event behind.
             let stays = self.taken_for(event.id, &listing, ts) == Some(offer.event);
             if stays {
                 self.say(ts, Body::Event { reference: self.reference(event.id), listing });

@@ -54,7 +54,7 @@ impl End {
 
     /// The stream's events were dropped, because they were not read for too long and memory was needed.
     pub(super) fn given_up() -> Self {
-        let text = "these events were read too slowly and are gone; connect again and go on from the last cut";
+        let text = "these events were read too slowly and dropped; connect again and continue from the last cut";
         Self::now(EndCode::Slow, text)
     }
 

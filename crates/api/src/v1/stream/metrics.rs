@@ -32,7 +32,7 @@ const FAMILIES: [Family; 6] = [
     (
         "linesman_stream_resets_total",
         "counter",
-        "Clients that had to begin anew: their cursor could not be used.",
+        "Clients that had to start again: their cursor could not be used.",
         |metrics| &metrics.resets,
     ),
 ];

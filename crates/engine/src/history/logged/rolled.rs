@@ -69,7 +69,7 @@ impl LoggedPast {
         Ok((published, weight))
     }
 
-    /// The held book, rolled forward to a publication; `None`: it has to be built anew.
+    /// The held book, rolled forward to a publication; `None`: it has to be rebuilt.
     fn roll(&self, lineage: usize, to: Found) -> Option<Book> {
         let Held { lineage: own, at: from, mut book, .. } = self.rolled.take()?;
         if own != lineage || !(from.seq..from.seq + ENTRIES_MAX).contains(&to.seq) {
