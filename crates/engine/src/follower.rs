@@ -164,7 +164,12 @@ impl WorldWorker {
                 let shown = self.handle.published().snapshot.cut_at;
                 held.last_cut = held.last_cut.filter(|at| *at == shown);
             }
-            waiting.drain(..).chain(batch).for_each(|read| held.absorb(&read));
+            for read in waiting.drain(..).chain(batch) {
+                if let Change::Cut { at } = read.change {
+                    self.handle.history.note_cut(at);
+                }
+                held.absorb(&read);
+            }
             *waiting = rest;
         }
         Ok(())

@@ -240,13 +240,18 @@ impl History {
 
     /// Notes a publication. `leads`: this node writes the log and therefore the archive.
     pub(crate) fn note_published(&self, published: &Published, leads: bool) {
-        if let Source::Logged(past) = &self.source {
-            past.note_shown(published.snapshot.cut_at);
-        }
+        self.note_cut(published.snapshot.cut_at);
         if !leads {
             self.backlog.clear();
         } else if self.archive().is_some() {
             self.backlog.note_published(published.snapshot.seq, published.snapshot.cut_at);
+        }
+    }
+
+    /// Notes a publication in the log, whether it was shown here or not.
+    pub(crate) fn note_cut(&self, at: Timestamp) {
+        if let Source::Logged(past) = &self.source {
+            past.note_cut(at);
         }
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Index {
     pub(super) next_seq: u64,
     /// The entry of the last book before all publications that can be rebuilt from the log.
     pub(super) base_seq: u64,
+    /// Number of times that the clock had been set back when the log was last read.
+    pub(super) set_backs: u64,
     /// The last entry of the archive, if the log has it, too: with both, publications after it can be rebuilt.
     pub(super) continued: Option<u64>,
     /// The value of `base_seq` at the last attempt to read the archive, and at the last successful one.
@@ -157,6 +159,9 @@ impl Index {
                 Some(cut) => (base + 1, cut.catalogue),
                 None => (0, None),
             };
+            // If they cannot be read to the end, none may be missing between others.
+            self.cuts.retain(|cut| cut.lineage != IN_LOG);
+            self.seqs.remove(&IN_LOG);
         }
         if self.base_seq != base {
             self.base_seq = base;

@@ -6,7 +6,7 @@ mod new_entries;
 mod rolled;
 mod tail;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -38,10 +38,9 @@ pub(super) struct LoggedPast {
     looked: Mutex<Option<(Instant, u64)>>,
     /// True if the archive has changed since.
     has_news: AtomicBool,
-    /// Time of the last publication shown, and whether it was before the one before it: then later ones of the same
-    /// times may not be in the index yet.
-    last_shown_ms: AtomicI64,
-    was_set_back: AtomicBool,
+    /// Time of the last publication, and how often it was before that of the one before it.
+    last_cut_ms: AtomicI64,
+    set_backs: AtomicU64,
     pub(super) tail: Tail,
     pub(super) rolled: Rolled,
 }
@@ -70,8 +69,8 @@ impl LoggedPast {
             index: Mutex::default(),
             looked: Mutex::default(),
             has_news: AtomicBool::new(false),
-            last_shown_ms: AtomicI64::new(i64::MIN),
-            was_set_back: AtomicBool::new(false),
+            last_cut_ms: AtomicI64::new(i64::MIN),
+            set_backs: AtomicU64::new(0),
             tail: Tail::default(),
             rolled: Rolled::default(),
         }
@@ -83,15 +82,16 @@ impl LoggedPast {
     }
 
     fn find_known(&self, index: &Index, at: Timestamp, current: Timestamp) -> Option<Found> {
-        let is_current = !self.was_set_back.load(Ordering::Acquire);
+        // A clock that was set back reaches the same times again: the index may lack what was made last.
+        let is_current = index.set_backs == self.set_backs.load(Ordering::Acquire);
         is_current.then(|| index.find_known(at, current, &self.options)).flatten()
     }
 
-    /// Notes that a publication is shown.
-    pub(super) fn note_shown(&self, at: Timestamp) {
-        let last_ms = self.last_shown_ms.swap(at.as_millis(), Ordering::AcqRel);
+    /// Notes a publication.
+    pub(super) fn note_cut(&self, at: Timestamp) {
+        let last_ms = self.last_cut_ms.swap(at.as_millis(), Ordering::AcqRel);
         if at.as_millis() < last_ms {
-            self.was_set_back.store(true, Ordering::Release);
+            self.set_backs.fetch_add(1, Ordering::AcqRel);
         }
     }
 

@@ -55,6 +55,8 @@ impl LoggedPast {
 
     /// The same for the log alone, together with the known content of the archive.
     pub(in crate::history) fn read_log_on(&self) -> Result<MutexGuard<'_, Index>, HistoryError> {
+        // Before the log is opened: later publications are not in it.
+        let set_backs = self.set_backs.load(Ordering::Acquire);
         let log = self.open()?;
         let mut index = self.index();
         let base = base_of(&*log, &index);
@@ -67,8 +69,8 @@ impl LoggedPast {
         }
         index.is_stale = self.archive.is_some() && index.read_base.is_some_and(|read| read != base);
         index.begin_after(base);
-        self.was_set_back.store(false, Ordering::Release);
         Self::note_log(&mut index, &*log)?;
+        index.set_backs = set_backs;
         if let Some(last) = index.last() {
             index.begin_at(last.minus(self.options.history.retention));
         }
@@ -111,6 +113,8 @@ impl LoggedPast {
                     let last = commit.lineages.last().filter(|_| is_continued);
                     index.continued = last.map(|last| last.last_seq);
                     base = base_of(&*log, &index);
+                    // What the log alone has is read again with the next look at it.
+                    index.begin_after(base);
                 }
                 index.read_base = Some(base);
                 let held = &mut index.archived;

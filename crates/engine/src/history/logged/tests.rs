@@ -178,3 +178,50 @@ fn what_only_a_shortened_log_had_is_gone_and_not_unreadable() {
     assert!(matches!(found, EntryFound::Archived { next: None | Some(_) }), "{found:?}");
     assert_eq!(past.find_archived(0, None).unwrap().map(|found| found.seq), None);
 }
+
+/// The archive is not read before the log, and is behind the log's only books.
+#[test]
+fn what_a_short_log_has_after_the_archive_is_found_however_late_that_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = change_log::Options { segment_bytes: 1, ..Default::default() };
+    let log = LogLocation::Folder { dir: dir.path().join("log"), options: log };
+    let retention = Duration::from_secs(1);
+    let options = WorldOptions { log, log_retention: retention, ..options(dir.path()) };
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
+    let (handle, mut writer) =
+        WorldHandle::open(options.clone(), Arc::<ManualClock>::clone(&clock)).unwrap();
+    let mut publish = |after_s: u64| {
+        clock.advance(Duration::from_secs(after_s));
+        writer.work();
+        let snapshot = &handle.published().snapshot;
+        (snapshot.seq, snapshot.cut_at)
+    };
+    let archived = [publish(60), publish(60)];
+    Archiver::new(options.clone(), &handle).unwrap().copy().unwrap();
+    let logged = [publish(60), publish(60)];
+    // Checkpoints.
+    let later = [publish(3600), publish(3600), publish(3600)];
+
+    let past = LoggedPast::new(options);
+    let log = past.open().unwrap();
+    assert!(log.first_seq() > 1 && log.oldest_checkpoint() > Some(logged[1].0));
+    drop(past.read_log_on().unwrap());
+    let current = later[2].1;
+    let seq_of = |found: Found| found.seq;
+    assert_eq!(past.find(logged[0].1, current).map(seq_of).ok(), None, "it may be archived");
+    past.look_again().unwrap();
+    let known = past.find_at_once(logged[0].1, current).map(seq_of);
+    assert_eq!(known.filter(|seq| *seq != logged[0].0), None, "another publication");
+    let all = [&archived[..], &logged, &later[..2]].concat();
+    for (at, next) in all.iter().enumerate().skip(1) {
+        let found = past.find(next.1, current).unwrap();
+        assert_eq!((found.seq, found.previous), (next.0, Some(all[at - 1].1)));
+        past.book(found).unwrap();
+    }
+    // The same if the clock was set back since.
+    past.note_cut(current);
+    past.note_cut(current.minus(Duration::from_secs(1)));
+    assert_eq!(past.find_at_once(logged[0].1, current), None);
+    assert_eq!(past.find(logged[0].1, current).map(seq_of).ok(), Some(logged[0].0));
+    assert_eq!(past.find_at_once(logged[0].1, current).map(seq_of), Some(logged[0].0));
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::{Published, Stride, WorldHandle};
+use tokio::time::Instant;
 
 use super::{KeyRight, LATER_MAX, Subscription};
 use crate::position::{LogPlace, sought};
@@ -45,7 +46,16 @@ impl Subscription {
             self.replay.iter_mut().for_each(Replay::rest);
             return Ok(None);
         }
-        if has_shown { Err(End::done()) } else { self.rendered(Err(NotRendered::Later)) }
+        if has_shown {
+            return Err(End::done());
+        }
+        // The next publication shows it in any case.
+        let since = *self.later_since.get_or_insert_with(Instant::now);
+        let interval = self.api.world(self.selection.world).refresh_interval();
+        match since.elapsed() < interval + LATER_MAX {
+            true => Ok(None),
+            false => self.rendered(Err(NotRendered::Later)),
+        }
     }
 
     /// True if nothing more can come before `until`. A publication that is due by then is waited for.
