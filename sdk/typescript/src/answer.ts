@@ -1,6 +1,7 @@
 /** Answers: reading the body, and the error that an answer describes. */
 
-import { LinesmanError, typeOf } from "./error_type.js";
+import { notOfTheApi, typeOf } from "./error_type.js";
+import type { LinesmanError } from "./error_type.js";
 
 /** Far larger than the largest page; a server that sends more is not Linesman. */
 const BYTES_MAX = 2 ** 26;
@@ -21,7 +22,7 @@ export async function readAnswer(response: Response): Promise<Answer> {
     bytes += part.value.byteLength;
     if (bytes > BYTES_MAX) {
       await reader?.cancel();
-      throw unexpected({ status, headers }, `is larger than ${BYTES_MAX} bytes`);
+      throw unexpected(response, `is larger than ${BYTES_MAX} bytes`);
     }
     text += decoder.decode(part.value, { stream: true });
   }
@@ -54,9 +55,7 @@ export const requestId = (headers: Headers): string | null => headers.get("x-req
 export function unexpected(
   { status, headers }: { status: number; headers: Headers }, what: string, retry_after: number | null = null,
 ): LinesmanError {
-  const message = `the answer (${status}) ${what}`;
-  const request_id = requestId(headers);
-  return new LinesmanError({ code: "unexpected_response", message, status, request_id, retry_after });
+  return notOfTheApi(`the answer (${status}) ${what}`, { status, request_id: requestId(headers), retry_after });
 }
 
 function described(text: string): { code?: string; message?: string; param?: string } {
@@ -71,7 +70,7 @@ function described(text: string): { code?: string; message?: string; param?: str
 /** Seconds, or a date as proxies send it, relative to the answer's own date. */
 function retryAfter(headers: Headers): number | null {
   const value = headers.get("retry-after")?.trim() ?? "";
-  if (/^\d+$/.test(value)) return Number(value);
+  if (/^\d+$/.test(value)) return +value;
   const seconds = (Date.parse(value) - Date.parse(headers.get("date") ?? "")) / 1000;
   return isNaN(seconds) ? null : Math.max(0, seconds);
 }

@@ -63,7 +63,7 @@ export const metaOf = (headers: Headers): Meta => ({
 export function responseOf(answer: Answer, now: number): CachedResponse {
   const { headers } = answer;
   const control = headers.get("cache-control") ?? "";
-  const maxAge = Number(/\bmax-age=(\d+)/i.exec(control)?.[1] ?? 0);
+  const maxAge = +(/\bmax-age=(\d+)/i.exec(control)?.[1] ?? 0);
   const expires = now + (maxAge - (number(headers, "age") ?? 0)) * 1000;
   return { answer, meta: metaOf(headers), received: now, expires, mayBeKept: !/\bno-store\b/i.test(control) };
 }

@@ -166,7 +166,7 @@ export class Linesman {
     sport: string, table: string, date: string, parameters: Query<api.GetExportParams> = {}, options: CallOptions = {},
   ): Promise<Export> {
     const target = of(sport, "export", table, date) + queryOf(parameters);
-    const { headers, read } = await this.#http.open(target, {}, options);
+    const { response: { headers }, read } = await this.#http.open(target, {}, options);
     const next = headers.get("link")?.match(/lineage=(\d+)/)?.[1];
     return { meta: metaOf(headers), lineage: next ? +next : null, read: () => read(0) };
   }

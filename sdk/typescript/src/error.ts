@@ -48,7 +48,7 @@ export type Unavailable = LinesmanError;
 
 /** No answer arrived: no connection, a lost connection, or a timeout. */
 export class ConnectionFailed extends LinesmanError {
-  constructor(message: string, cause: unknown) {
+  constructor(message: string, cause?: unknown) {
     super({ code: "connection_failed", message, cause });
   }
 }

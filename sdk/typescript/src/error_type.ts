@@ -55,3 +55,8 @@ export function typeFor(name: string): ErrorType {
 }
 
 named(LinesmanError, "LinesmanError");
+
+/** The error for what the API does not send. */
+export function notOfTheApi(message: string, fields: Partial<ErrorFields> = {}): LinesmanError {
+  return new LinesmanError({ code: "unexpected_response", message, ...fields });
+}

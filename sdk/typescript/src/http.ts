@@ -40,8 +40,7 @@ export interface CallOptions {
 
 /** A successful response whose body is read in pieces. */
 export interface Opened {
-  status: number;
-  headers: Headers;
+  response: Response;
   /** The next piece, or null at the end. Without a byte for `silence` seconds plus the timeout it is lost. */
   read(silence: number): Promise<Uint8Array | null>;
   close(): void;
@@ -65,7 +64,7 @@ export class Http {
     if (!secret) return;
     if (inPage && /^(sk_live_|Bearer )/.test(secret) && !options.allowBrowser) {
       throw new InvalidConfiguration(
-        "a web page shows its secrets: use a sandbox key, or a server of yours (or allowBrowser: true)",
+        "a page shows its secrets: use a sandbox key, a server of yours, or allowBrowser: true",
       );
     }
     // The error of `fetch` would contain the value.
@@ -113,9 +112,7 @@ export class Http {
         if (!response.ok) throw errorOf(await readAnswer(response));
         const reader = response.body?.getReader();
         const read = async () => (await reader?.read())?.value ?? null;
-        const { status, headers: told } = response;
-        const close = () => controller.abort();
-        return { status, headers: told, read: (silence: number) => within(silence, read), close };
+        return { response, read: (silence: number) => within(silence, read), close: () => controller.abort() };
       });
     });
   }
@@ -196,7 +193,7 @@ function baseOf(text: string): string {
   } catch {
     // Not an address at all.
   }
-  throw new InvalidConfiguration("the url must be http or https, without user, password, query and fragment");
+  throw new InvalidConfiguration("the url must be http(s), without user, password, query and fragment");
 }
 
 /** Whether a read that failed with this error may be repeated. */

@@ -1,6 +1,6 @@
 /** Server-Sent Events, limited to the parts that the API uses. */
 
-import { LinesmanError } from "./error_type.js";
+import { notOfTheApi } from "./error_type.js";
 
 /** In UTF-16 units. An event has at most 500 records. */
 const EVENT_MAX = 2 ** 24;
@@ -10,11 +10,6 @@ const RETRY_MAX_MS = 60_000;
 export interface Block {
   event: string;
   data: string;
-}
-
-/** The error for data that the API does not send. */
-export function notOfTheApi(what: string): LinesmanError {
-  return new LinesmanError({ code: "unexpected_response", message: `the stream ${what}` });
 }
 
 /** Parses the pieces of a body into events. */
@@ -37,7 +32,7 @@ export class Parser {
       if (block) blocks.push(block);
       this.#line.push(text);
       this.#length += text.length;
-      if (this.#length > EVENT_MAX) throw notOfTheApi("has an event that is too long");
+      if (this.#length > EVENT_MAX) throw notOfTheApi("an event is too long");
     }
     return blocks;
   }
@@ -47,7 +42,7 @@ export class Parser {
     const [, name, value = ""] = /^([^:\r]*):? ?([^\r]*)/.exec(text) ?? [];
     if (name === "event") this.#event = value;
     else if (name === "data") this.#data.push(value);
-    else if (name === "retry" && /^\d+$/.test(value)) this.retryMs = Math.min(Number(value), RETRY_MAX_MS);
+    else if (name === "retry" && /^\d+$/.test(value)) this.retryMs = Math.min(+value, RETRY_MAX_MS);
     // Others are comments, and the cursor, which is also in the data of a cut.
     if (!/^\r?$/.test(text)) return null;
     const block = this.#data.length ? { event: this.#event, data: this.#data.join("\n") } : null;

@@ -1,6 +1,6 @@
 /** The contents of streams: events, and the resulting state. */
 
-import { notOfTheApi } from "./sse.js";
+import { notOfTheApi } from "./error_type.js";
 import type * as api from "./types.js";
 
 /** An event of a stream, in the form of a WebSocket message; `other` is an unknown one, with its data as text. */
@@ -69,7 +69,7 @@ export function dataOf(event: string, text: string): unknown {
   } catch {
     // Not JSON, or not an object.
   }
-  throw notOfTheApi(`has an event \`${event}\` that cannot be read`);
+  throw notOfTheApi(`the event \`${event}\` cannot be read`);
 }
 
 /** Stores records by id and deletes removed ones. */

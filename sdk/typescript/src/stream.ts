@@ -1,11 +1,11 @@
 /** Changes as they are published, over connections that continue where they were. */
 
 import { ConnectionFailed } from "./error.js";
-import { typeOf } from "./error_type.js";
+import { notOfTheApi, typeOf } from "./error_type.js";
 import type { LinesmanError } from "./error_type.js";
 import { backoff } from "./http.js";
 import type { CallOptions, Http, Opened } from "./http.js";
-import { Parser, notOfTheApi } from "./sse.js";
+import { Parser } from "./sse.js";
 import type { Block } from "./sse.js";
 import { State, dataOf, fold } from "./state.js";
 import type { StreamEvent, Update } from "./state.js";
@@ -98,7 +98,7 @@ export class Changes implements AsyncIterableIterator<Update> {
       // A heartbeat may be late.
       const piece = await connection.read(2 * this.#heartbeat);
       if (piece) connection.blocks = connection.parser.add(piece);
-      else throw new ConnectionFailed("the stream has no event `end`", undefined);
+      else throw new ConnectionFailed("the stream has no event `end`");
     } catch (error) {
       if (!(error instanceof ConnectionFailed)) throw error;
       const told = connection.parser.retryMs ?? backoff(this.#lost) * 1000;
@@ -114,17 +114,17 @@ export class Changes implements AsyncIterableIterator<Update> {
     this.#wait = 0;
     const headers = { Accept: EVENTS, ...(this.#cursor && { "Last-Event-ID": this.#cursor }) };
     const opened = await this.#http.open(this.#path, headers, this.#options);
-    if (opened.headers.get("content-type")?.startsWith(EVENTS)) return { ...opened, parser: new Parser(), blocks: [] };
+    const { headers: answered, status } = opened.response;
+    if (answered.get("content-type")?.startsWith(EVENTS)) return { ...opened, parser: new Parser(), blocks: [] };
     opened.close();
-    this.#ended = opened.status === 204;
-    if (this.#ended) return null;
-    throw notOfTheApi("is not one of events");
+    if ((this.#ended = status === 204)) return null;
+    throw notOfTheApi("the answer is no stream of events");
   }
 
   #take({ event, data: text }: Block): Update | null {
     this.#pendingLength += text.length;
     if (this.#pendingLength > PENDING_MAX) {
-      throw notOfTheApi("is too long without a cut");
+      throw notOfTheApi("the stream is too long without a cut");
     }
     const data = dataOf(event, text);
     if (event === "cut") return this.#cut(data as StreamCut);
