@@ -9,7 +9,7 @@ use serde_json::Value;
 use shell::repository::Repository;
 
 /// Maximum size of the program, which is copied to many machines.
-const PROGRAM_BYTES_MAX: u64 = 30_000_000;
+const PROGRAM_BYTES_MAX: u64 = 33_000_000;
 /// Files that are copied unchanged.
 const FILES: [&str; 6] =
     ["README.md", "CHANGELOG.md", "LICENSE", "LICENSE-APACHE", "LICENSE-MIT", "openapi.json"];
