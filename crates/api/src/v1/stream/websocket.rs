@@ -2,7 +2,7 @@
 
 use std::future::Future as _;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -42,8 +42,6 @@ pub(super) struct WebSocket {
     reader: FrameReader,
     /// Sent before the next event.
     answer: Option<Bytes>,
-    /// True if an answer was sent and the events were not looked at since.
-    answered: bool,
     /// True if the answer is the last frame.
     closes: bool,
     /// Deadline of the answer to a ping.
@@ -53,17 +51,7 @@ pub(super) struct WebSocket {
 impl WebSocket {
     pub(super) fn new(events: EventStream) -> Self {
         let (reader, answer, pong_until) = Default::default();
-        Self { events, reader, answer, answered: false, closes: false, pong_until }
-    }
-
-    /// True if an answer, or the end, can be sent now: not in the middle of a frame.
-    fn can_answer(&self) -> bool {
-        (self.closes || self.answer.is_some()) && self.events.try_pause()
-    }
-
-    fn take_answer(&mut self) -> Option<Bytes> {
-        self.answered = true;
-        self.answer.take()
+        Self { events, reader, answer, closes: false, pong_until }
     }
 
     fn close(&mut self, code: Option<u16>, reason: &str) {
@@ -88,10 +76,9 @@ impl WebSocket {
 
 impl StreamBody for WebSocket {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        // A client that sends pings without a pause must not keep the stream from noticing its end.
-        let events_first = std::mem::take(&mut self.answered) && !self.closes;
-        if !events_first && self.can_answer() {
-            return Poll::Ready(self.take_answer());
+        // Not in the middle of a frame.
+        if (self.closes || self.answer.is_some()) && self.events.try_pause() {
+            return Poll::Ready(self.answer.take());
         }
         if let Some(until) = &mut self.pong_until
             && until.as_mut().poll(context).is_ready()
@@ -99,11 +86,7 @@ impl StreamBody for WebSocket {
             self.pong_until = None;
             self.events.note_slow();
         }
-        let next = match self.events.poll_next(context) {
-            Poll::Ready(next) => next,
-            Poll::Pending if self.can_answer() => return Poll::Ready(self.take_answer()),
-            Poll::Pending => return Poll::Pending,
-        };
+        let next = ready!(self.events.poll_next(context));
         if self.pong_until.is_none() && next.as_deref().is_some_and(is_ping) {
             self.pong_until = Some(Box::pin(sleep(PONG_TIME_MAX)));
         }

@@ -1,18 +1,17 @@
 //! Streams over a WebSocket (S1, S3, S13, S15, S16), tested byte by byte.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use accounts::{Actor, Maintenance};
 use api::v1::stream::StreamSettings;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use super::client::{Client, Event, PATIENCE, move_to, names, opened};
-use super::ends::all_open;
+use super::client::{Client, Event, move_to, names, opened};
 use crate::harness::{Answer, Raw, TestApp, line};
 
 /// The example key of RFC 6455, and the answer to it.
@@ -397,29 +396,6 @@ async fn pings_break_no_frame_of_which_the_socket_took_a_part() {
             }
         }
     }
-}
-
-/// A client that always has something to be answered, and reads the answers.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pings_without_a_pause_do_not_keep_a_stream_from_its_end() {
-    let (app, _, key) = opened().await;
-    let mut socket = open(&app, &key, "?sports=mma").await;
-    up_to_cut(&mut socket).await;
-    let mut reading = socket.into_std();
-    let mut sending = reading.try_clone().unwrap();
-    let pings = masked(PING, b"").repeat(10_000);
-    let sends = std::thread::spawn(move || while sending.write_all(&pings).is_ok() {});
-    let reads = std::thread::spawn(move || {
-        let mut scrap = vec![0; 64 << 10];
-        while reading.read(&mut scrap).is_ok_and(|read| read > 0) {}
-    });
-    app.service.api.accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
-    let begun = Instant::now();
-    while all_open(&app).await > 0 {
-        assert!(begun.elapsed() < PATIENCE, "the stream has not noticed its end");
-    }
-    sends.join().unwrap();
-    reads.join().unwrap();
 }
 
 /// Pings sent continuously over many connections, without waiting for answers.
