@@ -19,7 +19,7 @@ use crate::replay::Replay;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Additions to the archive.
-struct New {
+struct Additions {
     commit: Commit,
     publications: Vec<Publication>,
     log: Box<dyn ReadLog>,
@@ -108,7 +108,7 @@ impl LoggedPast {
         let mut index = self.index();
         match archived {
             Ok(read) => {
-                if let Some(New { commit, publications, log, is_continued }) = read {
+                if let Some(Additions { commit, publications, log, is_continued }) = read {
                     index.note_archive(&commit, &publications);
                     let last = commit.lineages.last().filter(|_| is_continued);
                     index.continued = last.map(|last| last.last_seq);
@@ -142,7 +142,7 @@ impl LoggedPast {
     }
 
     /// Reads additions to the archive.
-    fn read_archive(&self) -> Result<Option<New>, WorldError> {
+    fn read_archive(&self) -> Result<Option<Additions>, WorldError> {
         let Some(archive) = &self.archive else { return Ok(None) };
         if archive.newest_number()? == self.index().archived.commit {
             return Ok(None);
@@ -157,6 +157,6 @@ impl LoggedPast {
         let Some(log) = self.options.log.view()? else { return Ok(None) };
         let last = commit.lineages.last();
         let is_continued = last.map(|last| continues(&*log, last)).transpose()?.unwrap_or(false);
-        Ok(Some(New { commit, publications, log, is_continued }))
+        Ok(Some(Additions { commit, publications, log, is_continued }))
     }
 }
