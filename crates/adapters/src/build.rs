@@ -230,7 +230,7 @@ impl Builder<'_> {
 /// Runs an adapter until it is dropped. An adapter that cannot run reports the failure and stays idle.
 pub async fn run_adapter(adapter: Adapter, context: Context) {
     let clock = Arc::clone(&context.clock);
-    let board = context.board.clone();
+    let reporter = context.reporter.clone();
     let ran: Result<(), String> = match (&adapter.kind, &adapter.settings.kind) {
         (Kind::Exec(rights), KindSettings::Exec(settings)) => {
             Exec::new(context, settings.clone(), *rights).run().await;
@@ -262,7 +262,7 @@ pub async fn run_adapter(adapter: Adapter, context: Context) {
         (_, _) => Err("its kind does not fit its settings".to_owned()),
     };
     if let Err(why) = ran {
-        board.note_failed(State::Failed, why, clock.now());
+        reporter.note_failed(State::Failed, why, clock.now());
         std::future::pending::<()>().await;
     }
 }

@@ -171,20 +171,20 @@ impl Exec {
                 (Ok(()), Some(every)) => {
                     in_a_row = 0;
                     let next = begun.plus(every);
-                    self.runner.board().note_next(Some(next));
+                    self.runner.reporter().note_next(Some(next));
                     self.wait(next.since(self.runner.now())).await;
                     continue;
                 }
                 (Ok(()), None) => {
                     let why = "the program ended; it should run all the time (or set `every`)";
-                    self.runner.board().note_failed(State::Retrying, why, now);
+                    self.runner.reporter().note_failed(State::Retrying, why, now);
                 }
-                (Err(why), _) => self.runner.board().note_failed(State::Retrying, why, now),
+                (Err(why), _) => self.runner.reporter().note_failed(State::Retrying, why, now),
             }
-            self.runner.board().note_restart();
+            self.runner.reporter().note_restart();
             if failures.note(now) {
                 let why = "ten failures in ten minutes; `linesman feeds resume` starts it again";
-                self.runner.board().set(State::Failed, why, now);
+                self.runner.reporter().set(State::Failed, why, now);
                 return std::future::pending().await;
             }
             in_a_row += 1;
@@ -302,7 +302,7 @@ impl Exec {
                 self.take_batch(batch.to_vec(), &mut stdin).await.map_err(|why| why.to_string())?;
             }
         }
-        self.runner.board().note_good(self.runner.now(), every, false, clock.elapsed());
+        self.runner.reporter().note_good(self.runner.now(), every, false, clock.elapsed());
         Ok(())
     }
 
@@ -357,7 +357,7 @@ impl Exec {
     }
 
     async fn report(&self, line: usize, reject: &Reject, stdin: &mut Input) {
-        self.runner.board().note_dropped(reject.code.slug(), 1);
+        self.runner.reporter().note_dropped(reject.code.slug(), 1);
         let text = json!({ "line": line, "code": reject.code.slug(), "message": reject.message });
         stdin.write_line(&text.to_string()).await;
     }
@@ -367,7 +367,7 @@ impl Exec {
         let messages = self.parse(lines, stdin).await;
         let now = self.runner.now();
         if let Some(newest) = messages.iter().filter_map(|(_, message)| message.ts).max() {
-            self.runner.board().note_lag(newest, now);
+            self.runner.reporter().note_lag(newest, now);
         }
         let bodies: Vec<FeedMessage> =
             messages.iter().map(|(_, message)| message.clone()).collect();
@@ -383,11 +383,11 @@ impl Exec {
         }
         if messages.is_empty() && count > 0 {
             let why = "the program printed no valid message";
-            self.runner.board().set(State::Drift, why, now);
+            self.runner.reporter().set(State::Drift, why, now);
         } else if self.settings.every.is_none() {
             let every =
                 self.runner.context.settings.stale_after.unwrap_or(Duration::from_secs(90)) / 2;
-            self.runner.board().note_good(now, every, false, clock.elapsed());
+            self.runner.reporter().note_good(now, every, false, clock.elapsed());
         }
         Ok(())
     }

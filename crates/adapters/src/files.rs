@@ -41,7 +41,7 @@ impl Files {
                 }
                 Err(error) => {
                     let why = format!("the folder cannot be read: {error}");
-                    self.runner.board().set(State::Retrying, why, self.runner.now());
+                    self.runner.reporter().set(State::Retrying, why, self.runner.now());
                 }
             }
             sleep(LOOK_EVERY).await;
@@ -59,7 +59,7 @@ impl Files {
             Ok(body) => body,
             Err(error) => {
                 let why = format!("{name}: {error}");
-                return self.runner.board().note_failed(State::Retrying, why, now);
+                return self.runner.reporter().note_failed(State::Retrying, why, now);
             }
         };
         // All files are one unit: a complete file replaces the previous one.
@@ -70,17 +70,17 @@ impl Files {
                 if let Err(why) = self.runner.take(read, made).await {
                     return self.runner.note_not_taken(why);
                 }
-                self.runner.board().note_good(self.runner.now(), every, false, clock.elapsed());
+                self.runner.reporter().note_good(self.runner.now(), every, false, clock.elapsed());
                 "done"
             }
             Err(drift) => {
-                self.runner.board().quarantine(&name, &body, &drift, now);
+                self.runner.reporter().quarantine(&name, &body, &drift, now);
                 "bad"
             }
         };
         if let Err(error) = put_away(path, to) {
             let why = format!("{name} cannot be moved to {to}/: {error}");
-            self.runner.board().set(State::Retrying, why, now);
+            self.runner.reporter().set(State::Retrying, why, now);
         }
     }
 }

@@ -156,7 +156,7 @@ impl<U: Upstream> Poll<U> {
     pub(crate) async fn run(mut self) {
         if let Some(tape) = self.runner.context.settings.tape.clone() {
             if let Err(why) = self.play(&tape).await {
-                self.runner.board().note_failed(State::Failed, why, self.runner.now());
+                self.runner.reporter().note_failed(State::Failed, why, self.runner.now());
             }
             return std::future::pending().await;
         }
@@ -166,7 +166,7 @@ impl<U: Upstream> Poll<U> {
             let next = self.units.iter().min_by_key(|unit| unit.due).map(|unit| unit.name.clone());
             let due =
                 self.units.iter().map(|unit| unit.due).min().map(|due| due.max(self.rate.next()));
-            self.runner.board().note_next(due);
+            self.runner.reporter().note_next(due);
             let wait = due.map_or(TICK, |due| due.since(now));
             if let (true, Some(unit)) = (wait.is_zero(), next) {
                 self.read(&unit).await;
@@ -229,7 +229,7 @@ impl<U: Upstream> Poll<U> {
                 return;
             }
             Wants::Spent(why) => {
-                self.runner.board().set(State::Spent, why, begun);
+                self.runner.reporter().set(State::Spent, why, begun);
                 if let Some(unit) = self.unit(unit) {
                     unit.note_good(begun, Duration::from_secs(3600), random());
                 }
@@ -243,7 +243,7 @@ impl<U: Upstream> Poll<U> {
                 // The read may have changed the interval.
                 let every = self.every(unit).await.unwrap_or(every);
                 let now = self.runner.now();
-                self.runner.board().note_good(now, every, unchanged, clock.elapsed());
+                self.runner.reporter().note_good(now, every, unchanged, clock.elapsed());
                 if let Some(unit) = self.unit(unit) {
                     unit.note_good(begun, every, random());
                 }
@@ -254,7 +254,7 @@ impl<U: Upstream> Poll<U> {
 
     fn fail(&mut self, name: &str, failure: Failure) {
         let (now, max) = (self.runner.now(), self.runner.context.settings.access.backoff_max);
-        let (host, board) = (self.host(name), self.runner.board().clone());
+        let (host, reporter) = (self.host(name), self.runner.reporter().clone());
         let wait = |unit: &mut Unit, wait: Duration| unit.due = now.plus(wait);
         match failure {
             Failure::NotTaken(why) => {
@@ -264,21 +264,21 @@ impl<U: Upstream> Poll<U> {
                 }
             }
             Failure::Drift(body, drift) => {
-                board.quarantine(name, &body, &drift, now);
+                reporter.quarantine(name, &body, &drift, now);
                 if let Some(unit) = self.unit(name) {
                     unit.note_failed(now, max, None, random());
                 }
             }
             Failure::Upstream(Refusal::Refused(why), _) => {
-                board.note_failed(State::Refused, why, now);
+                reporter.note_failed(State::Refused, why, now);
                 self.units.iter_mut().for_each(|unit| wait(unit, REFUSED_WAIT));
             }
             Failure::Upstream(Refusal::Spent(why), _) => {
-                board.note_failed(State::Spent, why, now);
+                reporter.note_failed(State::Spent, why, now);
                 self.units.iter_mut().for_each(|unit| wait(unit, Duration::from_secs(3600)));
             }
             Failure::Upstream(Refusal::Missing, _) => {
-                board.note_failed(
+                reporter.note_failed(
                     State::Retrying,
                     format!("{name}: upstream does not have it (404)"),
                     now,
@@ -288,7 +288,7 @@ impl<U: Upstream> Poll<U> {
                 }
             }
             Failure::Upstream(Refusal::Failed(why), retry_after) => {
-                board.note_failed(State::Retrying, format!("{name}: {why}"), now);
+                reporter.note_failed(State::Retrying, format!("{name}: {why}"), now);
                 let breaker = self.breakers.entry(host.clone()).or_default();
                 breaker.note(false);
                 let is_open = breaker.is_open();
@@ -397,7 +397,7 @@ impl<U: Upstream> Poll<U> {
     fn check(&mut self, fetched: Fetched, host: &str) -> Result<Fetched, Failure> {
         let now = self.runner.now();
         if let Some(date) = fetched.date() {
-            self.runner.board().note_skew(date, now);
+            self.runner.reporter().note_skew(date, now);
         }
         self.upstream.note_headers(&self.runner, &fetched);
         if matches!(fetched.status, 200 | 304) {
@@ -429,7 +429,7 @@ impl<U: Upstream> Poll<U> {
             self.play_one(&record.unit, fetched).await;
         }
         let now = self.runner.now();
-        self.runner.board().set(State::Ok, TAPE_ENDED, now);
+        self.runner.reporter().set(State::Ok, TAPE_ENDED, now);
         Ok(())
     }
 
@@ -454,7 +454,7 @@ impl<U: Upstream> Poll<U> {
         };
         match played.await {
             Ok((every, unchanged)) => {
-                self.runner.board().note_good(now, every, unchanged, clock.elapsed());
+                self.runner.reporter().note_good(now, every, unchanged, clock.elapsed());
             }
             Err(failure) => self.fail(unit, failure),
         }

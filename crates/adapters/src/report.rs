@@ -137,7 +137,7 @@ pub struct Sample {
 
 /// The report that an adapter writes, shared with its readers.
 #[derive(Clone, Debug, Default)]
-pub struct Board(Arc<Mutex<Inner>>);
+pub struct Reporter(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -151,15 +151,15 @@ struct Inner {
     changed: bool,
 }
 
-impl Board {
+impl Reporter {
     pub fn new(name: &str, kind: &str) -> Self {
-        let board = Self::default();
+        let reporter = Self::default();
         {
-            let mut inner = board.lock();
+            let mut inner = reporter.lock();
             (inner.report.name, inner.report.kind) = (name.to_owned(), kind.to_owned());
             inner.changed = true;
         }
-        board
+        reporter
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -11,7 +11,7 @@ use feeds::push;
 
 use crate::fetch::Fetched;
 use crate::ledger::{Ledger, Plan, ReadAt, Rules};
-use crate::report::{Board, State};
+use crate::report::{Reporter, State};
 use crate::settings::AdapterSettings;
 use crate::sink::{NotTaken, Receipt, Sink};
 use crate::tape::{Record, Recorder};
@@ -24,7 +24,7 @@ pub struct Context {
     pub catalogue: Arc<Catalogue>,
     pub clock: Arc<dyn Clock>,
     pub sink: Arc<dyn Sink>,
-    pub board: Board,
+    pub reporter: Reporter,
     /// Notified when an operator requests a read.
     pub read_now: Arc<tokio::sync::Notify>,
 }
@@ -60,8 +60,8 @@ impl Runner {
         self.context.clock.now()
     }
 
-    pub(crate) fn board(&self) -> &Board {
-        &self.context.board
+    pub(crate) fn reporter(&self) -> &Reporter {
+        &self.context.reporter
     }
 
     fn rules(&self) -> Rules {
@@ -104,10 +104,10 @@ impl Runner {
     /// Sends the messages that a good read requires.
     pub(crate) async fn take(&mut self, mut read: Read, made: Made<'_>) -> Result<(), NotTaken> {
         read.shift(self.shift);
-        self.board().note_read(&read);
+        self.reporter().note_read(&read);
         let newest = read.markets.iter().filter_map(|market| market.ts).max();
         if let Some(newest) = newest {
-            self.board().note_lag(newest, self.now());
+            self.reporter().note_lag(newest, self.now());
         }
         let (at, rules) = (self.read_at(made), self.rules());
         let plan = self.ledger().await?.take(read, at, rules);
@@ -124,7 +124,7 @@ impl Runner {
     /// Sends the messages that are due to the time alone.
     pub(crate) async fn tick(&mut self) -> Result<(), NotTaken> {
         let (now, rules) = (self.now(), self.rules());
-        self.board().look(now);
+        self.reporter().look(now);
         let Some(ledger) = &mut self.ledger else { return Ok(()) };
         let messages = ledger.tick(now, rules);
         self.send(&messages).await.map(drop)
@@ -133,16 +133,16 @@ impl Runner {
     fn read_at<'a>(&self, made: Made<'a>) -> ReadAt<'a> {
         let Made { unit, at, every, all_read } = made;
         let fresh_for = self.fresh_for(every);
-        self.board().set_stale_after(fresh_for);
+        self.reporter().set_stale_after(fresh_for);
         let fresh_for_s = u32::try_from(fresh_for.as_secs()).ok();
         ReadAt { unit, at, now: self.now(), fresh_for_s, all_read }
     }
 
     async fn follow(&mut self, plan: Plan) -> Result<(), NotTaken> {
-        self.board().note_dropped("future_ts", plan.clamped);
-        self.board().note_dropped("too_many", plan.too_many);
+        self.reporter().note_dropped("future_ts", plan.clamped);
+        self.reporter().note_dropped("too_many", plan.too_many);
         if let Some(events) = plan.held_back {
-            self.board().note_dropped("held_back", 1);
+            self.reporter().note_dropped("held_back", 1);
             let name = &self.context.settings.name;
             tracing::warn!(event = "adapter.shrunk", adapter = %name, events, "a read would have emptied most events; held back until two more agree");
         }
@@ -168,7 +168,7 @@ impl Runner {
         for (line, reject) in &receipt.rejected {
             // A score that differs from another feed's is not an error of this feed.
             if reject.code != RejectCode::IllegalTransition {
-                self.board().note_dropped(reject.code.slug(), 1);
+                self.reporter().note_dropped(reject.code.slug(), 1);
             }
             let message = line.checked_sub(1).and_then(|line| messages.get(line));
             if let (Some(message), Some(ledger)) = (message, &mut self.ledger) {
@@ -190,7 +190,7 @@ impl Runner {
 
     /// Reports that the service did not take a batch, which is sent again.
     pub(crate) fn note_not_taken(&self, why: NotTaken) {
-        self.board().note_failed(State::Retrying, why.to_string(), self.now());
+        self.reporter().note_failed(State::Retrying, why.to_string(), self.now());
     }
 }
 

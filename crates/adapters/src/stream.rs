@@ -98,7 +98,7 @@ impl Stream {
     pub(crate) async fn run(mut self) {
         if let Some(tape) = self.runner.context.settings.tape.clone() {
             if let Err(why) = self.play(&tape).await {
-                self.runner.board().note_failed(State::Failed, why, self.runner.now());
+                self.runner.reporter().note_failed(State::Failed, why, self.runner.now());
             }
             return std::future::pending().await;
         }
@@ -111,7 +111,7 @@ impl Stream {
             if begun.elapsed() > SILENCE_MAX {
                 (failures, signed_in_again) = (0, false);
             }
-            self.runner.board().note_reconnect();
+            self.runner.reporter().note_reconnect();
             match end {
                 End::Again => continue,
                 End::BadSession(_) if !signed_in_again => {
@@ -120,13 +120,13 @@ impl Stream {
                 }
                 End::BadSession(why) | End::Refused(why) => {
                     self.session = None;
-                    self.runner.board().note_failed(State::Refused, why, now);
+                    self.runner.reporter().note_failed(State::Refused, why, now);
                     self.wait(REFUSED_WAIT).await;
                     signed_in_again = false;
                 }
                 End::Retry(why) => {
                     failures += 1;
-                    self.runner.board().note_failed(State::Retrying, why, now);
+                    self.runner.reporter().note_failed(State::Retrying, why, now);
                     self.wait(backoff(failures, max, None, random())).await;
                 }
             }
@@ -135,7 +135,7 @@ impl Stream {
 
     async fn wait(&mut self, time: Duration) {
         let next = self.runner.now().plus(time);
-        self.runner.board().note_next(Some(next));
+        self.runner.reporter().note_next(Some(next));
         let read_now = Arc::clone(&self.runner.context.read_now);
         tokio::select! {
             () = sleep(time) => {}
@@ -323,7 +323,7 @@ impl Stream {
             match self.translator.read_catalogue(&fetched.body, now) {
                 Ok(read) => self.add(read).await?,
                 Err(drift) => {
-                    self.runner.board().quarantine("catalogue", &fetched.body, &drift, now);
+                    self.runner.reporter().quarantine("catalogue", &fetched.body, &drift, now);
                 }
             }
         }
@@ -337,7 +337,7 @@ impl Stream {
         match self.translator.translate("stream", &fetched.body, now) {
             Ok(read) => self.add(read).await?,
             Err(drift) => {
-                self.runner.board().quarantine("stream", &fetched.body, &drift, now);
+                self.runner.reporter().quarantine("stream", &fetched.body, &drift, now);
                 // The translator's cache may lack this line's changes.
                 self.translator.forget_clocks();
                 return Err(End::Retry(drift.to_string()));
@@ -360,7 +360,7 @@ impl Stream {
         }
         if self.noted.elapsed() >= Duration::from_secs(1) {
             self.noted = Instant::now();
-            self.runner.board().note_good(now, EVERY, false, Duration::ZERO);
+            self.runner.reporter().note_good(now, EVERY, false, Duration::ZERO);
         }
         Ok(())
     }
@@ -458,17 +458,17 @@ impl Stream {
             };
             match read {
                 Ok(read) => self.add(read).await.map_err(|why| why.to_string())?,
-                Err(drift) => self.runner.board().quarantine(&record.unit, &body, &drift, now),
+                Err(drift) => self.runner.reporter().quarantine(&record.unit, &body, &drift, now),
             }
             self.send_pending().await.map_err(|why| why.to_string())?;
-            self.runner.board().note_good(now, EVERY, false, Duration::ZERO);
+            self.runner.reporter().note_good(now, EVERY, false, Duration::ZERO);
         }
         // Flush the conflated prices as of a later time, when they are due.
         let due = self.translator.flush(self.runner.now().plus(self.settings.emit_every * 2));
         self.add(due).await.map_err(|why| why.to_string())?;
         self.send_pending().await.map_err(|why| why.to_string())?;
         let now: Timestamp = self.runner.now();
-        self.runner.board().set(State::Ok, TAPE_ENDED, now);
+        self.runner.reporter().set(State::Ok, TAPE_ENDED, now);
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::build::{Adapter, run_adapter};
-use crate::report::{Board, Report, Sample, State};
+use crate::report::{Report, Reporter, Sample, State};
 use crate::runner::{Context, random};
 use crate::schedule::backoff;
 use crate::settings::AdapterSettings;
@@ -70,39 +70,39 @@ pub struct Supervisor {
     pub sink: Arc<dyn Sink>,
     pub shared: Arc<dyn Shared>,
     pub adapters: Vec<Adapter>,
-    pub boards: Boards,
+    pub reporters: Reporters,
     /// The threads of the adapters; the supervisor itself runs where it is awaited.
     pub threads: AdapterThreads,
 }
 
 /// The reports of this node's adapters, running or not.
 #[derive(Clone, Debug, Default)]
-pub struct Boards(Arc<Vec<(String, Board)>>);
+pub struct Reporters(Arc<Vec<(String, Reporter)>>);
 
-impl Boards {
+impl Reporters {
     pub fn new(adapters: &[Adapter]) -> Self {
-        let board = |adapter: &Adapter| {
+        let reporter = |adapter: &Adapter| {
             let settings = &adapter.settings;
-            let board = Board::new(&settings.name, settings.row().name);
-            board.set_stale_after(settings.stale_after.unwrap_or(STALE_AFTER_FIRST));
-            (settings.name.clone(), board)
+            let reporter = Reporter::new(&settings.name, settings.row().name);
+            reporter.set_stale_after(settings.stale_after.unwrap_or(STALE_AFTER_FIRST));
+            (settings.name.clone(), reporter)
         };
-        Self(Arc::new(adapters.iter().map(board).collect()))
+        Self(Arc::new(adapters.iter().map(reporter).collect()))
     }
 
-    pub fn get(&self, name: &str) -> Option<&Board> {
-        self.0.iter().find(|(own, _)| own == name).map(|(_, board)| board)
+    pub fn get(&self, name: &str) -> Option<&Reporter> {
+        self.0.iter().find(|(own, _)| own == name).map(|(_, reporter)| reporter)
     }
 
     pub fn reports(&self) -> Vec<Report> {
-        self.0.iter().map(|(_, board)| board.report()).collect()
+        self.0.iter().map(|(_, reporter)| reporter.report()).collect()
     }
 }
 
 /// The supervisor's state of one adapter.
 struct SupervisedAdapter {
     adapter: Adapter,
-    board: Board,
+    reporter: Reporter,
     desired: DesiredState,
     read_now: Arc<Notify>,
     task: Option<JoinHandle<()>>,
@@ -120,10 +120,10 @@ impl Supervisor {
         let now = self.clock.now();
         let mut supervised: Vec<SupervisedAdapter> = Vec::new();
         for adapter in &self.adapters {
-            let Some(board) = self.boards.get(&adapter.settings.name) else { continue };
+            let Some(reporter) = self.reporters.get(&adapter.settings.name) else { continue };
             supervised.push(SupervisedAdapter {
                 adapter: adapter.clone(),
-                board: board.clone(),
+                reporter: reporter.clone(),
                 desired: DesiredState::default(),
                 read_now: Arc::default(),
                 task: None,
@@ -159,20 +159,20 @@ impl Supervisor {
         };
         if let Some((state, why)) = should {
             held.stop();
-            held.board.set(state, why, now);
+            held.reporter.set(state, why, now);
             return;
         }
         match &held.task {
             Some(task) if task.is_finished() => {
                 held.task = None;
-                held.board.note_restart();
+                held.reporter.note_restart();
                 held.ends = if now.since(held.started) >= WELL_AFTER { 1 } else { held.ends + 1 };
                 held.due = now.plus(backoff(held.ends, RESTART_MAX, None, random()));
                 let name = &held.adapter.settings.name;
                 tracing::error!(event = "adapter.ended", adapter = %name, "an adapter ended and will be restarted");
-                held.board.set(State::Retrying, "it ended and will be restarted", now);
+                held.reporter.set(State::Retrying, "it ended and will be restarted", now);
             }
-            Some(_) => held.board.look(now),
+            Some(_) => held.reporter.look(now),
             None if now >= held.due => self.start(held, now).await,
             None => {}
         }
@@ -184,7 +184,7 @@ impl Supervisor {
             let by = settings.accepted_by.as_deref().unwrap_or_default();
             if let Err(why) = within(self.shared.note_first_start(&settings.name, by)).await {
                 // The audit entry comes before the start, so the start waits.
-                held.board.set(
+                held.reporter.set(
                     State::Retrying,
                     format!("the audit log cannot be written: {why}"),
                     now,
@@ -193,13 +193,13 @@ impl Supervisor {
             }
             held.announced = true;
         }
-        held.board.set(State::Starting, "", now);
+        held.reporter.set(State::Starting, "", now);
         let context = Context {
             settings: Arc::clone(settings),
             catalogue: Arc::clone(&self.catalogue),
             clock: Arc::clone(&self.clock),
             sink: Arc::clone(&self.sink),
-            board: held.board.clone(),
+            reporter: held.reporter.clone(),
             read_now: Arc::clone(&held.read_now),
         };
         held.started = now;
@@ -222,21 +222,23 @@ impl Supervisor {
                 held.read_now.notify_one();
             }
             // Resuming restarts an adapter that had given up.
-            if desired.resumed_ms > held.desired.resumed_ms && held.board.state() == State::Failed {
+            if desired.resumed_ms > held.desired.resumed_ms
+                && held.reporter.state() == State::Failed
+            {
                 held.stop();
             }
             held.desired = desired;
         }
         for held in supervised.iter_mut().filter(|_| leading) {
-            let Some(report) = held.board.take_changed() else { continue };
+            let Some(report) = held.reporter.take_changed() else { continue };
             let mut written = within(self.shared.write(&report)).await;
             if written.is_ok() && report.quarantined != held.samples {
-                let samples = held.board.samples();
+                let samples = held.reporter.samples();
                 written = within(self.shared.write_samples(&report.name, &samples)).await;
                 held.samples = report.quarantined;
             }
             if let Err(error) = written {
-                held.board.mark_changed();
+                held.reporter.mark_changed();
                 tracing::debug!(event = "adapter.store_failed", %error, "a report cannot be written");
             }
         }

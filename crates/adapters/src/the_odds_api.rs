@@ -155,7 +155,7 @@ impl Upstream for TheOddsApiUpstream {
         let remaining = fetched.number("x-requests-remaining");
         self.budget.note(remaining, fetched.number("x-requests-used"));
         if let Some(report) = self.budget.report() {
-            runner.board().note_budget(report);
+            runner.reporter().note_budget(report);
         }
     }
 

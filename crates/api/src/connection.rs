@@ -3,7 +3,8 @@
 use accounts::ConnectionKey;
 use http::ConnectionState;
 
-use crate::v1::last_request::{LastRequest, ParsedTarget};
+use crate::admission::last_request::LastRequest;
+use crate::v1::parsed_target::ParsedTarget;
 use crate::v4::parsed::Parsed;
 
 /// State of a connection: the last key, and the parsed form of the last request to each interface.

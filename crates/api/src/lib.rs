@@ -1,5 +1,6 @@
 //! The interfaces for programs: v1 of the API, the ingest endpoint, and their description (`OpenAPI`).
 
+mod admission;
 mod answers;
 mod asset;
 mod connection;
@@ -11,9 +12,11 @@ pub mod openapi;
 mod operation;
 mod panics;
 mod position;
+mod response_head;
 pub mod v1;
 pub mod v4;
 
+pub use admission::refusal::no_such_path;
 pub use answers::Selector;
 pub use asset::Asset;
 pub use connection::Memory;

@@ -3,13 +3,10 @@
 mod authentication;
 mod changes;
 pub(crate) mod export;
-pub(crate) mod fault;
 mod history;
-pub(crate) mod last_request;
 pub(crate) mod param;
+pub(crate) mod parsed_target;
 pub(crate) mod query;
-mod refusal;
-pub(crate) mod refusal_log;
 pub(crate) mod region;
 pub mod stream;
 pub(crate) mod target_path;
@@ -18,36 +15,31 @@ pub(crate) mod wire;
 use std::pin::pin;
 use std::sync::Arc;
 
-use accounts::{
-    Call, Grant, KeyEntry, KeyKind, KeyRefusal, Limits, Maintenance, Outcome, Standing, Window,
-};
+use accounts::{KeyEntry, KeyRefusal, Maintenance, Standing};
 use domain::{Catalogue, SportId, Timestamp, World};
 use market::analysis::Analysis;
 use tokio::time::Instant;
 
+use crate::admission::last_request::LastRequest;
+use crate::admission::refusal::{
+    admit, charged, key_status_unknown, no_such_path, not_yet, too_busy,
+};
+use crate::admission::refusal_log::{self, Refused};
+use crate::admission::{self, find_or_make, world_of};
 use crate::answers::{Answer, Answers, Encoded, HashedSelector, Missing, Ready};
 use crate::connection::Connection;
 use crate::context::Api;
-use crate::error::{self, ApiError, ErrorCode};
+use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::panics::catch_panics;
 use crate::position::LogPosition;
+use crate::response_head::{begin_head, begin_head_of_past};
 pub use crate::v1::authentication::authenticate_agent;
 use crate::v1::authentication::{KeySource, authenticate};
-use crate::v1::fault::Fault;
-pub(crate) use crate::v1::history::{
-    begin_head as begin_head_of_past, refused as refused_by_history,
-};
-use crate::v1::last_request::{LastRequest, ParsedTarget};
 pub use crate::v1::param::Param;
+use crate::v1::parsed_target::ParsedTarget;
 use crate::v1::query::Lookup;
 use crate::v1::query::Query;
-pub use crate::v1::refusal::no_such_path;
-pub(crate) use crate::v1::refusal::{
-    admit, charged, check_permission, closed, key_status_unknown, not_yet,
-};
-use crate::v1::refusal::{refused, too_busy, wrong_method};
-use crate::v1::refusal_log::Refused;
 use crate::v1::region::RegionTable;
 use crate::v1::target_path::TargetPath;
 pub use crate::v1::wire::coverage::event_cells;
@@ -184,13 +176,7 @@ impl Admitted<'_> {
                 (error.into_reply(request_id), None)
             }
         };
-        let outcome = Outcome::of_status(reply.status);
-        entry.count(Call { operation: operation.index(), outcome, agent: self.request.agent }, now);
-        let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
-        if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
-            fault.adjust_standing(&mut standing);
-        }
-        put_standing(&mut reply.head, entry, &standing, now);
+        admission::end(self.request, entry, operation, &mut reply, standing, now);
         (operation, reply)
     }
 
@@ -199,28 +185,14 @@ impl Admitted<'_> {
         operation: &mut Operation,
         last_request: &mut LastRequest<ParsedTarget>,
     ) -> Answered {
-        charged(self.api.accounts.charge_burst(self.entry, self.now).await)?;
-        error::check_target(self.request)?;
+        let (api, request, entry, now) = (self.api, self.request, self.entry, self.now);
+        admission::begin(api, request, entry, now).await?;
         let recalled = last_request.is_again(self.request);
         *operation = match last_request.parsed().filter(|_| recalled) {
             Some(parsed) => parsed.operation,
             None => self.target_path()?.operation,
         };
-        let is_read = match operation.is_stream() {
-            true => self.request.method == Method::Get,
-            false => self.request.method.reads(),
-        };
-        if !is_read {
-            return Err(wrong_method(*operation));
-        }
-        if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance()
-            && !operation.is_free()
-        {
-            return Err(closed(retry_after_s));
-        }
-        if let Some(fault) = self.fault()? {
-            Box::pin(fault.apply(&self.entry.meters.standing(self.now), self.now)).await?;
-        }
+        admission::enter(api, request, entry, *operation, now).await?;
         if operation.is_stream() {
             // Boxed, or every connection would be as large as one that opens a stream.
             return Box::pin(self.open_stream()).await;
@@ -336,7 +308,7 @@ impl Admitted<'_> {
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let head = match past {
             None => begin_head(published, encoded, self.now),
-            Some(past) => history::begin_head(past, encoded, self.now),
+            Some(past) => begin_head_of_past(past, encoded, self.now),
         };
         let as_of = past.map(|_| snapshot.cut_at);
         let delivered = self.deliver(operation, head, (&answer, encoded), as_of).await;
@@ -480,96 +452,5 @@ impl Admitted<'_> {
         if as_of.is_none() {
             answer.keep_next_line(line, path, query);
         }
-    }
-
-    /// The fault that a request with a sandbox key asks for.
-    fn fault(&self) -> Result<Option<Fault>, ApiError> {
-        Fault::parse(self.request.fault, self.entry)
-    }
-}
-
-/// The world that a key reads.
-pub(crate) fn world_of(grant: &Grant) -> World {
-    match grant.kind {
-        KeyKind::Sandbox => World::Sandbox,
-        KeyKind::Production => World::Live,
-    }
-}
-
-/// The answer from the cache, or computed now.
-///
-/// # Errors
-/// The answer is not cached and the service is overloaded.
-pub(crate) fn find_or_make(
-    api: &Api,
-    answers: &Answers,
-    selector: &HashedSelector,
-    begun: Instant,
-    make: impl FnOnce() -> Answer,
-) -> Result<Ready, ApiError> {
-    match answers.find(selector) {
-        Ok(ready) => Ok(ready),
-        // Popular answers are requested again immediately. Refusing them until the queue is shorter would refuse
-        // everybody after each publication; refusing rare ones shortens the queue.
-        Err(missing) if !missing.asked_before && api.server.load.sheds(begun) => Err(too_busy()),
-        Err(missing) => Ok(Ready { answer: answers.make(selector, missing, make), popular: false }),
-    }
-}
-
-/// The header lines common to a 200 and a 304.
-pub(crate) fn begin_head(published: &Published, encoded: &Encoded, now: Timestamp) -> Head {
-    let mut head = Head::with_default_room();
-    head.put_lines(&encoded.validators);
-    // Maximum age: the whole seconds left in the epoch, rounded down (D14).
-    head.line("cache-control", |line| {
-        line.text("private, max-age=");
-        line.number(published.until.since(now).as_secs());
-    });
-    head
-}
-
-/// The remaining allowance of the key, in the prior interface's headers and in the IETF's.
-pub(crate) fn put_standing(head: &mut Head, entry: &KeyEntry, standing: &Standing, now: Timestamp) {
-    let (burst, quota) = (&standing.burst, &standing.quota);
-    head.put_number("x-requests-remaining", quota.remaining);
-    head.put_number("x-requests-used", quota.used);
-    let left = |until: Timestamp| {
-        let left = until.since(now);
-        left.as_secs() + u64::from(left.subsec_nanos() > 0)
-    };
-    head.line("ratelimit", |line| {
-        line.text("\"burst\";r=");
-        line.number(burst.remaining);
-        line.text(";t=");
-        line.number(left(burst.resets_at));
-        line.text(", \"");
-        line.text(policy_name(quota.window));
-        line.text("\";r=");
-        line.number(quota.remaining);
-        line.text(";t=");
-        line.number(left(quota.resets_at));
-    });
-    let policy = entry.grant_text.get_or_init(|| policy(&entry.grant.limits));
-    head.put_bytes("ratelimit-policy", policy);
-}
-
-/// The value of the header with a key's limits.
-fn policy(limits: &Limits) -> Box<[u8]> {
-    let mut text = format!(
-        "\"burst\";q={};w=60, \"daily\";q={};w=86400",
-        limits.burst_per_minute, limits.requests_per_day
-    );
-    if let Some(monthly) = limits.requests_per_month {
-        // Months differ in length; the longest is the bound a client can rely on.
-        text.push_str(&format!(", \"monthly\";q={monthly};w=2678400"));
-    }
-    text.into_bytes().into()
-}
-
-fn policy_name(window: Window) -> &'static str {
-    match window {
-        Window::Minute => "burst",
-        Window::Day => "daily",
-        Window::Month => "monthly",
     }
 }

@@ -14,25 +14,25 @@ pub(crate) mod wire;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use accounts::{
-    Call, Charge, KeyEntry, KeyRefusal, Maintenance, Outcome, Owner, Refusal, Standing, Window,
-};
+use accounts::{Charge, KeyEntry, KeyRefusal, Owner, Refusal, Standing, Window};
 use domain::{SportId, Timestamp};
 use engine::{PastPublication, Published};
 use http::percent::decode;
 use http::{Answering, Method, Reply, Request, RequestId, SingleHeader};
 use tokio::time::Instant;
 
+use crate::admission::last_request::LastRequest;
+use crate::admission::refusal::{
+    admit, charged, check_permission, key_status_unknown, no_such_path, not_yet,
+};
+use crate::admission::{self, find_or_make, refusal_log, world_of};
 use crate::answers::{Answers, HashedSelector, Ready, Selector};
 use crate::connection::Connection;
 use crate::context::Api;
-use crate::error as errors;
-use crate::error::{ApiError, ErrorCode};
+use crate::error::ApiError;
 use crate::operation::Operation;
-use crate::v1::fault::Fault;
-use crate::v1::last_request::LastRequest;
+use crate::response_head::{begin_head, begin_head_of_past};
 use crate::v1::query::Query;
-use crate::v1::{self, refusal_log};
 use crate::v4::error::Refused;
 use crate::v4::param::KEY_PARAMS;
 use crate::v4::parsed::Parsed;
@@ -133,7 +133,7 @@ fn authenticate(
     let found = api.accounts.keys.authenticate_again(key, connection.now, &mut memory.key);
     found.map_err(|refusal| match refusal {
         KeyRefusal::Unknown => invalid(),
-        KeyRefusal::Unconfirmed => v1::key_status_unknown().into(),
+        KeyRefusal::Unconfirmed => key_status_unknown().into(),
     })
 }
 
@@ -173,20 +173,14 @@ impl Admitted<'_> {
                 (refused.into_reply(&self.api.settings.v4), 0, None)
             }
         };
-        let outcome = Outcome::of_status(reply.status);
-        entry.count(Call { operation: operation.index(), outcome, agent: self.request.agent }, now);
-        let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
-        if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
-            fault.adjust_standing(&mut standing);
-        }
-        v1::put_standing(&mut reply.head, entry, &standing, now);
+        admission::end(self.request, entry, operation, &mut reply, standing, now);
         reply.head.put_number("x-requests-last", credits);
         (operation, reply)
     }
 
     async fn run(&self, operation: &mut Operation, last: &mut LastRequest<Parsed>) -> Answered {
-        v1::charged(self.api.accounts.charge_burst(self.entry, self.now).await)?;
-        errors::check_target(self.request)?;
+        let (api, request, entry, now) = (self.api, self.request, self.entry, self.now);
+        admission::begin(api, request, entry, now).await?;
         let target = match last.recall(self.request) {
             Some(parsed) => {
                 *operation = parsed.operation;
@@ -194,27 +188,16 @@ impl Admitted<'_> {
             }
             None => {
                 let target =
-                    TargetPath::parse(self.request.path).ok_or_else(|| v1::no_such_path(false))?;
+                    TargetPath::parse(self.request.path).ok_or_else(|| no_such_path(false))?;
                 *operation = target.operation;
                 Some(target)
             }
         };
-        if !self.request.method.reads() {
-            let text = "this path answers GET and HEAD only";
-            let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
-            error.allow = Some("GET, HEAD");
-            return Err(error.into());
-        }
-        if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance() {
-            return Err(v1::closed(retry_after_s).into());
-        }
-        if let Some(fault) = Fault::parse(self.request.fault, self.entry)? {
-            fault.apply(&self.entry.meters.standing(self.now), self.now).await?;
-        }
-        let world = v1::world_of(&self.entry.grant);
+        admission::enter(api, request, entry, *operation, now).await?;
+        let world = world_of(&self.entry.grant);
         let handle = self.api.world(world);
         if !handle.has_begun() {
-            return Err(v1::not_yet().into());
+            return Err(not_yet().into());
         }
         let published = handle.published();
         let answers = self.api.answers(world, &published);
@@ -275,7 +258,7 @@ impl Admitted<'_> {
                 Operation::V4Odds | Operation::V4Events | Operation::V4Scores
             )
         {
-            v1::check_permission(grant)?;
+            check_permission(grant)?;
             let mut sports = SportSet::default();
             let open = catalogue.sports().filter(|(_, sport)| grant.covers_group(&sport.group));
             open.for_each(|(id, _)| sports.insert(id));
@@ -291,7 +274,7 @@ impl Admitted<'_> {
             source.index().sport_of(key).map(|sport| (sport, of_key(sport), false))
         };
         let (sport, filter, lasting) = found.ok_or_else(unknown_sport)?;
-        v1::admit(grant, catalogue, sport)?;
+        admit(grant, catalogue, sport)?;
         Ok((filter, lasting))
     }
 
@@ -307,7 +290,7 @@ impl Admitted<'_> {
         {
             return Err(unknown_sport());
         }
-        Ok(v1::admit(&self.entry.grant, &self.api.catalogue, *sport)?)
+        Ok(admit(&self.entry.grant, &self.api.catalogue, *sport)?)
     }
 
     /// The response to a selection: from the cache of this epoch, or computed now.
@@ -332,11 +315,11 @@ impl Admitted<'_> {
         }
         let make = || source.make(selection).of_publication(published.snapshot.cut_at, None);
         let Ready { answer, popular } =
-            v1::find_or_make(self.api, answers, &parsed.asked, self.begun, make)?;
+            find_or_make(self.api, answers, &parsed.asked, self.begun, make)?;
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let mut head = match past {
-            Some(past) => v1::begin_head_of_past(past, encoded, self.now),
-            None => v1::begin_head(published, encoded, self.now),
+            Some(past) => begin_head_of_past(past, encoded, self.now),
+            None => begin_head(published, encoded, self.now),
         };
         if self.request.holds(&encoded.etag) {
             return Ok((Reply::empty(304, head), 0, None));
@@ -360,7 +343,7 @@ impl Admitted<'_> {
         }
         match self.api.accounts.charge_credits(self.entry, credits, self.now).await {
             Charge::Refused(refusal) => Err(out_of_credits(&refusal, credits)),
-            charge @ (Charge::Granted(_) | Charge::Unavailable) => Ok(Some(v1::charged(charge)?)),
+            charge @ (Charge::Granted(_) | Charge::Unavailable) => Ok(Some(charged(charge)?)),
         }
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use accounts::Registry;
 use adapters::build::Adapter;
-use adapters::report::{self, Board, Report, Sample, State};
+use adapters::report::{self, Report, Reporter, Sample, State};
 use adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
-use adapters::supervisor::{Boards, DesiredState, Shared, Supervisor, degraded};
+use adapters::supervisor::{DesiredState, Reporters, Shared, Supervisor, degraded};
 use adapters::threads::AdapterThreads;
 use anyhow::{Context as _, bail};
 use api::{AdapterReports, Api};
@@ -49,10 +49,10 @@ pub(crate) async fn start(
             );
         }
     }
-    let boards = Boards::new(&adapters);
+    let reporters = Reporters::new(&adapters);
     let page = Arc::new(Page {
         api: Arc::downgrade(api),
-        boards: boards.clone(),
+        reporters: reporters.clone(),
         followed: Mutex::default(),
     });
     // Set once: there is one start.
@@ -65,7 +65,7 @@ pub(crate) async fn start(
         sink: Arc::new(LiveSink { api: Arc::clone(api) }),
         shared: Arc::new(SharedStore { store: store.clone(), registry, api: Arc::clone(api) }),
         adapters,
-        boards,
+        reporters,
         threads: AdapterThreads::start().context("the threads of the adapters cannot start")?,
     };
     let live = Arc::clone(&api.worlds.live);
@@ -225,13 +225,13 @@ impl Shared for SharedStore {
 #[derive(Debug)]
 struct Page {
     api: std::sync::Weak<Api>,
-    boards: Boards,
+    reporters: Reporters,
     followed: Mutex<BTreeMap<String, Report>>,
 }
 
 impl Page {
     fn reports(&self) -> Vec<Report> {
-        let own = self.boards.reports();
+        let own = self.reporters.reports();
         let leads = self.api.upgrade().is_some_and(|api| api.world(World::Live).leads());
         if leads {
             return own;
@@ -257,7 +257,7 @@ impl AdapterReports for Page {
     }
 
     fn samples(&self, name: &str) -> Vec<Value> {
-        let samples = self.boards.get(name).map(Board::samples).unwrap_or_default();
+        let samples = self.reporters.get(name).map(Reporter::samples).unwrap_or_default();
         let shown = samples.iter().map(|sample| {
             json!({
                 "at": sample.at.to_string(), "unit": sample.unit, "path": sample.path, "reason": sample.reason,

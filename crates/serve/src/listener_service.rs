@@ -106,7 +106,7 @@ impl ListenerService {
             ListenerRole::Main => {
                 let whole = path.trim_end_matches('/');
                 let found = whole != path && route::find(&self.service, self.role, whole).is_some();
-                return v1::no_such_path(found);
+                return api::no_such_path(found);
             }
             ListenerRole::Ingest => "this listener serves ingest only",
             ListenerRole::Operator => "this listener has /metrics, /feeds, /healthz and /readyz",

@@ -28,7 +28,7 @@ use domain::message::Body;
 use domain::{Catalogue, Clock as _};
 use feeds::push::{self, Rights};
 use linesman_adapters::build::{build, run_adapter};
-use linesman_adapters::report::Board;
+use linesman_adapters::report::Reporter;
 use linesman_adapters::runner::Context;
 use linesman_adapters::settings::{
     Access, AdapterSettings, BetfairSettings, KindSettings, Schedule, Secret, SecretSource, Speed,
@@ -109,13 +109,13 @@ async fn soak(time: Duration) -> bool {
     sink.lags.lock().expect("no panic").clear();
     let settings = settings(dir.path(), &services, &exchange);
     let adapter = build(&[settings], &catalogue).expect("right settings").remove(0);
-    let board = Board::new("betfair", "betfair");
+    let reporter = Reporter::new("betfair", "betfair");
     let context = Context {
         settings: Arc::clone(&adapter.settings),
         catalogue,
         clock: Arc::new(RealClock),
         sink: Arc::clone(&sink) as Arc<dyn Sink>,
-        board: board.clone(),
+        reporter: reporter.clone(),
         read_now: Arc::default(),
     };
     let task = tokio::spawn(run_adapter(adapter, context));
@@ -125,7 +125,7 @@ async fn soak(time: Duration) -> bool {
     tokio::time::sleep(time - time / 4).await;
     let lines = sending.lines.load(Ordering::SeqCst) - before;
     let rate = lines * 1000 / u64::try_from(begun.elapsed().as_millis()).unwrap_or(1).max(1);
-    let (grown, report) = (resident_kib().saturating_sub(memory), board.report());
+    let (grown, report) = (resident_kib().saturating_sub(memory), reporter.report());
     task.abort();
     let mut lags = sink.lags.lock().expect("no panic").clone();
     lags.sort_unstable();

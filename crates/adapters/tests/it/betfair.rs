@@ -249,8 +249,8 @@ async fn the_stream_is_subscribed_to_and_resumed_where_it_was_cut() {
         sink.sent().iter().any(|line| line.contains("2.75")).then_some(())
     })
     .await;
-    assert!(running.board.report().reconnects >= 1);
-    let shown = format!("{:?}", running.board.report());
+    assert!(running.reporter.report().reconnects >= 1);
+    let shown = format!("{:?}", running.reporter.report());
     assert!(
         !["hunter2", "session-secret", "app-secret"].iter().any(|secret| shown.contains(secret)),
         "{shown}"

@@ -36,7 +36,7 @@ async fn a_program_is_told_what_is_open_and_what_was_refused() {
     let told = told.await;
     assert!(told.starts_with(r#"{"hello":1,"adapter":"mine","open":[]}"#), "{told}");
     assert!(told.contains(r#"{"line":4,"code":"invalid_json""#), "{told}");
-    assert_eq!(running.board.report().dropped.get("invalid_json"), Some(&1));
+    assert_eq!(running.reporter.report().dropped.get("invalid_json"), Some(&1));
     drop(running);
     let again = format!("read hello; echo \"$hello\" > {}; exec sleep 1000", heard.display());
     let _running = Running::start(shell(&again, None, false), &sink);

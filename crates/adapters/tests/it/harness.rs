@@ -10,7 +10,7 @@ use bytes::Bytes;
 use domain::{Catalogue, Clock, ManualClock, Timestamp};
 use feeds::push::{self, Rights};
 use linesman_adapters::build::{Adapter, build, run_adapter};
-use linesman_adapters::report::{Board, Report};
+use linesman_adapters::report::{Report, Reporter};
 use linesman_adapters::runner::Context;
 use linesman_adapters::settings::{
     Access, AdapterSettings, ExecSettings, KindSettings, MappedSettings, Schedule, ScheduleRow,
@@ -341,7 +341,7 @@ pub(crate) fn shell(script: &str, every: Option<Duration>, complete: bool) -> Ad
 
 /// An adapter that runs until this is dropped.
 pub(crate) struct Running {
-    pub(crate) board: Board,
+    pub(crate) reporter: Reporter,
     pub(crate) read_now: Arc<tokio::sync::Notify>,
     task: JoinHandle<()>,
 }
@@ -364,21 +364,21 @@ impl Running {
     ) -> Self {
         *sink.clock.lock().unwrap() = Arc::clone(&clock);
         let adapter = one(settings, sink);
-        let board = Board::new(&adapter.settings.name, adapter.settings.row().name);
+        let reporter = Reporter::new(&adapter.settings.name, adapter.settings.row().name);
         let context = Context {
             settings: Arc::clone(&adapter.settings),
             catalogue: Arc::clone(&sink.catalogue),
             clock,
             sink: Arc::clone(sink) as Arc<dyn Sink>,
-            board: board.clone(),
+            reporter: reporter.clone(),
             read_now: Arc::default(),
         };
         let read_now = Arc::clone(&context.read_now);
-        Self { board, read_now, task: tokio::spawn(run_adapter(adapter, context)) }
+        Self { reporter, read_now, task: tokio::spawn(run_adapter(adapter, context)) }
     }
 
     pub(crate) async fn until(&self, what: &str, is: impl Fn(&Report) -> bool) -> Report {
-        wait_for(what, || Some(self.board.report()).filter(|report| is(report))).await
+        wait_for(what, || Some(self.reporter.report()).filter(|report| is(report))).await
     }
 }
 

@@ -151,7 +151,7 @@ async fn a_unit_that_upstream_does_not_have_waits_an_hour_and_the_others_go_on()
         running.until("the next read", |report| report.reads.ok == reads).await;
     }
     let asked = || upstream.requests().iter().filter(|text| text.contains("/undercard")).count();
-    assert_eq!((asked(), running.board.report().reads.failed), (1, 1));
+    assert_eq!((asked(), running.reporter.report().reads.failed), (1, 1));
     assert_eq!(sink.open_markets("card"), 2);
     there.store(true, Ordering::SeqCst);
     clock.advance(Duration::from_secs(3600));
@@ -160,7 +160,7 @@ async fn a_unit_that_upstream_does_not_have_waits_an_hour_and_the_others_go_on()
         (sink.open_markets("card") == 3).then_some(())
     })
     .await;
-    assert_eq!(running.board.report().reads.failed, 1);
+    assert_eq!(running.reporter.report().reads.failed, 1);
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn after_five_failures_a_host_is_probed_with_one_request_at_a_time_until_o
         rounds[usize::try_from(round).unwrap()] += 1;
     }
     assert_eq!(rounds, [2, 2, 1, 1, 1, 2], "open from the fifth failure to the first success");
-    assert_eq!(running.board.report().state, State::Ok);
+    assert_eq!(running.reporter.report().state, State::Ok);
 }
 
 #[tokio::test]
@@ -237,7 +237,7 @@ async fn input_in_another_format_is_quarantined_and_nothing_of_it_is_accepted() 
     let report = running.until("quarantine", |report| report.quarantined >= 2).await;
     assert_eq!(report.state, State::Drift);
     assert_eq!(sink.open_markets("card"), 6, "what stood stays");
-    let samples = running.board.samples();
+    let samples = running.reporter.samples();
     let html = samples.iter().find(|sample| sample.body.starts_with(b"<html>")).unwrap();
     assert!(!html.reason.is_empty());
 }
@@ -254,7 +254,7 @@ async fn a_read_that_lacks_most_is_held_back_until_two_more_agree() {
         .await;
     assert_eq!(sink.open_markets("card"), 12);
     wait_for("the third is believed", || (sink.open_markets("card") == 2).then_some(())).await;
-    assert_eq!(running.board.report().dropped.get("held_back"), Some(&2));
+    assert_eq!(running.reporter.report().dropped.get("held_back"), Some(&2));
 }
 
 #[tokio::test]
@@ -380,7 +380,7 @@ async fn the_odds_api_is_read_within_its_budget() {
             && odds.contains("markets=h2h"),
         "{odds}"
     );
-    assert!(!format!("{:?}", running.board.report()).contains("hunter2"));
+    assert!(!format!("{:?}", running.reporter.report()).contains("hunter2"));
     assert!(!requests.iter().any(|request| request.contains("/scores")), "nothing has started");
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use linesman_adapters::report::{Board, Report, Sample, State};
+use linesman_adapters::report::{Report, Reporter, Sample, State};
 use linesman_adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
-use linesman_adapters::supervisor::{Boards, DesiredState, Shared, Supervisor};
+use linesman_adapters::supervisor::{DesiredState, Reporters, Shared, Supervisor};
 use linesman_adapters::threads::AdapterThreads;
 
 use crate::harness::{
@@ -53,20 +53,21 @@ async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
     sink.leads.store(false, Ordering::SeqCst);
     let upstream = Upstream::start(script(vec![ok(&card(0..2, "2.5"))])).await;
     let adapter = one(mapped(dir.path(), &[format!("{}/odds", upstream.url)]), &sink);
-    let boards = Boards::new(std::slice::from_ref(&adapter));
+    let reporters = Reporters::new(std::slice::from_ref(&adapter));
     let supervisor = Supervisor {
         catalogue: Arc::clone(&sink.catalogue),
         clock: Arc::new(RealClock),
         sink: Arc::clone(&sink) as Arc<_>,
         shared: Arc::clone(&shared) as Arc<_>,
         adapters: vec![adapter],
-        boards: boards.clone(),
+        reporters: reporters.clone(),
         threads: AdapterThreads::start().unwrap(),
     };
     let leads = Arc::clone(&sink);
     let task = tokio::spawn(supervisor.run(move || leads.leads.load(Ordering::SeqCst)));
-    let board = boards.get("card").unwrap().clone();
-    let is = |state: State| wait_for(state.key(), move || (board.state() == state).then_some(()));
+    let reporter = reporters.get("card").unwrap().clone();
+    let is =
+        |state: State| wait_for(state.key(), move || (reporter.state() == state).then_some(()));
     is.clone()(State::Waiting).await;
     assert!(upstream.requests().is_empty(), "another node leads");
     sink.leads.store(true, Ordering::SeqCst);
@@ -148,10 +149,10 @@ async fn another_node_takes_over_without_a_lost_or_doubled_market() {
     })
     .await;
     let mut tasks = Vec::new();
-    let boards: Vec<Board> = [1, 2]
+    let reporters: Vec<Reporter> = [1, 2]
         .map(|number| {
             let adapter = one(mapped(dir.path(), &[format!("{}/odds", upstream.url)]), &book);
-            let boards = Boards::new(std::slice::from_ref(&adapter));
+            let reporters = Reporters::new(std::slice::from_ref(&adapter));
             let node = Arc::new(Node {
                 number,
                 leader: Arc::clone(&leader),
@@ -164,18 +165,18 @@ async fn another_node_takes_over_without_a_lost_or_doubled_market() {
                 sink: Arc::clone(&node) as Arc<_>,
                 shared: Arc::clone(&shared) as Arc<_>,
                 adapters: vec![adapter],
-                boards: boards.clone(),
+                reporters: reporters.clone(),
                 threads: AdapterThreads::start().unwrap(),
             };
             tasks.push(tokio::spawn(supervisor.run(move || node.leads())));
-            boards.get("card").unwrap().clone()
+            reporters.get("card").unwrap().clone()
         })
         .into();
     wait_for("the markets", || (book.open_markets("card") == 3).then_some(())).await;
     wait_for("the second read", || (upstream.requests().len() == 2).then_some(())).await;
     let is = |node: usize, state: State| {
-        let board = boards[node - 1].clone();
-        async move { wait_for(state.key(), || (board.state() == state).then_some(())).await }
+        let reporter = reporters[node - 1].clone();
+        async move { wait_for(state.key(), || (reporter.state() == state).then_some(())).await }
     };
     is(2, State::Waiting).await;
     leader.store(2, Ordering::SeqCst);

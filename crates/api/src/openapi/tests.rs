@@ -292,7 +292,7 @@ fn paths_lead_to_their_operations() {
 #[test]
 fn every_fault_a_sandbox_key_can_ask_for_is_told() {
     let document = document();
-    for fault in crate::v1::fault::Fault::ALL {
+    for fault in crate::admission::fault::Fault::ALL {
         assert!(document.contains(&format!("`{}`", fault.key())), "{}", fault.key());
     }
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use accounts::{KeyEntry, KeyRefusal, KeySecret};
 use http::{Request, SingleHeader};
 
+use crate::admission::refusal::key_status_unknown;
 use crate::connection::Connection;
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::v1::param::Param;
 use crate::v1::query::Query;
-use crate::v1::refusal::key_status_unknown;
 
 /// Where the key was sent.
 #[derive(PartialEq)]

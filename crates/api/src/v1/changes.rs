@@ -9,11 +9,12 @@ use http::Reply;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::history::refused;
-use super::{Admitted, Answered, begin_head, charged};
+use super::{Admitted, Answered};
+use crate::admission::refusal::{charged, refused_by_history};
 use crate::answers::{Answer, HashedSelector, List, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::position::{LogPlace, LogPosition, place_of, sought};
+use crate::response_head::begin_head;
 use crate::v1::param::Param;
 use crate::v1::wire::stream::Mode;
 use crate::v1::wire::{Between, Delta};
@@ -132,7 +133,7 @@ impl Admitted<'_> {
         let until = Instant::now() + AHEAD_WAIT_MAX;
         loop {
             let base = Base::find(handle, place, Mode::Publication, key).await;
-            match base.map_err(|error| refused(&error))? {
+            match base.map_err(|error| refused_by_history(&error))? {
                 Base::Held(held, next) => return Ok((held, next)),
                 Base::Expired | Base::Unknown => return Err(expired()),
                 Base::Ahead if handle.world == World::Live && Instant::now() < until => {
@@ -219,7 +220,7 @@ pub(super) fn has_come_to(handle: &WorldHandle, at: u64) -> bool {
 /// The API error if changes in between cannot be looked up.
 fn not_passed(error: &HistoryError) -> ApiError {
     match error {
-        HistoryError::Busy | HistoryError::Unreadable(_) => refused(error),
+        HistoryError::Busy | HistoryError::Unreadable(_) => refused_by_history(error),
         HistoryError::Off
         | HistoryError::NotKept(_)
         | HistoryError::NoCatalogue

@@ -7,9 +7,8 @@ use domain::{Catalogue, Timestamp};
 use engine::{ExportError, ExportPieces, ExportRequest, Table};
 use http::{Head, LongBody, Ranged, Reply, StreamBody};
 
-use super::history::refused;
-use super::refusal::check_export;
-use super::{Admitted, Answered, charged, no_such_sport};
+use super::{Admitted, Answered, no_such_sport};
+use crate::admission::refusal::{charged, check_export, refused_by_history};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::v1::param::{LINEAGE_MAX, Param};
@@ -124,7 +123,7 @@ fn no_file(error: &ExportError) -> ApiError {
             "no day has final files yet; `exported_to` of /v1/history says when one has".to_owned()
         }
         ExportError::NoRows => "that day has no such rows, or they are past retention".to_owned(),
-        ExportError::History(error) => return refused(error),
+        ExportError::History(error) => return refused_by_history(error),
     };
     ApiError::new(ErrorCode::NotInHistory, text)
 }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use domain::{Catalogue, Timestamp};
 use engine::{HistoryError, PastPublication, PathError};
-use http::{Head, Reply};
+use http::Reply;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Admitted, Answered, begin_head as begin_current, not_yet, wire};
-use crate::answers::{Encoded, HashedSelector, Selector};
+use super::{Admitted, Answered, wire};
+use crate::admission::refusal::{not_yet, refused_by_history};
+use crate::answers::{HashedSelector, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
-use crate::v1::last_request::ParsedTarget;
+use crate::response_head::begin_head;
 use crate::v1::param::Param;
+use crate::v1::parsed_target::ParsedTarget;
 use crate::v1::query::event_not_found;
 use crate::v1::wire::path::{closing_lines, price_paths};
 use crate::v1::wire::path_selection::{ClosingSelection, PathSelection};
@@ -46,7 +48,7 @@ impl Admitted<'_> {
             return Err(ApiError::param(Param::AsOf.name(), text));
         }
         let past = world.as_of(at, self.key()).await;
-        past.map_err(|error| refused(&error))
+        past.map_err(|error| refused_by_history(&error))
     }
 
     /// The response to a request with names that the current catalogue does not have, if it asks for a time of another
@@ -74,7 +76,7 @@ impl Admitted<'_> {
         let then = match world.other_catalogue(at).await {
             Ok(Some(then)) => then,
             Err(unread @ (HistoryError::Unreadable(_) | HistoryError::Busy)) => {
-                return Err(refused(&unread));
+                return Err(refused_by_history(&unread));
             }
             Ok(None) | Err(_) => return Err(error),
         };
@@ -121,7 +123,7 @@ impl Admitted<'_> {
             // With the current catalogue alone, removed names would be missing.
             Err(unread) => match read(own) {
                 Err(error) if !names_unknown(&error) => Err(error),
-                Ok(_) | Err(_) => Err(refused(&unread)),
+                Ok(_) | Err(_) => Err(refused_by_history(&unread)),
             },
         }
     }
@@ -150,7 +152,7 @@ impl Admitted<'_> {
             }
         };
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let head = begin_current(&published, encoded, self.now);
+        let head = begin_head(&published, encoded, self.now);
         self.deliver(operation, head, (&answer, encoded), None).await
     }
 
@@ -175,7 +177,7 @@ impl Admitted<'_> {
             }
         };
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let head = begin_current(&published, encoded, self.now);
+        let head = begin_head(&published, encoded, self.now);
         self.deliver(operation, head, (&answer, encoded), None).await
     }
 
@@ -188,63 +190,17 @@ impl Admitted<'_> {
     pub(super) async fn history(&self) -> Result<Reply, ApiError> {
         let world = self.api.world(self.world());
         let current = world.published().snapshot.cut_at;
-        let reach = world.history.reach(current).await.map_err(|error| refused(&error))?;
+        let reach =
+            world.history.reach(current).await.map_err(|error| refused_by_history(&error))?;
         let mut reply = Reply::new(200, "application/json", wire::history(&reach));
         reply.head.put("cache-control", "no-store");
         Ok(reply)
     }
 }
 
-/// Begins the headers of a response that was requested by publication time.
-pub(crate) fn begin_head(past: &PastPublication, encoded: &Encoded, now: Timestamp) -> Head {
-    let mut head = if past.current {
-        begin_current(&past.published, encoded, now)
-    } else {
-        let mut head = Head::with_default_room();
-        head.put_lines(&encoded.validators);
-        // Past publications never change.
-        head.put_bytes("cache-control", b"private, max-age=86400, immutable");
-        head
-    };
-    let beside = [("x-previous-publication", past.previous), ("x-next-publication", past.next)];
-    for (name, at) in beside {
-        if let Some(at) = at {
-            head.put_bytes(name, &at.millis_text());
-        }
-    }
-    head
-}
-
 fn no_path(error: &PathError) -> ApiError {
     match error {
         PathError::Unknown => event_not_found(),
-        PathError::History(error) => refused(error),
-    }
-}
-
-pub(crate) fn refused(error: &HistoryError) -> ApiError {
-    match error {
-        HistoryError::Off => {
-            ApiError::new(ErrorCode::NotInHistory, "this service keeps no history of this data")
-        }
-        HistoryError::NotKept(reach) => {
-            let text = |at: Timestamp| String::from_utf8_lossy(&at.millis_text()).into_owned();
-            let lost =
-                if reach.gaps.is_empty() { "" } else { ", with gaps that /v1/history lists" };
-            let (from, to) = (text(reach.from), text(reach.to));
-            let text = format!(
-                "there is no publication of that time; history reaches from {from} to {to}{lost}"
-            );
-            ApiError::new(ErrorCode::NotInHistory, text)
-        }
-        HistoryError::Busy => {
-            ApiError::unavailable("too many lookups of past times are running; retry shortly")
-        }
-        HistoryError::NoCatalogue => ApiError::unavailable(
-            "that time was published with another catalogue, which this service does not have",
-        ),
-        HistoryError::TooFar | HistoryError::TooMuch | HistoryError::Unreadable(_) => {
-            ApiError::unavailable("that time cannot be read now; retry shortly")
-        }
+        PathError::History(error) => refused_by_history(error),
     }
 }

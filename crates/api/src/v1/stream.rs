@@ -47,8 +47,8 @@ use self::slots::{KeyRight, NodeSlots, Refused, StreamSlot};
 use self::subscription::{Begin, Held, Subscription};
 use self::websocket::WebSocket;
 use super::changes::{Base, has_come_to};
-use super::history::refused;
-use super::{Admitted, Answered, charged, check_permission, not_yet};
+use super::{Admitted, Answered};
+use crate::admission::refusal::{charged, check_permission, not_yet, refused_by_history};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::position::{LogPosition, sought};
@@ -287,7 +287,7 @@ impl Admitted<'_> {
         let present = Arc::clone(&handle.published());
         if until < present.snapshot.cut_at {
             let past = handle.as_of(until, self.key_number()).await;
-            return Ok(Some(past.map_err(|error| refused(&error))?.published));
+            return Ok(Some(past.map_err(|error| refused_by_history(&error))?.published));
         }
         Ok((until <= self.now && until < present.until).then_some(present))
     }
@@ -351,7 +351,7 @@ impl Admitted<'_> {
                 let handle = self.api.world(self.world());
                 let turn = self.turn_for(Place::Time(at), params).await?;
                 let past = handle.as_of(at, self.key_number()).await;
-                let past = past.map_err(|error| refused(&error))?;
+                let past = past.map_err(|error| refused_by_history(&error))?;
                 let begin = Begin::Past(place_of(handle.world, &past.published.snapshot));
                 Ok(Start { begin, reset: None, turn })
             }
@@ -370,7 +370,7 @@ impl Admitted<'_> {
         let handle = self.api.world(position.world);
         let turn = self.turn_for(sought(position.world, position.at), params).await?;
         let base = Base::find(handle, place, Mode::Publication, self.key_number()).await;
-        Ok(match base.map_err(|error| refused(&error))? {
+        Ok(match base.map_err(|error| refused_by_history(&error))? {
             // A node that is behind waits for the position within the stream.
             Base::Held(..) | Base::Ahead => Start { begin: Begin::At(place), reset: None, turn },
             Base::Expired => Start { turn, ..Start::anew(Some(Reset::Expired)) },

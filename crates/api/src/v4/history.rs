@@ -8,8 +8,9 @@ use engine::{HistoryError, PastPublication, WorldHandle};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Admitted, Answered};
+use crate::admission::refusal::refused_by_history;
+use crate::admission::world_of;
 use crate::answers::{HashedSelector, Selector};
-use crate::v1::{refused_by_history, world_of};
 use crate::v4::error::{Code, Refused};
 use crate::v4::parsed::Parsed;
 use crate::v4::query::Values;

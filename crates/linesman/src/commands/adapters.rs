@@ -10,7 +10,7 @@ use accounts::{Actor, Registry};
 use adapters::KINDS;
 use adapters::build::{Adapter, run_adapter};
 use adapters::ledger::{Ledger, ReadAt, Rules};
-use adapters::report::{Board, Report};
+use adapters::report::{Report, Reporter};
 use adapters::runner::Context;
 use adapters::settings::{AdapterSettings, KindSettings, Speed};
 use adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
@@ -85,7 +85,7 @@ pub(crate) async fn status(
         .map(|settings| {
             let row = rows.iter().find(|row| row.name == settings.name && settings.enabled);
             let known = row.and_then(|row| parse_report(row, now)).map(|(_, report)| report);
-            known.unwrap_or_else(|| Board::new(&settings.name, settings.row().name).report())
+            known.unwrap_or_else(|| Reporter::new(&settings.name, settings.row().name).report())
         })
         .collect();
     if json {
@@ -298,13 +298,13 @@ pub(crate) fn check(config: &Config, data: &Path, args: &FeedsCheckArgs) -> anyh
         samples: Vec::new(),
     };
     let copy = Arc::new(Copy { catalogue: Arc::clone(&catalogue), counts: Mutex::new(counts) });
-    let board = Board::new(&adapter.settings.name, adapter.settings.row().name);
+    let reporter = Reporter::new(&adapter.settings.name, adapter.settings.row().name);
     let context = Context {
         settings: Arc::clone(&adapter.settings),
         catalogue,
         clock: Arc::new(SystemClock),
         sink: Arc::clone(&copy) as Arc<dyn Sink>,
-        board: board.clone(),
+        reporter: reporter.clone(),
         read_now: Arc::default(),
     };
     let runtime =
@@ -313,7 +313,7 @@ pub(crate) fn check(config: &Config, data: &Path, args: &FeedsCheckArgs) -> anyh
         let runs_on = matches!(&adapter.settings.kind, KindSettings::Exec(exec) if exec.every.is_none())
             || matches!(&adapter.settings.kind, KindSettings::Betfair(_));
         let task = tokio::spawn(run_adapter(adapter, context));
-        let ended = tokio::time::timeout(args.time, wait_until_read(&board, runs_on));
+        let ended = tokio::time::timeout(args.time, wait_until_read(&reporter, runs_on));
         // A continuous adapter has used up its time; others did not end in time, which the report shows.
         drop(ended.await);
         task.abort();
@@ -323,7 +323,7 @@ pub(crate) fn check(config: &Config, data: &Path, args: &FeedsCheckArgs) -> anyh
     if let Some(path) = scratch {
         std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
-    report(&board.report(), &copy, args.json)
+    report(&reporter.report(), &copy, args.json)
 }
 
 /// Records the inputs of a check on a tape that is played instead of the network; returns a file to be removed.
@@ -354,10 +354,10 @@ fn played(adapter: &mut Adapter, args: &FeedsCheckArgs) -> anyhow::Result<Option
 }
 
 /// Waits until every unit was read once, or a tape has ended.
-async fn wait_until_read(board: &Board, runs_on: bool) {
+async fn wait_until_read(reporter: &Reporter, runs_on: bool) {
     loop {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let report = board.report();
+        let report = reporter.report();
         let reads = report.reads.ok + report.reads.unchanged + report.reads.failed;
         let next = report.next_read.as_deref().and_then(|next| Timestamp::parse(next).ok());
         let ended = report.message == adapters::report::TAPE_ENDED;

@@ -33,11 +33,11 @@ use super::shared::{NotRendered, StartFrom};
 use super::slots::KeyRight;
 use super::unread::Chunk;
 use super::waiter::{Given, Waiter};
+use crate::admission::refusal::charged;
 use crate::context::Api;
 use crate::error::ApiError;
 use crate::position::LogPlace;
 use crate::v1::changes::never_comes;
-use crate::v1::charged;
 use crate::v1::wire::stream::{self as wire, EndCode, Event, Mode, Reset};
 
 /// Maximum time for a node to reach a position, or to rebuild its publication.

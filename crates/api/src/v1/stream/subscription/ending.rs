@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::Subscription;
+use crate::admission::refusal::{admit, closed, key_status_unknown};
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
 use crate::v1::stream::end::End;
 use crate::v1::stream::selection::Selection;
 use crate::v1::stream::slots::KeyRight;
-use crate::v1::{admit, closed, key_status_unknown};
 
 /// Maximum time for a client that does not read to receive the end: the request that ended it waits for this.
 const END_TIME_MAX: Duration = Duration::from_secs(1);

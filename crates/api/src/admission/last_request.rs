@@ -3,11 +3,6 @@
 
 use std::fmt;
 
-use domain::{SportId, Timestamp};
-
-use crate::answers::HashedSelector;
-use crate::operation::Operation;
-use crate::position::LogPosition;
 use http::Request;
 
 /// The last valid target of a connection, and its parsed form. It may contain a key and is never shown.
@@ -23,18 +18,6 @@ impl<P> Default for LastRequest<P> {
     fn default() -> Self {
         Self(None)
     }
-}
-
-/// A parsed target, before authentication.
-#[derive(Clone)]
-pub(crate) struct ParsedTarget {
-    pub(crate) operation: Operation,
-    pub(crate) sport: Option<SportId>,
-    pub(crate) asked: HashedSelector,
-    /// The instant whose publication is requested, if it is not the current one.
-    pub(crate) as_of: Option<Timestamp>,
-    /// The position from which changes are requested.
-    pub(crate) since: Option<LogPosition>,
 }
 
 /// Maximum length of a kept target; a longer one is not worth its memory on every connection.
@@ -86,18 +69,11 @@ impl<P> fmt::Debug for LastRequest<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::Selector;
 
     #[test]
     fn only_the_very_same_target_is_recalled() {
         let ask = |target| Request::new("GET", target);
-        let parsed = ParsedTarget {
-            operation: Operation::ListBooks,
-            sport: None,
-            asked: HashedSelector::new(Selector::Books),
-            as_of: None,
-            since: None,
-        };
+        let parsed = "parsed";
         let mut last_request = LastRequest::default();
         assert!(last_request.recall(&ask("/v1/books")).is_none());
         last_request.learn(&ask("/v1/books?a=1"), &parsed);

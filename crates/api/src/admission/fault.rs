@@ -8,8 +8,8 @@ use accounts::{KeyEntry, KeyKind, Refusal, Standing, Window};
 use domain::Timestamp;
 use domain::suggest::did_you_mean;
 
+use crate::admission::refusal::{closed, refused};
 use crate::error::{ApiError, ErrorCode};
-use crate::v1;
 
 /// Delay of a slow response: longer than the timeout of a careless client, shorter than that of a careful one.
 const SLOW_BY: Duration = Duration::from_secs(5);
@@ -72,21 +72,21 @@ impl Fault {
             u32::try_from(until.since(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
         };
         match self {
-            Self::RateLimited => Err(v1::refused(Refusal {
+            Self::RateLimited => Err(refused(Refusal {
                 owner: standing.burst.owner,
                 window: Window::Minute,
                 limit: standing.burst.limit,
                 remaining: 0,
                 retry_after_s: seconds(standing.burst.resets_at),
             })),
-            Self::QuotaExceeded => Err(v1::refused(Refusal {
+            Self::QuotaExceeded => Err(refused(Refusal {
                 owner: standing.quota.owner,
                 window: standing.quota.window,
                 limit: standing.quota.limit,
                 remaining: 0,
                 retry_after_s: seconds(standing.quota.resets_at),
             })),
-            Self::Maintenance => Err(v1::closed(RETRY_AFTER_S)),
+            Self::Maintenance => Err(closed(RETRY_AFTER_S)),
             Self::Internal => Err(ApiError::internal()),
             Self::Unavailable => {
                 let text = "the service cannot answer now; retry shortly";

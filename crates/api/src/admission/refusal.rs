@@ -1,7 +1,8 @@
 //! Refusals common to all operations: key, limit, method, a service that cannot answer now.
 
 use accounts::{Charge, Grant, Owner, Refusal, Standing, Window};
-use domain::{Catalogue, SportId};
+use domain::{Catalogue, SportId, Timestamp};
+use engine::HistoryError;
 
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
@@ -31,7 +32,7 @@ pub(crate) fn admit(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Res
 }
 
 /// Refuses a key without access to files of a sport.
-pub(super) fn check_export(
+pub(crate) fn check_export(
     grant: &Grant,
     catalogue: &Catalogue,
     sport: SportId,
@@ -53,7 +54,7 @@ fn check_group(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Result<(
 }
 
 /// The service is overloaded and this response is not cached.
-pub(super) fn too_busy() -> ApiError {
+pub(crate) fn too_busy() -> ApiError {
     ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn not_yet() -> ApiError {
     ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
 }
 
-pub(super) fn wrong_method(operation: Operation) -> ApiError {
+pub(crate) fn wrong_method(operation: Operation) -> ApiError {
     let (text, allow) = match operation.is_stream() {
         true => ("this path answers GET only", "GET"),
         false => ("this path answers GET and HEAD only", "GET, HEAD"),
@@ -99,7 +100,7 @@ pub(crate) fn charged(charge: Charge) -> Result<Standing, ApiError> {
     }
 }
 
-pub(super) fn refused(refusal: Refusal) -> ApiError {
+pub(crate) fn refused(refusal: Refusal) -> ApiError {
     let limit = refusal.limit;
     let whose = match refusal.owner {
         Owner::Key => "",
@@ -112,4 +113,32 @@ pub(super) fn refused(refusal: Refusal) -> ApiError {
     };
     let text = format!("{what}{whose} reached: {limit} requests per {span}");
     ApiError::new(code, text).retry_after(refusal.retry_after_s)
+}
+
+/// History does not have the requested time, or cannot be read.
+pub(crate) fn refused_by_history(error: &HistoryError) -> ApiError {
+    match error {
+        HistoryError::Off => {
+            ApiError::new(ErrorCode::NotInHistory, "this service keeps no history of this data")
+        }
+        HistoryError::NotKept(reach) => {
+            let text = |at: Timestamp| String::from_utf8_lossy(&at.millis_text()).into_owned();
+            let lost =
+                if reach.gaps.is_empty() { "" } else { ", with gaps that /v1/history lists" };
+            let (from, to) = (text(reach.from), text(reach.to));
+            let text = format!(
+                "there is no publication of that time; history reaches from {from} to {to}{lost}"
+            );
+            ApiError::new(ErrorCode::NotInHistory, text)
+        }
+        HistoryError::Busy => {
+            ApiError::unavailable("too many lookups of past times are running; retry shortly")
+        }
+        HistoryError::NoCatalogue => ApiError::unavailable(
+            "that time was published with another catalogue, which this service does not have",
+        ),
+        HistoryError::TooFar | HistoryError::TooMuch | HistoryError::Unreadable(_) => {
+            ApiError::unavailable("that time cannot be read now; retry shortly")
+        }
+    }
 }
