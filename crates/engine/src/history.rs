@@ -14,6 +14,7 @@ mod logged;
 mod passed;
 mod paths;
 mod place;
+mod position;
 mod simulated;
 mod steps;
 mod turns;
@@ -40,7 +41,7 @@ use export::ExportSlots;
 pub use export::{ExportError, ExportFile, ExportPieces, ExportRequest};
 use kept::Kept;
 pub(crate) use kept::{RECENT_SHARE, Recent, row_bytes};
-use logged::{EntryFound, LoggedPast};
+use logged::LoggedPast;
 use passed::{KeptPassed, Looks};
 pub use passed::{Passed, PassedEvent, PassedRecord, Stride};
 pub use paths::{BookmakerKeys, EventPaths, PathError, PathRequest};
@@ -449,72 +450,6 @@ impl History {
                 Some(before) => Ok(Some(before)),
                 None => self.look_up(wait, move |past| past.before(seq, at)).await,
             },
-        }
-    }
-
-    /// The publication at a client's position, and the time of the next one; `current` is the present publication.
-    /// `None`: there is none that can be shown. It may have another catalogue.
-    pub(crate) async fn publication_at(
-        self: &Arc<Self>,
-        current: Arc<Published>,
-        place: Place,
-        key: u64,
-    ) -> Result<Option<(Arc<Published>, Option<Timestamp>)>, HistoryError> {
-        if place.is_of(&current.snapshot) {
-            return Ok(Some((current, None)));
-        }
-        let recent = self.recent().find(|held| place.is_of(&held.snapshot), |_| true);
-        if let Some((recent, next)) = recent {
-            return Ok(Some((recent, next.or(Some(current.snapshot.cut_at)))));
-        }
-        let mut wait = TurnWait::default();
-        match self.find_place(place, current.snapshot.cut_at, &mut wait).await? {
-            Some(found) => {
-                let past = self.remake(found, key, wait).await?;
-                Ok(Some((past.published, past.next)))
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// True if a position or time, also one between two publications, has to be read from the archive: it is not kept
-    /// in memory, and the log no longer reaches back to it.
-    pub(crate) async fn is_archived(self: &Arc<Self>, current: &Published, past: Place) -> bool {
-        let is_kept = past.is_of(&current.snapshot)
-            || self.recent().find(|held| past.is_of(&held.snapshot), |_| true).is_some();
-        if is_kept || self.archive().is_none() {
-            return false;
-        }
-        // If it cannot be read, the request for it fails later.
-        let wait = &mut TurnWait::default();
-        self.look_up(wait, move |logged| logged.is_archived(past)).await.unwrap_or(false)
-    }
-
-    /// Finds a client's position; `None`: history does not have it.
-    async fn find_place(
-        self: &Arc<Self>,
-        place: Place,
-        current: Timestamp,
-        wait: &mut TurnWait,
-    ) -> Result<Option<Found>, HistoryError> {
-        let found = match (&self.source, place) {
-            (Source::Simulated(past), Place::Time(at)) => past.find_place(at, current).map(Some),
-            (Source::Logged(_), Place::Entry(seq)) => {
-                match self.look_up(wait, move |past| past.find_entry(seq)).await {
-                    Ok(EntryFound::Known(found)) => Ok(found),
-                    Ok(EntryFound::Archived { next }) => {
-                        let find = move |past: &LoggedPast| past.find_archived(seq, next);
-                        self.on_logged(Work::StoreRead, wait, find).await
-                    }
-                    Err(error) => Err(error),
-                }
-            }
-            (Source::Simulated(_) | Source::Logged(_) | Source::Nothing, _) => Ok(None),
-        };
-        match found {
-            Ok(found) => Ok(found.filter(|found| place.is(found.seq, found.at))),
-            Err(HistoryError::NotKept(_) | HistoryError::Off) => Ok(None),
-            Err(error) => Err(error),
         }
     }
 

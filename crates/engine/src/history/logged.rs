@@ -103,9 +103,24 @@ impl LoggedPast {
         self.read_log_on()?.find(at, &self.options)
     }
 
+    /// The publication of an entry and its lineage, if known without reading the log and without waiting: many clients
+    /// that reconnect at the same moment ask for the same.
+    pub(super) fn find_entry_at_once(&self, seq: u64) -> Option<(Found, usize)> {
+        Self::known_entry(&*self.index_at_once()?, seq)
+    }
+
+    fn known_entry(index: &Index, seq: u64) -> Option<(Found, usize)> {
+        let (cut, next) = index.known_cut_of(seq)?;
+        Some((Found { seq, at: cut.at, previous: None, next: Some(next) }, cut.lineage))
+    }
+
     /// The publication of an entry or, between two publications, the state after the entry, as far as known without the
     /// archive's store.
     pub(super) fn find_entry(&self, seq: u64) -> Result<EntryFound, HistoryError> {
+        // Another request may have read it meanwhile.
+        if let Some((found, _)) = Self::known_entry(&self.index(), seq) {
+            return Ok(EntryFound::Known(Some(found)));
+        }
         let index = self.read_log_on()?;
         let (cut, next) = (index.cut_of(seq), index.cut_after(seq));
         let in_log = seq > index.base_seq;
@@ -139,6 +154,11 @@ impl LoggedPast {
 
     /// True if the log no longer reaches back to an entry, or to the publication of a time.
     pub(super) fn is_archived(&self, place: Place) -> Result<bool, HistoryError> {
+        if let Place::Entry(seq) = place
+            && let Some((_, lineage)) = Self::known_entry(&self.index(), seq)
+        {
+            return Ok(lineage != IN_LOG);
+        }
         let index = self.read_log_on()?;
         Ok(match place {
             Place::Entry(seq) => match index.cut_of(seq) {
@@ -372,7 +392,7 @@ impl LoggedPast {
     }
 
     /// The index, unless another request is reading the log into it.
-    fn index_at_once(&self) -> Option<MutexGuard<'_, Index>> {
+    pub(super) fn index_at_once(&self) -> Option<MutexGuard<'_, Index>> {
         match self.index.try_lock() {
             Ok(index) => Some(index),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

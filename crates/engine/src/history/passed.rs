@@ -221,7 +221,7 @@ impl History {
                 };
                 Ok(Some(Place::Time(next)).filter(|_| next < to.cut_at))
             }
-            (Source::Logged(_), Place::Entry(seq)) => {
+            (Source::Logged(past), Place::Entry(seq)) => {
                 let entries = match stride {
                     Stride::Long => self.options.entries_at_once.saturating_mul(STEP_TURNS),
                     Stride::One => 0,
@@ -229,8 +229,13 @@ impl History {
                 if to.seq.saturating_sub(seq) <= entries {
                     return Ok(None);
                 }
-                let wait = &mut TurnWait::default();
-                let step = self.look_up(wait, move |past| past.step(seq, entries)).await?;
+                let step = match past.step_at_once(seq, entries) {
+                    Some(step) => Some(step),
+                    None => {
+                        let wait = &mut TurnWait::default();
+                        self.look_up(wait, move |past| past.step(seq, entries)).await?
+                    }
+                };
                 Ok(step.filter(|step| *step < to.seq).map(Place::Entry))
             }
             (Source::Simulated(_) | Source::Logged(_) | Source::Nothing, _) => Ok(None),
@@ -340,8 +345,17 @@ impl Passed {
 }
 
 impl LoggedPast {
+    /// The same as [`Self::step`], if known without reading the log and without waiting.
+    fn step_at_once(&self, seq: u64, entries: u64) -> Option<u64> {
+        self.index_at_once()?.known_step(seq, entries)
+    }
+
     /// The last publication that one step of some entries reaches; if there is none, the next publication.
     fn step(&self, seq: u64, entries: u64) -> Result<Option<u64>, HistoryError> {
+        // Another request may have read it meanwhile.
+        if let Some(step) = self.index().known_step(seq, entries) {
+            return Ok(Some(step));
+        }
         let index = self.read_log_on()?;
         match index.is_stale && seq <= index.base_seq {
             true => Err(HistoryError::Unreadable(None)),

@@ -280,7 +280,7 @@ mod tests {
     use market::{Alias, Meaning, Operation};
 
     use super::*;
-    use crate::history::{ExportError, ExportRequest, Found};
+    use crate::history::{ExportError, ExportRequest, Found, Place, Stride};
     use crate::options::WorldOptions;
     use crate::writer::test_options;
     use crate::{Archiver, WorldHandle};
@@ -500,6 +500,17 @@ mod tests {
             history.find(founds[2].at, current.cut_at, &mut TurnWait::default()).await.unwrap().seq,
             founds[2].seq
         );
+        // Many clients reconnect at the same moment after a restart, all with the same position.
+        let place = Place::Entry(founds[2].seq);
+        let mut wait = TurnWait::default();
+        let known = history.find_place(place, current.cut_at, &mut wait).await.unwrap().unwrap();
+        assert_eq!(
+            (known.seq, known.at, known.next),
+            (founds[2].seq, founds[2].at, Some(founds[3].at))
+        );
+        assert!(!history.is_archived(&handle.published(), place).await);
+        let step = history.step_from(place, &current, Stride::One).await.unwrap();
+        assert_eq!(step, Some(Place::Entry(founds[3].seq)));
         let other = History::new(&logged(&history).options);
         other.turns.lookups.close();
         let unknown = other.before(&current, &mut TurnWait::default()).await;

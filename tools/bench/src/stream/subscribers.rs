@@ -105,7 +105,9 @@ impl Subscribers {
         for stream in &mut all.connections {
             let mut read = String::new();
             while !read.contains(text) {
-                let bytes = stream.read(&mut buffer).context("no answer to a subscriber")?;
+                let received = stream.read(&mut buffer);
+                let bytes =
+                    received.with_context(|| format!("a subscriber received only: {read}"))?;
                 ensure!(bytes > 0 && read.len() < 1 << 16, "a subscriber received: {read}");
                 read.push_str(&String::from_utf8_lossy(buffer.get(..bytes).unwrap_or_default()));
             }
