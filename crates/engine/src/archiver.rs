@@ -292,8 +292,8 @@ impl Archiver {
     pub fn compact(&mut self, which: &Compact) -> Result<bool, WorldError> {
         let Some(archive) = self.writable()? else { return Ok(false) };
         let commit = archive.newest()?;
-        let Some(last) = commit.lineages.last() else { return Ok(false) };
-        let oldest = Timestamp::from_millis(last.last_ms).minus(self.options.history.retention);
+        let Some(end) = commit.settled_end() else { return Ok(false) };
+        let oldest = end.minus(self.options.history.retention);
         let Some(compacted) = archive.compact(&commit, which, oldest)? else { return Ok(false) };
         if compacted.outcome == Outcome::Committed {
             self.note(&compacted.commit);

@@ -1,12 +1,35 @@
 //! Retention: the part of the archive that is no longer needed.
 
+use std::collections::BTreeSet;
+
 use domain::Timestamp;
 
 use crate::Table;
-use crate::commit::{Commit, Lineage};
-use crate::date::date_of;
+use crate::commit::{Commit, Lineage, TableFile};
+use crate::date::{date_of, end_of_day};
+
+/// Number of days with publications after which the time before them counts as a stop of the service.
+const SETTLED_DAYS: usize = 7;
 
 impl Commit {
+    /// The time from which retention counts: the last publication.
+    ///
+    /// A clock that is far ahead leaves days without publications before that, as does a stop of the service. Then it
+    /// is the last of the earlier days, until publications of a week have followed: a clock that was ahead for less
+    /// deletes nothing.
+    pub fn settled_end(&self) -> Option<Timestamp> {
+        let last = Timestamp::from_millis(self.lineages.last()?.last_ms);
+        let epochs = self.files.iter().filter(|file| file.table == Table::Epochs);
+        let days: BTreeSet<&str> = epochs.map(TableFile::date).collect();
+        let newest: Vec<&str> = days.into_iter().rev().take(SETTLED_DAYS + 1).collect();
+        let settled = newest.windows(2).rev().find_map(|days| {
+            let [later, earlier] = days else { return None };
+            let end = end_of_day(earlier)?;
+            (*date_of(end) < **later).then_some(end)
+        });
+        Some(settled.map_or(last, |settled| settled.min(last)))
+    }
+
     /// The commit without the files that only publications before the day of `oldest` need; `None` if there are none.
     /// The rest begins with a whole book, so that all later publications can still be rebuilt.
     pub(crate) fn without_before(&self, oldest: Timestamp) -> Option<Self> {
@@ -63,4 +86,44 @@ struct Base {
     seq: u64,
     /// True if there is a book as of that entry.
     begins_with_book: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(days: &[&str], last: &str) -> String {
+        let epochs = days.iter().map(|day| TableFile {
+            table: Table::Epochs,
+            path: format!("live/epochs/date={day}/a.parquet"),
+            rows: 1,
+            bytes: 1,
+            sha256: String::new(),
+            first_seq: 1,
+            last_seq: 1,
+            lineage: 0,
+        });
+        let last_ms = Timestamp::parse(last).unwrap().as_millis();
+        let lineages = vec![Lineage { last_ms, ..Lineage::default() }];
+        let commit = Commit { files: epochs.collect(), lineages, ..Commit::none() };
+        commit.settled_end().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_does_not_count_for_retention() {
+        let noon = "2026-11-19T12:00:00Z";
+        assert_eq!(end(&["2026-11-18", "2026-11-19"], noon), noon);
+        // The clock is ahead, and is corrected.
+        let ahead = ["2026-11-18", "2026-11-19", "2027-12-01"];
+        assert_eq!(end(&ahead, "2027-12-01T12:00:00Z"), "2026-11-20T00:00:00Z");
+        assert_eq!(end(&ahead, noon), noon);
+        // The service was stopped for a day.
+        let begun = ["2026-11-01", "2026-11-03", "2026-11-04", "2026-11-05", "2026-11-06"];
+        let mut days = begun.to_vec();
+        assert_eq!(end(&days, "2026-11-06T12:00:00Z"), "2026-11-02T00:00:00Z");
+        days.extend(["2026-11-07", "2026-11-08", "2026-11-09"]);
+        assert_eq!(end(&days, "2026-11-09T12:00:00Z"), "2026-11-02T00:00:00Z");
+        days.push("2026-11-10");
+        assert_eq!(end(&days, "2026-11-10T12:00:00Z"), "2026-11-10T12:00:00Z");
+    }
 }

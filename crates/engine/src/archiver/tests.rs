@@ -299,6 +299,36 @@ async fn a_flush_returns_when_it_is_archived() {
     running.abort();
 }
 
+/// H18: publications made with a clock that is a year ahead neither delete history nor hide it.
+#[tokio::test]
+async fn a_clock_that_was_ahead_deletes_and_hides_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    let mut archiver = world.archiver();
+    for _ in 0..3 {
+        world.publish();
+        assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
+        world.clock.advance(Duration::from_secs(24 * 3600));
+    }
+    let right = world.clock.now();
+    let reach = async |world: &World| {
+        let current = world.handle.published().snapshot.cut_at;
+        world.handle.history.reach(current).await.unwrap()
+    };
+    let from = reach(&world).await.from;
+    world.clock.set(right.plus(Duration::from_secs(500 * 24 * 3600)));
+    world.publish();
+    assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
+    assert!(reach(&world).await.from > right, "the rest is past retention, as the clock says");
+    world.clock.set(right);
+    world.publish();
+    assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
+    let again = reach(&world).await;
+    assert_eq!(again.from, from);
+    assert_eq!(again.to, world.handle.published().snapshot.cut_at);
+    assert_eq!(world.archived(0), world.logged());
+}
+
 #[test]
 fn days_that_are_over_are_put_together_and_those_past_retention_go() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use archive::{Commit, Publication, Table};
 use domain::Timestamp;
@@ -30,6 +31,8 @@ pub(super) struct Index {
     pub(super) next_seq: u64,
     /// The entry of the last book before all publications that can be rebuilt from the log.
     pub(super) base_seq: u64,
+    /// The time before which publications were dropped.
+    begun_at: Option<Timestamp>,
     /// Number of times that the clock had been set back when the log was last read.
     pub(super) set_backs: u64,
     /// The last entry of the archive, if the log has it, too: with both, publications after it can be rebuilt.
@@ -65,6 +68,9 @@ pub(super) struct Archived {
 
 /// The lineage of publications in the log, after all those of the archive.
 pub(super) const IN_LOG: usize = usize::MAX;
+
+/// Smallest correction of the clock after which dropped publications are read again.
+const SET_BACK_MIN: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
@@ -171,10 +177,16 @@ impl Index {
         }
     }
 
+    /// True if publications of a time were dropped: the clock was well ahead then.
+    pub(super) fn has_dropped(&self, oldest: Timestamp) -> bool {
+        self.begun_at.is_some_and(|begun_at| oldest.plus(SET_BACK_MIN) < begun_at)
+    }
+
     /// Drops older publications.
     pub(super) fn begin_at(&mut self, oldest: Timestamp) {
         let from = self.cuts.partition_point(|cut| cut.at < oldest);
         if from > 0 {
+            self.begun_at = Some(oldest);
             self.cuts.drain(..from);
             self.seqs.values_mut().for_each(|seqs| seqs.retain(|(_, at)| *at >= oldest));
             self.count_doubles();
@@ -438,14 +450,14 @@ impl Index {
     }
 
     pub(super) fn reach(&self, options: &WorldOptions) -> Option<Reach> {
-        let (first, last) = (self.cuts.first()?, self.cuts.last()?);
+        let (first, last) = (self.cuts.first()?, self.last()?);
         let archive = self.archived.held.map(|(last, bytes, files)| {
             let waiting = self.cuts.get(self.cuts.partition_point(|cut| cut.at <= last));
             ArchiveHeld { waiting: waiting.map(|cut| cut.at), bytes, files }
         });
         Some(Reach {
             from: first.at,
-            to: last.at,
+            to: last,
             publications: u64::try_from(self.cuts.len() - self.doubles).unwrap_or(u64::MAX),
             retention: options.history.retention,
             exported_to: self.archived.final_day.clone(),

@@ -59,7 +59,22 @@ impl LoggedPast {
         let set_backs = self.set_backs.load(Ordering::Acquire);
         let log = self.open()?;
         let mut index = self.index();
-        let base = base_of(&*log, &index);
+        let oldest = |index: &Index| Some(index.last()?.minus(self.options.history.retention));
+        self.note_all(&mut index, &*log)?;
+        if oldest(&index).is_some_and(|oldest| index.has_dropped(oldest)) {
+            // The clock was ahead: what was dropped is not past retention.
+            *index = Index::default();
+            self.note_all(&mut index, &*log)?;
+        }
+        index.set_backs = set_backs;
+        if let Some(oldest) = oldest(&index) {
+            index.begin_at(oldest);
+        }
+        Ok(index)
+    }
+
+    fn note_all(&self, index: &mut Index, log: &dyn ReadLog) -> Result<(), HistoryError> {
+        let base = base_of(log, index);
         if self.archive.is_none() {
             index.archived.was_read = true;
         } else if index.looked_base != Some(base) {
@@ -69,12 +84,7 @@ impl LoggedPast {
         }
         index.is_stale = self.archive.is_some() && index.read_base.is_some_and(|read| read != base);
         index.begin_after(base);
-        Self::note_log(&mut index, &*log)?;
-        index.set_backs = set_backs;
-        if let Some(last) = index.last() {
-            index.begin_at(last.minus(self.options.history.retention));
-        }
-        Ok(index)
+        Self::note_log(index, log)
     }
 
     /// Adds new entries of the log.
