@@ -161,6 +161,34 @@ async fn a_backup_that_is_restored_without_its_archive_does_not_begin_another() 
 }
 
 #[tokio::test]
+async fn a_backup_that_would_lack_the_archive_is_refused() {
+    let program = TestProgram::new();
+    let [store, away, to] = ["share", "away", "backup"].map(|name| program.path().join(name));
+    let place = store.display().to_string();
+    let program = program.set("LINESMAN_HISTORY__STORE", &*place);
+    let service = program.start().await;
+    let note = program.data().join("archive-begun");
+    wait_for("the archive", async || note.exists().then_some(())).await;
+    service.stop().await;
+    let backup = ["backup", to.to_str().unwrap()];
+    // The share is not mounted.
+    fs::rename(&store, &away).unwrap();
+    let done = program.run(&backup).await;
+    assert!(done.sentence(1).contains("share is not mounted, mount it"), "{}", done.stderr);
+    fs::rename(&away, &store).unwrap();
+    // Only the environment of the service names it.
+    let program = program.unset("LINESMAN_HISTORY__STORE");
+    let done = program.run(&backup).await;
+    let sentence = format!("nothing was copied: the archive was begun in {place}/live, but");
+    assert!(done.sentence(1).contains(&sentence), "{}", done.stderr);
+    let left = ["backup", "backup.part"].map(|name| program.path().join(name).exists());
+    assert_eq!(left, [false, false]);
+    let program = program.set("LINESMAN_HISTORY__STORE", &*place);
+    program.ok(&backup).await;
+    assert!(to.join("archive/live/commit").is_dir());
+}
+
+#[tokio::test]
 async fn a_folder_that_is_none_is_not_backed_up() {
     let program = TestProgram::new();
     let told = program.run(&["backup", program.path().join("to").to_str().unwrap()]).await;
