@@ -46,7 +46,10 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     let note = engine::ARCHIVE_NOTE_FILE;
     copy_file(&from.path().join(note), &to.path().join(note))?;
     // Before the log, which contains the entries after the archive.
-    let archived = archive.map_or(Ok(0), |archive| copy_archive(&archive, &to))?;
+    let (archived, faults) = match &archive {
+        Some(archive) => copy_archive(archive, &to)?,
+        None => (0, 0),
+    };
     let files = copy(&from, &to)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -58,6 +61,12 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     sync(&to.accounts())?;
     fs::rename(&part, place).with_context(|| failed(place))?;
     sync(place)?;
+    ensure!(
+        faults == 0,
+        "the backup in {} is complete except for the archive, which has {faults} faults; an earlier backup may have the \
+         files",
+        place.display()
+    );
     output::print_line(&format!(
         "copied {files} log files, {archived} files of the archive and accounts.db to {}",
         place.display()
@@ -72,10 +81,16 @@ fn archive_in_folder(config: &Config, data: &Path) -> anyhow::Result<Option<Arch
     Ok((place.folder().is_some() && archive.is_begun()).then_some(archive))
 }
 
-/// Copies an archive to its place in a data folder; returns the number of files.
-fn copy_archive(archive: &Archive, to: &Folder) -> anyhow::Result<usize> {
+/// Copies an archive to its place in a data folder, and reports its faults, which do not keep the rest from being
+/// copied. Returns the numbers of files and of faults.
+fn copy_archive(archive: &Archive, to: &Folder) -> anyhow::Result<(usize, usize)> {
     let target = to.archive().join(World::Live.key());
-    archive.copy_to(&target).with_context(|| failed(&target))
+    let copied = archive.copy_to(&target).with_context(|| failed(&target))?;
+    let (files, faults) = (copied.files, copied.faults.len());
+    for fault in copied.faults {
+        output::print_error(&format!("{:#}", anyhow::Error::from(fault)));
+    }
+    Ok((files, faults))
 }
 
 /// Copies the logs; returns the number of files.
