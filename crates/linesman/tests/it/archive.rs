@@ -246,12 +246,22 @@ async fn export(program: &TestProgram) {
     let table = program.ok(&[&export[..], &["--sport", "mma"]].concat()).await;
     assert!(table.starts_with("seq,at,published_at,"), "{table}");
     assert!(table.contains("Last Home"), "what was published is there");
-    let out = program.data().join("events.ndjson");
-    let told = program.ok(&[&export[..], &["--out", out.to_str().unwrap()]].concat()).await;
-    assert!(told.contains("rows of events to"), "{told}");
+    let folder = program.path().join("exports");
+    fs::create_dir(&folder).unwrap();
+    // Others export to the same folder at the same time.
+    let other = ["events.part", "events.ndjson.part"].map(|name| folder.join(name));
+    other.iter().for_each(|path| fs::write(path, "another export's").unwrap());
+    let out = folder.join("events.ndjson");
+    let to_file = [&export[..], &["--out", out.to_str().unwrap()]].concat();
+    let (one, two) = tokio::join!(program.ok(&to_file), program.ok(&to_file));
+    assert!([one, two].iter().all(|done| done.contains("rows of events to")));
     let text = fs::read_to_string(out).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!(last["sport"], "mma");
+    for path in other {
+        assert_eq!(fs::read_to_string(path).unwrap(), "another export's");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 3, "no temporary file is left");
     let told = program.run(&[&export[..], &["--sport", "chess"]].concat()).await;
     assert!(told.sentence(1).contains("there is no sport `chess`"), "{}", told.stderr);
     let nowhere = TestProgram::new();
