@@ -13,6 +13,42 @@ use crate::options::WorldOptions;
 /// Name of the file in the data folder.
 pub const ARCHIVE_NOTE_FILE: &str = "archive-begun";
 
+/// What a data folder records of its archive, compared with a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArchiveNote {
+    /// No archive was begun.
+    Nothing,
+    /// It was begun in this place.
+    Here,
+    /// It was begun in another place, which is named.
+    Elsewhere(String),
+}
+
+impl ArchiveNote {
+    /// Reads the record in a data folder.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(folder: &Path, place: &Location) -> Result<Self, ArchiveError> {
+        let file = folder.join(ARCHIVE_NOTE_FILE);
+        let held = match fs::read_to_string(&file) {
+            Ok(held) => held,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
+            Err(source) => return Err(ArchiveError::Io { path: file, source }),
+        };
+        let held = held.trim_end_matches('\n');
+        // Relative if it is in the data folder.
+        let path = folder.join(held);
+        let is_here = held == place.to_string()
+            || place.folder().is_some_and(|folder| is_same(&path, folder));
+        Ok(match is_here {
+            true => Self::Here,
+            false if held.contains("://") => Self::Elsewhere(held.to_owned()),
+            false => Self::Elsewhere(path.display().to_string()),
+        })
+    }
+}
+
 /// The record of a world's archive.
 #[derive(Debug)]
 pub(crate) struct Begun {
@@ -69,16 +105,16 @@ impl Begun {
     }
 
     fn is_noted(&self, place: &Location) -> Result<bool, ArchiveError> {
-        let Some(file) = &self.file else { return Ok(false) };
-        match fs::read_to_string(file) {
-            Ok(held) => {
-                let held = held.trim_end_matches('\n');
-                Ok(held == place.to_string() || within(file, place).is_some_and(|own| held == own))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(ArchiveError::Io { path: file.clone(), source }),
-        }
+        let Some(folder) = self.file.as_deref().and_then(Path::parent) else { return Ok(false) };
+        Ok(ArchiveNote::read(folder, place)? == ArchiveNote::Here)
     }
+}
+
+/// True if two paths lead to the same folder, whether it exists or not.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let absolute = || Some(std::path::absolute(one).ok()? == std::path::absolute(other).ok()?);
+    let resolved = || Some(fs::canonicalize(one).ok()? == fs::canonicalize(other).ok()?);
+    absolute() == Some(true) || resolved() == Some(true)
 }
 
 /// The path of a place relative to the folder of the note. It stays the same if that folder is copied or moved.

@@ -273,7 +273,7 @@ impl History {
     /// Archives everything published so far and merges these files; returns whether that succeeded.
     ///
     /// # Errors
-    /// There is no archive, or no archiver is running.
+    /// There is no archive, too many orders are waiting, or the archiver has ended.
     pub async fn flush(&self, compact: Compact) -> Result<bool, HistoryError> {
         let (done, answer) = oneshot::channel();
         if self.archive().is_none() {

@@ -41,7 +41,7 @@ pub use archive::Compact;
 pub use archive::{ClosingLine, PathPlace, Point, PointOutcome, RecordPath, StartBy, Table};
 pub use archiver::Archiver;
 pub use batch::{Lines, Outcome, Terms};
-pub use begun::{ARCHIVE_NOTE_FILE, open_archive};
+pub use begun::{ARCHIVE_NOTE_FILE, ArchiveNote, open_archive};
 pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, operate_remotely, serve_forwards};
 pub use gap_note::GAP_NOTE_FILE;

@@ -49,6 +49,7 @@ pub use bucket::{BucketOptions, Credentials};
 pub use changed::{Changed, ChangedPrices};
 pub use commit::{Blob, Catalogue, Commit, Image, Lineage, SCHEMA, TableFile, Unclosed};
 pub use compact::{Compact, Compacted};
+pub use copy::Copied;
 pub use entries::{ENTRIES_MAX, Entries, Publication};
 pub use error::ArchiveError;
 pub use event_index::StartedEvent;

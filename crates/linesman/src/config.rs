@@ -2,7 +2,7 @@
 //!
 //! The only place that reads the environment. [`settings`] declares every setting; [`source`] overlays file,
 //! environment and flags; [`schema`] reads the settings from that. A [`Config`] is consistent in itself;
-//! [`Config::check_files`] checks that the files it names exist.
+//! [`Config::check_service`] checks that the files it names exist, and that the keys of the archive's bucket are known.
 
 use std::{
     env,
@@ -21,7 +21,7 @@ use archive::BucketOptions;
 
 use crate::config::{
     adapter::read_adapters,
-    bucket::read_bucket,
+    bucket::{NO_KEYS, read_bucket},
     schema::Reader,
     settings::{
         Api, Catalogue, Dashboard, History, Market, Mcp, Sandbox, Sections, Server, Stream, V4,
@@ -54,11 +54,9 @@ const FILE_BYTES_MAX: usize = 1024 * 1024;
 const CONNECTIONS_PER_SOURCE_MIN: usize = 256;
 
 /// Settings that require another one, and why.
-const PAIRS: [(&str, &str, &str); 10] = [
+const PAIRS: [Pair; 8] = [
     ("server.tls_cert", "server.tls_key", ": set both, or neither"),
     ("server.tls_key", "server.tls_cert", ": set both, or neither"),
-    ("history.s3_access_key_id", "history.s3_secret_access_key", ": set both, or neither"),
-    ("history.s3_secret_access_key", "history.s3_access_key_id", ": set both, or neither"),
     ("mail.url", "mail.from", ""),
     ("mail.from", "mail.url", ""),
     ("mail.url", "dashboard.public_url", ""),
@@ -66,6 +64,12 @@ const PAIRS: [(&str, &str, &str); 10] = [
     ("cluster.nats_url", "database.url", SHARED),
     ("cluster.replicas", "cluster.nats_url", SHARED),
 ];
+/// The same for the archive's bucket, which not every command uses.
+const BUCKET_PAIRS: [Pair; 2] = [
+    ("history.s3_access_key_id", "history.s3_secret_access_key", ": set both, or neither"),
+    ("history.s3_secret_access_key", "history.s3_access_key_id", ": set both, or neither"),
+];
+type Pair = (&'static str, &'static str, &'static str);
 const SHARED: &str =
     ": nodes share a database and a change log; set both, or neither for one process on its folder";
 
@@ -76,7 +80,7 @@ pub(crate) struct Config {
     pub(crate) market: Market,
     pub(crate) sandbox: Sandbox,
     pub(crate) history: History,
-    /// The bucket of the archive; `None`: it is in a folder.
+    /// The bucket of the archive; `None`: it is in a folder, or the keys are missing ([`Self::check_bucket`]).
     pub(crate) bucket: Option<BucketOptions>,
     pub(crate) stream: Stream,
     pub(crate) api: Api,
@@ -183,7 +187,7 @@ impl Config {
         }
         let (sections, mut reader) = Reader::read::<Sections>(&tree);
         faults.append(&mut reader.faults);
-        faults.extend(missing_partners(&reader));
+        faults.extend(missing_partners(&reader, &PAIRS));
         faults.extend(sections.as_ref().and_then(|sections| stale_at_once(sections, &reader)));
         let sections = sections.map(|sections| {
             let found = read_adapters(&sections.adapters, &reader, environment, &mut faults);
@@ -268,12 +272,12 @@ impl Config {
         })
     }
 
-    /// Checks that the files named in the configuration can be read. Separate from [`Self::load`], so that commands
-    /// that need no certificate run even if it cannot be read.
+    /// Checks that the files named in the configuration can be read, and that the keys of the archive's bucket are
+    /// known. Separate from [`Self::load`], so that commands that need no certificate run even if it cannot be read.
     ///
     /// # Errors
-    /// One fault for each file that cannot be opened.
-    pub(crate) fn check_files(&self) -> Result<(), Faults> {
+    /// One fault for each file that cannot be opened, and for each missing key.
+    pub(crate) fn check_service(&self) -> Result<(), Faults> {
         let mut faults = Vec::new();
         for setting in self.reader.settings.iter().filter(|setting| setting.kind == Kind::File) {
             let Some((origin, file)) = &setting.value else { continue };
@@ -288,7 +292,28 @@ impl Config {
                 faults.push(Fault(origin.clone(), message));
             }
         }
+        faults.extend(self.missing_keys());
         if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
+    }
+
+    /// Checks that the keys of the archive's bucket are known. Separate from [`Self::load`], so that commands that do
+    /// not use the archive run without them: they may be only in the environment of the service.
+    ///
+    /// # Errors
+    /// A key is missing.
+    pub(crate) fn check_bucket(&self) -> Result<(), Faults> {
+        let faults = self.missing_keys();
+        if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
+    }
+
+    fn missing_keys(&self) -> Vec<Fault> {
+        let mut faults: Vec<Fault> = missing_partners(&self.reader, &BUCKET_PAIRS).collect();
+        let is_bucket = matches!(self.history.store, Some(ArchivePlace::Bucket { .. }));
+        if faults.is_empty() && is_bucket && self.bucket.is_none() {
+            let origin = self.reader.origin("history.store").cloned().unwrap_or_default();
+            faults.push(Fault(origin, NO_KEYS.to_owned()));
+        }
+        faults
     }
 
     pub(crate) fn ops_listen(&self) -> OpsListen {
@@ -312,8 +337,8 @@ impl Server {
 }
 
 /// The rules that concern more than one value.
-fn missing_partners(reader: &Reader) -> impl Iterator<Item = Fault> {
-    PAIRS.into_iter().filter(|(_, other, _)| reader.origin(other).is_none()).filter_map(
+fn missing_partners(reader: &Reader, pairs: &[Pair]) -> impl Iterator<Item = Fault> {
+    pairs.iter().filter(|(_, other, _)| reader.origin(other).is_none()).filter_map(
         |(one, other, why)| {
             let message = format!("`{one}` needs `{other}`{why}");
             reader.origin(one).map(|origin| Fault(origin.clone(), message))

@@ -64,7 +64,7 @@ impl Folder {
         match (&config.history.store, &config.bucket) {
             (_, Some(bucket)) => Some(Location::Bucket(Box::new(bucket.clone()))),
             (Some(ArchivePlace::Folder(path)), None) => Some(Location::Folder(path.clone())),
-            // The credentials of the bucket are missing.
+            // The keys of the bucket are missing, and the command does not use the archive.
             (Some(ArchivePlace::Bucket { .. }), None) => None,
             (None, None) => config.cluster.is_none().then(|| Location::Folder(self.archive())),
         }

@@ -78,13 +78,13 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
 fn run_configured(cli: &Cli, config: &Config) -> anyhow::Result<()> {
     match &cli.command {
         Command::Config(args) if args.check => {
-            config.check_files()?;
+            config.check_service()?;
             config.build_adapters(&catalogue::load(config)?)?;
             output::print_line("configuration OK")?;
         }
         Command::Config(_) => output::print_line(&config.to_toml())?,
         Command::Serve(args) => {
-            config.check_files()?;
+            config.check_service()?;
             logging::start(&config.log)?;
             commands::serve::run(config, &cli.data, args)?;
         }
@@ -103,12 +103,19 @@ fn run_configured(cli: &Cli, config: &Config) -> anyhow::Result<()> {
         Command::Record(args) => {
             commands::record::run(&catalogue::load(config)?, &cli.data, args)?;
         }
-        Command::History(command) => commands::history::run(config, &cli.data, command)?,
+        Command::History(command) => {
+            config.check_bucket()?;
+            commands::history::run(config, &cli.data, command)?;
+        }
         Command::Export(args) => {
+            config.check_bucket()?;
             commands::export::run(config, &*catalogue::load(config)?, &cli.data, args)?;
         }
         Command::Migrate(args) => commands::migrate::run(config, args)?,
-        Command::Backup(args) => commands::backup::run(config, &cli.data, args)?,
+        Command::Backup(args) => {
+            config.check_bucket()?;
+            commands::backup::run(config, &cli.data, args)?;
+        }
         Command::Openapi(args) => {
             let catalogue = catalogue::load(config)?;
             let document = if args.v4 {

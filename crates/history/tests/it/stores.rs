@@ -104,7 +104,7 @@ fn what_goes_in_comes_back_and_others_read_it() {
         assert_holds(&Archive::of(location).with_whole_max(0), &LOG);
         let copy = tempfile::tempdir().unwrap();
         let copied = other.copy_to(&copy.path().join("live")).unwrap();
-        assert_eq!(copied, commit.paths().count());
+        assert_eq!((copied.files, copied.faults.len()), (commit.paths().count(), 0));
         assert_holds(&Archive::at(&copy.path().join("live")), &LOG);
     });
 }

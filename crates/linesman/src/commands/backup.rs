@@ -11,9 +11,10 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use archive::{Archive, Location};
+use archive::Archive;
 use domain::World;
 
+use super::history;
 use crate::cli::{BackupArgs, output};
 use crate::config::Config;
 use crate::folder::{Folder, create_private};
@@ -32,6 +33,7 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
         "{} exists already; name a new folder, for example with the date",
         place.display()
     );
+    let archive = archive_in_folder(config, data)?;
     // Renamed when it is complete.
     let mut part: OsString = place.into();
     part.push(".part");
@@ -44,7 +46,10 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     let note = engine::ARCHIVE_NOTE_FILE;
     copy_file(&from.path().join(note), &to.path().join(note))?;
     // Before the log, which contains the entries after the archive.
-    let archived = copy_archive(config, &from, &to)?;
+    let (archived, faults) = match &archive {
+        Some(archive) => copy_archive(archive, &to)?,
+        None => (0, 0),
+    };
     let files = copy(&from, &to)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -56,22 +61,36 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     sync(&to.accounts())?;
     fs::rename(&part, place).with_context(|| failed(place))?;
     sync(place)?;
+    ensure!(
+        faults == 0,
+        "the backup in {} is complete except for the archive, which has {faults} faults; an earlier backup may have the \
+         files",
+        place.display()
+    );
     output::print_line(&format!(
         "copied {files} log files, {archived} files of the archive and accounts.db to {}",
         place.display()
     ))
 }
 
-/// Copies an archive in a folder, the data folder or another one, to its place in a data folder; returns the number
-/// of files.
-fn copy_archive(config: &Config, from: &Folder, to: &Folder) -> anyhow::Result<usize> {
-    let place = from.archive_of(config).map(|place| place.join(World::Live.key()));
-    let Some(source) = place.as_ref().and_then(Location::folder).filter(|path| path.is_dir())
-    else {
-        return Ok(0);
-    };
+/// The archive, if it is in a folder: the data folder or another one. `None`: it is in a bucket, or was never begun.
+fn archive_in_folder(config: &Config, data: &Path) -> anyhow::Result<Option<Archive>> {
+    let place = history::place_of(config, data)?;
+    history::check_noted(data, &place).context("nothing was copied")?;
+    let archive = Archive::of(&place);
+    Ok((place.folder().is_some() && archive.is_begun()).then_some(archive))
+}
+
+/// Copies an archive to its place in a data folder, and reports its faults, which do not keep the rest from being
+/// copied. Returns the numbers of files and of faults.
+fn copy_archive(archive: &Archive, to: &Folder) -> anyhow::Result<(usize, usize)> {
     let target = to.archive().join(World::Live.key());
-    Archive::at(source).copy_to(&target).with_context(|| failed(&target))
+    let copied = archive.copy_to(&target).with_context(|| failed(&target))?;
+    let (files, faults) = (copied.files, copied.faults.len());
+    for fault in copied.faults {
+        output::print_error(&format!("{:#}", anyhow::Error::from(fault)));
+    }
+    Ok((files, faults))
 }
 
 /// Copies the logs; returns the number of files.

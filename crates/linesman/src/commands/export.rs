@@ -1,8 +1,9 @@
 //! `linesman export`: rows of the archive for other programs.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use archive::{ArchiveError, Commit, Export, ExportFormat};
@@ -64,17 +65,25 @@ pub(crate) fn run(
         };
     };
     // Renamed when it is complete.
-    let part = place.with_extension("part");
+    let part = part_of(place);
     let failed = || format!("cannot write {}", place.display());
-    let file = File::create(&part).with_context(failed)?;
+    let file = File::create_new(&part).with_context(failed)?;
     let rows = archive.export(&commit, &export, BufWriter::new(&file));
     let rows = rows.and_then(|rows| {
         file.sync_all().map_err(ArchiveError::Output)?;
         Ok(rows)
     });
     let rows = rows.inspect_err(|_| fs::remove_file(&part).unwrap_or_default())?;
-    fs::rename(&part, place).with_context(failed)?;
+    let renamed = fs::rename(&part, place);
+    renamed.inspect_err(|_| fs::remove_file(&part).unwrap_or_default()).with_context(failed)?;
     output::print_line(&format!("wrote {rows} rows of {} to {}", table.key(), place.display()))
+}
+
+/// The name of a file while it is written, which no other export uses.
+fn part_of(place: &Path) -> PathBuf {
+    let mut part: OsString = place.into();
+    part.push(format!(".{:016x}.part", rand::random::<u64>()));
+    part.into()
 }
 
 /// Checks that the archive has all publications of the time range, if no server could be asked to add them.

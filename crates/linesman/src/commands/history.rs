@@ -7,9 +7,9 @@ use std::hash::BuildHasher as _;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use archive::{Archive, Commit, Lineage, Location};
+use archive::{Archive, ArchiveError, Commit, Lineage, Location};
 use domain::{Catalogue, Timestamp, World};
-use engine::Sampled;
+use engine::{ARCHIVE_NOTE_FILE, ArchiveNote, Sampled};
 use serde::Serialize;
 
 use crate::catalogue;
@@ -186,15 +186,35 @@ pub(super) fn place_of(config: &Config, data: &Path) -> anyhow::Result<Location>
 /// The archive of the live world, which must exist.
 pub(super) fn open(config: &Config, data: &Path) -> anyhow::Result<(Archive, Commit)> {
     let place = place_of(config, data)?;
-    let begun = place.folder().is_none_or(Path::is_dir);
     let archive = Archive::of(&place);
+    // A folder that cannot be reached is read, too: the error says why it cannot.
+    let begun = archive.is_begun();
     let commit = if begun { archive.newest() } else { Ok(Commit::none()) };
     let commit = commit.context("the archive cannot be read")?;
-    ensure!(
-        begun && (commit.commit > 0 || place.folder().is_some()),
-        "there is no archive at {place} yet; a server begins one within a minute"
-    );
+    if commit.commit == 0 && !(begun && place.folder().is_some()) {
+        check_noted(data, &place)?;
+        ensure!(
+            config.history.enabled,
+            "there is no archive at {place}, and none is begun: history is off (`history.enabled`)"
+        );
+        bail!("there is no archive at {place} yet; a server begins one within a minute");
+    }
     Ok((archive, commit))
+}
+
+/// Checks that an archive that was begun is in the configured place, and is there.
+pub(super) fn check_noted(data: &Path, place: &Location) -> anyhow::Result<()> {
+    match (ArchiveNote::read(data, place)?, place.folder()) {
+        (ArchiveNote::Elsewhere(noted), _) => bail!(
+            "the archive was begun in {noted}, but the settings of this command name {place}: run it with the settings \
+             of the service (--config, or its environment); if the archive was moved, start the service there first"
+        ),
+        (ArchiveNote::Here, Some(path)) if !Archive::of(place).is_begun() => {
+            let (path, noted) = (path.to_owned(), data.join(ARCHIVE_NOTE_FILE));
+            Err(ArchiveError::Missing { path, noted }.into())
+        }
+        (ArchiveNote::Here | ArchiveNote::Nothing, _) => Ok(()),
+    }
 }
 
 /// The output of `status`.

@@ -10,8 +10,12 @@ use crate::config::{form::ArchivePlace, schema::Reader, settings::History, sourc
 /// The default region.
 const REGION: &str = "us-east-1";
 
-/// Determines how the bucket is accessed; `None`: there is none, or a value is missing, which is reported in
-/// `faults`.
+/// The fault of a bucket without keys.
+pub(super) const NO_KEYS: &str = "`history.store` names a bucket, which needs `history.s3_access_key_id` and `history.s3_secret_access_key`, or \
+     AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; if the service has them there, run this command with the same";
+
+/// Determines how the bucket is accessed; `None`: there is none, its keys are missing, or its address is refused. Only
+/// the last is reported in `faults`.
 pub(super) fn read_bucket(
     history: &History,
     reader: &Reader,
@@ -50,14 +54,8 @@ pub(super) fn read_bucket(
         }
         None => credentials_of(environment),
     };
-    let Some(credentials) = credentials else {
-        let why = "`history.store` names a bucket, which needs `history.s3_access_key_id` and \
-                   `history.s3_secret_access_key`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment";
-        faults.push(Fault(of("history.store"), why.to_owned()));
-        return None;
-    };
     let (bucket, prefix) = (bucket.clone(), prefix.clone());
-    Some(BucketOptions { bucket, prefix, endpoint, region, credentials })
+    Some(BucketOptions { bucket, prefix, endpoint, region, credentials: credentials? })
 }
 
 fn credentials_of(environment: &[(OsString, OsString)]) -> Option<Credentials> {

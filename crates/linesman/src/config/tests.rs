@@ -472,9 +472,9 @@ fn a_named_file_must_exist() {
 #[test]
 fn files_that_the_configuration_names_are_looked_for() {
     let config = assemble("[catalogue]\nfile = \"no/such/catalogue.toml\"", &[]).unwrap();
-    let listed = config.check_files().unwrap_err().to_string();
+    let listed = config.check_service().unwrap_err().to_string();
     assert!(listed.starts_with("linesman.toml line 2: `catalogue.file`: cannot read"), "{listed}");
-    assert!(defaults().check_files().is_ok());
+    assert!(defaults().check_service().is_ok());
 }
 
 #[test]

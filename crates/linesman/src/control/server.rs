@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use api::Api;
 use domain::World;
-use engine::{Compact, WorldHandle};
+use engine::{Compact, HistoryError, WorldHandle};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -110,7 +110,11 @@ async fn flush(live: &WorldHandle, compact: Compact) -> Result<String, String> {
     match live.history.flush(compact).await {
         Ok(true) => Ok(String::new()),
         Ok(false) => Err("the archive cannot be written; see the server's log".to_owned()),
-        Err(error) => Err(format!("there is no archive: {error}")),
+        Err(error @ HistoryError::Off) => Err(format!("there is no archive: {error}")),
+        Err(HistoryError::Busy) => {
+            Err("too many orders wait for the archive; repeat this one later".to_owned())
+        }
+        Err(_) => Err("the archiver has ended; see the server's log".to_owned()),
     }
 }
 

@@ -8,9 +8,13 @@ use archive::Archive;
 use domain::Catalogue;
 use serde_json::Value;
 
-use test_servers::S3;
+use test_servers::{S3, WriteFault};
+use tokio::task::JoinSet;
 
-use crate::harness::{Service, TestProgram, bout, wait_for};
+use crate::harness::{Done, Service, TestProgram, bout, wait_for};
+
+/// Number of orders for the archive that may wait, besides the one that is carried out.
+const ORDERS_MAX: usize = 8;
 
 #[tokio::test]
 async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry_once() {
@@ -75,6 +79,70 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_has_every_entry
     let told = copy.run(&["history", "verify"]).await;
     assert_eq!(told.code, Some(1));
     assert!(told.stderr.contains(path), "{}", told.stderr);
+}
+
+/// Expects `history status` to fail with a sentence.
+async fn expect(program: &TestProgram, sentence: &str) {
+    let done = program.run(&["history", "status"]).await;
+    assert!(done.sentence(1).contains(sentence), "{}", done.stderr);
+}
+
+#[tokio::test]
+async fn an_archive_that_is_not_there_is_reported_with_the_reason() {
+    let program = TestProgram::new();
+    let [store, away] = ["share", "away"].map(|name| program.path().join(name));
+    let place = store.display().to_string();
+    let program = program.set("LINESMAN_HISTORY__STORE", &*place);
+    program.init().await;
+    expect(&program, "yet; a server begins one within a minute").await;
+    let program = program.set("LINESMAN_HISTORY__ENABLED", "false");
+    expect(&program, "history is off (`history.enabled`)").await;
+    let program = program.unset("LINESMAN_HISTORY__ENABLED");
+    let service = program.start().await;
+    let note = program.data().join("archive-begun");
+    wait_for("the archive", async || note.exists().then_some(())).await;
+    service.stop().await;
+    // A share that is not mounted: without and with its empty folder.
+    fs::rename(&store, &away).unwrap();
+    expect(&program, "if its disk or share is not mounted, mount it").await;
+    fs::create_dir(&store).unwrap();
+    expect(&program, "if its disk or share is not mounted, mount it").await;
+    // Only the environment of the service names the folder.
+    let program = program.unset("LINESMAN_HISTORY__STORE");
+    expect(&program, &format!("the archive was begun in {place}/live, but the settings")).await;
+    // A folder that cannot be looked into.
+    fs::remove_dir(&store).unwrap();
+    fs::write(&store, "").unwrap();
+    let program = program.set("LINESMAN_HISTORY__STORE", &*place);
+    expect(&program, "the archive cannot be read: cannot use").await;
+    fs::remove_file(&store).unwrap();
+    fs::rename(&away, &store).unwrap();
+    program.ok(&["history", "status"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_for_which_the_archive_has_no_time_is_refused_with_the_reason() {
+    let server = S3::start().await.unwrap();
+    // Only ordered parts are written.
+    let program = in_bucket(&server).set("LINESMAN_HISTORY__PART_INTERVAL", "24h");
+    let (token, key) = (program.feed("one").await, program.live_key().await);
+    let service = program.start().await;
+    program.ok(&["history", "flush"]).await;
+    service.push_all(&token, &[bout("r-0", "Ann Archer", "Bea Bowen")]).await;
+    service.records("/v1/sports/mma/events", &key, 1).await;
+    server.choose_write(1, WriteFault::NotExecuted);
+    let mut orders = JoinSet::new();
+    let order = || Done::of(program.command(&["history", "flush"]));
+    orders.spawn(order());
+    server.chosen_write_arrived().await;
+    for _ in 0..=ORDERS_MAX {
+        orders.spawn(order());
+    }
+    let refused = orders.join_next().await.unwrap().unwrap();
+    let sentence = "too many orders wait for the archive; repeat this one later";
+    assert_eq!(refused.sentence(1), sentence);
+    drop(orders);
+    service.kill().await;
 }
 
 /// An export reports an error rather than omitting rows that only the log has. `to`: the end of the archive.
@@ -178,12 +246,22 @@ async fn export(program: &TestProgram) {
     let table = program.ok(&[&export[..], &["--sport", "mma"]].concat()).await;
     assert!(table.starts_with("seq,at,published_at,"), "{table}");
     assert!(table.contains("Last Home"), "what was published is there");
-    let out = program.data().join("events.ndjson");
-    let told = program.ok(&[&export[..], &["--out", out.to_str().unwrap()]].concat()).await;
-    assert!(told.contains("rows of events to"), "{told}");
+    let folder = program.path().join("exports");
+    fs::create_dir(&folder).unwrap();
+    // Others export to the same folder at the same time.
+    let other = ["events.part", "events.ndjson.part"].map(|name| folder.join(name));
+    other.iter().for_each(|path| fs::write(path, "another export's").unwrap());
+    let out = folder.join("events.ndjson");
+    let to_file = [&export[..], &["--out", out.to_str().unwrap()]].concat();
+    let (one, two) = tokio::join!(program.ok(&to_file), program.ok(&to_file));
+    assert!([one, two].iter().all(|done| done.contains("rows of events to")));
     let text = fs::read_to_string(out).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!(last["sport"], "mma");
+    for path in other {
+        assert_eq!(fs::read_to_string(path).unwrap(), "another export's");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 3, "no temporary file is left");
     let told = program.run(&[&export[..], &["--sport", "chess"]].concat()).await;
     assert!(told.sentence(1).contains("there is no sport `chess`"), "{}", told.stderr);
     let nowhere = TestProgram::new();

@@ -161,6 +161,78 @@ async fn a_backup_that_is_restored_without_its_archive_does_not_begin_another() 
 }
 
 #[tokio::test]
+async fn a_backup_that_would_lack_the_archive_is_refused() {
+    let program = TestProgram::new();
+    let [store, away, to] = ["share", "away", "backup"].map(|name| program.path().join(name));
+    let place = store.display().to_string();
+    let program = program.set("LINESMAN_HISTORY__STORE", &*place);
+    let service = program.start().await;
+    let note = program.data().join("archive-begun");
+    wait_for("the archive", async || note.exists().then_some(())).await;
+    service.stop().await;
+    let backup = ["backup", to.to_str().unwrap()];
+    // The share is not mounted.
+    fs::rename(&store, &away).unwrap();
+    let done = program.run(&backup).await;
+    assert!(done.sentence(1).contains("share is not mounted, mount it"), "{}", done.stderr);
+    fs::rename(&away, &store).unwrap();
+    // Only the environment of the service names it.
+    let program = program.unset("LINESMAN_HISTORY__STORE");
+    let done = program.run(&backup).await;
+    let sentence = format!("nothing was copied: the archive was begun in {place}/live, but");
+    assert!(done.sentence(1).contains(&sentence), "{}", done.stderr);
+    let left = ["backup", "backup.part"].map(|name| program.path().join(name).exists());
+    assert_eq!(left, [false, false]);
+    let program = program.set("LINESMAN_HISTORY__STORE", &*place);
+    program.ok(&backup).await;
+    assert!(to.join("archive/live/commit").is_dir());
+}
+
+#[tokio::test]
+async fn damage_in_the_archive_is_reported_and_everything_else_is_backed_up() {
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let (token, key) = (program.feed("one").await, program.live_key().await);
+    service.push_all(&token, &[bout("r-0", "Ann Archer", "Bea Bowen")]).await;
+    service.records(EVENTS, &key, 1).await;
+    program.ok(&["history", "flush"]).await;
+    service.stop().await;
+    let archive = program.data().join("archive/live");
+    let list = fs::read(archive.join("files.json")).unwrap();
+    let list: serde_json::Value = serde_json::from_slice(&list).unwrap();
+    let files = list["files"].as_array().unwrap();
+    let [damaged, missing] = [0, 1].map(|n: usize| files[n]["path"].as_str().unwrap());
+    fs::write(archive.join(damaged), "damaged").unwrap();
+    fs::remove_file(archive.join(missing)).unwrap();
+
+    let place = program.path().join("backup");
+    let done = program.run(&["backup", place.to_str().unwrap()]).await;
+    assert_eq!((done.code, &*done.stdout), (Some(1), ""), "{}", done.stderr);
+    let lines: Vec<&str> = done.stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", done.stderr);
+    for path in [damaged, missing] {
+        assert!(lines[..2].iter().any(|line| line.contains(path)), "{}", done.stderr);
+    }
+    assert!(
+        lines[2].contains("complete except for the archive, which has 2 faults"),
+        "{}",
+        lines[2]
+    );
+
+    let restored = TestProgram::new();
+    fs::rename(&place, restored.data()).unwrap();
+    let copy = restored.data().join("archive/live");
+    assert_eq!(fs::read_to_string(copy.join(damaged)).unwrap(), "damaged");
+    assert!(!copy.join(missing).exists());
+    for file in files.iter().skip(2).map(|file| file["path"].as_str().unwrap()) {
+        assert_eq!(fs::read(copy.join(file)).unwrap(), fs::read(archive.join(file)).unwrap());
+    }
+    let service = restored.start().await;
+    service.records(EVENTS, &key, 1).await;
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn a_folder_that_is_none_is_not_backed_up() {
     let program = TestProgram::new();
     let told = program.run(&["backup", program.path().join("to").to_str().unwrap()]).await;

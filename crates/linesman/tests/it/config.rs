@@ -93,6 +93,28 @@ async fn check_looks_at_the_files_that_are_named() {
 }
 
 #[tokio::test]
+async fn only_commands_that_use_the_archive_need_the_keys_of_its_bucket() {
+    let program = TestProgram::new();
+    program.write("linesman.toml", "[history]\nstore = \"s3://odds/archive\"\n");
+    let key = program.live_key().await;
+    for verb in
+        [&["keys", "revoke", &key][..], &["feeds", "list"], &["maintenance", "off"], &["config"]]
+    {
+        program.ok(verb).await;
+    }
+    let times = ["--from", "2020-01-01T00:00:00Z", "--to", "2020-01-02T00:00:00Z"];
+    let export = [&["export", "--table", "odds"][..], &times].concat();
+    for verb in
+        [&["serve"][..], &["config", "--check"], &["history", "status"], &export, &["backup", "to"]]
+    {
+        let done = program.run(verb).await;
+        let sentence = done.sentence(1);
+        assert!(sentence.starts_with("linesman.toml line 2: `history.store` names"), "{sentence}");
+        assert!(sentence.contains("`history.s3_access_key_id`"), "{sentence}");
+    }
+}
+
+#[tokio::test]
 async fn secrets_in_addresses_are_not_repeated() {
     let program =
         TestProgram::new().set("LINESMAN_DATABASE__URL", "postgres://me:hunter2@db/linesman");

@@ -204,6 +204,41 @@ async fn every_series_that_is_named_anywhere_is_there() {
     }
 }
 
+/// The units make everything outside of the data folder read-only, and files are readable by their owner only.
+#[test]
+fn units_and_documents_say_what_a_folder_of_the_archive_needs() {
+    let texts = operators_texts();
+    let text = |name: &str| &texts.iter().find(|(path, _)| path.ends_with(name)).unwrap().1;
+    let (page, nodes) = (text("docs/history.md"), text("docs/operations/many-nodes.md"));
+    for name in ["linesman.service", "linesman@.service"] {
+        let unit = text(&format!("deploy/systemd/{name}"));
+        for part in [
+            "\nProtectSystem=strict\n",
+            "\n#ReadWritePaths=-/",
+            "`history.store`",
+            "docs/history.md",
+        ] {
+            assert!(unit.contains(part), "{name} has no {part:?}");
+        }
+        assert!(page.contains(&format!("`{name}`")), "docs/history.md has no {name}");
+    }
+    let unit = text("deploy/systemd/linesman@.service");
+    assert!(unit.contains("\n#User=linesman\n") && unit.contains("docs/operations/many-nodes.md"));
+    assert!(text("linesman.sysusers.conf").contains("`history.store`"));
+    for part in [
+        "`history.store`",
+        "systemd/linesman@.service",
+        "`User=linesman`",
+        "linesman.sysusers.conf",
+        "uid",
+    ] {
+        assert!(nodes.contains(part), "docs/operations/many-nodes.md has no {part}");
+    }
+    for page in [page, nodes] {
+        assert!(page.contains("`ReadWritePaths=`") && page.contains("0600"));
+    }
+}
+
 #[test]
 fn every_query_of_the_dashboard_and_every_alert_names_a_series() {
     let texts = operators_texts();

@@ -2,6 +2,8 @@
 
 use super::{assemble, faults};
 
+const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
+
 #[test]
 fn a_bucket_has_its_keys_from_settings_or_the_environment_and_shows_neither() {
     let file = "[history]\nstore = \"s3://odds/a\"\ns3_region = \"eu-central-1\"";
@@ -36,21 +38,34 @@ fn a_bucket_has_its_keys_from_settings_or_the_environment_and_shows_neither() {
 }
 
 #[test]
-fn a_bucket_without_keys_or_in_cleartext_is_refused() {
+fn a_bucket_without_keys_is_refused_where_it_is_used() {
     let file = "[history]\nstore = \"s3://odds\"";
-    let refusal = faults(file, &[]).join("\n");
-    assert!(refusal.contains("line 2") && refusal.contains("s3_access_key_id"), "{refusal}");
-    let keys = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
+    let config = assemble(file, &[]).unwrap();
+    assert_eq!(config.bucket, None);
+    for checked in [config.check_service(), config.check_bucket()] {
+        let refusal = checked.unwrap_err().to_string();
+        assert!(refusal.contains("line 2") && refusal.contains("s3_access_key_id"), "{refusal}");
+    }
+    // One of them, also if the environment has other ones.
+    let half = format!("{file}\ns3_access_key_id = \"x\"");
+    for environment in [&KEYS[..0], &KEYS] {
+        let refusal = assemble(&half, environment).unwrap().check_bucket().unwrap_err().to_string();
+        let expected = "`history.s3_access_key_id` needs `history.s3_secret_access_key`";
+        assert!(refusal.contains(expected) && !refusal.contains('\n'), "{refusal}");
+    }
+    let whole = assemble(&half, &[("LINESMAN_HISTORY__S3_SECRET_ACCESS_KEY", "y")]).unwrap();
+    assert!(whole.bucket.is_some() && whole.check_service().is_ok());
+    assert!(assemble("", &[]).unwrap().check_bucket().is_ok());
+}
+
+#[test]
+fn a_bucket_in_cleartext_is_refused() {
+    let file = "[history]\nstore = \"s3://odds\"";
     let clear = format!("{file}\ns3_endpoint = \"http://10.0.0.1:9000\"");
-    let refusal = faults(&clear, &keys).join("\n");
+    let refusal = faults(&clear, &KEYS).join("\n");
     assert!(refusal.contains("line 3") && refusal.contains("s3_allow_http"), "{refusal}");
-    let allowed = assemble(&format!("{clear}\ns3_allow_http = true"), &keys).unwrap();
+    let allowed = assemble(&format!("{clear}\ns3_allow_http = true"), &KEYS).unwrap();
     assert_eq!(allowed.bucket.unwrap().endpoint, "http://10.0.0.1:9000");
-    let half = faults("[history]\ns3_access_key_id = \"x\"", &[]).join("\n");
-    assert!(
-        half.contains("`history.s3_access_key_id` needs `history.s3_secret_access_key`"),
-        "{half}"
-    );
     let bad = faults("[history]\ns3_secret_access_key = \"two words\"", &[]).join("\n");
     assert!(!bad.contains("two words"), "{bad}");
 }
