@@ -46,8 +46,8 @@ impl Archive {
     /// `None`: there is nothing to do.
     ///
     /// # Errors
-    /// The archive cannot be written; it is in the state before or after. Or a file is damaged, and there is nothing
-    /// else to do.
+    /// The archive cannot be written; it is in the state before or after. Or a file is damaged or access to it is
+    /// refused, and there is nothing else to do.
     pub fn compact(
         &self,
         commit: &Commit,
@@ -71,7 +71,7 @@ impl Archive {
                     next.files.push(file);
                 }
                 // It stays as it is, and the other files do not wait for it.
-                Err(error) if error.is_damage() => {
+                Err(error) if error.is_damage() || error.is_refused() => {
                     fault.get_or_insert(error);
                 }
                 Err(error) => return Err(error),

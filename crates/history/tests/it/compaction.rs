@@ -254,6 +254,95 @@ fn check_damaged(is_gone: bool) {
     assert_holds(&archive, &DAYS);
 }
 
+/// Replaces a file by one that nobody may access in this way, not even the superuser, whom file modes do not stop.
+#[cfg(target_os = "linux")]
+fn refuse(path: &Path, by: &str) {
+    fs::remove_file(path).unwrap();
+    std::os::unix::fs::symlink(by, path).unwrap();
+}
+
+/// For example one of another user, with mode 0600.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_may_not_be_read_stays_and_the_others_do_not_wait_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &DAYS, 1);
+    let commit = archive.newest().unwrap();
+    let epochs = commit.files.iter().filter(|file| file.table == Table::Epochs);
+    let refused = epochs.max_by_key(|file| file.first_seq).unwrap();
+    let path = dir.path().join(&refused.path);
+    let whole = fs::read(&path).unwrap();
+    refuse(&path, "/proc/sys/vm/compact_memory");
+    let archive = Archive::at(dir.path());
+    let compacted = archive.compact(&commit, &Compact::All, FROM).unwrap().unwrap();
+    assert!(compacted.merged > 10);
+    assert!(compacted.commit.files.contains(refused));
+    archive.compact(&compacted.commit, &Compact::All, FROM).unwrap_err();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, whole).unwrap();
+    compact(&archive, &Compact::All, FROM);
+    assert_holds(&archive, &DAYS);
+}
+
+/// For example those of another user, with mode 0644.
+#[test]
+#[cfg(target_os = "linux")]
+fn replaced_files_whose_times_may_not_be_set_stay_for_an_hour_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &DAYS, 1);
+    let before = archive.newest().unwrap();
+    let oldest = archive.publications(&before).unwrap()[2].published_at;
+    age_all(dir.path(), &before, DAY);
+    let odds = before.files.iter().filter(|file| file.table == Table::Odds);
+    let refused = odds.min_by_key(|file| file.first_seq).unwrap();
+    refuse(&dir.path().join(&refused.path), "/proc/sys/kernel/ostype");
+    compact(&archive, &Compact::Due, oldest);
+    let after = archive.newest().unwrap();
+    assert!(!after.files.contains(refused));
+    let is_replaced = |path: &&str| !after.paths().any(|kept| kept == *path);
+    let replaced = before.paths().filter(is_replaced).filter(|path| *path != refused.path);
+    let replaced: Vec<_> = replaced.map(|path| dir.path().join(path)).collect();
+    assert!(replaced.len() > 10, "{replaced:?}");
+    // Some times may have been set before the refusal.
+    replaced.iter().for_each(|path| age(path, DAY));
+    assert_eq!(archive.clean(&after).unwrap(), 0);
+    assert!(replaced.iter().all(|path| path.exists()));
+
+    let lists = fs::read_dir(dir.path().join("commit")).unwrap().map(|item| item.unwrap().path());
+    let lists: Vec<_> = lists.filter(|path| path.extension().unwrap() == "replaced").collect();
+    assert_eq!(lists.len(), 1);
+    age(&lists[0], Duration::from_secs(3700));
+    archive.clean(&after).unwrap();
+    assert!(!replaced.iter().chain(&lists).any(|path| path.exists()));
+    assert!(archive.verify(&after).faults.is_empty());
+}
+
+/// For example one in a folder of another user. The superuser may delete it.
+#[test]
+#[cfg(unix)]
+fn a_file_that_may_not_be_deleted_does_not_keep_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &small_log(), 1);
+    let put = |name: &str| {
+        let blob = archive.put(name, ".parquet", b"left").unwrap();
+        let path = dir.path().join(blob.path);
+        age(&path, DAY);
+        path
+    };
+    let left = put("odds/sport=mma/date=2026-01-01/left");
+    let other = put("odds/sport=mma/date=2026-01-02/left");
+    let folder = left.parent().unwrap();
+    let set_mode = |mode| {
+        fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    set_mode(0o555);
+    let may_write = fs::write(folder.join("probe"), "").is_ok();
+    let deleted = archive.clean(&archive.newest().unwrap()).unwrap();
+    assert_eq!(deleted, 1 + usize::from(may_write));
+    assert!(!other.exists());
+    set_mode(0o755);
+}
+
 #[test]
 fn a_file_that_is_missing_does_not_keep_what_is_past_retention() {
     let dir = tempfile::tempdir().unwrap();
