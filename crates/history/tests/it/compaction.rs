@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::{Archive, Commit, Compact, Entry, Outcome, Part, Table};
+use archive::{Archive, Commit, Compact, Entry, Outcome, Part, Table, TableFile};
 use domain::{Status, Timestamp};
 use market::{Book, Change};
 
@@ -136,12 +136,17 @@ fn whoever_reads_by_an_older_commit_finds_its_files_for_another_hour() {
     assert_holds(&Archive::at(&copied), &DAYS);
 }
 
-/// Two fights over three days, with six publications.
+/// Two fights over three days, with six publications: one, three and two on a day.
 fn small_log() -> Vec<Entry> {
+    log_of(6)
+}
+
+/// The same with another number of publications, three on each further day.
+fn log_of(publications: u32) -> Vec<Entry> {
     let mut log = Log(vec![]);
     log.list(1, "fanduel", "Ann");
     log.list(2, "fanduel", "Eve");
-    for n in 0..6_u32 {
+    for n in 0..publications {
         log.quote(1, "fanduel", 110 + u64::from(n));
         log.quote(2, "draftkings", 120 + u64::from(n));
         log.score(1, Status::Live);
@@ -252,6 +257,22 @@ fn check_damaged(is_gone: bool) {
     fs::write(&path, whole).unwrap();
     compact(&archive, &Compact::All, FROM);
     assert_holds(&archive, &DAYS);
+}
+
+#[test]
+fn a_day_that_cannot_be_merged_does_not_keep_later_days_from_being_final() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &log_of(12), 1);
+    let commit = archive.newest().unwrap();
+    let days: Vec<String> = files_of(&commit).into_keys().collect();
+    assert_eq!(days.len(), 5);
+    assert_eq!(commit.final_day(), Some(&*days[0]));
+    let of_second_day = |file: &&TableFile| file.date() == days[1] && file.table == Table::Epochs;
+    let damaged = commit.files.iter().find(of_second_day).unwrap();
+    fs::write(dir.path().join(&damaged.path), "damaged").unwrap();
+    let archive = Archive::at(dir.path());
+    let compacted = archive.compact(&commit, &Compact::Due, FROM).unwrap().unwrap();
+    assert_eq!(compacted.commit.final_day(), Some(&*days[3]), "the last one that is over");
 }
 
 /// Replaces a file by one that nobody may access in this way, not even the superuser, whom file modes do not stop.
