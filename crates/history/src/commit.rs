@@ -113,6 +113,11 @@ impl TableFile {
     pub(crate) fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
+
+    /// Files with the same folder and lineage can be merged.
+    pub(crate) fn group(&self) -> (&str, usize) {
+        (self.folder(), self.lineage)
+    }
 }
 
 impl Commit {
@@ -156,7 +161,7 @@ impl Commit {
         let mut days: BTreeMap<&str, bool> = BTreeMap::new();
         let mut folders: HashSet<(&str, usize)> = HashSet::new();
         for file in self.files.iter().filter(|file| file.date() < &*today) {
-            let single = folders.insert((file.folder(), file.lineage));
+            let single = folders.insert(file.group());
             *days.entry(file.date()).or_insert(true) &= single;
         }
         days.into_iter().rfind(|(_, single)| *single).map(|(day, _)| day)

@@ -143,7 +143,7 @@ fn due(commit: &Commit, which: &Compact) -> Vec<Vec<TableFile>> {
     let today = today.unwrap_or_default();
     let mut folders: BTreeMap<(&str, usize), Vec<&TableFile>> = BTreeMap::new();
     for file in &commit.files {
-        folders.entry((file.folder(), file.lineage)).or_default().push(file);
+        folders.entry(file.group()).or_default().push(file);
     }
     let mut due = Vec::new();
     for mut files in folders.into_values() {

@@ -137,7 +137,7 @@ fn whoever_reads_by_an_older_commit_finds_its_files_for_another_hour() {
 }
 
 /// Two fights over three days, with six publications: one, three and two on a day.
-fn small_log() -> Vec<Entry> {
+pub(crate) fn small_log() -> Vec<Entry> {
     log_of(6)
 }
 
