@@ -38,7 +38,8 @@ const WHOLE_MAX: u64 = 4 << 20;
 const COMMIT_BYTES_MAX: u64 = 256 << 20;
 const COMMITS: &str = "commit";
 const LIST: &str = "files.json";
-/// Suffix of a list of files that a commit replaced, in a bucket, where modification times cannot be changed.
+/// Suffix of a list of files that a commit replaced, for a store that cannot change their modification times: a bucket,
+/// or a folder with files of another user.
 const REPLACED_SUFFIX: &str = ".replaced";
 
 /// The archive of a world.
@@ -328,16 +329,15 @@ impl Archive {
         commit: &Commit,
     ) -> Result<Outcome, ArchiveError> {
         let kept: HashSet<&str> = commit.paths().collect();
-        let mut replaced = before.paths().filter(|path| !kept.contains(path));
-        match &self.store {
-            Store::Folder(folder) => folder.touch(replaced)?,
-            Store::Bucket(bucket) => {
-                let replaced: Vec<&str> = replaced.by_ref().collect();
-                let text = serde_json::to_vec(&replaced).unwrap_or_default();
-                let number = commit.commit;
-                let name = format!("{COMMITS}/{number:08}-{}{REPLACED_SUFFIX}", nonce());
-                bucket.overwrite(&name, &text)?;
-            }
+        let replaced: Vec<&str> = before.paths().filter(|path| !kept.contains(path)).collect();
+        let touched = match &self.store {
+            Store::Folder(folder) => folder.touch(replaced.iter().copied()).is_ok(),
+            Store::Bucket(_) => false,
+        };
+        if !touched {
+            let text = serde_json::to_vec(&replaced).unwrap_or_default();
+            let name = format!("{COMMITS}/{:08}-{}{REPLACED_SUFFIX}", commit.commit, nonce());
+            self.store.overwrite(&name, &text)?;
         }
         self.commit(commit)
     }
@@ -377,10 +377,28 @@ impl Archive {
             .filter(|object| is_ours(&object.name) && !named.contains(&object.name))
             .filter(is_old)
             .collect();
+        let (mut deleted, mut refused) = (0, None);
         for object in &unused {
-            self.store.remove(&object.name)?;
+            match self.store.remove(&object.name) {
+                // It is in a folder of another user. The others do not wait for it.
+                Err(error) if error.is_refused() => {
+                    refused.get_or_insert(error);
+                }
+                removed => {
+                    removed?;
+                    deleted += 1;
+                }
+            }
         }
-        Ok(unused.len())
+        if let Some(error) = refused {
+            tracing::warn!(
+                event = "archive.files_left",
+                error = &error as &dyn std::error::Error,
+                files = unused.len() - deleted,
+                "files that are not part of the archive any more may not be deleted"
+            );
+        }
+        Ok(deleted)
     }
 }
 

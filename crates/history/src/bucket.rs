@@ -19,8 +19,8 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::list::{PaginatedListOptions, PaginatedListStore as _};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, Error, Extensions, GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _,
-    PutMode, RetryConfig,
+    BackoffConfig, Error, Extensions, GetOptions, GetRange, MultipartId, ObjectStore as _,
+    ObjectStoreExt as _, PutMode, RetryConfig,
 };
 
 pub(crate) use upload::Upload;
@@ -115,6 +115,8 @@ struct Inner {
     down: Mutex<Option<(Instant, String)>>,
     /// Time at which objects were last listed for deletion.
     cleaned: Mutex<Option<Instant>>,
+    /// Names and ids of failed uploads that are still to be deleted, because the bucket did not answer.
+    left: Mutex<Vec<(String, MultipartId)>>,
 }
 
 struct Client {
@@ -155,8 +157,8 @@ impl Client {
 impl Bucket {
     pub(crate) fn new(options: BucketOptions) -> Self {
         let client = Client::new(&options);
-        let (down, cleaned) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { options, client, down, cleaned }))
+        let (down, cleaned, left) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { options, client, down, cleaned, left }))
     }
 
     /// Ensures that an object can be created only once.
@@ -320,8 +322,22 @@ impl Bucket {
         }
     }
 
-    /// Sends a request about an object, and waits for the answer.
+    /// Sends a request about an object, and waits for the answer. If it succeeds, a failed upload is deleted that could
+    /// not be deleted before.
     fn ask<T, F>(&self, name: &str, ask: impl FnOnce(AmazonS3, Path) -> F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let answer = self.send(name, ask);
+        if answer.is_ok() {
+            self.abort_left();
+        }
+        answer
+    }
+
+    /// Sends a request, unless the bucket does not answer at the moment.
+    fn send<T, F>(&self, name: &str, ask: impl FnOnce(AmazonS3, Path) -> F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,

@@ -113,6 +113,11 @@ impl TableFile {
     pub(crate) fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
+
+    /// Files with the same folder and lineage can be merged.
+    pub(crate) fn group(&self) -> (&str, usize) {
+        (self.folder(), self.lineage)
+    }
 }
 
 impl Commit {
@@ -148,18 +153,18 @@ impl Commit {
         self.lineages.last().map(|lineage| lineage.last_seq)
     }
 
-    /// The last day whose files are final: it is over, and it and all days before it have one file of each table and
-    /// sport.
+    /// The last day whose files are final: it is over, and has one file of each table and sport. Days before it may
+    /// have files that cannot be merged.
     pub fn final_day(&self) -> Option<&str> {
         let last = self.lineages.last()?;
         let today = date_of(Timestamp::from_millis(last.last_ms));
         let mut days: BTreeMap<&str, bool> = BTreeMap::new();
         let mut folders: HashSet<(&str, usize)> = HashSet::new();
         for file in self.files.iter().filter(|file| file.date() < &*today) {
-            let single = folders.insert((file.folder(), file.lineage));
+            let single = folders.insert(file.group());
             *days.entry(file.date()).or_insert(true) &= single;
         }
-        days.into_iter().take_while(|(_, single)| *single).last().map(|(day, _)| day)
+        days.into_iter().rfind(|(_, single)| *single).map(|(day, _)| day)
     }
 
     /// The files of a table and a day, by lineage; those of the sport if the table has files for each sport.

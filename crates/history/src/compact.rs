@@ -46,8 +46,8 @@ impl Archive {
     /// `None`: there is nothing to do.
     ///
     /// # Errors
-    /// The archive cannot be written; it is in the state before or after. Or a file is damaged, and there is nothing
-    /// else to do.
+    /// The archive cannot be written; it is in the state before or after. Or a file is damaged or access to it is
+    /// refused, and there is nothing else to do.
     pub fn compact(
         &self,
         commit: &Commit,
@@ -71,7 +71,7 @@ impl Archive {
                     next.files.push(file);
                 }
                 // It stays as it is, and the other files do not wait for it.
-                Err(error) if error.is_damage() => {
+                Err(error) if error.is_damage() || error.is_refused() => {
                     fault.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
@@ -143,7 +143,7 @@ fn due(commit: &Commit, which: &Compact) -> Vec<Vec<TableFile>> {
     let today = today.unwrap_or_default();
     let mut folders: BTreeMap<(&str, usize), Vec<&TableFile>> = BTreeMap::new();
     for file in &commit.files {
-        folders.entry((file.folder(), file.lineage)).or_default().push(file);
+        folders.entry(file.group()).or_default().push(file);
     }
     let mut due = Vec::new();
     for mut files in folders.into_values() {

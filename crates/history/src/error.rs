@@ -69,6 +69,11 @@ impl ArchiveError {
             | Self::BucketNotExclusive(_) => false,
         }
     }
+
+    /// True if the system refuses access to a file, for example to one that another user owns.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
 }
 
 /// The error of a bucket while a file was read, which is wrapped in errors of reading and of Parquet.

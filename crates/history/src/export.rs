@@ -1,5 +1,7 @@
 //! Export of rows for other programs.
 
+mod rest;
+
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -14,6 +16,7 @@ use crate::error::ArchiveError;
 use crate::frame::{Frame, Values};
 use crate::parquet_file::TableWriter;
 use crate::table::{Kind, Table};
+use rest::Rest;
 
 /// A selection of rows, and their format.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +45,25 @@ enum Sink<W: Write + Send> {
     Text(W, ExportFormat),
 }
 
+impl<W: Write + Send> Sink<W> {
+    fn write(&mut self, frame: &Frame, rows: &[usize]) -> Result<(), ArchiveError> {
+        let table = frame.table.key();
+        match self {
+            Self::Parquet(writer) => writer
+                .write(frame, rows)
+                .map_err(|source| ArchiveError::Unwritable { table, source }),
+            Self::Text(out, format) => {
+                write_rows(frame, rows, *format, out).map_err(ArchiveError::Output)
+            }
+        }
+    }
+}
+
 impl Archive {
     /// Writes rows selected by their time of publication, and returns their number. They are ordered by day, sport and
     /// entry; within some tens of thousands they are sorted like the table's files.
+    ///
+    /// Of files that are merged and deleted meanwhile, the rest of the rows is read from the newest commit.
     ///
     /// # Errors
     /// The archive cannot be read, or the rows cannot be written.
@@ -72,34 +91,50 @@ impl Archive {
             }
         };
         let mut rows = 0;
-        for file in files_of(commit, export) {
-            let reader = self.read_table(file)?;
-            for group in 0..reader.groups() {
-                let mut frame = Frame::new(table);
-                reader.read(group, &mut frame).map_err(unreadable(file))?;
-                let published = frame.column("published_at");
-                let wanted = |row: &usize| {
-                    let at = frame.number(published, *row).map(Timestamp::from_millis);
-                    at.is_some_and(|at| (export.from..export.to).contains(&at))
-                };
-                let chosen: Vec<usize> = (0..frame.rows()).filter(wanted).collect();
-                if chosen.is_empty() {
-                    continue;
-                }
-                rows += count(chosen.len());
-                match &mut sink {
-                    Sink::Parquet(writer) => writer.write(&frame, &chosen).map_err(unwritable)?,
-                    Sink::Text(out, format) => {
-                        write_rows(&frame, &chosen, *format, out).map_err(ArchiveError::Output)?;
-                    }
-                }
-            }
+        for files in files_of(commit, export).chunk_by(|one, other| one.group() == other.group()) {
+            rows += self.export_group(files, export, &mut sink)?;
         }
         match sink {
             Sink::Parquet(writer) => writer.finish().map_err(unwritable)?.flush(),
             Sink::Text(mut out, _) => out.flush(),
         }
         .map_err(ArchiveError::Output)?;
+        Ok(rows)
+    }
+
+    /// Writes the selected rows of files that can be merged with each other, and returns their number.
+    fn export_group<W: Write + Send>(
+        &self,
+        files: &[&TableFile],
+        export: &Export<'_>,
+        sink: &mut Sink<W>,
+    ) -> Result<u64, ArchiveError> {
+        let (mut rest, mut rows) = (Rest::new(files), 0);
+        while let Some(file) = rest.next_file() {
+            let reader = match self.read_table(&file) {
+                Err(error) if error.is_damage() => {
+                    rest.replace(&file, self.newest()?, error)?;
+                    continue;
+                }
+                reader => reader?,
+            };
+            for group in 0..reader.groups() {
+                let mut frame = Frame::new(export.table);
+                reader.read(group, &mut frame).map_err(unreadable(&file))?;
+                let published = frame.column("published_at");
+                let wanted = |row: &usize| {
+                    let at = frame.number(published, *row).map(Timestamp::from_millis);
+                    at.is_some_and(|at| (export.from..export.to).contains(&at))
+                };
+                let mut chosen = rest.rows_of(&frame);
+                chosen.retain(wanted);
+                if !chosen.is_empty() {
+                    rows += count(chosen.len());
+                    sink.write(&frame, &chosen)?;
+                }
+            }
+        }
+        rest.finish()?;
         Ok(rows)
     }
 }

@@ -110,7 +110,7 @@ impl FolderStore {
         Ok(())
     }
 
-    /// Sets the modification times of files to the present.
+    /// Sets the modification times of files to the present. The system refuses this for files of another user.
     pub(crate) fn touch<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,

@@ -179,7 +179,8 @@ impl Archive {
     }
 }
 
-fn hash(frame: &Frame, columns: &[Option<usize>], row: usize) -> u64 {
+/// A hash of the values of some columns in a row.
+pub(crate) fn hash(frame: &Frame, columns: &[Option<usize>], row: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
     for column in columns {
         (frame.number(*column, row), frame.bytes(*column, row)).hash(&mut hasher);

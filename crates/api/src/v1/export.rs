@@ -117,7 +117,7 @@ impl StreamBody for FileBody {
 fn no_file(error: &ExportError) -> ApiError {
     let text = match error {
         ExportError::NotFinal(Some(last)) => {
-            format!("the files of that day are not final; those up to {last} are")
+            format!("the files of that day are not final; {last} is the last day whose files are")
         }
         ExportError::NotFinal(None) => {
             "no day has final files yet; `exported_to` of /v1/history says when one has".to_owned()

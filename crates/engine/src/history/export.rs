@@ -40,7 +40,7 @@ pub struct ExportRequest {
 /// The reason why there is no file.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The day is not over, or its files are not merged yet. Holds the last day whose files are.
+    /// The day is not over, or its files are not merged. Holds the last day whose files are.
     #[error("the files of that day are not final")]
     NotFinal(Option<String>),
     #[error("that day has no such rows")]
@@ -129,6 +129,10 @@ impl LoggedPast {
         };
         let file = (*files.get(found).ok_or(ExportError::NoRows)?).clone();
         let next = files.get(found + 1).map(|next| next.lineage);
+        // One of its files is damaged, so they cannot be merged.
+        if next == Some(file.lineage) {
+            return Err(ExportError::NotFinal(last.map(str::to_owned)));
+        }
         archive.check_once(&file).map_err(unreadable)?;
         Ok((archive.clone(), file, next))
     }

@@ -1,20 +1,26 @@
 //! An object that is written to a bucket in parts, with bounded memory.
 //!
 //! An object of at most one part takes a single request. A larger one exists only once all its parts are complete;
-//! parts of a killed process stay until the bucket's own lifecycle rule deletes them.
+//! parts of a killed process stay until the bucket's own lifecycle rule deletes them. Parts of an upload that failed are
+//! deleted, in an outage once the bucket answers again.
 
 use std::io::{self, Write};
 use std::mem;
+use std::sync::PoisonError;
 
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore as _, PartId};
 use object_store::{Error, MultipartId, PutMode};
 
 use super::Bucket;
+use super::transport::Failure;
 use crate::error::ArchiveError;
 
 /// Size of every part except the last: stores require at least 5 MiB, some equal sizes, and at most 10,000 parts.
 const PART_BYTES: usize = 8 << 20;
+
+/// Maximum number of failed uploads that are remembered until the bucket answers again.
+const LEFT_MAX: usize = 64;
 
 /// An upload that is deleted unless it is finished.
 #[derive(Debug)]
@@ -91,13 +97,35 @@ impl Write for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        let Some((id, _)) = self.begun.take() else { return };
-        let abort = self
-            .bucket
-            .ask(&self.name, |store, path| async move { store.abort_multipart(&path, &id).await });
-        if let Err(error) = abort {
-            let error = self.bucket.failed(&self.name, &error);
-            tracing::debug!(event = "archive.upload_left", object = self.name, %error, "parts of an object stay until the bucket removes them");
+        if let Some((id, _)) = self.begun.take() {
+            self.bucket.abort(mem::take(&mut self.name), id);
+        }
+    }
+}
+
+impl Bucket {
+    /// Deletes the parts of a failed upload. If the bucket does not answer, the upload is remembered.
+    fn abort(&self, name: String, id: MultipartId) {
+        let own = id.clone();
+        let abort =
+            self.send(&name, |store, path| async move { store.abort_multipart(&path, &own).await });
+        let Err(error) = abort else { return };
+        if matches!(Failure::behind(&error), Some(Failure::Unanswered { .. })) {
+            let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
+            if left.len() < LEFT_MAX {
+                left.push((name, id));
+                return;
+            }
+        }
+        let error = self.failed(&name, &error);
+        tracing::debug!(event = "archive.upload_left", object = name, %error, "parts of an object stay until the bucket removes them");
+    }
+
+    /// Deletes one of the remembered uploads: every request that succeeds does so, and hardly takes longer.
+    pub(super) fn abort_left(&self) {
+        let left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some((name, id)) = left {
+            self.abort(name, id);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::{Archive, Commit, Compact, Entry, Outcome, Part, Table};
+use archive::{Archive, Commit, Compact, Entry, Outcome, Part, Table, TableFile};
 use domain::{Status, Timestamp};
 use market::{Book, Change};
 
@@ -136,12 +136,17 @@ fn whoever_reads_by_an_older_commit_finds_its_files_for_another_hour() {
     assert_holds(&Archive::at(&copied), &DAYS);
 }
 
-/// Two fights over three days, with six publications.
-fn small_log() -> Vec<Entry> {
+/// Two fights over three days, with six publications: one, three and two on a day.
+pub(crate) fn small_log() -> Vec<Entry> {
+    log_of(6)
+}
+
+/// The same with another number of publications, three on each further day.
+fn log_of(publications: u32) -> Vec<Entry> {
     let mut log = Log(vec![]);
     log.list(1, "fanduel", "Ann");
     log.list(2, "fanduel", "Eve");
-    for n in 0..6_u32 {
+    for n in 0..publications {
         log.quote(1, "fanduel", 110 + u64::from(n));
         log.quote(2, "draftkings", 120 + u64::from(n));
         log.score(1, Status::Live);
@@ -252,6 +257,111 @@ fn check_damaged(is_gone: bool) {
     fs::write(&path, whole).unwrap();
     compact(&archive, &Compact::All, FROM);
     assert_holds(&archive, &DAYS);
+}
+
+#[test]
+fn a_day_that_cannot_be_merged_does_not_keep_later_days_from_being_final() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &log_of(12), 1);
+    let commit = archive.newest().unwrap();
+    let days: Vec<String> = files_of(&commit).into_keys().collect();
+    assert_eq!(days.len(), 5);
+    assert_eq!(commit.final_day(), Some(&*days[0]));
+    let of_second_day = |file: &&TableFile| file.date() == days[1] && file.table == Table::Epochs;
+    let damaged = commit.files.iter().find(of_second_day).unwrap();
+    fs::write(dir.path().join(&damaged.path), "damaged").unwrap();
+    let archive = Archive::at(dir.path());
+    let compacted = archive.compact(&commit, &Compact::Due, FROM).unwrap().unwrap();
+    assert_eq!(compacted.commit.final_day(), Some(&*days[3]), "the last one that is over");
+}
+
+/// Replaces a file by one that nobody may access in this way, not even the superuser, whom file modes do not stop.
+#[cfg(target_os = "linux")]
+fn refuse(path: &Path, by: &str) {
+    fs::remove_file(path).unwrap();
+    std::os::unix::fs::symlink(by, path).unwrap();
+}
+
+/// For example one of another user, with mode 0600.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_may_not_be_read_stays_and_the_others_do_not_wait_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &DAYS, 1);
+    let commit = archive.newest().unwrap();
+    let epochs = commit.files.iter().filter(|file| file.table == Table::Epochs);
+    let refused = epochs.max_by_key(|file| file.first_seq).unwrap();
+    let path = dir.path().join(&refused.path);
+    let whole = fs::read(&path).unwrap();
+    refuse(&path, "/proc/sys/vm/compact_memory");
+    let archive = Archive::at(dir.path());
+    let compacted = archive.compact(&commit, &Compact::All, FROM).unwrap().unwrap();
+    assert!(compacted.merged > 10);
+    assert!(compacted.commit.files.contains(refused));
+    archive.compact(&compacted.commit, &Compact::All, FROM).unwrap_err();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, whole).unwrap();
+    compact(&archive, &Compact::All, FROM);
+    assert_holds(&archive, &DAYS);
+}
+
+/// For example those of another user, with mode 0644.
+#[test]
+#[cfg(target_os = "linux")]
+fn replaced_files_whose_times_may_not_be_set_stay_for_an_hour_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &DAYS, 1);
+    let before = archive.newest().unwrap();
+    let oldest = archive.publications(&before).unwrap()[2].published_at;
+    age_all(dir.path(), &before, DAY);
+    let odds = before.files.iter().filter(|file| file.table == Table::Odds);
+    let refused = odds.min_by_key(|file| file.first_seq).unwrap();
+    refuse(&dir.path().join(&refused.path), "/proc/sys/kernel/ostype");
+    compact(&archive, &Compact::Due, oldest);
+    let after = archive.newest().unwrap();
+    assert!(!after.files.contains(refused));
+    let is_replaced = |path: &&str| !after.paths().any(|kept| kept == *path);
+    let replaced = before.paths().filter(is_replaced).filter(|path| *path != refused.path);
+    let replaced: Vec<_> = replaced.map(|path| dir.path().join(path)).collect();
+    assert!(replaced.len() > 10, "{replaced:?}");
+    // Some times may have been set before the refusal.
+    replaced.iter().for_each(|path| age(path, DAY));
+    assert_eq!(archive.clean(&after).unwrap(), 0);
+    assert!(replaced.iter().all(|path| path.exists()));
+
+    let lists = fs::read_dir(dir.path().join("commit")).unwrap().map(|item| item.unwrap().path());
+    let lists: Vec<_> = lists.filter(|path| path.extension().unwrap() == "replaced").collect();
+    assert_eq!(lists.len(), 1);
+    age(&lists[0], Duration::from_secs(3700));
+    archive.clean(&after).unwrap();
+    assert!(!replaced.iter().chain(&lists).any(|path| path.exists()));
+    assert!(archive.verify(&after).faults.is_empty());
+}
+
+/// For example one in a folder of another user. The superuser may delete it.
+#[test]
+#[cfg(unix)]
+fn a_file_that_may_not_be_deleted_does_not_keep_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = archive_log(dir.path(), &small_log(), 1);
+    let put = |name: &str| {
+        let blob = archive.put(name, ".parquet", b"left").unwrap();
+        let path = dir.path().join(blob.path);
+        age(&path, DAY);
+        path
+    };
+    let left = put("odds/sport=mma/date=2026-01-01/left");
+    let other = put("odds/sport=mma/date=2026-01-02/left");
+    let folder = left.parent().unwrap();
+    let set_mode = |mode| {
+        fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    set_mode(0o555);
+    let may_write = fs::write(folder.join("probe"), "").is_ok();
+    let deleted = archive.clean(&archive.newest().unwrap()).unwrap();
+    assert_eq!(deleted, 1 + usize::from(may_write));
+    assert!(!other.exists());
+    set_mode(0o755);
 }
 
 #[test]

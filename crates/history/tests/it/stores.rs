@@ -21,7 +21,7 @@ const LONG_AGO: Timestamp = Timestamp::from_millis(0);
 struct Bucket {
     proxy: Proxy,
     server: S3,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Bucket {
@@ -36,7 +36,7 @@ impl Bucket {
             let proxy = Proxy::start(server.port()).await.unwrap();
             (server, proxy)
         });
-        Self { proxy, server, _runtime: runtime }
+        Self { proxy, server, runtime }
     }
 
     fn options(&self) -> BucketOptions {
@@ -263,6 +263,27 @@ fn of_a_large_file_that_is_not_finished_nothing_stays() {
     assert!(told.contains("it answers 403"), "{told}");
     assert_eq!(files(), before);
     assert!(!bucket.server.folder().join("a=b/live/images").exists());
+
+    // In an outage, once the bucket answers again.
+    bucket.server.choose_write(3, WriteFault::NotExecuted);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            bucket.runtime.block_on(bucket.server.chosen_write_arrived());
+            bucket.proxy.cut();
+        });
+        archive.put("images/large", ".image", &vec![7; 20 << 20]).unwrap_err();
+    });
+    assert!(files() > before, "the parts cannot be deleted yet");
+    bucket.server.refuse(u32::MAX, 503);
+    bucket.proxy.restore();
+    eventually(|| match archive.newest() {
+        Err(error) if error.to_string().contains("503") => Ok(()),
+        newest => newest.map(drop),
+    });
+    assert!(files() > before, "neither while it refuses everything");
+    bucket.server.refuse(0, 503);
+    eventually(|| archive.newest().map(drop));
+    assert_eq!(files(), before);
 }
 
 #[test]

@@ -258,13 +258,29 @@ async fn files_of_several_lineages_lead_to_each_other() {
 }
 
 #[tokio::test]
+async fn a_day_with_files_that_are_not_merged_is_refused_and_others_are_not() {
+    let (app, key) = a_day_later(None).await;
+    let root = app.dir().join("archive/live");
+    for lineage in [0, 0, 1] {
+        add_file(&root, "2026-11-01", lineage, b"PAR1");
+    }
+    let path = "/v1/sports/mma/export/odds/2026-11-01";
+    let answer = app.get(path, &key).await;
+    assert_eq!(answer.refusal(), (404, "not_in_history".to_owned()));
+    assert!(answer.message().contains("not final"), "{}", answer.message());
+    assert_eq!(app.get(&format!("{path}?lineage=1"), &key).await.status, 200);
+    let later = app.get(ODDS, &key).await;
+    assert_eq!(later.status, 200, "{}", later.text());
+}
+
+#[tokio::test]
 async fn what_is_not_there_or_not_allowed_is_refused_and_costs_nothing() {
     let (app, key) = a_day_later(None).await;
     let used = app.get("/v1/status", &key).await.requests_used();
     let not_in_history = (404, "not_in_history".to_owned());
     for (path, words) in [
-        ("/v1/sports/mma/export/odds/2026-11-15", "those up to 2026-11-14 are"),
-        ("/v1/sports/mma/export/odds/2027-01-01", "those up to 2026-11-14 are"),
+        ("/v1/sports/mma/export/odds/2026-11-15", "2026-11-14 is the last day whose files are"),
+        ("/v1/sports/mma/export/odds/2027-01-01", "2026-11-14 is the last day whose files are"),
         ("/v1/sports/golf/export/odds/2026-11-14", "no such rows"),
         ("/v1/sports/mma/export/odds/2020-01-01", "no such rows"),
     ] {
