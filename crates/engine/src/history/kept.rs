@@ -1,14 +1,24 @@
-//! Past publications that are kept ready: the last ones, and those that were rebuilt.
+//! Past publications that are kept ready: the last ones, and those that were requested, with their answers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use domain::Timestamp;
 use tokio::sync::OnceCell;
 
+use super::{Found, History, WEIGHT_BYTES};
 use crate::publication::Published;
 
-/// The last publications. They share what did not change, so each takes little more than its rows.
+/// Bytes per unit of weight of a book that is held to be rolled forward and shares its records with a kept publication;
+/// measured with 200,000 records.
+const BOOK_BYTES: usize = 400;
+/// Maximum size of the answers produced from a past publication.
+const ANSWER_BYTES_MAX: usize = 2 << 20;
+/// Size of the marks of selections that were requested from it (`api::answers`).
+const MARKS_BYTES: usize = 512 << 10;
+
+/// The last publications. They share what did not change and have no answers, so each takes little more than its rows.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     publications: VecDeque<Arc<Published>>,
@@ -61,10 +71,10 @@ pub(crate) fn row_bytes(published: &Published) -> usize {
     snapshot.records() * RECORD_ROW_BYTES + snapshot.events() * EVENT_ROW_BYTES
 }
 
-/// One publication, rebuilt once for all waiting requests.
+/// One publication, made once for all waiting requests.
 type Cell = Arc<OnceCell<Arc<Published>>>;
 
-/// Rebuilt publications, within a bound of memory.
+/// Publications that were rebuilt, and copies of recent ones, within a bound of memory.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     entries: Vec<KeptEntry>,
@@ -134,9 +144,74 @@ impl Kept {
     }
 }
 
+impl History {
+    /// Keeps a publication with answers of its own, within the bound. All count alike: a copy of a recent one shares its
+    /// rows with the others at first, and may be kept for longer than they are.
+    pub(super) fn keep(&self, found: Found, published: &Published) -> Arc<Published> {
+        let published = Arc::new(published.of_the_past(ANSWER_BYTES_MAX));
+        let weight = usize::try_from(published.weight).unwrap_or(usize::MAX);
+        let answers = ANSWER_BYTES_MAX + MARKS_BYTES;
+        let bytes = weight.saturating_mul(WEIGHT_BYTES).saturating_add(answers);
+        let max = self.options.memory_max.saturating_sub(weight.saturating_mul(BOOK_BYTES));
+        let (kept_bytes, gone) = self.kept().note((found.seq, found.at), bytes, max);
+        if !gone.is_empty() {
+            drop(tokio::task::spawn_blocking(move || drop(gone)));
+        }
+        let kept_bytes = u64::try_from(kept_bytes).unwrap_or(u64::MAX);
+        self.stats.kept_bytes.store(kept_bytes, Ordering::Relaxed);
+        published
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use change_log::LogLocation;
+    use domain::ManualClock;
+    use tokio::time::timeout;
+
     use super::*;
+    use crate::WorldHandle;
+    use crate::writer::test_options;
+
+    /// H22: a client that follows `x-next-publication` gets answers from every one of them.
+    #[tokio::test]
+    async fn answers_from_recent_publications_are_within_the_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = change_log::Options::default();
+        let mut options = test_options(LogLocation::Folder { dir: dir.path().into(), options });
+        // An empty market weighs nothing.
+        let bytes_max = 2 * (ANSWER_BYTES_MAX + MARKS_BYTES);
+        options.history.memory_max = bytes_max;
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
+        let (handle, mut writer) =
+            WorldHandle::open(options, Arc::<ManualClock>::clone(&clock)).unwrap();
+        let mut times = Vec::new();
+        for _ in 0..6 {
+            clock.advance(Duration::from_secs(5));
+            writer.work();
+            times.push(handle.published().snapshot.cut_at);
+        }
+        let mut asked = Vec::new();
+        for at in &times[..5] {
+            let past = handle.as_of(*at, 1).await.unwrap();
+            assert_eq!((past.published.snapshot.cut_at, past.current), (*at, false));
+            asked.push(Arc::downgrade(&past.published));
+        }
+        let stats = &handle.history.stats;
+        assert_eq!(stats.rebuilds.load(Ordering::Relaxed), 0, "all of them are recent");
+        let kept_bytes = usize::try_from(stats.kept_bytes.load(Ordering::Relaxed)).unwrap();
+        assert_eq!(kept_bytes, bytes_max);
+        let dropped = async {
+            while asked.iter().filter(|past| past.strong_count() > 0).count() > 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(60), dropped).await.expect("the first three are dropped");
+        let again = handle.as_of(times[4], 1).await.unwrap().published;
+        assert!(asked[4].upgrade().is_some_and(|kept| Arc::ptr_eq(&kept, &again)));
+    }
 
     #[test]
     fn what_is_unused_for_longest_goes_first_and_the_bound_holds() {
