@@ -133,7 +133,6 @@ pub struct HistoryStats {
     pub rebuild_failures: AtomicU64,
     pub rebuild_us: AtomicU64,
     pub waiting: AtomicU64,
-    pub kept_bytes: AtomicU64,
     /// Commits of the archive by this process, and failed attempts.
     pub commits: AtomicU64,
     pub commit_failures: AtomicU64,

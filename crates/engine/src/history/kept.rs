@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use domain::Timestamp;
 use tokio::sync::OnceCell;
 
-use super::{Found, History, WEIGHT_BYTES};
+use super::{Found, History, Source, WEIGHT_BYTES};
 use crate::publication::Published;
 
 /// Bytes per unit of weight of a book that is held to be rolled forward and shares its records with a kept publication;
@@ -111,13 +110,13 @@ impl Kept {
     }
 
     /// Notes the size of a publication, and removes those unused for longest until all is within the bound. Returns
-    /// the remaining bytes and the removed entries: dropping them takes time, which no request should wait for.
+    /// the removed entries: dropping them takes time, which no request should wait for.
     pub(super) fn note(
         &mut self,
         (seq, at): (u64, Timestamp),
         bytes: usize,
         max: usize,
-    ) -> (usize, Vec<KeptEntry>) {
+    ) -> Vec<KeptEntry> {
         let noted = self.entries.iter_mut().find(|kept| (kept.seq, kept.at) == (seq, at));
         let noted = noted.map(|kept| {
             kept.bytes = bytes;
@@ -129,7 +128,7 @@ impl Kept {
         {
             gone.push(oldest);
         }
-        (self.bytes(), gone)
+        gone
     }
 
     fn bytes(&self) -> usize {
@@ -153,40 +152,58 @@ impl History {
         let answers = ANSWER_BYTES_MAX + MARKS_BYTES;
         let bytes = weight.saturating_mul(WEIGHT_BYTES).saturating_add(answers);
         let max = self.options.memory_max.saturating_sub(weight.saturating_mul(BOOK_BYTES));
-        let (kept_bytes, gone) = self.kept().note((found.seq, found.at), bytes, max);
+        let gone = self.kept().note((found.seq, found.at), bytes, max);
         if !gone.is_empty() {
             drop(tokio::task::spawn_blocking(move || drop(gone)));
         }
-        let kept_bytes = u64::try_from(kept_bytes).unwrap_or(u64::MAX);
-        self.stats.kept_bytes.store(kept_bytes, Ordering::Relaxed);
         published
+    }
+
+    /// Estimated memory of what is kept of the past: publications with their answers, rows of the last ones, unfinished
+    /// lookups and the ends of price histories.
+    pub fn memory_bytes(&self) -> usize {
+        let kept = self.kept().bytes();
+        let recent = self.recent().bytes;
+        let tails = match &self.source {
+            Source::Logged(past) => past.tail.bytes(),
+            Source::Simulated(_) | Source::Nothing => 0,
+        };
+        kept + recent + self.looks.bytes() + tails
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     use change_log::LogLocation;
-    use domain::ManualClock;
+    use domain::{EventId, ManualClock};
+    use market::{Alias, Meaning, Operation};
     use tokio::time::timeout;
 
     use super::*;
-    use crate::WorldHandle;
     use crate::writer::test_options;
+    use crate::{WorldHandle, Writer};
+
+    fn open(dir: &Path, memory_max: usize) -> (Arc<WorldHandle>, Writer, Arc<ManualClock>) {
+        let options = change_log::Options::default();
+        let mut options = test_options(LogLocation::Folder { dir: dir.into(), options });
+        options.history.memory_max = memory_max;
+        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
+        let (handle, writer) =
+            WorldHandle::open(options, Arc::<ManualClock>::clone(&clock)).unwrap();
+        (handle, writer, clock)
+    }
 
     /// H22: a client that follows `x-next-publication` gets answers from every one of them.
     #[tokio::test]
     async fn answers_from_recent_publications_are_within_the_bound() {
         let dir = tempfile::tempdir().unwrap();
-        let options = change_log::Options::default();
-        let mut options = test_options(LogLocation::Folder { dir: dir.path().into(), options });
         // An empty market weighs nothing.
         let bytes_max = 2 * (ANSWER_BYTES_MAX + MARKS_BYTES);
-        options.history.memory_max = bytes_max;
-        let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_700_000_000)));
-        let (handle, mut writer) =
-            WorldHandle::open(options, Arc::<ManualClock>::clone(&clock)).unwrap();
+        let (handle, mut writer, clock) = open(dir.path(), bytes_max);
         let mut times = Vec::new();
         for _ in 0..6 {
             clock.advance(Duration::from_secs(5));
@@ -199,10 +216,9 @@ mod tests {
             assert_eq!((past.published.snapshot.cut_at, past.current), (*at, false));
             asked.push(Arc::downgrade(&past.published));
         }
-        let stats = &handle.history.stats;
-        assert_eq!(stats.rebuilds.load(Ordering::Relaxed), 0, "all of them are recent");
-        let kept_bytes = usize::try_from(stats.kept_bytes.load(Ordering::Relaxed)).unwrap();
-        assert_eq!(kept_bytes, bytes_max);
+        let rebuilds = handle.history.stats.rebuilds.load(Ordering::Relaxed);
+        assert_eq!(rebuilds, 0, "all of them are recent");
+        assert_eq!(handle.history.memory_bytes(), bytes_max);
         let dropped = async {
             while asked.iter().filter(|past| past.strong_count() > 0).count() > 2 {
                 tokio::task::yield_now().await;
@@ -214,6 +230,23 @@ mod tests {
     }
 
     #[test]
+    fn the_ends_of_price_histories_are_in_the_memory_figure() {
+        let dir = tempfile::tempdir().unwrap();
+        let (handle, mut writer, clock) = open(dir.path(), 512 << 20);
+        let meaning = Meaning::Is("Anderson Silva".into());
+        let alias = Alias { sport: "mma".into(), feed: None, name: "A. Silva".into(), meaning };
+        writer.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
+        clock.advance(Duration::from_secs(5));
+        writer.work();
+        let Source::Logged(past) = &handle.history.source else { panic!("it has no log") };
+        let before = handle.history.memory_bytes();
+        let (seq, events) = (handle.published().seq(), [EventId::from_number(1)]);
+        past.on_tail(None, seq, &events, |_| Ok(())).unwrap();
+        assert!(past.tail.bytes() > 0);
+        assert_eq!(handle.history.memory_bytes(), before + past.tail.bytes());
+    }
+
+    #[test]
     fn what_is_unused_for_longest_goes_first_and_the_bound_holds() {
         let mut kept = Kept::default();
         let at = Timestamp::from_secs;
@@ -222,15 +255,15 @@ mod tests {
             assert_eq!(Arc::strong_count(&cell), 2);
             // The first is requested again each time.
             kept.cell(0, at(0));
-            let (bytes, _) = kept.note((n.into(), at(n.into())), 100, 350);
-            assert!(bytes <= 350, "{bytes}");
+            kept.note((n.into(), at(n.into())), 100, 350);
+            assert!(kept.bytes() <= 350, "{}", kept.bytes());
         }
         let mut left: Vec<u64> = kept.entries.iter().map(|kept| kept.seq).collect();
         left.sort_unstable();
         assert_eq!(left, [0, 8, 9]);
         // One that is larger than the bound is kept alone for the requests that wait for it.
         kept.cell(77, at(77));
-        let (bytes, gone) = kept.note((77, at(77)), 1000, 350);
-        assert_eq!((bytes, gone.len(), kept.entries.len()), (1000, 3, 1));
+        let gone = kept.note((77, at(77)), 1000, 350);
+        assert_eq!((kept.bytes(), gone.len(), kept.entries.len()), (1000, 3, 1));
     }
 }
