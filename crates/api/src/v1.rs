@@ -304,7 +304,6 @@ impl Admitted<'_> {
         } else {
             find_or_make(self.api, answers, selector, self.begun, make)?
         };
-        let sends_file = self.sends_file && popular && past.is_none_or(|past| past.current);
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let head = match past {
             None => begin_head(published, encoded, self.now),
@@ -313,7 +312,7 @@ impl Admitted<'_> {
         let as_of = past.map(|_| snapshot.cut_at);
         let delivered = self.deliver(operation, head, (&answer, encoded), as_of).await;
         let (mut reply, standing) = delivered?;
-        if sends_file && reply.status == 200 {
+        if self.sends_file && popular && reply.status == 200 {
             reply.file = encoded.file(answers);
         }
         Ok((reply, standing))

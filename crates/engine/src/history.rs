@@ -54,11 +54,6 @@ pub use walk::Walk;
 const REBUILD_TIME_MAX: Duration = Duration::from_secs(20);
 /// Bytes per unit of a book's weight, including its snapshot (docs/operations/sizing.md).
 const WEIGHT_BYTES: usize = 2200;
-/// Bytes per unit of weight of a book that is held to be rolled forward and shares its records with a kept publication;
-/// measured with 200,000 records.
-const BOOK_BYTES: usize = 400;
-/// Maximum size of the answers produced from a past publication.
-const ANSWER_BYTES_MAX: usize = 2 << 20;
 
 /// Maximum number of orders waiting for the archiver.
 const ORDERS_MAX: usize = 8;
@@ -139,7 +134,6 @@ pub struct HistoryStats {
     pub rebuild_failures: AtomicU64,
     pub rebuild_us: AtomicU64,
     pub waiting: AtomicU64,
-    pub kept_bytes: AtomicU64,
     /// Commits of the archive by this process, and failed attempts.
     pub commits: AtomicU64,
     pub commit_failures: AtomicU64,
@@ -356,20 +350,21 @@ impl History {
         self.remake(found, key, wait).await
     }
 
-    /// A publication that was found: a kept one, or rebuilt.
+    /// A publication that was found: a kept or recent one, or rebuilt.
     async fn remake(
         self: &Arc<Self>,
         found: Found,
         key: u64,
         mut wait: TurnWait,
     ) -> Result<PastPublication, HistoryError> {
-        if let Some((recent, _)) = self.recent_at(found) {
-            return Ok(found.with(recent));
-        }
         let cell = self.kept().cell(found.seq, found.at);
         if let Some(published) = cell.get() {
             let published = Arc::clone(published);
             return Ok(found.with(published));
+        }
+        if let Some((recent, _)) = self.recent_at(found) {
+            let ready = cell.get_or_init(async || self.keep(found, &recent)).await;
+            return Ok(found.with(Arc::clone(ready)));
         }
         let turn = self.turn_of(key, &mut wait).await?;
         // The rebuild continues if its request ends, and holds the key's turn until the result is kept for the next
@@ -471,7 +466,7 @@ impl History {
             made
         };
         let made = self.on_source(Work::Rebuild, None, &mut wait, rebuild).await;
-        let (published, weight) = match made {
+        let published = match made {
             Err(HistoryError::Busy) => return Err(HistoryError::Busy),
             Ok(made) => made,
             Err(error) => {
@@ -481,22 +476,13 @@ impl History {
             }
         };
         self.stats.rebuilds.fetch_add(1, Ordering::Relaxed);
-        let weight = usize::try_from(weight).unwrap_or(usize::MAX);
-        let bytes = weight.saturating_mul(WEIGHT_BYTES).saturating_add(ANSWER_BYTES_MAX);
-        let published = Arc::new(published.of_the_past(ANSWER_BYTES_MAX));
-        let max = self.options.memory_max.saturating_sub(weight.saturating_mul(BOOK_BYTES));
-        let (kept_bytes, gone) = self.kept().note((found.seq, found.at), bytes, max);
-        drop(tokio::task::spawn_blocking(move || drop(gone)));
-        self.stats
-            .kept_bytes
-            .store(u64::try_from(kept_bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
-        Ok(published)
+        Ok(self.keep(found, &published))
     }
 
-    /// Keeps a publication that another has followed, for requests of the changes since.
+    /// Keeps a publication that another has followed, for requests of the changes since. It gets no answers of its own:
+    /// those to `as_of` belong to a copy in `kept`, which counts them.
     pub(crate) fn note_recent(&self, published: &Published) {
-        let published = published.of_the_past(ANSWER_BYTES_MAX);
-        self.recent().push(published, self.options.memory_max / RECENT_SHARE);
+        self.recent().push(published.of_the_past(0), self.options.memory_max / RECENT_SHARE);
         self.looks.age();
         if let Source::Logged(past) = &self.source {
             past.tail.age();

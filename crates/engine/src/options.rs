@@ -65,7 +65,8 @@ impl WorldOptions {
     }
 
     fn cut(&self, book: &Book, seq: u64, at: Timestamp, wires: &[&dyn Wire]) -> Published {
-        self.published(Snapshot::cut(book, seq, at, self.stale_after(book), wires))
+        let snapshot = Snapshot::cut(book, seq, at, self.stale_after(book), wires);
+        self.published(snapshot).of_weight(book.weight())
     }
 
     /// A whole book, shown between publications.

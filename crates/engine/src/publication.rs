@@ -22,6 +22,8 @@ pub struct Published {
     is_part: bool,
     /// True if it was assembled from parts, which do not have the freshness of untouched records.
     is_gathered: bool,
+    /// Weight of the book that it was cut from; 0 for a part.
+    pub(crate) weight: u64,
     /// Maximum size in bytes of the answers made from it, if it is less than for the present.
     pub answer_bytes_max: Option<usize>,
     kept: Slot,
@@ -51,6 +53,7 @@ impl Published {
             touched: None,
             is_part: false,
             is_gathered: false,
+            weight: 0,
             answer_bytes_max: None,
             kept: Slot::new(),
         }
@@ -59,9 +62,24 @@ impl Published {
     /// The same as a past publication, without its caches.
     pub(crate) fn of_the_past(&self, answer_bytes_max: usize) -> Self {
         let (snapshot, answer_bytes_max) = (Arc::clone(&self.snapshot), Some(answer_bytes_max));
-        let Self { until, is_between, is_part, is_gathered, .. } = *self;
+        let Self { until, is_between, is_part, is_gathered, weight, .. } = *self;
         let (touched, kept) = (self.touched.clone(), Slot::new());
-        Self { snapshot, until, is_between, touched, is_part, is_gathered, answer_bytes_max, kept }
+        Self {
+            snapshot,
+            until,
+            is_between,
+            touched,
+            is_part,
+            is_gathered,
+            weight,
+            answer_bytes_max,
+            kept,
+        }
+    }
+
+    /// The same with the weight of its book.
+    pub(crate) fn of_weight(self, weight: u64) -> Self {
+        Self { weight, ..self }
     }
 
     /// The same as a live snapshot, in which these events differ from the previous one.

@@ -76,6 +76,17 @@ impl Values {
         }
     }
 
+    /// Memory, without what the lists of periods and leaders contain.
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Numbers(values) => values.capacity() * size_of::<Option<i64>>(),
+            Self::Doubles(values) => values.capacity() * size_of::<Option<f64>>(),
+            Self::Texts(values) => values.capacity() * size_of::<Option<u32>>(),
+            Self::Periods(values) => values.capacity() * size_of::<Box<[Period]>>(),
+            Self::Leaders(values) => values.capacity() * size_of::<Box<[Leader]>>(),
+        }
+    }
+
     fn truncate(&mut self, rows: usize) {
         match self {
             Self::Numbers(values) => values.truncate(rows),
@@ -92,7 +103,12 @@ impl Values {
 pub(crate) struct Texts {
     by_text: HashMap<Bytes, u32>,
     list: Vec<Bytes>,
+    /// Approximate memory.
+    bytes: usize,
 }
+
+/// Bytes that a text takes in addition to its own, for its places in the map and the list.
+const TEXT_BYTES: usize = 128;
 
 impl Texts {
     pub(crate) fn intern(&mut self, text: &[u8]) -> u32 {
@@ -100,6 +116,7 @@ impl Texts {
             return *held;
         }
         let at = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.bytes += text.len() + TEXT_BYTES;
         let text = Bytes::copy_from_slice(text);
         self.by_text.insert(text.clone(), at);
         self.list.push(text);
@@ -128,6 +145,11 @@ impl Frame {
 
     pub(crate) fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Approximate memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.values.iter().map(Values::memory_bytes).sum::<usize>() + self.texts.bytes
     }
 
     /// Adds a row with a cell for each of the table's columns, in their order; missing cells are null.
@@ -241,5 +263,26 @@ impl Frame {
             };
             order.iter().map(by).find(|by| by.is_ne()).unwrap_or(Ordering::Equal)
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_frame_is_that_of_its_rows_and_of_each_text_once() {
+        let mut frame = Frame::new(Table::Odds);
+        let columns = frame.values.len();
+        let mut add = |text: &str| {
+            frame.push(&vec![Cell::Text(text); columns]);
+            frame.memory_bytes()
+        };
+        let text = "x".repeat(10_000);
+        let first = add(&text);
+        assert!((10_000..20_000).contains(&first), "{first}");
+        let rows = (0..999).fold(first, |_, _| add(&text));
+        assert!(rows - first >= 900 * 8 * columns && rows < 1_000_000, "{rows}");
+        assert!(add(&text.to_uppercase()) >= rows + 10_000);
     }
 }

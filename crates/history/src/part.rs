@@ -160,7 +160,7 @@ impl Part {
     /// The same with a selection of rows, for reading instead of archiving.
     #[must_use]
     pub fn of_rows(self, rows: Rows) -> Self {
-        Self { rows, ..self }
+        Self { rows, base_image: None, ..self }
     }
 
     /// The book after the last entry.
@@ -171,6 +171,14 @@ impl Part {
     /// The number of the next entry.
     pub fn next_seq(&self) -> u64 {
         self.next_seq
+    }
+
+    /// Approximate memory of its rows, and of the starts that it has noted.
+    pub fn row_bytes(&self) -> usize {
+        let rows: usize = self.tables.all().into_iter().map(Frame::memory_bytes).sum();
+        let fresh = self.started.iter().map(|started| started.last_updates.capacity());
+        let fresh = fresh.sum::<usize>() * size_of::<(RecordId, Timestamp)>();
+        rows + self.started.capacity() * size_of::<Started>() + fresh
     }
 
     /// True if it should be closed: it ends with a publication and has enough entries.

@@ -235,8 +235,8 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 39] = [
     (
         "linesman_history_memory_bytes",
         "gauge",
-        "Estimated memory of past publications that are kept ready (history.memory_mb).",
-        |_, w| read(&w.history.stats.kept_bytes),
+        "Estimated memory of what is kept of the past (history.memory_mb).",
+        |_, w| w.history.memory_bytes().to_string(),
     ),
     (
         "linesman_history_lag_seconds",

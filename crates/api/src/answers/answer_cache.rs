@@ -108,8 +108,16 @@ impl Default for Answers {
 impl Answers {
     /// The answers of a publication; the counters are those of the previous epoch, continued.
     pub(crate) fn of<'a>(published: &'a Published, figures: &Arc<Figures>) -> &'a Self {
-        let bytes_max = published.answer_bytes_max.unwrap_or(KEPT_BYTES_MAX);
-        published.per_publication(|| Self::bounded(bytes_max, Arc::clone(figures)))
+        published.per_publication(|| match published.answer_bytes_max {
+            Some(bytes_max) => Self::of_the_past(bytes_max, Arc::clone(figures)),
+            None => Self::bounded(KEPT_BYTES_MAX, Arc::clone(figures)),
+        })
+    }
+
+    /// Those of a past publication have no file: it keeps evicted answers, and would last for as long as they are
+    /// requested.
+    fn of_the_past(bytes_max: usize, figures: Arc<Figures>) -> Self {
+        Self { body_file: OnceLock::from(None), ..Self::bounded(bytes_max, figures) }
     }
 
     fn bounded(bytes_max: usize, figures: Arc<Figures>) -> Self {
@@ -152,7 +160,7 @@ impl Answers {
         answer
     }
 
-    /// The file for bodies of kept answers, created on first use.
+    /// The file for bodies of kept answers, created on first use; `None` if they get none.
     pub(crate) fn body_file(&self) -> Option<&Arc<BodyFile>> {
         self.body_file.get_or_init(BodyFile::open).as_ref()
     }
@@ -434,6 +442,14 @@ mod tests {
             answers.get_or_make(&selector(0), || Answer::new(vec![b'x'; BYTES_MAX], None));
         }
         assert_eq!(answers.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn answers_of_the_past_are_not_copied_into_a_file() {
+        let large = || Answer::new(vec![b'x'; http::FILE_BODY_BYTES_MIN], None);
+        assert!(large().encoded(None).file(&answers()).is_some());
+        let past = Answers::of_the_past(BYTES_MAX, Arc::default());
+        assert!(large().encoded(None).file(&past).is_none());
     }
 
     #[test]

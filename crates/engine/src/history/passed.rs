@@ -158,17 +158,23 @@ impl Looks {
     fn put(&self, look: Look, bytes_max: usize) {
         let mut held = self.lock();
         held.push_back(Look { idle: 0, ..look });
-        let bytes = |held: &VecDeque<Look>| -> usize {
-            held.iter().map(|look| look.gathered.bytes()).sum()
-        };
-        while held.len() > LOOKS_MAX || bytes(&held) > bytes_max {
+        while held.len() > LOOKS_MAX || bytes_of(&held) > bytes_max {
             held.pop_front();
         }
+    }
+
+    /// Approximate size of all.
+    pub(super) fn bytes(&self) -> usize {
+        bytes_of(&self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Look>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn bytes_of(held: &VecDeque<Look>) -> usize {
+    held.iter().map(|look| look.gathered.bytes()).sum()
 }
 
 impl History {

@@ -85,10 +85,9 @@ impl SimulatedPast {
         epoch_start(current.minus(REACH), self.interval())
     }
 
-    /// The state shown at an instant, and the weight of its book.
-    pub(super) fn rebuild(&self, at: Timestamp) -> (Published, u64) {
-        let book = self.book(at);
-        (self.options.publication(&book, 0, at), book.weight())
+    /// The state shown at an instant.
+    pub(super) fn rebuild(&self, at: Timestamp) -> Published {
+        self.options.publication(&self.book(at), 0, at)
     }
 
     /// The book at an instant.

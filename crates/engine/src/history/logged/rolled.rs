@@ -48,25 +48,22 @@ impl Rolled {
 }
 
 impl LoggedPast {
-    /// A publication, and the weight of its book.
-    pub(in crate::history) fn rebuild(
-        &self,
-        found: Found,
-    ) -> Result<(Published, u64), HistoryError> {
+    /// A publication, made again.
+    pub(in crate::history) fn rebuild(&self, found: Found) -> Result<Published, HistoryError> {
         let lineage = self.lineage_of(found);
         let held = lineage.and_then(|lineage| self.roll(lineage, found));
         let book = match held {
             Some(book) => book,
             None => self.book(found)?,
         };
-        let weight = book.weight();
         let published = self.options.past_publication(&book, found.seq, found.at);
         // It shares its records with the publication, which is kept for as long.
-        let bytes = usize::try_from(weight).unwrap_or(usize::MAX).saturating_mul(WEIGHT_BYTES);
+        let weight = usize::try_from(published.weight).unwrap_or(usize::MAX);
+        let bytes = weight.saturating_mul(WEIGHT_BYTES);
         if let Some(lineage) = lineage.filter(|_| bytes <= self.options.history.memory_max) {
             self.rolled.put(Held { lineage, at: found, book, idle: 0 });
         }
-        Ok((published, weight))
+        Ok(published)
     }
 
     /// The held book, rolled forward to a publication; `None`: it has to be rebuilt.
@@ -197,7 +194,7 @@ mod tests {
         writer.work();
         let at = handle.published().snapshot.cut_at;
         let past = LoggedPast::new(options.clone());
-        let (_, weight) = past.rebuild(past.find(at, at).unwrap()).unwrap();
+        let weight = past.rebuild(past.find(at, at).unwrap()).unwrap().weight;
         let bytes = usize::try_from(weight).unwrap() * WEIGHT_BYTES;
         for (memory_max, is_held) in [(bytes, true), (bytes - 1, false)] {
             options.history.memory_max = memory_max;

@@ -1,5 +1,6 @@
 //! Publications that are not archived yet, as rows: the end of every event's history.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::{Archive, ArchiveError, Commit, Entry, EventPast, Part, Rows, Wanted};
@@ -11,28 +12,30 @@ use market::{Book, Change, Limits};
 use super::{LoggedPast, unreadable};
 use crate::archiver::{begin_archived, continues};
 use crate::error::WorldError;
-use crate::history::HistoryError;
 use crate::history::paths::{EventPaths, PathError, PathRequest};
+use crate::history::{HistoryError, WEIGHT_BYTES};
 use crate::replay::{self, Logged, Replay};
 
 /// Number of publications without a request after which it is dropped.
 const IDLE_MAX: u32 = 20;
-/// Maximum number of entries whose rows are kept for the next request.
-const KEPT_ENTRIES_MAX: u64 = 300_000;
+/// The part of history's memory that all kept tails may take, as a divisor.
+const MEMORY_SHARE: usize = 2;
 /// Maximum number of tails that are kept, each of some events.
 const KEPT_MAX: usize = 16;
 /// Maximum number of successive joins with an event since the book that its tail starts with.
 const JOINED_MAX: usize = 64;
 
-/// The ends of the histories of events, kept for a while.
+/// The ends of the histories of events, kept for a while. The one unused for longest is first.
 #[derive(Debug, Default)]
-pub(in crate::history) struct Tail(Mutex<Vec<Kept>>);
+pub(in crate::history) struct Tail(Mutex<VecDeque<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
     /// The events whose prices are in it; if empty, it has all events without their prices.
     events: Vec<EventId>,
     part: Part,
+    /// Approximate size of the part.
+    bytes: usize,
     /// The commit that it follows.
     follows: Option<(usize, u64)>,
     /// Publications since the last request.
@@ -56,23 +59,45 @@ impl Tail {
                 && events.iter().all(|event| kept.events.contains(event))
         };
         let at = held.iter().position(has)?;
-        Some(held.swap_remove(at))
+        held.remove(at)
     }
 
-    fn put(&self, kept: Kept) {
-        let mut held = self.lock();
-        if held.len() >= KEPT_MAX {
-            let idlest = held.iter().enumerate().max_by_key(|(_, kept)| kept.idle);
-            if let Some(at) = idlest.map(|(at, _)| at) {
-                held.swap_remove(at);
-            }
+    /// Keeps one if it fits, and drops others, those unused for longest first, until all fit.
+    fn put(&self, kept: Kept, bytes_max: usize) {
+        if kept.bytes > bytes_max {
+            return;
         }
-        held.push(kept);
+        // Dropped after the lock is released, because publications need it.
+        let mut gone = Vec::new();
+        let mut held = self.lock();
+        held.push_back(kept);
+        while (held.len() > KEPT_MAX || bytes_of(&held) > bytes_max)
+            && let Some(oldest) = held.pop_front()
+        {
+            gone.push(oldest);
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+    /// Approximate size of all.
+    pub(in crate::history) fn bytes(&self) -> usize {
+        bytes_of(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Kept {
+    fn new(events: Vec<EventId>, part: Part, follows: Option<(usize, u64)>) -> Self {
+        let weight = usize::try_from(part.book().weight()).unwrap_or(usize::MAX);
+        let bytes = weight.saturating_mul(WEIGHT_BYTES).saturating_add(part.row_bytes());
+        Self { events, part, bytes, follows, idle: 0 }
+    }
+}
+
+fn bytes_of(held: &VecDeque<Kept>) -> usize {
+    held.iter().map(|kept| kept.bytes).sum()
 }
 
 /// The result of reading some events alone.
@@ -229,19 +254,17 @@ impl LoggedPast {
             };
             let rolled = match begun {
                 Alone::Done((own, mut part)) => {
-                    let first = part.next_seq();
                     let rolled = roll(&mut part, &own, &*log, seq)?;
                     events = own;
-                    rolled.with(|()| (part, (seq + 1).saturating_sub(first)))
+                    rolled.with(|()| part)
                 }
                 Alone::Joins(other) => Alone::Joins(other),
             };
             match rolled {
-                Alone::Done((part, entries)) => {
+                Alone::Done(part) => {
                     let looked = look(&part);
-                    if entries <= KEPT_ENTRIES_MAX {
-                        self.tail.put(Kept { events, part, follows, idle: 0 });
-                    }
+                    let bytes_max = self.options.history.memory_max / MEMORY_SHARE;
+                    self.tail.put(Kept::new(events, part, follows), bytes_max);
                     return looked;
                 }
                 Alone::Joins(other) => events.push(other),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use archive::Table;
 use change_log::LogLocation;
-use domain::ManualClock;
+use domain::{EventId, ManualClock};
 use market::{Alias, Meaning, Operation};
 
 use super::*;
@@ -124,6 +124,35 @@ fn where_the_end_of_the_archive_is_damaged_the_log_has_the_same() {
     fs::remove_dir_all(dir.path().join("log")).unwrap();
     let looked = past.on_tail(Some((&archive, &commit)), end + 1, &[], |part| Ok(part.next_seq()));
     assert!(looked.is_err());
+}
+
+/// While the archive cannot be written, they grow with every publication.
+#[test]
+fn ends_of_histories_are_kept_within_half_of_the_memory_however_they_grow() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(dir.path());
+    run(&options, 1_700_000_000, &["A", "B", "C"], false);
+    let read = |past: &LoggedPast, event: u64, seq: u64| {
+        past.on_tail(None, seq, &[EventId::from_number(event)], |_| Ok(())).unwrap();
+        past.tail.bytes()
+    };
+    let past = LoggedPast::new(options.clone());
+    let last = logged_from(&*past.open().unwrap(), 1).unwrap().count();
+    let last = u64::try_from(last).unwrap();
+    let all: Vec<usize> = (1..=last).map(|seq| read(&past, 1, seq)).collect();
+    let whole = all[all.len() - 1];
+    // Each step alone is small.
+    options.history.memory_max = 2 * (whole - 1);
+    let past = LoggedPast::new(options.clone());
+    let kept: Vec<usize> = (1..=last).map(|seq| read(&past, 1, seq)).collect();
+    let fits = |bytes: &usize| if *bytes < whole { *bytes } else { 0 };
+    assert_eq!(kept, all.iter().map(fits).collect::<Vec<_>>());
+    assert!(kept.iter().any(|bytes| *bytes > 0), "{kept:?}");
+    // The limit is for all of them together.
+    options.history.memory_max = 4 * whole;
+    let past = LoggedPast::new(options);
+    let kept = [1, 2, 3].map(|event| read(&past, event, last));
+    assert_eq!(kept, [whole, 2 * whole, 2 * whole]);
 }
 
 #[test]
