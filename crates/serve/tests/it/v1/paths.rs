@@ -197,17 +197,16 @@ async fn a_path_goes_through_events_that_are_joined_before_and_after_it_is_archi
     let price = |reference: &str, bookmaker: &str, price: i32| {
         line::moneyline(reference, bookmaker, (ANN, price), (BEA, -price - 20))
     };
-    let mut listings = vec![
+    let younger = |price: i32| {
+        let (carla, rose) = (("Carla Esparza", price), ("Rose Namajunas", -price - 40));
+        line::moneyline("b", "draftkings", carla, rose)
+    };
+    let listings = [
         line::event("a", "mma", ANN, BEA),
         line::event("b", "mma", "Carla Esparza", "Rose Namajunas"),
         price("a", "fanduel", 135),
+        younger(200),
     ];
-    listings.push(line::moneyline(
-        "b",
-        "draftkings",
-        ("Carla Esparza", 200),
-        ("Rose Namajunas", -240),
-    ));
     app.push_all(&feed, &listings).await;
     app.publish().await;
     let events = app.get("/v1/sports/mma/events", &key).await.json();
@@ -218,7 +217,7 @@ async fn a_path_goes_through_events_that_are_joined_before_and_after_it_is_archi
     };
     let ids = [id(ANN), id("Carla Esparza")];
     assert!(world.history.flush(Compact::Due).await.unwrap());
-    app.push_all(&feed, &[price("a", "fanduel", 140)]).await;
+    app.push_all(&feed, &[price("a", "fanduel", 140), younger(210)]).await;
     app.publish().await;
     let paths = async || {
         let mut paths = Vec::new();
@@ -241,7 +240,13 @@ async fn a_path_goes_through_events_that_are_joined_before_and_after_it_is_archi
     let books: Vec<&Value> =
         before[0].as_array().unwrap().iter().map(|path| &path["bookmaker"]).collect();
     assert_eq!(books, ["draftkings", "fanduel"], "{before:?}");
-    assert_eq!(before[1][0]["points"][1]["reason"], "merged", "{before:?}");
+    assert_eq!(before[1][0]["points"][2]["reason"], "merged", "{before:?}");
+    // D21: under another sport there is no such event, although no book has it any more.
+    let tennis = app.key_for_groups(&["tennis"]).await;
+    for id in &ids {
+        let answer = app.get(&format!("/v1/sports/tennis/events/{id}/odds/history"), &tennis).await;
+        assert_eq!(answer.refusal(), (404, "event_not_found".to_owned()), "{}", answer.text());
+    }
     for which in [Compact::Due, Compact::All] {
         assert!(world.history.flush(which).await.unwrap());
         app.publish().await;
