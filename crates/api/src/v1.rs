@@ -415,7 +415,7 @@ impl Admitted<'_> {
             self.put_next_page(&mut head, answer, next, as_of);
         }
         if answer.empty {
-            head.line("link", |line| self.query.put_help(line, self.request.path));
+            head.line("link", |line| self.query.put_help(line, self.request.path, as_of));
         }
         if self.request.holds(&encoded.etag) {
             return Ok((Reply::empty(304, head), None));
