@@ -87,8 +87,15 @@ impl Admitted<'_> {
 
     /// The history of prices. Names may be those of any catalogue in history.
     pub(super) async fn past_prices(&self, operation: Operation) -> Answered {
-        let asked = self.read_known(|known| Ok(self.read_with(known)?.asked)).await?;
-        if !self.api.world(self.world()).has_begun() {
+        let world = self.api.world(self.world());
+        let asked = self.read_known(|known| Ok(self.read_with(known)?.asked)).await;
+        // A malformed id is an unknown event too, but whether there is history is checked first (H6).
+        let is_unknown = |error: &ApiError| error.code == ErrorCode::EventNotFound;
+        if asked.as_ref().is_err_and(is_unknown) && !world.history.is_on() {
+            return Err(refused_by_history(&HistoryError::Off));
+        }
+        let asked = asked?;
+        if !world.has_begun() {
             return Err(not_yet());
         }
         if let Selector::Path(selection) = &*asked {

@@ -328,14 +328,18 @@ async fn what_is_asked_wrongly_is_refused() {
         assert_eq!(answer.json()["error"]["param"], param, "{query}");
     }
     let elsewhere = history.target("").replace("/mma/", "/boxing/");
-    let other = "/v1/sports/mma/events/evt_00000000001/odds/history";
-    for target in [&*elsewhere, other, "/v1/sports/mma/events/x/odds/history"] {
+    let others =
+        ["evt_00000000001", "x"].map(|id| format!("/v1/sports/mma/events/{id}/odds/history"));
+    for target in others.iter().chain([&elsewhere]) {
         let answer = app.get(target, &key).await;
         assert_eq!((answer.status, &*answer.code()), (404, "event_not_found"), "{target}");
     }
     let off = TestApp::builder().without_history().start().await;
-    let answer = off.get(other, &off.live_key().await).await;
-    assert_eq!((answer.status, &*answer.code()), (404, "not_in_history"));
+    let key = off.live_key().await;
+    for target in &others {
+        let answer = off.get(target, &key).await;
+        assert_eq!((answer.status, &*answer.code()), (404, "not_in_history"), "{target}");
+    }
 }
 
 #[tokio::test]
