@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::World;
 use engine::Compact;
 use serde_json::{Value, json};
 
+use super::super::history::live;
 use super::{FightHistory, all_pages, next};
 use crate::harness::{TestApp, line};
+use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn closing_lines_are_those_of_paths_page_by_page() {
@@ -25,7 +26,7 @@ async fn closing_lines_are_those_of_paths_page_by_page() {
     let closing = "/v1/sports/mma/odds/closing";
     for flushed in [false, true] {
         if flushed {
-            assert!(app.service.api.world(World::Live).history.flush(Compact::All).await.unwrap());
+            assert!(live(&app).history.flush(Compact::All).await.unwrap());
             app.publish().await;
         }
         let mut expected = history.get(&app, &key, "").await;
@@ -47,7 +48,19 @@ async fn closing_lines_are_those_of_paths_page_by_page() {
         assert_eq!(some(format!("event_ids={event}")).await, expected);
         assert_eq!(some("event_ids=evt_00000000001".to_owned()).await, json!([]));
         assert_eq!(some("bookmaker=fanduel".to_owned()).await, json!([expected[1]]));
-        assert_eq!(some("commence_from=2100-01-01T00:00:00Z".to_owned()).await, json!([]));
+        for (query, is_there) in [
+            ("regions=uk,eu", false),
+            ("regions=uk,us", true),
+            ("region=us", true),
+            ("market=h2h", true),
+            ("market=total_rounds", false),
+            ("commence_from=2026-11-22T03:00:01Z", false),
+            ("commence_to=2026-11-22T03:00:00Z", false),
+            ("commence_from=2026-11-22T03:00:00Z&commence_to=2026-11-22T03:00:01Z", true),
+        ] {
+            let wanted = if is_there { expected.clone() } else { json!([]) };
+            assert_eq!(some(query.to_owned()).await, wanted, "{query}");
+        }
     }
     for (query, param) in
         [("limit=501", "limit"), ("group_by=bout", "group_by"), ("commence_to=x", "commence_to")]
@@ -77,6 +90,33 @@ async fn closing_lines_of_the_sandbox_follow_from_its_seed() {
     let path = format!("/v1/sports/boxing/events/{id}/odds/history");
     let (_, paths) = all_pages(&app, &key, &path).await;
     assert_eq!(paths[0]["close"], records[0]["close"]);
+}
+
+/// H12: as long as no score has reported the start, it is the scheduled one.
+#[tokio::test]
+async fn an_event_without_a_score_starts_at_its_scheduled_time() {
+    let app = TestApp::builder().archived().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let price = |price: i32| line::moneyline("a", "fanduel", (ANN, price), (BEA, -155));
+    let listed = line::event_at("a", "mma", ANN, BEA, "2026-11-14T12:01:10Z");
+    app.push_all(&feed, &[listed, price(135)]).await;
+    app.publish().await;
+    let events = app.get("/v1/sports/mma/events", &key).await.json();
+    let path = format!("/v1/sports/mma/events/{}/odds/history", events[0]["id"].as_str().unwrap());
+    assert_eq!(app.get(&path, &key).await.json()[0]["close"], Value::Null);
+    app.publish_after(Duration::from_secs(60)).await;
+    app.push_all(&feed, &[price(140)]).await;
+    app.publish().await;
+    for flushed in [false, true] {
+        let close = app.get(&path, &key).await.json()[0]["close"].clone();
+        let start = json!("2026-11-14T12:01:10.000Z");
+        assert_eq!((&close["by"], &close["start"]), (&json!("commence_time"), &start));
+        assert_eq!(close["outcomes"][0]["price"], 135, "flushed: {flushed}: {close}");
+        let lines = app.get("/v1/sports/mma/odds/closing", &key).await.json();
+        assert_eq!((lines.as_array().unwrap().len(), &lines[0]["close"]), (1, &close));
+        assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+        app.publish().await;
+    }
 }
 
 /// A field may have hundreds of players.
