@@ -201,15 +201,26 @@ impl Answer {
         self.identity.body.whole()
     }
 
-    /// The body in the best encoding that the client accepts; compressed on first use.
-    pub(crate) fn encoded(&self, accept_encoding: Option<&[u8]>) -> &Encoded {
+    /// The best encoding that the client accepts, and the cell of the compressed body.
+    fn cell(&self, accept_encoding: Option<&[u8]>) -> (Encoding, Option<&OnceLock<Encoded>>) {
         let encoding = Encoding::negotiate(accept_encoding, self.identity.body.len());
         let cell = match encoding {
-            Encoding::Identity => return &self.identity,
-            Encoding::Zstd => &self.zstd,
-            Encoding::Brotli => &self.brotli,
-            Encoding::Gzip => &self.gzip,
+            Encoding::Identity => None,
+            Encoding::Zstd => Some(&self.zstd),
+            Encoding::Brotli => Some(&self.brotli),
+            Encoding::Gzip => Some(&self.gzip),
         };
+        (encoding, cell)
+    }
+
+    /// True if [`encoded`](Self::encoded) does not have to compress the body.
+    pub(crate) fn is_encoded(&self, accept_encoding: Option<&[u8]>) -> bool {
+        self.cell(accept_encoding).1.is_none_or(|cell| cell.get().is_some())
+    }
+
+    /// The body in the best encoding that the client accepts; compressed on first use.
+    pub(crate) fn encoded(&self, accept_encoding: Option<&[u8]>) -> &Encoded {
+        let (encoding, Some(cell)) = self.cell(accept_encoding) else { return &self.identity };
         cell.get_or_init(|| {
             let tag = self.identity.etag.trim_matches('"');
             match encoding.encode(&self.identity.body.whole()) {

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::admission::last_request::LastRequest;
 use crate::admission::refusal::{
-    admit, charged, key_status_unknown, no_such_path, not_yet, too_busy,
+    admit, admit_in, charged, key_status_unknown, no_such_path, not_yet, too_busy,
 };
 use crate::admission::refusal_log::{self, Refused};
 use crate::admission::{self, find_or_make, world_of};
@@ -262,10 +262,7 @@ impl Admitted<'_> {
         let target = self.target_path()?;
         let then = |key| {
             let sport = catalogue.sport_id(key).ok_or_else(|| no_such_sport(catalogue, key))?;
-            match self.api.catalogue.sport_id(key) {
-                Some(now) => self.admit(now)?,
-                None => admit(&self.entry.grant, catalogue, sport)?,
-            }
+            admit_in(&self.entry.grant, &self.api.catalogue, (catalogue, sport))?;
             Ok::<SportId, ApiError>(sport)
         };
         let sport = target.sport.map(then).transpose()?;
@@ -417,7 +414,7 @@ impl Admitted<'_> {
             self.put_next_page(&mut head, answer, next, as_of);
         }
         if answer.empty {
-            head.line("link", |line| self.query.put_help(line, self.request.path));
+            head.line("link", |line| self.query.put_help(line, self.request.path, as_of));
         }
         if self.request.holds(&encoded.etag) {
             return Ok((Reply::empty(304, head), None));

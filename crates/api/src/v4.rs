@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::admission::last_request::LastRequest;
 use crate::admission::refusal::{
-    admit, charged, check_permission, key_status_unknown, no_such_path, not_yet,
+    admit, admit_in, charged, check_permission, key_status_unknown, no_such_path, not_yet,
 };
 use crate::admission::{self, find_or_make, refusal_log, world_of};
 use crate::answers::{Answers, HashedSelector, Ready, Selector};
@@ -274,7 +274,7 @@ impl Admitted<'_> {
             source.index().sport_of(key).map(|sport| (sport, of_key(sport), false))
         };
         let (sport, filter, lasting) = found.ok_or_else(unknown_sport)?;
-        admit(grant, catalogue, sport)?;
+        admit_in(grant, &self.api.catalogue, (catalogue, sport))?;
         Ok((filter, lasting))
     }
 

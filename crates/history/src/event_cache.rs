@@ -17,7 +17,8 @@ pub(crate) struct EventIndex {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) event: EventId,
-    /// The entry of its last row in the file.
+    /// The entries of its first and of its last row in the file.
+    pub(crate) first_seq: u64,
     pub(crate) seq: u64,
     /// In `events`: its first row in the file says that it was not shown before.
     pub(crate) is_new: bool,

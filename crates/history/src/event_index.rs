@@ -91,11 +91,21 @@ impl Archive {
             return Ok(EventFiles::default());
         }
         // The first listing may be past retention while prices of later days are not.
-        let first = events.first().filter(|(_, held)| held.is_new).map(|(file, _)| file.date());
-        let last = events.last().filter(|(_, held)| held.is_gone).map(|(file, _)| file.date());
-        let odds = files_of(commit, Table::Odds, sport).into_iter().filter(|file| {
-            first.is_none_or(|first| first <= file.date())
-                && last.is_none_or(|last| file.date() <= last)
+        let first = events.iter().min_by_key(|(file, held)| (file.lineage, held.first_seq));
+        let first = first.filter(|(_, held)| held.is_new);
+        let last = events.iter().max_by_key(|(file, held)| (file.lineage, held.seq));
+        let last = last.filter(|(_, held)| held.is_gone);
+        // A publication is of one day, and the order of days may differ from that of entries if a clock was set back.
+        let odds = files_of(commit, Table::Odds, sport).into_iter().filter(|odds| {
+            let is_before = first.is_some_and(|(file, held)| {
+                (odds.lineage, odds.last_seq) < (file.lineage, held.first_seq)
+                    && odds.date() != file.date()
+            });
+            let is_after = last.is_some_and(|(file, held)| {
+                (odds.lineage, odds.first_seq) > (file.lineage, held.seq)
+                    && odds.date() != file.date()
+            });
+            !is_before && !is_after
         });
         Ok(EventFiles {
             odds: odds.collect(),
@@ -128,7 +138,7 @@ impl Archive {
                 };
                 let commence_ms = frame.number(columns.commence_time, row);
                 let is_new = what == Some("listed");
-                let held = Held { event, seq, is_new, is_gone, commence_ms };
+                let held = Held { event, first_seq: seq, seq, is_new, is_gone, commence_ms };
                 let (first, last) = found.entry(event).or_insert(((seq, is_new), held));
                 if seq < first.0 {
                     *first = (seq, is_new);
@@ -138,7 +148,8 @@ impl Archive {
                 }
             }
         }
-        let whole = |((_, is_new), last): ((u64, bool), Held)| Held { is_new, ..last };
+        let whole =
+            |((first_seq, is_new), last): ((u64, bool), Held)| Held { first_seq, is_new, ..last };
         let mut found: Vec<Held> = found.into_values().map(whole).collect();
         found.sort_unstable_by_key(|held| held.event);
         Ok(found.into())

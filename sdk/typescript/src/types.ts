@@ -3140,7 +3140,7 @@ export interface components {
         "RateLimit-Policy": string;
         /** @description Strong ETag of the body; it differs by content encoding. Send it back as `If-None-Match`. */
         ETag: string;
-        /** @description `private, max-age=` the whole seconds left until the next snapshot; `no-store` for status and refusals; `private, no-cache` for files. */
+        /** @description `private, max-age=` the whole seconds left until the next snapshot; `private, max-age=86400, immutable` for a past publication requested with `as_of`; `no-store` for status and refusals; `private, no-cache` for files. */
         "Cache-Control": string;
         /** @description The request headers on which the answer depends. */
         Vary: string;

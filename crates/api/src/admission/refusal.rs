@@ -31,6 +31,19 @@ pub(crate) fn admit(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Res
     check_group(grant, catalogue, sport)
 }
 
+/// Refuses a sport of any catalogue outside the scope of a key. Scope is the current one (H4): the group is that of the
+/// present catalogue, if it has the sport.
+pub(crate) fn admit_in(
+    grant: &Grant,
+    present: &Catalogue,
+    (catalogue, sport): (&Catalogue, SportId),
+) -> Result<(), ApiError> {
+    match present.sport_id(&catalogue.sport(sport).key) {
+        Some(now) => admit(grant, present, now),
+        None => admit(grant, catalogue, sport),
+    }
+}
+
 /// Refuses a key without access to files of a sport.
 pub(crate) fn check_export(
     grant: &Grant,

@@ -141,8 +141,9 @@ fn of_keeping() -> [Header; 5] {
     use There::{Always, Sometimes};
     let etag =
         "Strong ETag of the body; it differs by content encoding. Send it back as `If-None-Match`.";
-    let cache = "`private, max-age=` the whole seconds left until the next snapshot; `no-store` for status and \
-                 refusals; `private, no-cache` for files.";
+    let cache = "`private, max-age=` the whole seconds left until the next snapshot; `private, max-age=86400, \
+                 immutable` for a past publication requested with `as_of`; `no-store` for status and refusals; \
+                 `private, no-cache` for files.";
     let link = "The next page (RFC 8288) if more records match than `limit`, or the next file. It does not contain \
                the key.";
     let next = "</v1/sports/mma/odds?limit=100&cursor=AYDQ…>; rel=\"next\"";

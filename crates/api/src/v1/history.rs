@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use domain::{Catalogue, Timestamp};
-use engine::{HistoryError, PastPublication, PathError};
+use engine::{HistoryError, PastPublication, PathError, Published};
 use http::Reply;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Admitted, Answered, wire};
 use crate::admission::refusal::{not_yet, refused_by_history};
-use crate::answers::{HashedSelector, Selector};
+use crate::answers::{Answer, HashedSelector, Selector};
 use crate::error::{ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::response_head::begin_head;
@@ -87,8 +87,15 @@ impl Admitted<'_> {
 
     /// The history of prices. Names may be those of any catalogue in history.
     pub(super) async fn past_prices(&self, operation: Operation) -> Answered {
-        let asked = self.read_known(|known| Ok(self.read_with(known)?.asked)).await?;
-        if !self.api.world(self.world()).has_begun() {
+        let world = self.api.world(self.world());
+        let asked = self.read_known(|known| Ok(self.read_with(known)?.asked)).await;
+        // A malformed id is an unknown event too, but whether there is history is checked first (H6).
+        let is_unknown = |error: &ApiError| error.code == ErrorCode::EventNotFound;
+        if asked.as_ref().is_err_and(is_unknown) && !world.history.is_on() {
+            return Err(refused_by_history(&HistoryError::Off));
+        }
+        let asked = asked?;
+        if !world.has_begun() {
             return Err(not_yet());
         }
         if let Selector::Path(selection) = &*asked {
@@ -145,15 +152,12 @@ impl Admitted<'_> {
                     world.event_paths(selection.request.clone(), &published, self.key()).await;
                 let found = found.map_err(|error| no_path(&error))?;
                 let (selection, cut_at) = (selection.clone(), published.snapshot.cut_at);
-                let writing =
-                    tokio::task::spawn_blocking(move || price_paths(&selection, &found, cut_at));
-                let answer = writing.await.map_err(|_| ApiError::internal())?;
+                let answer =
+                    on_blocking_thread(move || price_paths(&selection, &found, cut_at)).await?;
                 answers.make(asked, missing, || answer)
             }
         };
-        let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let head = begin_head(&published, encoded, self.now);
-        self.deliver(operation, head, (&answer, encoded), None).await
+        self.send(operation, &answer, &published).await
     }
 
     /// Closing lines of started events.
@@ -171,14 +175,33 @@ impl Admitted<'_> {
             Err(missing) => {
                 let found = world.closings(selection.request.clone(), &published, self.key()).await;
                 let found = found.map_err(|error| no_path(&error))?;
-                let cut_at = published.snapshot.cut_at;
-                let answer = closing_lines(selection, &found, cut_at);
+                let (selection, cut_at) = (selection.clone(), published.snapshot.cut_at);
+                let answer =
+                    on_blocking_thread(move || closing_lines(&selection, &found, cut_at)).await?;
                 answers.make(asked, missing, || answer)
             }
         };
-        let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let head = begin_head(&published, encoded, self.now);
-        self.deliver(operation, head, (&answer, encoded), None).await
+        self.send(operation, &answer, &published).await
+    }
+
+    /// Sends an answer of the history of prices. It may be large, so it is not compressed on this thread.
+    async fn send(
+        &self,
+        operation: Operation,
+        answer: &Arc<Answer>,
+        published: &Published,
+    ) -> Answered {
+        let accepted = self.request.accept_encoding.as_deref();
+        if !answer.is_encoded(accepted) {
+            let (answer, accepted) = (Arc::clone(answer), accepted.map(<[u8]>::to_vec));
+            on_blocking_thread(move || {
+                answer.encoded(accepted.as_deref());
+            })
+            .await?;
+        }
+        let encoded = answer.encoded(accepted);
+        let head = begin_head(published, encoded, self.now);
+        self.deliver(operation, head, (answer, encoded), None).await
     }
 
     /// Id of the caller for lookups in history.
@@ -196,6 +219,13 @@ impl Admitted<'_> {
         reply.head.put("cache-control", "no-store");
         Ok(reply)
     }
+}
+
+/// Does work that takes longer than a request thread may be occupied.
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::internal())
 }
 
 fn no_path(error: &PathError) -> ApiError {

@@ -125,9 +125,7 @@ impl<'a> Query<'a> {
             line.text("&");
         }
         if let Some(as_of) = as_of {
-            line.text(Param::AsOf.name());
-            line.text("=");
-            line.text(&String::from_utf8_lossy(&as_of.millis_text()));
+            put_as_of(line, as_of);
             line.text("&");
         }
         line.text(Param::Cursor.name());
@@ -136,8 +134,9 @@ impl<'a> Query<'a> {
         line.text(">; rel=\"next\"");
     }
 
-    /// Writes the `Link` to the coverage of the sport in the path, with the filters that coverage accepts too.
-    pub(crate) fn put_help(self, line: &mut Line<'_>, path: &str) {
+    /// Writes the `Link` to the coverage of the sport in the path, with the filters that coverage accepts too, of the
+    /// same publication if it was requested by time.
+    pub(crate) fn put_help(self, line: &mut Line<'_>, path: &str, as_of: Option<Timestamp>) {
         line.text("<");
         line.text(path.rsplit_once('/').map_or(path, |(sport, _)| sport));
         line.text("/coverage");
@@ -152,6 +151,10 @@ impl<'a> Query<'a> {
             line.text("=");
             line.text(value);
             before = "&";
+        }
+        if let Some(as_of) = as_of {
+            line.text(before);
+            put_as_of(line, as_of);
         }
         line.text(">; rel=\"help\"");
     }
@@ -522,6 +525,13 @@ impl Values<'_> {
         }
         Ok(true)
     }
+}
+
+/// Writes the parameter that requests a publication by its time.
+fn put_as_of(line: &mut Line<'_>, as_of: Timestamp) {
+    line.text(Param::AsOf.name());
+    line.text("=");
+    line.text(&String::from_utf8_lossy(&as_of.millis_text()));
 }
 
 /// Parses an instant of any year; a year before 1900 gives the earliest instant.

@@ -30,41 +30,46 @@ impl Admitted<'_> {
         current: &Source<'_>,
     ) -> Answered {
         // A sport of the past may not exist now; whether it existed is known once its time is known.
-        let known = self.open_sport(target, current);
+        let known = match self.open_sport(target, current) {
+            Ok(known) => Some(known),
+            Err(refused) if refused.code == Code::UnknownSport => None,
+            Err(refused) => return Err(refused),
+        };
         if !handle.history.is_on() {
-            known?;
+            known.ok_or_else(super::unknown_sport)?;
             let text = ": this service keeps no history; current data is under /v4/sports";
             return Err(Refused::new(Code::HistoricalUnavailable, text));
         }
-        let read = Values::new(self.query, target);
-        let date = match (&known, read.as_ref().map(Values::date)) {
-            (_, Ok(Ok(date))) => date,
-            // A fault of the sport is reported before other faults.
-            (Err(_), _) => return Err(known.err().unwrap_or_else(super::unknown_sport)),
-            (Ok(_), Ok(Err(refused))) => return Err(refused),
-            (Ok(_), Err(_)) => return Err(read.err().unwrap_or_else(super::unknown_sport)),
-        };
-        let past = self.publication_of(date, handle).await;
-        let past = match (past, known.is_ok()) {
-            (Ok(past), _) => past,
-            (Err(refused), is_known) if is_known || refused.code.status() == 503 => {
-                return Err(refused);
-            }
-            (Err(_), _) => return Err(super::unknown_sport()),
-        };
+        let is_known = known.is_some();
+        // A fault of the sport is reported before other faults.
+        let after_sport =
+            |refused: Refused| if is_known { refused } else { super::unknown_sport() };
+        let read = Values::new(self.query, target).and_then(|read| Ok((read.date()?, read)));
+        let (date, read) = read.map_err(after_sport)?;
+        let at = date.plus(WITHIN_SECOND).min(handle.latest(self.now));
+        // Checked before a publication is rebuilt.
+        if let Some((sport, _)) = &known
+            && let Err(refused) = read.selection(target, sport.clone(), &self.api.catalogue)
+            && !self.has_other_names(at, handle).await?
+        {
+            return Err(refused);
+        }
+        let past = self.publication_of(at, handle).await.map_err(|refused| {
+            let is_temporary = refused.code.status() == 503;
+            if is_temporary { refused } else { after_sport(refused) }
+        })?;
         let world = world_of(&self.entry.grant);
         let answers = self.api.answers(world, &past.published);
         let (snapshot, publication) = (&past.published.snapshot, &answers.v4);
         let source = Source { snapshot, wire: V4(world), publication };
         // Names have the meaning they had at that time.
         let catalogue = snapshot.catalogue();
-        let known =
-            known.and_then(|known| match Arc::ptr_eq(catalogue, current.snapshot.catalogue()) {
-                true => Ok(known),
-                false => Err(super::unknown_sport()),
-            });
-        let (sport, lasting) = self.open_sport(target, &source).or(known)?;
-        let (mut selection, price) = read?.selection(target, sport, catalogue)?;
+        let known = known.filter(|_| Arc::ptr_eq(catalogue, current.snapshot.catalogue()));
+        let (sport, lasting) = match (self.open_sport(target, &source), known) {
+            (Err(refused), Some(known)) if refused.code == Code::UnknownSport => known,
+            (opened, _) => opened?,
+        };
+        let (mut selection, price) = read.selection(target, sport, catalogue)?;
         selection.neighbours = Some(self.neighbours(&past, handle).await?);
         let selector = Selector::V4(selection);
         let asked = HashedSelector::new(selector);
@@ -72,13 +77,23 @@ impl Admitted<'_> {
         self.select(&parsed, &past.published, answers, &source, Some(&past)).await
     }
 
-    /// The last publication in a second or before it.
+    /// True if names of an instant may be others than the present ones: its publication has another catalogue.
+    async fn has_other_names(&self, at: Timestamp, handle: &WorldHandle) -> Result<bool, Refused> {
+        match handle.other_catalogue(at).await {
+            Ok(other) => Ok(other.is_some()),
+            Err(unread @ (HistoryError::Unreadable(_) | HistoryError::Busy)) => {
+                Err(refused_by_history(&unread).into())
+            }
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// The last publication at or before an instant.
     async fn publication_of(
         &self,
-        date: Timestamp,
+        at: Timestamp,
         handle: &WorldHandle,
     ) -> Result<PastPublication, Refused> {
-        let at = date.plus(WITHIN_SECOND).min(handle.latest(self.now));
         let key = xxh3_64(self.entry.grant.key_id.as_str().as_bytes());
         handle.as_of(at, key).await.map_err(|error| match error {
             HistoryError::NotKept(reach) => {

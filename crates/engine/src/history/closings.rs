@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive::{EventPast, RecordPath, StartedEvent};
+use archive::{EventPast, PathHead, RecordPath, StartedEvent};
 use domain::{EventId, Market, RecordId, Timestamp};
 use market::select::{Cursor, EventIds, RecordPlace};
 
@@ -39,6 +39,8 @@ pub struct ClosingRequest {
 /// A record that has a closing line.
 #[derive(Debug)]
 pub struct ClosedRecord {
+    /// The scheduled start of its event, by which records are ordered.
+    pub commence_time: Timestamp,
     pub event: EventId,
     /// Without points.
     pub path: RecordPath,
@@ -51,6 +53,16 @@ pub struct ClosedRecord {
 pub struct ClosingPage {
     pub records: Vec<ClosedRecord>,
     pub next: Option<Cursor>,
+}
+
+impl ClosedRecord {
+    /// The end of a page whose last record it is.
+    pub fn place(&self) -> Cursor {
+        let PathHead { record, bookmaker, market, .. } = &self.path.head;
+        let (bookmaker, market, record) = (bookmaker.clone(), *market, *record);
+        let record = Some(RecordPlace { bookmaker, market, record });
+        Cursor { commence_time: self.commence_time, event: self.event, record }
+    }
 }
 
 impl ClosingRequest {
@@ -111,12 +123,10 @@ impl ClosingRequest {
                 if records.len() >= self.limit {
                     return Ok(ClosingPage { records, next: last });
                 }
-                let (bookmaker, market, record) =
-                    (path.head.bookmaker.clone(), path.head.market, path.head.record);
-                let place = Some(RecordPlace { bookmaker, market, record });
-                last = Some(Cursor { commence_time, event, record: place });
                 let exact = path.open.as_ref().is_some_and(|open| open.published_at > exact_after);
-                records.push(ClosedRecord { event, path, exact });
+                let record = ClosedRecord { commence_time, event, path, exact };
+                last = Some(record.place());
+                records.push(record);
             }
             last = Some(Cursor { commence_time, event, record: Some(end_of_event()) });
         }

@@ -222,6 +222,15 @@ impl Part {
         Ok(())
     }
 
+    /// The sport of an event that a publication of this part shows or is the first not to show. The book may not have
+    /// it any more.
+    pub fn sport_of(&self, event: EventId) -> Option<&str> {
+        let (id, frame) = (event.to_string(), &self.tables.events);
+        let [column, sport] = ["event_id", "sport"].map(|name| frame.column(name));
+        let row = (0..frame.rows()).find(|row| frame.text(column, *row) == Some(&*id))?;
+        frame.text(sport, row)
+    }
+
     /// The events of a sport whose start was shown or withdrawn in this part.
     pub fn started(&self, sport: &str) -> BTreeMap<EventId, StartedEvent> {
         let started = self.started.iter().filter(|started| *started.sport == *sport);

@@ -85,7 +85,7 @@ object!(PricePoint: "A change of prices or lines." {
 /// Reasons for missing prices.
 const REASONS: [&str; 4] = ["no_prices", "removed", "final", "merged"];
 
-/// Size at which a page ends between two points, in bytes.
+/// Size at which a page ends between two points or two closing lines, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 20;
 
 fn reason(meaning: &str) -> Value {
@@ -138,16 +138,27 @@ pub(crate) fn closing_lines(
     cut_at: Timestamp,
 ) -> Answer {
     let mut out = String::from("[");
-    for ClosedRecord { event, path, exact } in &found.records {
+    // The last record in the response, and whether it ends there.
+    let (mut last, mut is_full) = (None, false);
+    for record in &found.records {
+        is_full = out.len() >= BODY_BYTES_MAX;
+        if is_full {
+            break;
+        }
         if out.len() > 1 {
             out.push(',');
         }
+        let ClosedRecord { event, path, exact, .. } = record;
         push_head(path, (&selection.request.sport, *event), selection.format, &mut out);
         push_lines(path, *exact, selection.format, &mut out);
         out.push('}');
+        last = Some(record);
     }
     out.push(']');
-    let next = found.next.as_ref().map(encode);
+    let next = match last.filter(|_| is_full) {
+        Some(last) => Some(encode(&last.place())),
+        None => found.next.as_ref().map(encode),
+    };
     Answer::new(out.into_bytes(), next).of_publication(cut_at, None)
 }
 

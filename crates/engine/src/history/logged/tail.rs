@@ -170,11 +170,15 @@ impl LoggedPast {
             }
             self.on_tail(archive, seq, events, |part| {
                 let held = part.book().event(request.event);
-                // The event may be of another sport.
-                if held.is_some_and(|event| !is_of(event)) && past.is_unknown() {
+                let is_unknown = past.is_unknown();
+                // The event may be of another sport, also if it was merged or removed and the book has it no more.
+                let is_own = || match held {
+                    Some(event) => is_of(event),
+                    None => part.sport_of(request.event) == Some(sport),
+                };
+                if is_unknown && !is_own() {
                     return Ok(());
                 }
-                let is_unknown = past.is_unknown();
                 part.event_past(archive, wanted, &mut past).map_err(unreadable)?;
                 if let Some((archive, commit)) = archive
                     && held.is_some()

@@ -201,6 +201,50 @@ fn an_event_that_was_listed_before_retention_has_what_is_left_of_its_past() {
     assert!(past(&archive, &commit, None, &other).into_paths().is_empty());
 }
 
+/// Publications of two days take turns, so neither day comes before the other.
+#[test]
+fn a_clock_that_was_set_back_over_midnight_hides_no_prices() {
+    let dir = tempfile::tempdir().unwrap();
+    let midnight = FROM.plus(Duration::from_secs(9600));
+    assert_eq!(midnight.as_secs() % 86_400, 0);
+    let before = |minutes: u64| midnight.minus(Duration::from_secs(minutes * 60));
+    let after = midnight.plus(EPOCH);
+    let mut log = Log(vec![]);
+    let list = |log: &mut Log, event: u64| {
+        log.list_for(event, "fanduel", "Ann", midnight.plus(EPOCH * 1440));
+        log.quote(event, "fanduel", 150);
+    };
+    list(&mut log, 2);
+    log.publish_at(before(20));
+    list(&mut log, 1);
+    log.quote(2, "fanduel", 160);
+    log.publish_at(after);
+    log.quote(1, "fanduel", 170);
+    log.withdraw(2, "fanduel");
+    log.publish_at(before(15));
+    log.score(1, Status::Live);
+    log.publish_at(before(10));
+    let archive = archive_log(dir.path(), &log.0, 1);
+    for _ in 0..2 {
+        let commit = archive.newest().unwrap();
+        let [one, two] = [1, 2].map(|event| {
+            let paths = past(&archive, &commit, None, &wanted(EventId::from_number(event)));
+            history_of(&paths.into_paths()[0])
+        });
+        let points = |history: &RecordHistory| -> Vec<(Timestamp, Option<String>)> {
+            let price = |prices: &Prices| prices.first().map(|(_, price, _)| price.clone());
+            history.points.iter().map(|(at, prices)| (*at, price(prices))).collect()
+        };
+        let price = |price: &str| Some(price.to_owned());
+        assert_eq!(points(&one), [(before(15), price("170")), (after, price("150"))]);
+        let expected = [(before(20), price("150")), (before(15), None), (after, price("160"))];
+        assert_eq!(points(&two), expected);
+        let close = one.close.unwrap();
+        assert_eq!((close.0, &*close.5[0].1), (before(10), "170"));
+        archive.compact(&commit, &Compact::All, FROM).unwrap();
+    }
+}
+
 /// If the archive waited until a damaged file was restored, the log would grow meanwhile.
 #[test]
 fn a_damaged_file_costs_the_closing_lines_that_need_it_and_nothing_else() {

@@ -293,6 +293,44 @@ async fn the_prior_interface_answers_with_an_earlier_catalogue_too() {
     }
 }
 
+/// H4: the scope of a key is the current one. The group that a sport had then applies only if the sport is gone.
+#[tokio::test]
+async fn the_present_group_of_a_sport_decides_who_reads_its_past() {
+    let regrouped = wider().source().replacen("group = \"combat\"", "group = \"cage\"", 2);
+    let regrouped = Catalogue::from_source(&regrouped).unwrap();
+    let app = TestApp::builder().archived().catalogue(regrouped).start().await;
+    let feed = app.any_feed().await;
+    let [cage, combat] =
+        [app.key_for_groups(&["cage"]).await, app.key_for_groups(&["combat"]).await];
+    let lines = [
+        line::event("a", "mma", ANN, BEA),
+        line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155)),
+        line::event("b", "aikido", ANN, BEA),
+        line::moneyline("b", "fanduel", (ANN, 120), (BEA, -140)),
+    ];
+    app.push_all(&feed, &lines).await;
+    app.publish().await;
+    let at = app.now();
+    assert!(live(&app).history.flush(Compact::Due).await.unwrap());
+    let (now, dir) = (app.now().plus(Duration::from_secs(600)), app.stop().await);
+    let app = TestApp::builder().archived().starting_at(now).on(dir).start().await;
+    app.publish().await;
+    for (sport, key, status) in [
+        ("aikido", &cage, 200),
+        ("aikido", &combat, 403),
+        ("mma", &cage, 403),
+        ("mma", &combat, 200),
+    ] {
+        for path in [
+            format!("/v1/sports/{sport}/odds?as_of={at}"),
+            format!("/v4/historical/sports/{sport}/odds?regions=us&date={at}"),
+        ] {
+            let answer = app.get(&path, key).await;
+            assert_eq!(answer.status, status, "{path}: {}", answer.text());
+        }
+    }
+}
+
 /// H10, H13 and H14 name past records, with names that the catalogue may no longer have.
 #[tokio::test]
 async fn prices_under_names_that_are_gone_are_still_looked_up() {

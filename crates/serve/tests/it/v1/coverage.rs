@@ -197,6 +197,16 @@ async fn an_empty_answer_links_to_its_coverage() {
         link("/v1/sports/boxing/best?regions=uk,eu&bookmakers=888sport").await.as_deref(),
         Some("</v1/sports/boxing/coverage?regions=uk,eu>; rel=\"help\"")
     );
+    // A past answer links to the coverage of its publication, with and without a filter.
+    let past = board.app.get("/v1/sports", &board.key).await;
+    let published = past.header("x-published-at").unwrap();
+    board.app.publish().await;
+    let later = board.app.now().minus(Duration::from_secs(1));
+    for (filter, coverage) in [("market=spread&", "market=spread&"), ("event_ids=evt_1&", "")] {
+        let target = format!("</v1/sports/mma/coverage?{coverage}as_of={published}>; rel=\"help\"");
+        let odds = format!("/v1/sports/mma/odds?{filter}as_of={later}");
+        assert_eq!(link(&odds).await, Some(target), "{odds}");
+    }
     assert_eq!(link("/v1/sports/mma/odds").await, None);
     assert_eq!(link("/v1/sports/boxing/middles").await, None, "no price is missing in a ranking");
     let with_key = format!("/v1/sports/mma/odds?market=spread&api_key={}", board.key);

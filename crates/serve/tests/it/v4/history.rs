@@ -121,6 +121,21 @@ async fn every_path_of_the_past_has_the_parameters_and_the_price_of_the_present(
 }
 
 #[tokio::test]
+async fn what_is_refused_at_any_time_is_refused_before_the_past_is_read() {
+    let app = TestApp::start().await;
+    let key = app.live_key().await;
+    let date = published(&app, &key).await[0].1.to_string();
+    let tennis = app.key_for_groups(&["tennis"]).await;
+    // History does not have the first date, which is another fault.
+    for date in ["2020-01-01T00:00:00Z", &*date] {
+        let forbidden = app.get(&format!("{ODDS}?regions=us&date={date}"), &tennis).await;
+        assert_eq!(refusal(&forbidden), (403, "FORBIDDEN".to_owned()), "{date}");
+        let incomplete = app.get(&format!("{ODDS}?date={date}"), &key).await;
+        assert_eq!(refusal(&incomplete), (422, "MISSING_REGION".to_owned()), "{date}");
+    }
+}
+
+#[tokio::test]
 async fn a_sport_that_was_there_then_is_known_by_its_key() {
     let app = TestApp::start().await;
     let (key, feed) = (app.live_key().await, app.any_feed().await);
