@@ -9,6 +9,7 @@
 mod lineage;
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,6 +76,8 @@ enum Ended {
     All,
     /// Everything was copied, but files could not be merged.
     NotCompacted,
+    /// Another node writes the archive by now.
+    NotWriter,
     Failed,
 }
 
@@ -135,7 +138,7 @@ impl Archiver {
                 }
             };
             let pause = match ended {
-                Ended::All | Ended::NotCompacted => interval,
+                Ended::All | Ended::NotCompacted | Ended::NotWriter => interval,
                 Ended::Failed => interval.min(RETRY_MAX),
             };
             let again = if ended == Ended::Failed { RETRY_MAX } else { CATALOGUE_RETRY };
@@ -148,7 +151,7 @@ impl Archiver {
                 let done = match ended {
                     Ended::NotCompacted => order.compact == Compact::Due,
                     Ended::All => true,
-                    Ended::Failed => false,
+                    Ended::NotWriter | Ended::Failed => false,
                 };
                 // The requester may be gone.
                 order.done.send(done).unwrap_or_default();
@@ -171,9 +174,10 @@ impl Archiver {
             Step::Copy => self.copy_or_tell(),
             Step::Compact => match self.compact(which) {
                 Ok(true) => Step::Compact,
+                Ok(false) if !self.is_writer() => Step::Ended(Ended::NotWriter),
                 Ok(false) => Step::Ended(Ended::All),
                 Err(error) => {
-                    tracing::warn!(event = "archive.compaction_failed", error = %Chain(&error), "files of the archive could not be merged");
+                    self.note_not_compacted(&error);
                     Step::Ended(Ended::NotCompacted)
                 }
             },
@@ -193,9 +197,20 @@ impl Archiver {
                 let stats = &self.handle.history.stats;
                 stats.commit_failures.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(event = "archive.failed", error = %Chain(&error), "the archive is not written; the log keeps its entries until it is");
+                // What is past retention makes room.
+                if self.room().is_err()
+                    && let Err(error) = self.retire()
+                {
+                    self.note_not_compacted(&error);
+                }
                 Step::Ended(Ended::Failed)
             }
         }
+    }
+
+    fn note_not_compacted(&self, error: &WorldError) {
+        self.handle.history.stats.compaction_failures.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(event = "archive.compaction_failed", error = %Chain(error), "files of the archive could not be merged or removed");
     }
 
     /// Stores the catalogue that this process writes entries under, and returns whether the last archived publication
@@ -205,6 +220,7 @@ impl Archiver {
             return Ok(false);
         }
         let Some(archive) = self.writable()? else { return Ok(false) };
+        self.room()?;
         archive.keep_catalogue(&self.options.catalogue)?;
         self.begun.note();
         self.keeps_own = true;
@@ -222,6 +238,7 @@ impl Archiver {
     /// The log cannot be read, or the archive cannot be written. Earlier parts stay.
     pub fn copy(&mut self) -> Result<bool, WorldError> {
         let Some(archive) = self.writable()? else { return Ok(false) };
+        self.room()?;
         let published = self.handle.published().snapshot.seq;
         let commit = archive.newest()?;
         let Some(mut log) = self.options.log.view()? else { return Ok(false) };
@@ -260,29 +277,65 @@ impl Archiver {
         }
     }
 
-    /// The archive, if this node has to write it. Other nodes only read.
+    /// True if this node has to write the archive. Other nodes only read.
+    fn is_writer(&self) -> bool {
+        self.handle.leads() && self.handle.has_begun()
+    }
+
+    /// The archive, if this node has to write it.
     fn writable(&mut self) -> Result<Option<Archive>, WorldError> {
         let Some(place) = self.options.history.archive() else { return Ok(None) };
-        if !self.handle.leads() || !self.handle.has_begun() {
+        if !self.is_writer() {
             return Ok(None);
-        }
-        let full = |source: io::Error| match place.folder() {
-            Some(folder) => Err(ArchiveError::Io { path: folder.to_owned(), source }),
-            None => Ok(()),
-        };
-        if self.handle.is_disk_full() {
-            // The remaining space is for the log.
-            full(io::ErrorKind::StorageFull.into())?;
         }
         let archive = match self.archive.take() {
             Some(archive) => archive,
             None => self.begun.open(&place)?,
         };
-        let archive = self.archive.insert(archive).clone();
-        if place.folder().is_some_and(|folder| !has_room(folder)) {
-            full(io::Error::new(io::ErrorKind::StorageFull, NO_ROOM))?;
+        Ok(Some(self.archive.insert(archive).clone()))
+    }
+
+    /// Refuses to write more to a disk that is nearly full: what is left is for the log.
+    fn room(&self) -> Result<(), ArchiveError> {
+        let place = self.options.history.archive();
+        let Some(folder) = place.as_ref().and_then(|place| place.folder()) else { return Ok(()) };
+        let source = if self.handle.is_disk_full() && !self.is_on_own_disk(folder) {
+            io::ErrorKind::StorageFull.into()
+        } else if has_room(folder) {
+            return Ok(());
+        } else {
+            io::Error::new(io::ErrorKind::StorageFull, NO_ROOM)
+        };
+        Err(ArchiveError::Io { path: folder.to_owned(), source })
+    }
+
+    /// True if a folder is on another disk than the data folder.
+    fn is_on_own_disk(&self, folder: &Path) -> bool {
+        let disk = |path: &Path| path.metadata().ok().map(|found| found.dev());
+        let own = self.options.notes.as_deref().and_then(disk);
+        own.zip(disk(folder)).is_some_and(|(own, other)| own != other)
+    }
+
+    /// Removes what is past retention, and deletes files that are not used any more. It needs next to no space.
+    fn retire(&mut self) -> Result<(), WorldError> {
+        let Some(archive) = self.writable()? else { return Ok(()) };
+        let mut commit = archive.newest()?;
+        if let Some(end) = commit.settled_end() {
+            let oldest = end.minus(self.options.history.retention);
+            if let Some((retired, Outcome::Committed)) = archive.retire(&commit, oldest)? {
+                self.note(&retired);
+                commit = retired;
+            }
         }
-        Ok(Some(archive))
+        self.clean(&archive, &commit);
+        Ok(())
+    }
+
+    /// Deletes files that are not used any more. If that fails, they stay until the next time.
+    fn clean(&self, archive: &Archive, commit: &Commit) {
+        if let Err(error) = archive.clean(commit) {
+            tracing::warn!(event = "archive.not_cleaned", error = %Chain(&error), "unused files of the archive are not deleted; it is tried again");
+        }
     }
 
     /// Merges some files and removes data past retention, and returns whether there may be more to do.
@@ -298,7 +351,7 @@ impl Archiver {
         if compacted.outcome == Outcome::Committed {
             self.note(&compacted.commit);
             self.handle.history.stats.compactions.fetch_add(1, Ordering::Relaxed);
-            archive.clean(&compacted.commit)?;
+            self.clean(&archive, &compacted.commit);
         }
         Ok(true)
     }
@@ -341,7 +394,7 @@ impl Archiver {
         self.held = book.map(|book| Held { book, commit: next.commit });
         self.note(&next);
         self.handle.history.stats.commits.fetch_add(1, Ordering::Relaxed);
-        archive.clean(&next)?;
+        self.clean(archive, &next);
         Ok(more)
     }
 

@@ -137,6 +137,8 @@ pub struct HistoryStats {
     /// Commits of the archive by this process, and failed attempts.
     pub commits: AtomicU64,
     pub commit_failures: AtomicU64,
+    /// Failed attempts to merge or remove files.
+    pub compaction_failures: AtomicU64,
     pub archive_bytes: AtomicU64,
     pub archive_files: AtomicU64,
     /// Commits that merged files or removed those past retention.

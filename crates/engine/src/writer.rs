@@ -414,9 +414,24 @@ impl Writer {
         // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be read
         // back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);
-        let has_room = !self.worker.handle.is_disk_full();
-        if durable && has_room && self.checkpoint_schedule.is_due(before_cut, at) {
-            self.checkpoint(before_cut);
+        if durable && self.checkpoint_schedule.is_due(before_cut, at) {
+            match self.worker.handle.is_disk_full() {
+                true => self.release(),
+                false => self.checkpoint(before_cut),
+            }
+        }
+    }
+
+    /// Releases log entries of a full disk that are not needed any more: that makes room for the next checkpoint.
+    fn release(&mut self) {
+        if self.term.is_some() {
+            // The log is not on this disk.
+            return;
+        }
+        let before = self.worker.clock.now().minus(self.worker.options.log_retention);
+        let keep_from = self.worker.handle.history.keep_from();
+        if let Err(error) = self.log.retain(before.as_millis(), keep_from) {
+            tracing::warn!(event = "log.not_released", world = %self.worker.options.world, error = %Chain(&error), "old log entries could not be removed from the full disk");
         }
     }
 
@@ -429,8 +444,10 @@ impl Writer {
         let keep_from = seq.min(self.worker.handle.history.keep_from());
         let log = &mut self.log;
         let mut write = || {
-            log.write_checkpoint(seq, IMAGE_VERSION, &image)
-                .and_then(|()| log.retain(before.as_millis(), keep_from))
+            let written = log.write_checkpoint(seq, IMAGE_VERSION, &image);
+            // Older checkpoints may cover entries whose removal makes room for this one.
+            let released = log.retain(before.as_millis(), keep_from);
+            written.and(released)
         };
         let written = match &self.term {
             None => write(),

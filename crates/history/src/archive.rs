@@ -342,8 +342,8 @@ impl Archive {
         self.commit(commit)
     }
 
-    /// Deletes files that have not been part of the archive for an hour, and returns their number. To be called after
-    /// a commit, by its writer. In a bucket, it only runs a few times an hour.
+    /// Deletes files that have not been part of the archive for an hour, and returns their number. To be called by the
+    /// writer of the commit. In a bucket, it only runs a few times an hour.
     ///
     /// # Errors
     /// The store refuses.
@@ -354,8 +354,8 @@ impl Archive {
         let objects = self.store.list("")?;
         let newest = commit_name(commit.commit);
         // By the clock of the store, which may be another machine's.
-        let Some(now) = objects.iter().find(|object| object.name == newest) else { return Ok(0) };
-        let now = now.modified_ms;
+        let Some(last) = objects.iter().find(|object| object.name == newest) else { return Ok(0) };
+        let now = self.store.now_ms().unwrap_or(last.modified_ms).max(last.modified_ms);
         let mut numbers: Vec<u64> = objects.iter().filter_map(number_of).collect();
         numbers.sort_unstable();
         let old = numbers.len().saturating_sub(COMMITS_KEPT);

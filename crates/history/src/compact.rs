@@ -85,6 +85,22 @@ impl Archive {
         Ok(Some(Compacted { commit: next, outcome, merged }))
     }
 
+    /// Removes files that only publications before `oldest` need, without merging others: that needs next to no space.
+    /// `None`: there are none.
+    ///
+    /// # Errors
+    /// The archive cannot be written; it is in the state before or after.
+    pub fn retire(
+        &self,
+        commit: &Commit,
+        oldest: Timestamp,
+    ) -> Result<Option<(Commit, Outcome)>, ArchiveError> {
+        let Some(mut next) = commit.without_before(oldest) else { return Ok(None) };
+        next.commit = commit.commit + 1;
+        let outcome = self.replace(commit, &next)?;
+        Ok(Some((next, outcome)))
+    }
+
     /// One file with all rows of several files of one table. `None`: a newer program has written one of them.
     fn merge(&self, files: &[TableFile]) -> Result<Option<TableFile>, ArchiveError> {
         let Some(first) = files.first() else { return Ok(None) };

@@ -137,6 +137,11 @@ impl FolderStore {
         Ok(now)
     }
 
+    /// The same in milliseconds, if it can be found out.
+    pub(crate) fn now_ms(&self) -> Option<i64> {
+        self.now().ok().map(millis)
+    }
+
     pub(crate) fn may_have(&self, folder: &str) -> bool {
         self.path(folder).try_exists().unwrap_or(true)
     }
@@ -173,12 +178,15 @@ impl FolderStore {
                 }
                 modified => modified?,
             };
-            let modified = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-            let modified_ms = i64::try_from(modified).unwrap_or(i64::MAX);
-            objects.push(Object { name, modified_ms });
+            objects.push(Object { name, modified_ms: millis(modified) });
         }
         Ok(())
     }
+}
+
+fn millis(at: SystemTime) -> i64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    i64::try_from(since).unwrap_or(i64::MAX)
 }
 
 /// True if a link to a new file was refused because the file system has no links. exFAT answers that it is not

@@ -154,6 +154,14 @@ impl Store {
         }
     }
 
+    /// The time by the clock of a folder, if it can be found out.
+    pub(crate) fn now_ms(&self) -> Option<i64> {
+        match self {
+            Self::Folder(store) => store.now_ms(),
+            Self::Bucket(_) => None,
+        }
+    }
+
     /// True if it is time to look for files to delete, given the time for which they are kept.
     pub(crate) fn is_clean_due(&self, kept: Duration) -> bool {
         match self {

@@ -257,6 +257,12 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 39] = [
         |_, w| read(&w.history.stats.commit_failures),
     ),
     (
+        "linesman_history_compaction_failures_total",
+        "counter",
+        "Failed attempts to merge files of the archive, or to remove those past history.retention.",
+        |_, w| read(&w.history.stats.compaction_failures),
+    ),
+    (
         "linesman_history_panics_total",
         "counter",
         "Panics of the task that writes the archive; each one is a bug.",

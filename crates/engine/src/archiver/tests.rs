@@ -208,6 +208,41 @@ fn where_the_archive_cannot_be_written_the_world_goes_on_and_the_log_keeps_every
     assert_eq!(lag(&world), Duration::ZERO);
 }
 
+/// What is past retention is all that an operator may want to remove.
+#[test]
+fn on_a_full_disk_what_is_past_retention_is_removed_and_what_is_unused_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path(), NOON);
+    let mut archiver = world.archiver();
+    for _ in 0..4 {
+        world.publish();
+        assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
+        world.clock.advance(Duration::from_secs(24 * 3600));
+    }
+    let root = dir.path().join("archive");
+    let before = world.archive().newest().unwrap();
+    world.publish();
+    world.handle.set_disk_full(true);
+    world.options.history.retention = Duration::from_secs(36 * 3600);
+    let mut archiver = world.archiver();
+    assert_eq!(work(&mut archiver, &Compact::Due), Ended::Failed);
+    let commit = world.archive().newest().unwrap();
+    assert_eq!(commit.last_seq(), before.last_seq(), "nothing was added");
+    let gone: Vec<&str> =
+        before.paths().filter(|path| commit.paths().all(|kept| kept != *path)).collect();
+    assert!(!gone.is_empty());
+    for path in &gone {
+        let file = fs::File::options().append(true).open(root.join(path)).unwrap();
+        let modified = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(modified - Duration::from_secs(2 * 3600)).unwrap();
+    }
+    assert_eq!(work(&mut archiver, &Compact::Due), Ended::Failed);
+    assert!(gone.iter().all(|path| !root.join(path).exists()), "no new commit is needed for that");
+    world.handle.set_disk_full(false);
+    assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
+    assert_eq!(world.archive().newest().unwrap().last_seq(), Some(world.handle.published().seq()));
+}
+
 /// Otherwise the lag of a new process or leader would begin at zero while the archive can be read but not written.
 #[test]
 fn publications_of_an_earlier_process_that_are_not_archived_count_for_the_lag() {
