@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use archive::{Archive, ArchiveError, Commit, Compact, Entry, Outcome, Part, Table};
 use change_log::ReadLog;
-use domain::{Catalogue, Timestamp};
+use domain::Catalogue;
 use market::{Book, Change};
 use rustix::fs::statvfs;
 use rustix::process::setpriority_process;

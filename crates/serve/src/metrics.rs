@@ -93,7 +93,7 @@ fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
 type Reading = fn(&Api, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 39] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 40] = [
     ("linesman_snapshot_events", "gauge", "Events in the current snapshot.", |_, w| {
         w.records().0.to_string()
     }),

@@ -3,7 +3,7 @@ use std::fs;
 use std::path::Path;
 
 use change_log::LogLocation;
-use domain::{Clock as _, ManualClock};
+use domain::{Clock as _, ManualClock, Timestamp};
 use market::{Alias, Ids, Meaning, Operation};
 
 use super::*;
