@@ -219,7 +219,8 @@ fn on_a_full_disk_what_is_past_retention_is_removed_and_what_is_unused_deleted()
         assert_eq!(work(&mut archiver, &Compact::Due), Ended::All);
         world.clock.advance(Duration::from_secs(24 * 3600));
     }
-    let root = dir.path().join("archive");
+    let place = world.options.history.archive().unwrap();
+    let root = place.folder().unwrap();
     let before = world.archive().newest().unwrap();
     world.publish();
     world.handle.set_disk_full(true);
