@@ -1,7 +1,9 @@
 //! Live streams of nodes that share a log.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::Leadership;
 use serde_json::json;
 use test_servers::Proxy;
 
@@ -87,28 +89,57 @@ async fn a_cursor_past_the_end_of_the_log_is_unknown_on_a_node_that_has_all_of_i
     tokio::join!(list, stream);
 }
 
+/// Two nodes, one of which was cut off from the log before the last publication.
+struct CutOff {
+    writer: TestApp,
+    reader: TestApp,
+    /// The last publication's position in the odds.
+    cursor: String,
+    _leadership: Arc<Leadership>,
+    proxy: Proxy,
+    joining: Joining,
+    // The last to go: the nodes speak with it until they have stopped.
+    _test_log: TestLog,
+}
+
+impl CutOff {
+    async fn start() -> Self {
+        let test_log = TestLog::start();
+        let joining = Joining::new(&test_log);
+        let proxy = Proxy::start(test_log.nats.port(0).unwrap()).await.unwrap();
+        let (electable, leadership) = joining.electable();
+        let writer = TestApp::builder().joining(electable).start().await;
+        lead(&writer, &leadership, 1).await;
+        let mut joined = joining.clone();
+        joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
+        let reader = TestApp::builder().joining(joined).start().await;
+        let feed = writer.any_feed().await;
+        writer.push_all(&feed, &lines()).await;
+        publish(&joining.clock, &[&writer, &reader]).await;
+
+        proxy.cut();
+        let moved = line::moneyline("bout-1", "fanduel", (ANN, 150), (BEA, -155));
+        writer.push_all(&feed, &[moved]).await;
+        publish(&joining.clock, &[&writer]).await;
+        let odds = writer.get("/v1/sports/mma/odds", &writer.live_key().await).await;
+        let cursor = odds.header("x-cursor").unwrap().to_owned();
+        Self {
+            writer,
+            reader,
+            cursor,
+            _leadership: leadership,
+            proxy,
+            joining,
+            _test_log: test_log,
+        }
+    }
+}
+
 /// S8: the same for as long as the node is only behind, but then the client is sent to another one.
 #[tokio::test]
 async fn a_stream_on_a_node_that_is_behind_its_cursor_waits_ten_seconds_and_ends() {
-    let test_log = TestLog::start();
-    let joining = Joining::new(&test_log);
-    let proxy = Proxy::start(test_log.nats.port(0).unwrap()).await.unwrap();
-    let (electable, leadership) = joining.electable();
-    let writer = TestApp::builder().joining(electable).start().await;
-    lead(&writer, &leadership, 1).await;
-    let mut joined = joining.clone();
-    joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
-    let reader = TestApp::builder().joining(joined).start().await;
-    let feed = writer.any_feed().await;
-    writer.push_all(&feed, &lines()).await;
-    publish(&joining.clock, &[&writer, &reader]).await;
-
-    proxy.cut();
-    let moved = line::moneyline("bout-1", "fanduel", (ANN, 150), (BEA, -155));
-    writer.push_all(&feed, &[moved]).await;
-    publish(&joining.clock, &[&writer]).await;
-    let odds = writer.get("/v1/sports/mma/odds", &writer.live_key().await).await;
-    let cursor = odds.header("x-cursor").unwrap();
+    let nodes = CutOff::start().await;
+    let CutOff { writer, reader, cursor, proxy, joining, .. } = &nodes;
     let key = reader.live_key().await;
     let list = async {
         let path = format!("/v1/sports/mma/odds?since={cursor}");
@@ -116,7 +147,7 @@ async fn a_stream_on_a_node_that_is_behind_its_cursor_waits_ten_seconds_and_ends
     };
     let stream = async {
         let begun = Instant::now();
-        let (mut client, hello) = Client::open(&reader, &key, "?sports=mma", Some(cursor)).await;
+        let (mut client, hello) = Client::open(reader, &key, "?sports=mma", Some(cursor)).await;
         assert_eq!(hello["resumed"], true);
         let end = client.event().await.unwrap();
         assert_eq!((end.name.as_str(), &end.data["code"]), ("end", &json!("unavailable")));
@@ -126,9 +157,34 @@ async fn a_stream_on_a_node_that_is_behind_its_cursor_waits_ten_seconds_and_ends
     tokio::join!(list, stream);
     // Once the node has caught up, the stream goes on there.
     proxy.restore();
-    publish(&joining.clock, &[&writer, &reader]).await;
-    let (mut client, _) = Client::open(&reader, &key, "?sports=mma", Some(cursor)).await;
+    publish(&joining.clock, &[writer, reader]).await;
+    let (mut client, _) = Client::open(reader, &key, "?sports=mma", Some(cursor)).await;
     assert_eq!(names(&client.cut().await), ["fresh", "cut"]);
+}
+
+/// S9: a list waits likewise. It does not answer with what leads back to an earlier publication.
+#[tokio::test]
+async fn a_poll_on_a_node_that_comes_to_its_cursor_meanwhile_has_nothing_to_add() {
+    let nodes = CutOff::start().await;
+    let CutOff { reader, cursor, proxy, .. } = &nodes;
+    let key = reader.live_key().await;
+    let path = format!("/v1/sports/mma/odds?since={cursor}");
+    let poll = async {
+        let mut answer = reader.get(&path, &key).await;
+        // The node may take longer than one request waits.
+        for _ in 0..5 {
+            if answer.status == 503 {
+                answer = reader.get(&path, &key).await;
+            }
+        }
+        answer
+    };
+    let restore = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        proxy.restore();
+    };
+    let (answer, ()) = tokio::join!(poll, restore);
+    assert_eq!((answer.status, answer.header("x-cursor")), (204, Some(&**cursor)));
 }
 
 /// S4: the events between the same two cuts are the same, regardless of the node and of the transport.
