@@ -157,8 +157,7 @@ impl Admitted<'_> {
                 Base::Ahead => false,
                 Base::Expired | Base::Unknown => return Err(expired()),
             };
-            let waits = is_known || handle.world == World::Live;
-            if !waits || Instant::now() >= until {
+            if Instant::now() >= until {
                 if !is_known && never_comes(handle, self.api.clock.now()) {
                     return Err(expired());
                 }
