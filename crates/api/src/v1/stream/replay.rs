@@ -113,9 +113,9 @@ impl Replay {
         Self { turn: Some(turn), walk: None, changes: None, is_live: false, sent: 0, paid: false }
     }
 
-    /// Gives the turn back while there is nothing to send.
+    /// Gives the turn back while there is nothing to send, and what is only held during it.
     pub(super) fn rest(&mut self) {
-        (self.turn, self.walk) = (None, None);
+        (self.turn, self.walk, self.changes) = (None, None, None);
     }
 
     /// The events from a position to the publication after it, if `present` is not at that position. After a failure,
@@ -193,6 +193,11 @@ impl Replay {
             Some(walk) => walk,
             None => {
                 let (held, _) = base(handle, place, Mode::Live, key).await?;
+                let (present, _) = place_of(world, &handle.published().snapshot);
+                if place.0 == handle.last_place(reached.now).max(present) {
+                    // There is nothing to read, for which no turn is needed.
+                    return Ok(None);
+                }
                 if self.turn.is_none() {
                     self.turn = Some(by.take_turn().await.ok_or(NotRendered::Later)?);
                 }
