@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use accounts::{KeyEntry, StreamRefusal, StreamSlot};
+use domain::Timestamp;
 use engine::{ChangeWalk, Published, Reached, Walk, WorldHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
@@ -162,13 +163,15 @@ impl Replay {
     }
 
     /// The events from a position to the next accepted change or publication; `None` if there is nothing yet. They
-    /// come from the live states if those are still kept, otherwise from the log or the archive.
+    /// come from the live states if those are still kept, otherwise from the log or the archive; also where the next
+    /// live state is later than `until`, because it may contain changes from before.
     pub(super) async fn change(
         &mut self,
         by: Replayer<'_>,
         (handle, reached): (&WorldHandle, Reached),
         selection: &Arc<Selection>,
         place: LogPlace,
+        until: Option<Timestamp>,
     ) -> Result<Option<Step>, NotRendered> {
         let (renders, key) = (&by.api.streams.renders, by.key());
         let (world, whole) = (handle.world, selection.wants_whole());
@@ -179,7 +182,9 @@ impl Replay {
             // Freshness is exact after a publication, and in whole snapshots.
             let is_exact = self.is_live
                 || (!held.is_between && next.as_ref().is_none_or(|next| next.is_exact()));
-            place_of(world, &held.snapshot) == place && (!whole || is_exact)
+            let is_later =
+                until.zip(next.as_ref()).is_some_and(|(end, next)| end < next.snapshot.cut_at);
+            place_of(world, &held.snapshot) == place && (!whole || is_exact) && !is_later
         });
         self.is_live = shown.is_some();
         if let Some((_, next)) = shown {

@@ -36,6 +36,7 @@ pub(crate) struct Builder {
     start: Timestamp,
     refresh_interval: Duration,
     stale_after: Duration,
+    live_tick: Duration,
     history: HistoryOptions,
     limits: Limits,
     api: ApiSettings,
@@ -74,6 +75,7 @@ impl Builder {
             start: at(START),
             refresh_interval: Duration::from_secs(30),
             stale_after: Duration::from_secs(90),
+            live_tick: Duration::from_millis(1),
             history: HistoryOptions { part_interval: DAY, ..HistoryOptions::default() },
             // Most tests report on events without waiting for their start.
             limits: Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT },
@@ -204,6 +206,12 @@ impl Builder {
         self
     }
 
+    /// Changes are shown live no more often than twice in this time.
+    pub(crate) fn live_tick(mut self, tick: Duration) -> Self {
+        self.live_tick = tick;
+        self
+    }
+
     /// The operator has switched `api_key` off.
     pub(crate) fn without_query_key(mut self) -> Self {
         self.api.query_key_enabled = false;
@@ -306,7 +314,7 @@ impl Builder {
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),
-            live_tick: Duration::from_millis(1),
+            live_tick: self.live_tick,
             history: history(&self.history, self.archive.as_ref(), dir.path(), world),
         };
         let (live, live_writer) = match joining {
