@@ -164,13 +164,14 @@ impl Replay {
 
     /// The events from a position to the next accepted change or publication; `None` if there is nothing yet. They
     /// come from the live states if those are still kept, otherwise from the log or the archive; also where the next
-    /// live state is later than `until`, because it may contain changes from before.
+    /// live state is later than `until`, because it may contain changes from before. `from`: the position, and whether
+    /// the client may have more.
     pub(super) async fn change(
         &mut self,
         by: Replayer<'_>,
         (handle, reached): (&WorldHandle, Reached),
         selection: &Arc<Selection>,
-        place: LogPlace,
+        (place, from): (LogPlace, StartFrom),
         until: Option<Timestamp>,
     ) -> Result<Option<Step>, NotRendered> {
         let (renders, key) = (&by.api.streams.renders, by.key());
@@ -190,8 +191,7 @@ impl Replay {
         if let Some((_, next)) = shown {
             (self.changes, self.turn) = (None, None);
             let Some(next) = next else { return Ok(None) };
-            let rendered =
-                renders.events(handle, selection, StartFrom::Here(place), &next, key).await?;
+            let rendered = renders.events(handle, selection, from, &next, key).await?;
             return Ok(Some(Step { rendered, costs: false }));
         }
         let walk = match self.changes.take() {

@@ -1,5 +1,6 @@
 //! Live streams of nodes that share a log.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,8 +8,9 @@ use engine::Leadership;
 use serde_json::json;
 use test_servers::Proxy;
 
-use super::client::{Client, move_to, names, opened, quote};
-use crate::harness::{Joining, TestApp, TestLog, line};
+use super::client::{Client, Event, at_of, move_to, names, opened, quote};
+use super::ends::text;
+use crate::harness::{Joining, TestApp, TestLog, line, ndjson};
 use crate::shared::{Pair, lead, publish};
 use crate::test_market::{ANN, BEA, lines};
 
@@ -58,6 +60,62 @@ async fn every_node_sends_what_is_stored_before_it_is_published_and_goes_on_from
         read.cut().await;
     }
     assert_eq!(read.state, written.state);
+}
+
+/// S4, S7: a client has a part of a live state from one node, whose records came and went before the next live state
+/// of the node on which it goes on. It is no matter whether that is the first one sent there, nor how it is sent.
+#[tokio::test]
+async fn what_a_broken_connection_brought_is_taken_back_on_another_node() {
+    // The node that reads shows a change at once, and the following ones together after half a tick.
+    let tick = Cell::new(Duration::from_millis(1));
+    let node = || TestApp::builder().live_tick(tick.replace(Duration::from_secs(12)));
+    let pair = Pair::start(node).await;
+    let Pair { writer, reader, .. } = &pair;
+    let feed = writer.any_feed().await;
+    let odds = |bookmaker, price| line::moneyline("a", bookmaker, (ANN, price), (BEA, -155));
+    writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA), odds("fanduel", 135)]).await;
+    pair.publish().await;
+    let (written_key, read_key) = (writer.live_key().await, reader.live_key().await);
+    let (mut written, _) = Client::open(writer, &written_key, LIVE, None).await;
+    let (mut read, _) = Client::open(reader, &read_key, LIVE, None).await;
+    written.cut().await;
+    read.cut().await;
+    // With followers, a node keeps a publication among its live states.
+    pair.publish().await;
+    for client in [&mut written, &mut read] {
+        assert_eq!(at_of(&client.cut().await), text(writer.now()));
+    }
+    let cursor = read.cursor.clone();
+    quote(writer, &feed, 140).await;
+    written.cut().await;
+    read.cut().await;
+    let mut backs = Vec::new();
+    for replay in ["", "&replay=all"] {
+        let query = format!("{LIVE}{replay}");
+        let (mut back, hello) = Client::open(reader, &read_key, &query, Some(&cursor)).await;
+        assert_eq!(hello["resumed"], true);
+        back.state = read.state.clone();
+        back.cut().await;
+        assert_eq!(back.cursor, read.cursor);
+        backs.push(back);
+    }
+    writer.push(&feed, ndjson(&[odds("betmgm", 140), odds("fanduel", 150)])).await;
+    while written.state.len() < 2 {
+        written.cut().await;
+    }
+    let empty = json!({"type": "odds", "ref": "a", "bookmaker": "betmgm", "market": "moneyline", "outcomes": []});
+    writer.push(&feed, ndjson(&[empty, odds("fanduel", 160)])).await;
+    let price = |events: &[Event]| events[0].data["upserts"][0]["outcomes"][0]["price"].clone();
+    while price(&read.cut().await) != 160 {}
+    assert_eq!(read.state.len(), 1);
+    for back in &mut backs {
+        back.state = written.state.clone();
+        back.broken = true;
+        while back.cursor != read.cursor {
+            back.cut().await;
+        }
+        assert_eq!(back.state, read.state);
+    }
 }
 
 /// S8: a cursor of a longer log, such as one that was lost, is beyond the end of this one. The stream waits only as
