@@ -1,6 +1,6 @@
 //! Options of a service under test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::thread::JoinHandle;
@@ -48,6 +48,7 @@ pub(crate) struct Builder {
     log_servers: Option<LogServers>,
     joining: Option<Joining>,
     cluster: Option<Cluster>,
+    accounts: Option<PathBuf>,
     keeps_pages: bool,
     mail: bool,
     archive: Option<ArchivePlace>,
@@ -101,6 +102,7 @@ impl Builder {
             log_servers: None,
             joining: None,
             cluster: None,
+            accounts: None,
             keeps_pages: false,
             mail: false,
             archive: None,
@@ -124,6 +126,12 @@ impl Builder {
     /// Starts one node of a cluster.
     pub(crate) fn one_of(mut self, cluster: Cluster) -> Self {
         self.cluster = Some(cluster);
+        self
+    }
+
+    /// With the accounts in this folder, which it shares with other nodes.
+    pub(crate) fn accounts_in(mut self, dir: &Path) -> Self {
+        self.accounts = Some(dir.to_owned());
         self
     }
 
@@ -295,7 +303,8 @@ impl Builder {
             Time::Manual => Arc::clone(&manual) as Arc<dyn Clock>,
             Time::System => Arc::new(SystemClock),
         };
-        let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
+        let accounts_dir = self.accounts.as_deref().unwrap_or_else(|| dir.path());
+        let store = Store::open(accounts_dir.join("accounts.db")).await.unwrap();
         let accounts = shared::load_accounts(&store, &clock, self.cluster).await;
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
         let (outbox, email_queue) = accounts::outbox("https://odds.example.com");

@@ -4,13 +4,17 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use accounts::{Actor, Cluster, MonotonicClock};
+use api::v1::stream::StreamSettings;
 use engine::Leadership;
 use serde_json::json;
+use tempfile::TempDir;
 use test_servers::Proxy;
 
 use super::client::{Client, Event, at_of, move_to, names, opened, quote};
-use super::ends::text;
-use crate::harness::{Joining, TestApp, TestLog, line, ndjson};
+use super::ends::{all_open, text};
+use crate::api::key_authority::Silence;
+use crate::harness::{Joining, TestApp, TestLog, line, ndjson, wait_for};
 use crate::shared::{Pair, lead, publish};
 use crate::test_market::{ANN, BEA, lines};
 
@@ -275,4 +279,45 @@ async fn the_events_between_two_cuts_are_the_same_bytes_on_every_node() {
     let sum = here.blocks_to_cut().await;
     assert!(sum.contains("\"conflated\":true") && sum != last, "{sum}");
     assert_eq!(there.blocks_to_cut().await, sum);
+}
+
+/// S11, S14: on nodes with the same accounts, the streams of a key are counted together, and have ended together when
+/// the call that revokes it on one of them returns.
+#[tokio::test]
+async fn streams_of_a_key_are_limited_over_all_nodes_and_end_on_all_of_them() {
+    let accounts = TempDir::new().unwrap();
+    let node = async || {
+        let cluster = Cluster {
+            register: Arc::new(Silence),
+            steady: Arc::new(MonotonicClock::default()),
+            lease: Duration::from_secs(60),
+        };
+        let settings = StreamSettings { per_key_max: 2, ..StreamSettings::default() };
+        let node = TestApp::builder().accounts_in(accounts.path()).one_of(cluster);
+        let node = node.streams(settings).start().await;
+        let service = Arc::clone(&node.service);
+        tokio::spawn(async move { service.api.accounts.follow().await });
+        node
+    };
+    let nodes = [node().await, node().await];
+    let key = nodes[0].live_key().await;
+    // The other node follows a new key a moment later.
+    let keys = &nodes[1].service.api.accounts.keys;
+    wait_for("the key", || keys.authenticate(key.as_bytes(), nodes[1].now()).is_ok()).await;
+    let mut clients = Vec::new();
+    for node in &nodes {
+        clients.push(Client::open(node, &key, "?sports=mma", None).await.0);
+    }
+    for node in &nodes {
+        let refused = node.get("/v1/stream?sports=mma", &key).await;
+        assert_eq!(refused.refusal(), (429, "too_many_streams".to_owned()));
+    }
+    let accounts = &nodes[0].service.api.accounts;
+    accounts.revoke_key(&key, &Actor::command_line()).await.unwrap();
+    for node in &nodes {
+        assert_eq!(all_open(node).await, 0, "the call has returned");
+    }
+    for client in &mut clients {
+        assert_eq!(client.end().await["code"], "authentication_failed");
+    }
 }
