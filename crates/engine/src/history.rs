@@ -493,10 +493,11 @@ impl History {
         Ok(published)
     }
 
-    /// Keeps a publication that another has followed, for requests of the changes since.
-    pub(crate) fn note_recent(&self, published: &Published) {
+    /// Keeps a publication that another has followed, for requests of the changes since. `next`: the time of the next
+    /// one in the log, if known.
+    pub(crate) fn note_recent(&self, published: &Published, next: Option<Timestamp>) {
         let published = published.of_the_past(ANSWER_BYTES_MAX);
-        self.recent().push(published, self.options.memory_max / RECENT_SHARE);
+        self.recent().push(published, next, self.options.memory_max / RECENT_SHARE);
         self.looks.age();
         if let Source::Logged(past) = &self.source {
             past.tail.age();
@@ -510,7 +511,7 @@ impl History {
             Source::Logged(_) => (held.seq, held.cut_at) == (found.seq, found.at),
             Source::Simulated(_) | Source::Nothing => held.cut_at == found.at,
         };
-        self.recent().find(|held| same(&held.snapshot), |_| true)
+        self.recent().find(|held| same(&held.snapshot))
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {

@@ -217,15 +217,20 @@ impl Live {
         // A log that lost entries reaches this position again, with other content.
         let lost = self.seen() > self.position_of(&published.snapshot);
         if lost || !self.is_wanted() {
-            self.present.store(None);
-            self.whole_present.store(None);
-            self.note_seen(0, Timestamp::from_millis(0));
-            *self.steps() = Steps::default();
-            *self.last_step.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.forget();
         }
         if self.is_wanted() {
             self.steps().push(published.of_the_past(0), self.steps_max);
         }
+    }
+
+    /// Drops everything shown, because the next publication does not follow it without a gap.
+    pub(crate) fn forget(&self) {
+        self.present.store(None);
+        self.whole_present.store(None);
+        self.note_seen(0, Timestamp::from_millis(0));
+        *self.steps() = Steps::default();
+        *self.last_step.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn steps(&self) -> MutexGuard<'_, Steps> {

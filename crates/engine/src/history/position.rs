@@ -22,9 +22,10 @@ impl History {
         if place.is_of(&current.snapshot) {
             return Ok(Some((current, None)));
         }
-        let recent = self.recent().find(|held| place.is_of(&held.snapshot), |_| true);
-        if let Some((recent, next)) = recent {
-            return Ok(Some((recent, next.or(Some(current.snapshot.cut_at)))));
+        let recent = self.recent().find(|held| place.is_of(&held.snapshot));
+        // If the next one is not known here, the log has it.
+        if let Some((recent, next @ Some(_))) = recent {
+            return Ok(Some((recent, next)));
         }
         let mut wait = TurnWait::default();
         match self.find_place(place, current.snapshot.cut_at, &mut wait).await? {
@@ -40,7 +41,7 @@ impl History {
     /// in memory, and the log no longer reaches back to it.
     pub(crate) async fn is_archived(self: &Arc<Self>, current: &Published, past: Place) -> bool {
         let is_kept = past.is_of(&current.snapshot)
-            || self.recent().find(|held| past.is_of(&held.snapshot), |_| true).is_some();
+            || self.recent().find(|held| past.is_of(&held.snapshot)).is_some();
         if is_kept || self.archive().is_none() {
             return false;
         }

@@ -12,6 +12,7 @@ mod model;
 mod replay;
 pub(super) mod replay_live;
 mod resume;
+mod skipped;
 mod websocket;
 
 use std::sync::mpsc;
