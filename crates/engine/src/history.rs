@@ -45,7 +45,7 @@ use logged::LoggedPast;
 use passed::{KeptPassed, Looks};
 pub use passed::{Passed, PassedEvent, PassedRecord, Stride};
 pub use paths::{BookmakerKeys, EventPaths, PathError, PathRequest};
-pub use place::Place;
+pub use place::{IsSought, Place};
 use simulated::SimulatedPast;
 use turns::{TurnWait, Turns, Work};
 pub use walk::Walk;

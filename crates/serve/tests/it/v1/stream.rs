@@ -13,6 +13,7 @@ mod replay;
 pub(super) mod replay_live;
 mod resume;
 mod skipped;
+mod unlogged;
 mod websocket;
 
 use std::sync::mpsc;
