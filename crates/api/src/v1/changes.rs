@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::{Timestamp, World};
 use engine::{HistoryError, Passed, Published, Stride, WorldHandle};
 use http::Reply;
+use market::Snapshot;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -204,10 +205,11 @@ impl Base {
             let near = handle.world == World::Sandbox && at.saturating_sub(now) <= AHEAD_MAX_MS;
             return Ok(if near || handle.shared.is_some() { Self::Ahead } else { Self::Unknown });
         }
-        let sought = sought(handle.world, at);
+        let (sought, world) = (sought(handle.world, at), handle.world);
+        let is = move |held: &Snapshot| place_of(world, held) == place;
         let found = match mode {
-            Mode::Publication => handle.publication_at(sought, key).await,
-            Mode::Live => handle.shown_at(sought, key).await,
+            Mode::Publication => handle.publication_of(sought, &is, key).await,
+            Mode::Live => handle.shown_at(sought, &is, key).await,
         };
         Ok(match found {
             // It was made with a catalogue that is no longer available.
